@@ -1,0 +1,37 @@
+#![forbid(unsafe_code)]
+//! Writes and follows systemd journal files.
+//!
+//! [`FileWriter`] writes one `.journal` file in the documented [Journal File Format] (compact, keyed hash,
+//! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such
+//! a file, through its rotations, over the `systemd-journal-reader` crate. This crate knows bytes and fields and
+//! nothing of what they mean.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use journal::{EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
+//!
+//! let path = Path::new("/var/tmp/demo.journal");
+//! let mut writer = FileWriter::create(path, FileOptions::default())?;
+//! let mut entry = EntryBuf::new();
+//! entry.push("MESSAGE", b"hello");
+//! writer.append(&entry, Timestamps::now())?;
+//! writer.flush()?;
+//!
+//! let mut tail = Tail::open(path, Start::File)?;
+//! tail.poll(|entry| assert_eq!(entry.text("MESSAGE"), Some("hello")))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [Journal File Format]: https://systemd.io/JOURNAL_FILE_FORMAT/
+
+mod entry;
+mod error;
+mod process;
+mod tail;
+mod writer;
+
+pub use entry::{ENTRY_BYTES_MAX, EntryBuf, EntryFault};
+pub use error::{ReadError, WriteError};
+pub use process::{Timestamps, process_fields};
+pub use tail::{Entry, FileState, Progress, Start, Tail};
+pub use writer::{FileOptions, FileWriter};
