@@ -1,0 +1,64 @@
+//! Text from outside, made safe once, where it enters: for journals, logs and terminals alike.
+
+/// Longest text from a peer that is kept, in characters.
+pub const PEER_TEXT_MAX: usize = 255;
+
+/// Makes text from a peer or a file printable: control characters, and the invisible ones that reorder or hide
+/// text (Unicode bidirectional controls, zero-width characters), become `\u{…}` escapes; the rest is cut after
+/// [`PEER_TEXT_MAX`] characters.
+pub fn text(raw: &str) -> String {
+    let mut clean = String::with_capacity(raw.len().min(PEER_TEXT_MAX));
+    for (i, c) in raw.chars().enumerate() {
+        if i == PEER_TEXT_MAX {
+            clean.push('…');
+            break;
+        }
+        if is_hazardous(c) {
+            clean.extend(c.escape_unicode());
+        } else {
+            clean.push(c);
+        }
+    }
+    clean
+}
+
+/// The same for bytes, which need not be UTF-8.
+pub fn bytes(raw: &[u8]) -> String {
+    // Twice the bound covers the longest UTF-8 sequences that can still matter after the cut.
+    text(&String::from_utf8_lossy(&raw[..raw.len().min(PEER_TEXT_MAX * 4)]))
+}
+
+fn is_hazardous(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{00ad}' | '\u{061c}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_escapes_and_line_breaks_become_visible() {
+        assert_eq!(text("a\u{1b}[2Jb\nTLSDASH_KIND=run"), "a\\u{1b}[2Jb\\u{a}TLSDASH_KIND=run");
+        assert_eq!(text("\u{9b}31m"), "\\u{9b}31m");
+    }
+
+    #[test]
+    fn text_cannot_be_reordered() {
+        assert_eq!(text("abc\u{202e}fed"), "abc\\u{202e}fed");
+    }
+
+    #[test]
+    fn long_and_binary_input_is_bounded() {
+        assert!(text(&"\u{1}".repeat(100_000)).len() < 6 * PEER_TEXT_MAX + 8);
+        assert!(bytes(&[0xff; 100_000]).chars().count() <= PEER_TEXT_MAX + 1);
+    }
+
+    #[test]
+    fn ordinary_names_stay_as_they_are() {
+        assert_eq!(text("www.exämple.org"), "www.exämple.org");
+    }
+}

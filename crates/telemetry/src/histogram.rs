@@ -1,0 +1,299 @@
+//! Latencies: recorded densely where they happen, carried sparsely in records.
+
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+use std::time::Duration;
+
+use hdrhistogram::Histogram as Hdr;
+
+use crate::metric::Metric;
+
+/// Below this a latency is not told apart, in nanoseconds.
+pub const LOWEST_NS: u64 = 100;
+/// Above this a latency counts as saturated, in nanoseconds.
+pub const HIGHEST_NS: u64 = 60_000_000_000;
+/// Significant decimal digits of a latency.
+pub const DIGITS: u8 = 3;
+/// A percentile that rests on fewer samples above it than this is marked as thin.
+pub const SAMPLES_ABOVE_MIN: f64 = 10.0;
+
+/// A dense histogram of nanoseconds, 3 significant digits, 100 ns to 60 s, with the exact maximum and sum.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    inner: Hdr<u64>,
+    sum_ns: u64,
+    max_ns: u64,
+    saturated: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        let inner = Hdr::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS)
+            .expect("the bounds are constants that the library accepts");
+        Self { inner, sum_ns: 0, max_ns: 0, saturated: 0 }
+    }
+
+    /// Counts one latency.
+    pub fn record(&mut self, latency: Duration) {
+        self.record_ns(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Counts one latency in nanoseconds; above 60 s it enters at 60 s and is counted as saturated.
+    pub fn record_ns(&mut self, latency_ns: u64) {
+        self.inner.saturating_record(latency_ns);
+        self.sum_ns = self.sum_ns.saturating_add(latency_ns);
+        self.max_ns = self.max_ns.max(latency_ns);
+        self.saturated += u64::from(latency_ns > HIGHEST_NS);
+    }
+
+    /// Adds all samples of another histogram.
+    pub fn add(&mut self, other: &Self) {
+        self.inner.add(&other.inner).expect("all our histograms have the same bounds");
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.saturated += other.saturated;
+    }
+
+    /// Adds all samples of a distribution that came from a record.
+    pub fn add_distribution(&mut self, other: &Distribution) {
+        for &(value_ns, count) in &other.buckets {
+            self.inner.saturating_record_n(value_ns, count);
+        }
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.saturated = self.saturated.saturating_add(other.saturated);
+    }
+
+    /// Forgets all samples and keeps the memory.
+    pub fn clear(&mut self) {
+        if !self.is_empty() {
+            self.inner.reset();
+        }
+        (self.sum_ns, self.max_ns, self.saturated) = (0, 0, 0);
+    }
+
+    /// True if nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> u64 {
+        self.inner.len()
+    }
+
+    /// Exact sum of all samples, in nanoseconds.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// Exact largest sample, in nanoseconds.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// Samples above 60 s, which the buckets cannot tell apart.
+    pub fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// The latency that the share `q` (above 0, to 1) of the samples does not exceed, in nanoseconds; `None` without
+    /// samples. Never above the exact maximum.
+    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        (!self.is_empty()).then(|| self.inner.value_at_quantile(q).min(self.max_ns))
+    }
+
+    /// The same samples in the form that travels.
+    pub fn to_distribution(&self) -> Distribution {
+        Distribution {
+            buckets: self
+                .inner
+                .iter_recorded()
+                .map(|v| (v.value_iterated_to(), v.count_at_value()))
+                .collect(),
+            count: self.count(),
+            sum_ns: self.sum_ns,
+            max_ns: self.max_ns,
+            saturated: self.saturated,
+        }
+    }
+
+    pub(crate) fn hdr(&self) -> &Hdr<u64> {
+        &self.inner
+    }
+
+    pub(crate) fn from_hdr(inner: Hdr<u64>, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
+        Self { inner, sum_ns, max_ns, saturated }
+    }
+}
+
+/// True if a percentile at `q` of `n` samples rests on fewer than ten samples above it.
+pub fn quantile_is_thin(n: u64, q: f64) -> bool {
+    // One part in a million of slack: 1 − 0.99 is not exactly a hundredth.
+    n as f64 * (1.0 - q) < SAMPLES_ABOVE_MIN * (1.0 - 1e-6)
+}
+
+/// A histogram at rest: only the buckets that hold samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
+    pub(crate) buckets: Vec<(u64, u64)>,
+    pub(crate) count: u64,
+    pub(crate) sum_ns: u64,
+    pub(crate) max_ns: u64,
+    pub(crate) saturated: u64,
+}
+
+impl Distribution {
+    /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
+    pub fn buckets(&self) -> &[(u64, u64)] {
+        &self.buckets
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Exact sum of all samples, in nanoseconds.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// Exact largest sample, in nanoseconds.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// Samples above 60 s.
+    pub fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// True without samples.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The latency that the share `q` (above 0, to 1) of the samples does not exceed, in nanoseconds; `None` without
+    /// samples. Agrees with [`Histogram::quantile_ns`].
+    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        let last = self.buckets.last()?;
+        let wanted = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
+        let mut below = 0_u64;
+        let bucket = self.buckets.iter().find(|(_, count)| {
+            below = below.saturating_add(*count);
+            below >= wanted
+        });
+        Some(bucket.unwrap_or(last).0.min(self.max_ns))
+    }
+}
+
+/// A dense histogram for each class of a family, as workers keep them.
+#[derive(Clone, Debug)]
+pub struct Histograms<M: Metric> {
+    classes: Vec<Histogram>,
+    family: PhantomData<M>,
+}
+
+impl<M: Metric> Default for Histograms<M> {
+    fn default() -> Self {
+        Self { classes: vec![Histogram::new(); M::ALL.len()], family: PhantomData }
+    }
+}
+
+impl<M: Metric> Histograms<M> {
+    /// Each class with its histogram.
+    pub fn iter(&self) -> impl Iterator<Item = (M, &Histogram)> {
+        M::ALL.iter().copied().zip(&self.classes)
+    }
+
+    /// Adds all samples of all classes.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
+            if !theirs.is_empty() {
+                mine.add(theirs);
+            }
+        }
+    }
+
+    /// Forgets all samples and keeps the memory.
+    pub fn clear(&mut self) {
+        self.classes.iter_mut().for_each(Histogram::clear);
+    }
+}
+
+impl<M: Metric> Index<M> for Histograms<M> {
+    type Output = Histogram;
+
+    fn index(&self, class: M) -> &Histogram {
+        &self.classes[class.index()]
+    }
+}
+
+impl<M: Metric> IndexMut<M> for Histograms<M> {
+    fn index_mut(&mut self, class: M) -> &mut Histogram {
+        &mut self.classes[class.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Histogram {
+        let mut histogram = Histogram::new();
+        (1..=10_000_u64).for_each(|i| histogram.record_ns(i * 1_000));
+        histogram
+    }
+
+    #[test]
+    fn quantiles_are_within_three_digits_and_never_above_the_maximum() {
+        let histogram = sample();
+        let p50 = histogram.quantile_ns(0.5).unwrap();
+        assert!(p50.abs_diff(5_000_000) <= 5_000, "{p50}");
+        assert_eq!(histogram.quantile_ns(1.0), Some(10_000_000));
+        assert_eq!((histogram.count(), histogram.max_ns()), (10_000, 10_000_000));
+        assert_eq!(histogram.sum_ns(), 50_005_000_000);
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_percentile() {
+        assert_eq!(Histogram::new().quantile_ns(0.5), None);
+        assert_eq!(Distribution::default().quantile_ns(0.5), None);
+    }
+
+    #[test]
+    fn a_distribution_gives_the_same_quantiles_as_its_histogram() {
+        let histogram = sample();
+        let distribution = histogram.to_distribution();
+        for q in [0.001, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0] {
+            assert_eq!(histogram.quantile_ns(q), distribution.quantile_ns(q), "q {q}");
+        }
+        let mut back = Histogram::new();
+        back.add_distribution(&distribution);
+        assert_eq!(back.to_distribution(), distribution);
+    }
+
+    #[test]
+    fn a_latency_beyond_the_range_is_counted_as_saturated_with_its_exact_maximum() {
+        let mut histogram = Histogram::new();
+        histogram.record(Duration::from_secs(90));
+        assert_eq!((histogram.count(), histogram.saturated()), (1, 1));
+        assert_eq!(histogram.max_ns(), 90_000_000_000);
+    }
+
+    #[test]
+    fn a_percentile_is_thin_until_ten_samples_lie_above_it() {
+        assert!(quantile_is_thin(999, 0.99));
+        assert!(!quantile_is_thin(1_000, 0.99));
+        assert!(!quantile_is_thin(100_000, 0.9999));
+    }
+}

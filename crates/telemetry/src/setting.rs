@@ -1,0 +1,102 @@
+//! Settings that describe themselves, and the commands that change them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// On or off.
+    Flag(bool),
+    /// A number in the setting's unit.
+    Number(f64),
+    /// Anything else.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(true) => f.pad("on"),
+            Self::Flag(false) => f.pad("off"),
+            Self::Number(number) => f.pad(&number.to_string()),
+            Self::Text(text) => f.pad(text),
+        }
+    }
+}
+
+/// When a changed setting acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Applies {
+    /// At once, on everything.
+    Live,
+    /// On connections that begin after the change.
+    NewConnections,
+    /// Only when the program starts anew.
+    Restart,
+}
+
+impl fmt::Display for Applies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Live => "live",
+            Self::NewConnections => "new connections",
+            Self::Restart => "restart",
+        })
+    }
+}
+
+/// One setting as the proxy or the load publishes it: what it is, how it stands, what it may be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Dotted name, such as `load.rate`.
+    pub name: String,
+    /// How it stands.
+    pub value: Value,
+    /// Unit of a number, such as `1/s`; empty if it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// When a change acts.
+    pub applies: Applies,
+    /// Smallest and largest number allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<(f64, f64)>,
+}
+
+/// What a person asks of the running program; travels against the stream of records.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Give a setting another value.
+    Set {
+        /// The setting's dotted name.
+        name: String,
+        /// Its new value.
+        value: Value,
+    },
+    /// Leave a note in the time line.
+    Mark(String),
+}
+
+/// Why a setting keeps its value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// There is no setting of this name.
+    #[error("there is no setting {0}")]
+    Unknown(String),
+    /// The value is not of the setting's kind, or out of its range.
+    #[error("{name} cannot be {value}: {reason}")]
+    Refused {
+        /// The setting's name.
+        name: String,
+        /// The value that was asked for.
+        value: String,
+        /// What it may be.
+        reason: String,
+    },
+    /// It only changes when the program starts anew.
+    #[error("{0} changes only at a restart")]
+    Restart(String),
+}
