@@ -1,0 +1,339 @@
+//! How the load goes: the words of `--load PLAN`, such as `rate=500,connections=64,resume=80%`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Most connections of a plan.
+const CONNECTIONS_MAX: u32 = 100_000;
+/// Most source addresses: 127.0.0.2 to 127.0.0.254.
+const SOURCES_MAX: u32 = 253;
+/// Most threads.
+const THREADS_MAX: u32 = 256;
+/// Longest duration: a year.
+const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How much load, over how many connections, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Requests a second on a fixed schedule (open loop); `None` sends the next request of a connection when the
+    /// answer to the last one is whole (closed loop).
+    pub rate: Option<Rate>,
+    /// Connections kept in use, over all threads.
+    pub connections: u32,
+    /// Share of the new connections that resume an earlier session.
+    pub resume: Share,
+    /// How many requests a connection carries.
+    pub keepalive: KeepAlive,
+    /// Number of source addresses, from 127.0.0.2 up; `None` leaves the source to the kernel.
+    pub sources: Option<u32>,
+    /// Time after which no more requests fall due, while the load runs; pauses do not count.
+    pub duration: Option<Duration>,
+    /// Number of requests after which no more fall due, over all threads.
+    pub requests: Option<u64>,
+    /// Threads of the generator.
+    pub threads: u32,
+}
+
+impl Default for Plan {
+    /// A closed loop of 64 connections on one thread that are kept alive, without resumption, without an end.
+    fn default() -> Self {
+        Self {
+            rate: None,
+            connections: 64,
+            resume: Share::ZERO,
+            keepalive: KeepAlive::Unlimited,
+            sources: None,
+            duration: None,
+            requests: None,
+            threads: 1,
+        }
+    }
+}
+
+/// Requests a second, to a thousandth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate {
+    milli_per_s: u64,
+}
+
+impl Rate {
+    /// The slowest rate: one request in 1,000 seconds.
+    pub const MIN: Self = Self { milli_per_s: 1 };
+    /// The fastest rate: ten million requests a second.
+    pub const MAX: Self = Self { milli_per_s: 10_000_000_000 };
+
+    /// A rate in requests a second, rounded to a thousandth; `None` outside of [`Rate::MIN`] to [`Rate::MAX`].
+    pub fn per_second(requests: f64) -> Option<Self> {
+        let milli = (requests * 1_000.0).round();
+        let rate = Self { milli_per_s: milli as u64 };
+        (milli.is_finite() && rate >= Self::MIN && rate <= Self::MAX).then_some(rate)
+    }
+
+    /// Requests a second.
+    pub fn as_per_second(self) -> f64 {
+        self.milli_per_s as f64 / 1_000.0
+    }
+
+    /// Requests in a thousand seconds.
+    pub(crate) fn milli_per_s(self) -> u64 {
+        self.milli_per_s
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.as_per_second())
+    }
+}
+
+/// A share from nothing to everything, to a hundredth of a percent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Share {
+    parts: u32,
+}
+
+impl Share {
+    /// Nothing.
+    pub const ZERO: Self = Self { parts: 0 };
+    /// Everything.
+    pub const ALL: Self = Self { parts: Self::WHOLE };
+    /// Parts in a whole.
+    pub(crate) const WHOLE: u32 = 10_000;
+
+    /// A share in percent, rounded to a hundredth; `None` outside of 0 to 100.
+    pub fn percent(percent: f64) -> Option<Self> {
+        (0.0..=100.0).contains(&percent).then(|| Self { parts: (percent * 100.0).round() as u32 })
+    }
+
+    /// The share in percent.
+    pub fn as_percent(self) -> f64 {
+        f64::from(self.parts) / 100.0
+    }
+
+    /// The share in ten-thousandths.
+    pub(crate) fn parts(self) -> u32 {
+        self.parts
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.as_percent())
+    }
+}
+
+/// How many requests a connection carries before the generator ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeepAlive {
+    /// So many, at least one; the last one says `Connection: close`.
+    Requests(u32),
+    /// As many as the server lets it.
+    Unlimited,
+}
+
+impl fmt::Display for KeepAlive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Requests(1) => f.write_str("off"),
+            Self::Requests(n) => write!(f, "{n}"),
+            Self::Unlimited => f.write_str("on"),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(rate) = self.rate {
+            write!(f, "rate={rate},")?;
+        }
+        write!(f, "connections={},resume={},keepalive={}", self.connections, self.resume, self.keepalive)?;
+        if let Some(sources) = self.sources {
+            write!(f, ",sources={sources}")?;
+        }
+        if let Some(duration) = self.duration {
+            write!(f, ",duration={}", Seconds(duration))?;
+        }
+        if let Some(requests) = self.requests {
+            write!(f, ",requests={requests}")?;
+        }
+        write!(f, ",threads={}", self.threads)
+    }
+}
+
+/// Writes a duration in whole seconds, else milliseconds, else nanoseconds, without loss.
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.subsec_nanos() {
+            0 => write!(f, "{}s", self.0.as_secs()),
+            nanos if nanos % 1_000_000 == 0 => write!(f, "{}ms", self.0.as_millis()),
+            _ => write!(f, "{}ns", self.0.as_nanos()),
+        }
+    }
+}
+
+/// Why a text is not a plan; names the word that is wrong and what it may be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A word is not `NAME=VALUE`.
+    #[error("{0:?} in the load plan is not NAME=VALUE; the names are {NAMES}")]
+    NotAPair(String),
+    /// A name is not known.
+    #[error("{0:?} is no word of a load plan; the names are {NAMES}")]
+    UnknownName(String),
+    /// A name stands there twice.
+    #[error("{0} stands twice in the load plan")]
+    Twice(String),
+    /// A value is not of its kind, or absurd.
+    #[error("{name}={value} in the load plan: {name} must be {expected}")]
+    Value {
+        /// The word's name.
+        name: &'static str,
+        /// Its value as given.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// Each thread needs a connection.
+    #[error(
+        "threads={threads} in the load plan: there must be at least as many connections, not {connections}"
+    )]
+    IdleThreads {
+        /// Threads asked for.
+        threads: u32,
+        /// Connections asked for.
+        connections: u32,
+    },
+}
+
+const NAMES: &str = "rate, connections, resume, keepalive, sources, duration, requests, threads";
+
+impl FromStr for Plan {
+    type Err = PlanError;
+
+    /// Reads words separated by commas; what is not named keeps its default.
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let mut plan = Self::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let (name, value) =
+                word.split_once('=').ok_or_else(|| PlanError::NotAPair(telemetry::clean::text(word)))?;
+            let (name, value) = (name.trim(), value.trim());
+            if seen.contains(&name) {
+                return Err(PlanError::Twice(telemetry::clean::text(name)));
+            }
+            plan.set(name, value)?;
+            seen.push(name);
+        }
+        plan.check()?;
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), PlanError> {
+        let refuse =
+            |name, expected| PlanError::Value { name, value: telemetry::clean::text(value), expected };
+        match name {
+            "rate" => {
+                self.rate = Some(number(value).and_then(Rate::per_second).ok_or_else(|| {
+                    refuse(
+                        "rate",
+                        "requests a second from 0.001 to 10000000 (leave it out for a closed loop)",
+                    )
+                })?);
+            }
+            "connections" => {
+                self.connections = whole(value, CONNECTIONS_MAX)
+                    .ok_or_else(|| refuse("connections", "a number from 1 to 100000"))?;
+            }
+            "resume" => {
+                self.resume = number(value.strip_suffix('%').unwrap_or(value))
+                    .and_then(Share::percent)
+                    .ok_or_else(|| refuse("resume", "a percentage from 0% to 100%"))?;
+            }
+            "keepalive" => {
+                self.keepalive = keepalive(value).ok_or_else(|| {
+                    refuse(
+                        "keepalive",
+                        "requests a connection from 1, or off (a connection a request), or on",
+                    )
+                })?;
+            }
+            "sources" => {
+                self.sources = Some(
+                    whole(value, SOURCES_MAX).ok_or_else(|| refuse("sources", "a number from 1 to 253"))?,
+                );
+            }
+            "duration" => {
+                self.duration = Some(duration(value).ok_or_else(|| {
+                    refuse("duration", "a time above zero and up to a year, such as 500ms, 10s, 5m or 1h")
+                })?);
+            }
+            "requests" => {
+                self.requests = Some(
+                    value
+                        .parse()
+                        .ok()
+                        .filter(|n| *n > 0)
+                        .ok_or_else(|| refuse("requests", "a number of requests from 1"))?,
+                );
+            }
+            "threads" => {
+                self.threads =
+                    whole(value, THREADS_MAX).ok_or_else(|| refuse("threads", "a number from 1 to 256"))?;
+            }
+            _ => return Err(PlanError::UnknownName(telemetry::clean::text(name))),
+        }
+        Ok(())
+    }
+
+    /// Checks what holds between the parts.
+    fn check(&self) -> Result<(), PlanError> {
+        if self.threads > self.connections {
+            return Err(PlanError::IdleThreads { threads: self.threads, connections: self.connections });
+        }
+        Ok(())
+    }
+}
+
+/// A plain decimal number: no exponent, no infinity, no sign.
+fn number(text: &str) -> Option<f64> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.parse().ok().filter(|_| plain)
+}
+
+fn whole(text: &str, max: u32) -> Option<u32> {
+    text.parse().ok().filter(|n| (1..=max).contains(n))
+}
+
+fn keepalive(text: &str) -> Option<KeepAlive> {
+    match text {
+        "off" => Some(KeepAlive::Requests(1)),
+        "on" | "unlimited" => Some(KeepAlive::Unlimited),
+        _ => whole(text, u32::MAX).map(KeepAlive::Requests),
+    }
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (amount, unit) = text.split_at(unit_at);
+    let unit_ns = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" | "" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        _ => return None,
+    };
+    // A whole number of a unit stays exact; a fraction is rounded to the nanosecond.
+    let nanos = match amount.parse::<u64>() {
+        Ok(whole) => u128::from(whole) * unit_ns as u128,
+        Err(_) => (number(amount)? * unit_ns).round() as u128,
+    };
+    let duration = Duration::from_nanos(u64::try_from(nanos).ok()?);
+    (duration > Duration::ZERO && duration <= DURATION_MAX).then_some(duration)
+}
