@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn long_and_binary_input_is_bounded() {
         assert!(text(&"\u{1}".repeat(100_000)).len() < 6 * PEER_TEXT_MAX + 8);
-        assert!(bytes(&[0xff; 100_000]).chars().count() <= PEER_TEXT_MAX + 1);
+        assert!(bytes(&vec![0xff; 100_000]).chars().count() <= PEER_TEXT_MAX + 1);
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! What a journal field of ours is called, in which unit, and what it means.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// One row of the field table (`docs/journal-schema.md` is made of it).
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The name in the journal, `TLSDASH_…` unless it is one of systemd's own.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// In what it is written.
     pub unit: Unit,
     /// A value as it stands in a journal.
     pub example: &'static str,
     /// What it says, in one sentence.
-    pub meaning: &'static str,
+    pub meaning: Cow<'static, str>,
 }
 
 /// In what a field is written.
@@ -58,4 +59,95 @@ impl fmt::Display for Unit {
             Self::Histogram => "histogram, ns",
         })
     }
+}
+
+macro_rules! fields {
+    ($($constant:ident = $name:literal, $unit:ident, $example:literal, $meaning:literal;)*) => {$(
+        pub(crate) static $constant: Field = Field {
+            name: Cow::Borrowed(concat!("TLSDASH_", $name)),
+            unit: Unit::$unit,
+            example: $example,
+            meaning: Cow::Borrowed($meaning),
+        };
+    )*};
+}
+
+// On every record.
+fields! {
+    KIND = "KIND", Text, "proxy", "Kind of record.";
+    RUN = "RUN", Id, "6f1d…", "The run this record belongs to.";
+    SEQ = "SEQ", Count, "117", "Number of the record within its run, from 1; a hole in what is read is a loss.";
+    SCHEMA = "SCHEMA", Count, "1", "Version of the record format.";
+    MONO = "MONO_US", Micros, "192833041", "`CLOCK_MONOTONIC` when the record was made.";
+    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event.";
+}
+
+// On single kinds.
+fields! {
+    PHASE = "PHASE", Text, "start", "`start` or `stop`.";
+    VERSION = "VERSION", Text, "0.1.0", "Version of tlsdash.";
+    HOST = "HOST", Text, "edge-1", "Name of the host.";
+    LISTEN = "LISTEN", Text, "[::]:8443", "Addresses the proxy listens on, separated by blanks.";
+    UPSTREAM = "UPSTREAM", Text, "unix:/run/app.sock", "Where the proxy forwards to, or what the load is aimed at.";
+    CERTIFICATE = "CERTIFICATE", Text, "ECDSA P-256", "Type of the certificate's key.";
+    WORKERS = "WORKERS", Count, "2", "Worker threads of the proxy.";
+    SETTINGS = "SETTINGS", Json, "[{\"name\":\"load.rate\",\"value\":1000.0,…}]", "Every setting with value, unit, range and when a change acts.";
+    HAS_PROXY = "HAS_PROXY", Flag, "1", "The record also carries the fields of a `proxy` record, for the whole run.";
+    HAS_LOAD = "HAS_LOAD", Flag, "1", "The record also carries the fields of a `load` record, for the whole run.";
+    OPEN = "CONNECTIONS_OPEN", Count, "10", "Connections open at the end of the interval.";
+    CLIENTS_DEFERRED = "CLIENTS_DEFERRED", Count, "0", "Clients that changed and whose record was put off for lack of budget.";
+    LOAD_RUNNING = "LOAD_RUNNING", Flag, "1", "Requests are being scheduled.";
+    LOAD_RATE = "LOAD_RATE", PerSecond, "1000", "Requests a second that are asked for; 0 in a closed loop.";
+    LOAD_RESUME = "LOAD_RESUME_PERCENT", Percent, "80", "Share of new connections that are meant to resume.";
+    LOAD_CONNECTIONS = "LOAD_CONNECTIONS", Count, "32", "Connections that are asked for.";
+    CLIENT = "CLIENT", Id, "127.0.0.2", "Source address, or `other`.";
+    CLIENT_EPOCH = "CLIENT_EPOCH", Count, "1", "How often this client has entered the bounded table; its counters begin anew each time.";
+    CLIENT_LAST = "CLIENT_LAST", Flag, "0", "No further record of this epoch follows.";
+    CLIENT_OPEN = "CLIENT_CONNECTIONS_OPEN", Count, "2", "Connections of this client open at the end of the interval.";
+    SETTING = "SETTING", Text, "load.rate", "Dotted name of the setting that was changed.";
+    SETTING_BEFORE = "SETTING_BEFORE", Text, "1000", "How it stood before.";
+    SETTING_AFTER = "SETTING_AFTER", Json, "{\"name\":\"load.rate\",\"value\":1250.0,…}", "How it stands now.";
+    MARK = "MARK", Count, "1", "Number of the note within the run.";
+    MARK_TEXT = "MARK_TEXT", Text, "after kernel update", "What was noted.";
+    MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";
+    DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
+    THREADS = "THREADS", Count, "7", "Threads of the process.";
+    HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records that the journal did not accept.";
+    HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters went with a later record instead.";
+    HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Connection records that found no room in the budget.";
+    HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
+    HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal in words.";
+    CONNECTION = "CONNECTION", Id, "1204", "Number of the connection within the run.";
+    OUTCOME = "OUTCOME", Text, "ended", "How the connection ended.";
+    DETAIL = "DETAIL", Text, "peer sent alert: unknown_ca", "What went wrong, in words.";
+    TLS_VERSION = "TLS_VERSION", Text, "TLSv1.3", "Negotiated protocol version.";
+    CIPHER = "CIPHER", Text, "TLS13_AES_256_GCM_SHA384", "Negotiated cipher suite.";
+    GROUP = "GROUP", Text, "X25519MLKEM768", "Negotiated key exchange group.";
+    SNI = "SNI", Text, "www.example.org", "Server name the client asked for.";
+    ALPN = "ALPN", Text, "http/1.1", "Negotiated application protocol.";
+    RESUMED = "RESUMED", Flag, "1", "The handshake resumed an earlier session.";
+    CONNECTION_BYTES_IN = "CONNECTION_BYTES_IN", Bytes, "812", "Plaintext from the client to the upstream over this connection.";
+    CONNECTION_BYTES_OUT = "CONNECTION_BYTES_OUT", Bytes, "101222", "Plaintext from the upstream to the client over this connection.";
+    CONNECTION_LIFETIME = "CONNECTION_LIFETIME_US", Micros, "10332", "Accept to close of this connection.";
+}
+
+/// The fields that every record carries, systemd's own names first.
+pub fn common() -> Vec<Field> {
+    let text = |name, example, meaning| Field {
+        name: Cow::Borrowed(name),
+        unit: Unit::Text,
+        example,
+        meaning: Cow::Borrowed(meaning),
+    };
+    let systemd = [
+        text("MESSAGE", "load: 1000/s sent, 0 failed", "The record as a sentence."),
+        text("MESSAGE_ID", "see the kinds", "One per kind, fixed for all time."),
+        text(
+            "PRIORITY",
+            "6",
+            "Syslog priority: 4 for errors and losses, 5 for what a person did, 6 for events, 7 for each interval's figures.",
+        ),
+        text("SYSLOG_IDENTIFIER", "tlsdash", "Always `tlsdash`."),
+    ];
+    systemd.into_iter().chain([&KIND, &RUN, &SEQ, &SCHEMA, &MONO, &INTERVAL].map(Clone::clone)).collect()
 }

@@ -9,13 +9,13 @@ use hdrhistogram::Histogram as Hdr;
 use crate::metric::Metric;
 
 /// Below this a latency is not told apart, in nanoseconds.
-pub const LOWEST_NS: u64 = 100;
+pub(crate) const LOWEST_NS: u64 = 100;
 /// Above this a latency counts as saturated, in nanoseconds.
 pub const HIGHEST_NS: u64 = 60_000_000_000;
 /// Significant decimal digits of a latency.
-pub const DIGITS: u8 = 3;
+pub(crate) const DIGITS: u8 = 3;
 /// A percentile that rests on fewer samples above it than this is marked as thin.
-pub const SAMPLES_ABOVE_MIN: f64 = 10.0;
+pub(crate) const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
 /// A dense histogram of nanoseconds, 3 significant digits, 100 ns to 60 s, with the exact maximum and sum.
 #[derive(Clone, Debug)]
@@ -152,6 +152,11 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// The same buckets with the exact figures that travel beside them.
+    pub(crate) fn with_exact(self, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
+        Self { sum_ns, max_ns, saturated, ..self }
+    }
+
     /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
     pub fn buckets(&self) -> &[(u64, u64)] {
         &self.buckets

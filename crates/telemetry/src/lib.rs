@@ -4,22 +4,33 @@
 #![forbid(unsafe_code)]
 
 pub mod clean;
+mod codec;
 mod connection;
 mod delta;
+mod encoding;
 mod exchange;
 mod families;
 mod field;
 mod histogram;
 mod ids;
+mod message;
 mod metric;
+mod record;
 mod setting;
+mod wire;
 
+pub use codec::{IDENTIFIER, decode, encode};
 pub use connection::{ConnectionRecord, Outcome};
 pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use exchange::{Asked, Collector, Reporter};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-pub use field::{Field, Unit};
+pub use field::{Field, Unit, common as common_fields};
 pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use metric::{Counters, Metric};
+pub use record::{
+    Body, ClientRecord, HealthRecord, HostRecord, Kind, Latencies, Latency, LoadRecord, MarkRecord, Phase,
+    ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,
+};
 pub use setting::{Applies, Command, Setting, SettingError, Value};
+pub use wire::DecodeError;

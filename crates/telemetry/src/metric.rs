@@ -109,10 +109,10 @@ macro_rules! metrics {
             fn field(self) -> &'static $crate::field::Field {
                 static FIELDS: [$crate::field::Field; [$($family::$name),*].len()] = [$(
                     $crate::field::Field {
-                        name: concat!("TLSDASH_", $field),
+                        name: std::borrow::Cow::Borrowed(concat!("TLSDASH_", $field)),
                         unit: $crate::field::Unit::$unit,
                         example: $example,
-                        meaning: $meaning,
+                        meaning: std::borrow::Cow::Borrowed($meaning),
                     },
                 )*];
                 &FIELDS[self as usize]

@@ -1,0 +1,123 @@
+//! Each record as a sentence, for people who read the journal without tlsdash.
+
+use std::fmt::Write;
+
+use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::histogram::Distribution;
+use crate::record::{Body, ClientRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord};
+
+/// The syslog priority of a record.
+pub(crate) fn priority(body: &Body) -> u8 {
+    match body {
+        Body::Health(_) => 4,
+        Body::Connection(connection) if connection.outcome.is_error() => 4,
+        Body::Run(_) | Body::Setting(_) | Body::Mark(_) => 5,
+        Body::Connection(_) => 6,
+        Body::Proxy(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => 7,
+    }
+}
+
+/// The record as one sentence without line breaks.
+pub(crate) fn sentence(record: &Record) -> String {
+    match &record.body {
+        Body::Run(run) => run_sentence(run),
+        Body::Proxy(proxy) => proxy_sentence(proxy),
+        Body::Load(load) => load_sentence(load),
+        Body::Client(client) => client_sentence(client),
+        Body::Connection(c) => {
+            let detail = if c.detail.is_empty() { String::new() } else { format!(": {}", c.detail) };
+            format!("connection {} from {} {}{detail}", c.conn, c.client, c.outcome)
+        }
+        Body::Setting(setting) => match &setting.after {
+            Some(after) => format!("{} changed from {} to {}", setting.name, setting.before, after.value),
+            None => format!("{} changed from {}", setting.name, setting.before),
+        },
+        Body::Mark(mark) => format!("mark {} {}", mark.number, mark.text).trim_end().to_owned(),
+        Body::Host(host) => format!(
+            "using {:.1} MB of memory, {} descriptors, {} threads",
+            host.memory_bytes as f64 / 1e6,
+            host.descriptors,
+            host.threads
+        ),
+        Body::Health(health) => format!(
+            "telemetry: {} records refused, {} intervals merged, {} connection records over budget, clock step {} us{}{}",
+            health.refused_total,
+            health.merged_total,
+            health.over_budget_total,
+            health.clock_step_us,
+            if health.error.is_empty() { "" } else { ", last error: " },
+            health.error
+        ),
+    }
+}
+
+fn run_sentence(run: &RunRecord) -> String {
+    let mut text = match run.phase {
+        Phase::Start => format!("tlsdash {} started", run.version),
+        Phase::Stop => format!("tlsdash {} stopped", run.version),
+    };
+    if !run.listen.is_empty() {
+        let _ =
+            write!(text, ", {} > {}, {}, {} workers", run.listen, run.upstream, run.certificate, run.workers);
+    } else if !run.upstream.is_empty() {
+        let _ = write!(text, ", load on {}", run.upstream);
+    }
+    if let Some(proxy) = &run.proxy {
+        let _ = write!(text, "; {}", proxy_sentence(proxy));
+    }
+    if let Some(load) = &run.load {
+        let _ = write!(text, "; {}", load_sentence(load));
+    }
+    text
+}
+
+fn proxy_sentence(proxy: &ProxyRecord) -> String {
+    let c = &proxy.counters;
+    format!(
+        "proxy: {} accepted, {} open, {} full, {} resumed, {} failed handshakes, {} bytes in, {} out{}",
+        c[ProxyCounter::Accepted],
+        proxy.open,
+        c[ProxyCounter::HandshakesFull],
+        c[ProxyCounter::HandshakesResumed],
+        c[ProxyCounter::HandshakesFailed],
+        c[ProxyCounter::BytesIn],
+        c[ProxyCounter::BytesOut],
+        percentiles("exchange", &proxy.latencies[ProxyLatency::Exchange].interval)
+    )
+}
+
+fn load_sentence(load: &LoadRecord) -> String {
+    let c = &load.counters;
+    format!(
+        "load: {} scheduled, {} sent, {} ok, {} failed{}",
+        c[LoadCounter::Scheduled],
+        c[LoadCounter::Sent],
+        c[LoadCounter::Ok],
+        c[LoadCounter::Failed],
+        percentiles("service", &load.latencies[LoadLatency::Service].interval)
+    )
+}
+
+fn client_sentence(client: &ClientRecord) -> String {
+    let c = &client.counters;
+    format!(
+        "client {}: {} connections, {} bytes in, {} out{}",
+        client.client,
+        c[ClientCounter::Connections],
+        c[ClientCounter::BytesIn],
+        c[ClientCounter::BytesOut],
+        if client.last { ", final" } else { "" }
+    )
+}
+
+fn percentiles(name: &str, interval: &Distribution) -> String {
+    match (interval.quantile_ns(0.5), interval.quantile_ns(0.99)) {
+        (Some(p50), Some(p99)) => format!(
+            ", {name} p50 {:.3} ms, p99 {:.3} ms, n {}",
+            p50 as f64 / 1e6,
+            p99 as f64 / 1e6,
+            interval.count()
+        ),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,347 @@
+//! How the members of a record become journal fields and come back: one list for each record serves both ways,
+//! and the document of the schema.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use journal::EntryBuf;
+
+use crate::connection::Outcome;
+use crate::encoding;
+use crate::field::{Field, Unit};
+use crate::ids::{ClientId, ConnId};
+use crate::metric::{Counters, Metric};
+use crate::record::{Latencies, Latency, Phase};
+use crate::setting::Setting;
+
+/// Why an entry that claims to be a record of ours is not one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// A field that every record of its kind has is not there.
+    #[error("field {0} is missing")]
+    Missing(Cow<'static, str>),
+    /// A field does not hold what it should.
+    #[error("field {0} is malformed")]
+    Malformed(Cow<'static, str>),
+    /// A later version of tlsdash wrote it.
+    #[error("written by a newer tlsdash (schema {0}); update this one")]
+    Newer(u64),
+    /// There is no such kind of record.
+    #[error("unknown kind of record")]
+    UnknownKind,
+}
+
+/// Where fields are read from.
+pub(crate) trait Source {
+    fn text(&self, name: &str) -> Option<&str>;
+}
+
+impl Source for journal::Entry {
+    fn text(&self, name: &str) -> Option<&str> {
+        Self::text(self, name)
+    }
+}
+
+impl Source for EntryBuf {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(key, _)| *key == name).and_then(|(_, value)| std::str::from_utf8(value).ok())
+    }
+}
+
+/// A record, or a part of one that brings several fields.
+pub(crate) trait Wire: Sized {
+    fn put_all(&self, out: &mut EntryBuf);
+    fn get_all(from: &dyn Source) -> Result<Self, DecodeError>;
+    fn fields() -> Vec<Field>;
+}
+
+impl<W: Wire> Wire for Box<W> {
+    fn put_all(&self, out: &mut EntryBuf) {
+        (**self).put_all(out);
+    }
+
+    fn get_all(from: &dyn Source) -> Result<Self, DecodeError> {
+        W::get_all(from).map(Self::new)
+    }
+
+    fn fields() -> Vec<Field> {
+        W::fields()
+    }
+}
+
+/// One member of a record, in the field that is named beside it.
+pub(crate) trait Member: Sized {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf);
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError>;
+    fn describe(field: &'static Field, into: &mut Vec<Field>) {
+        into.push(field.clone());
+    }
+}
+
+/// Stands beside a member that brings fields of its own.
+pub(crate) static FAMILY: Field =
+    Field { name: Cow::Borrowed(""), unit: Unit::Text, example: "", meaning: Cow::Borrowed("") };
+
+/// Declares a record with the field of each member; `@impl` does so for a struct declared elsewhere.
+macro_rules! wire {
+    (@impl $record:ident { $($member:ident: $type:ty = $field:expr,)* }) => {
+        impl $crate::wire::Wire for $record {
+            fn put_all(&self, out: &mut journal::EntryBuf) {
+                $($crate::wire::Member::put(&self.$member, $field, out);)*
+            }
+
+            fn get_all(from: &dyn $crate::wire::Source) -> Result<Self, $crate::wire::DecodeError> {
+                Ok(Self { $($member: $crate::wire::Member::get($field, from)?,)* })
+            }
+
+            fn fields() -> Vec<$crate::field::Field> {
+                let mut fields = Vec::new();
+                $(<$type as $crate::wire::Member>::describe($field, &mut fields);)*
+                fields
+            }
+        }
+    };
+    ($(#[$meta:meta])* pub struct $record:ident {
+        $($(#[$doc:meta])* pub $member:ident: $type:ty = $field:expr,)*
+    }) => {
+        $(#[$meta])*
+        pub struct $record {
+            $($(#[$doc])* pub $member: $type,)*
+        }
+        wire! { @impl $record { $($member: $type = $field,)* } }
+    };
+}
+pub(crate) use wire;
+
+fn malformed(name: impl Into<Cow<'static, str>>) -> DecodeError {
+    DecodeError::Malformed(name.into())
+}
+
+/// A number that is not there is nothing: later versions add counters that older journals lack.
+fn number<T: FromStr + Default>(name: &Cow<'static, str>, from: &dyn Source) -> Result<T, DecodeError> {
+    from.text(name).map_or_else(|| Ok(T::default()), |text| text.parse().map_err(|_| malformed(name.clone())))
+}
+
+macro_rules! plain_numbers {
+    ($($type:ty)*) => {$(
+        impl Member for $type {
+            fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+                out.push_display(&field.name, self);
+            }
+
+            fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+                number(&field.name, from)
+            }
+        }
+    )*};
+}
+plain_numbers!(u64 i64);
+
+impl Member for f64 {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        out.push_display(&field.name, self);
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        let value: Self = number(&field.name, from)?;
+        value.is_finite().then_some(value).ok_or_else(|| malformed(field.name.clone()))
+    }
+}
+
+impl Member for bool {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        out.push(&field.name, if *self { b"1" } else { b"0" });
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        match from.text(&field.name) {
+            Some("1") => Ok(true),
+            Some("0") | None => Ok(false),
+            Some(_) => Err(malformed(field.name.clone())),
+        }
+    }
+}
+
+/// Empty text needs no field. What is read is cleaned anew: a journal is no more trusted than a peer.
+impl Member for String {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push(&field.name, self.as_bytes());
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        Ok(from.text(&field.name).map(crate::clean::text).unwrap_or_default())
+    }
+}
+
+fn put_parsed(value: &impl Display, field: &'static Field, out: &mut EntryBuf) {
+    out.push_display(&field.name, value);
+}
+
+fn get_parsed<T: FromStr>(field: &'static Field, from: &dyn Source) -> Result<T, DecodeError> {
+    let text = from.text(&field.name).ok_or_else(|| DecodeError::Missing(field.name.clone()))?;
+    text.parse().map_err(|_| malformed(field.name.clone()))
+}
+
+macro_rules! parsed {
+    ($($type:ty)*) => {$(
+        impl Member for $type {
+            fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+                put_parsed(self, field, out);
+            }
+
+            fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+                get_parsed(field, from)
+            }
+        }
+    )*};
+}
+parsed!(Phase ClientId Outcome);
+
+impl Member for ConnId {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        self.0.put(field, out);
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        get_parsed(field, from).map(Self)
+    }
+}
+
+impl<W: Wire> Member for Option<W> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        self.is_some().put(field, out);
+        if let Some(record) = self {
+            record.put_all(out);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        bool::get(field, from)?.then(|| W::get_all(from)).transpose()
+    }
+}
+
+fn json<T: serde::de::DeserializeOwned>(field: &'static Field, text: &str) -> Result<T, DecodeError> {
+    serde_json::from_str(text).map_err(|_| malformed(field.name.clone()))
+}
+
+fn clean_setting(mut setting: Setting) -> Setting {
+    use crate::setting::Value;
+    setting.name = crate::clean::text(&setting.name);
+    setting.unit = crate::clean::text(&setting.unit);
+    if let Value::Text(text) = &setting.value {
+        setting.value = Value::Text(crate::clean::text(text));
+    }
+    setting
+}
+
+impl Member for Vec<Setting> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, serde_json::json!(self));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        let settings: Self =
+            from.text(&field.name).map_or_else(|| Ok(Self::new()), |text| json(field, text))?;
+        Ok(settings.into_iter().map(clean_setting).collect())
+    }
+}
+
+impl Member for Option<Setting> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if let Some(setting) = self {
+            out.push_display(&field.name, serde_json::json!(setting));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        Ok(from.text(&field.name).map(|text| json(field, text)).transpose()?.map(clean_setting))
+    }
+}
+
+impl<M: Metric> Member for Counters<M> {
+    fn put(&self, _: &'static Field, out: &mut EntryBuf) {
+        for (metric, value) in self.iter() {
+            out.push_display(&metric.field().name, value);
+        }
+    }
+
+    fn get(_: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        let mut counters = Self::default();
+        for &metric in M::ALL {
+            counters[metric] = number(&metric.field().name, from)?;
+        }
+        Ok(counters)
+    }
+
+    fn describe(_: &'static Field, into: &mut Vec<Field>) {
+        into.extend(M::ALL.iter().map(|metric| metric.field().clone()));
+    }
+}
+
+/// The fields of one class, by their suffix.
+const SUFFIXES: [(&str, Unit, &str, &str); 5] = [
+    ("SAMPLES_TOTAL", Unit::Count, "240", "Samples of the run so far:"),
+    ("HIST", Unit::Histogram, "HISTFAAAAC…", "Samples of the interval (absent if none):"),
+    ("SUM_NS", Unit::Nanos, "901233012", "Exact sum over the interval:"),
+    ("MAX_NS", Unit::Nanos, "19822301", "Exact maximum of the interval:"),
+    ("SATURATED", Unit::Count, "1", "Samples of the interval above 60 s (absent if none):"),
+];
+
+fn suffixed(prefix: &Field, suffix: &str) -> Cow<'static, str> {
+    Cow::Owned(format!("{}_{suffix}", prefix.name))
+}
+
+impl<M: Metric> Member for Latencies<M> {
+    fn put(&self, _: &'static Field, out: &mut EntryBuf) {
+        for (class, latency) in self.iter() {
+            let prefix = class.field();
+            let interval = &latency.interval;
+            out.push_display(&suffixed(prefix, "SAMPLES_TOTAL"), latency.samples_total);
+            if interval.is_empty() {
+                continue;
+            }
+            out.push(&suffixed(prefix, "HIST"), encoding::encode(interval).as_bytes());
+            out.push_display(&suffixed(prefix, "SUM_NS"), interval.sum_ns());
+            out.push_display(&suffixed(prefix, "MAX_NS"), interval.max_ns());
+            if interval.saturated() > 0 {
+                out.push_display(&suffixed(prefix, "SATURATED"), interval.saturated());
+            }
+        }
+    }
+
+    fn get(_: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        let mut latencies = Self::default();
+        for &class in M::ALL {
+            let prefix = class.field();
+            let samples_total = number(&suffixed(prefix, "SAMPLES_TOTAL"), from)?;
+            let hist = suffixed(prefix, "HIST");
+            let interval = match from.text(&hist) {
+                None => crate::Distribution::default(),
+                Some(text) => encoding::decode(text).map_err(|_| malformed(hist))?.with_exact(
+                    number(&suffixed(prefix, "SUM_NS"), from)?,
+                    number(&suffixed(prefix, "MAX_NS"), from)?,
+                    number(&suffixed(prefix, "SATURATED"), from)?,
+                ),
+            };
+            latencies[class] = Latency { samples_total, interval };
+        }
+        Ok(latencies)
+    }
+
+    fn describe(_: &'static Field, into: &mut Vec<Field>) {
+        for class in M::ALL {
+            let prefix = class.field();
+            into.extend(SUFFIXES.iter().map(|&(suffix, unit, example, meaning)| Field {
+                name: suffixed(prefix, suffix),
+                unit,
+                example,
+                meaning: Cow::Owned(format!("{meaning} {}", prefix.meaning)),
+            }));
+        }
+    }
+}
