@@ -1,4 +1,4 @@
-//! The vocabulary of tlsdash: what is counted and timed, the records that carry it, and the `Model` that folds
+//! The vocabulary of tlsdash: what is counted and timed, the records that carry it, and the [`Model`] that folds
 //! records into what a screen or a report shows.
 
 #![forbid(unsafe_code)]
@@ -15,8 +15,10 @@ mod histogram;
 mod ids;
 mod message;
 mod metric;
+pub mod model;
 mod record;
 mod setting;
+mod update;
 mod wire;
 
 pub use codec::{IDENTIFIER, decode, encode};
@@ -28,9 +30,11 @@ pub use field::{Field, Unit, common as common_fields};
 pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use metric::{Counters, Metric};
+pub use model::Model;
 pub use record::{
     Body, ClientRecord, HealthRecord, HostRecord, Kind, Latencies, Latency, LoadRecord, MarkRecord, Phase,
     ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,
 };
 pub use setting::{Applies, Command, Setting, SettingError, Value};
+pub use update::{BATCH_RECORDS_MAX, Batch, Update};
 pub use wire::DecodeError;

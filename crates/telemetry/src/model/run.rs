@@ -1,0 +1,323 @@
+//! One run, as far as it has been read.
+
+use std::collections::VecDeque;
+
+use crate::families::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::ids::{ClientId, RunId};
+use crate::message;
+use crate::metric::Counters;
+use crate::model::clients::{Client, ClientRate, Clients};
+use crate::model::reading::Reading;
+use crate::model::track::{INTERVALS_MAX, Track};
+use crate::record::{
+    Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
+};
+use crate::setting::Setting;
+
+/// Log lines that are kept, the latest.
+const LOG_MAX: usize = 1_000;
+/// Settings that are kept; more are not taken from a journal.
+const SETTINGS_MAX: usize = 256;
+/// How long a client whose record was put off keeps its last rate, in microseconds (see the budget's promise).
+const DEFERRED_US_MAX: u64 = 10_000_000;
+
+/// How serious a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something happened.
+    Info,
+    /// A person did something.
+    Notice,
+    /// Something went wrong.
+    Warning,
+}
+
+/// One line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// `CLOCK_MONOTONIC`, in microseconds.
+    pub mono_us: u64,
+    /// `CLOCK_REALTIME`, in microseconds.
+    pub realtime_us: u64,
+    /// How serious it is.
+    pub level: Level,
+    /// The record as a sentence.
+    pub text: String,
+}
+
+/// CPU that a group of threads used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuUse {
+    /// Cores kept busy on average: 1.0 is one whole core.
+    pub cores: f64,
+    /// Time it was averaged over, in microseconds.
+    pub span_us: u64,
+}
+
+/// One run, as far as it has been read.
+#[derive(Debug)]
+pub struct Run {
+    id: RunId,
+    began: Option<(Stamp, Box<RunRecord>)>,
+    stopped: Option<(Stamp, Box<RunRecord>)>,
+    first: Option<Stamp>,
+    last: Option<Stamp>,
+    settings: Vec<Setting>,
+    proxy: Option<Track<ProxyCounter, ProxyLatency>>,
+    proxy_open: u64,
+    clients_deferred: u64,
+    load: Option<Track<LoadCounter, LoadLatency>>,
+    load_record: Option<LoadRecord>,
+    clients: Clients,
+    hosts: VecDeque<(u64, HostRecord)>,
+    health: HealthRecord,
+    log: VecDeque<LogLine>,
+    reading: Reading,
+}
+
+impl Run {
+    pub(super) fn new(id: RunId) -> Self {
+        Self {
+            id,
+            began: None,
+            stopped: None,
+            first: None,
+            last: None,
+            settings: Vec::new(),
+            proxy: None,
+            proxy_open: 0,
+            clients_deferred: 0,
+            load: None,
+            load_record: None,
+            clients: Clients::default(),
+            hosts: VecDeque::new(),
+            health: HealthRecord::default(),
+            log: VecDeque::new(),
+            reading: Reading::default(),
+        }
+    }
+
+    pub(super) fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
+        if !self.reading.note(&record.stamp, read_mono_us) {
+            return;
+        }
+        let stamp = record.stamp;
+        self.first.get_or_insert(stamp);
+        self.last = Some(stamp);
+        self.note_log(&record);
+        match record.body {
+            Body::Run(run) => self.apply_run(stamp, run),
+            Body::Proxy(proxy) => self.apply_proxy(&stamp, &proxy),
+            Body::Load(load) => self.apply_load(&stamp, *load),
+            Body::Client(client) => {
+                let from_start = self.began.is_some();
+                self.clients.apply(&stamp, &client, from_start, self.reading.lost());
+            }
+            Body::Setting(setting) => self.apply_setting(setting),
+            Body::Host(host) => self.apply_host(&stamp, host),
+            Body::Health(health) => self.health = health,
+            Body::Connection(_) | Body::Mark(_) => {}
+        }
+    }
+
+    fn apply_run(&mut self, stamp: Stamp, run: Box<RunRecord>) {
+        match run.phase {
+            Phase::Start => {
+                self.settings.clone_from(&run.settings);
+                self.settings.truncate(SETTINGS_MAX);
+                self.began = Some((stamp, run));
+            }
+            Phase::Stop => {
+                let start_us = self.start_us();
+                if let Some(proxy) = &run.proxy {
+                    let track = self.proxy.get_or_insert_with(|| Track::new(start_us));
+                    track.finish(&proxy.counters, &proxy.latencies);
+                    self.proxy_open = proxy.open;
+                }
+                if let Some(load) = &run.load {
+                    let track = self.load.get_or_insert_with(|| Track::new(start_us));
+                    track.finish(&load.counters, &load.latencies);
+                    self.load_record = Some(load.clone());
+                }
+                self.stopped = Some((stamp, run));
+            }
+        }
+    }
+
+    fn start_us(&self) -> Option<u64> {
+        self.began.as_ref().map(|(stamp, _)| stamp.mono_us)
+    }
+
+    fn apply_proxy(&mut self, stamp: &Stamp, proxy: &ProxyRecord) {
+        let start_us = self.start_us();
+        self.clients.end_interval(self.reading.lost());
+        let track = self.proxy.get_or_insert_with(|| Track::new(start_us));
+        track.apply(stamp, &proxy.counters, &proxy.latencies);
+        self.proxy_open = proxy.open;
+        self.clients_deferred = proxy.clients_deferred;
+    }
+
+    fn apply_load(&mut self, stamp: &Stamp, mut load: LoadRecord) {
+        let start_us = self.start_us();
+        let track = self.load.get_or_insert_with(|| Track::new(start_us));
+        track.apply(stamp, &load.counters, &load.latencies);
+        load.latencies = crate::record::Latencies::default();
+        self.load_record = Some(load);
+    }
+
+    fn apply_setting(&mut self, setting: SettingRecord) {
+        let Some(after) = setting.after else { return };
+        match self.settings.iter().position(|known| known.name == after.name) {
+            Some(at) => self.settings[at] = after,
+            None if self.settings.len() < SETTINGS_MAX => self.settings.push(after),
+            None => {}
+        }
+    }
+
+    fn apply_host(&mut self, stamp: &Stamp, host: HostRecord) {
+        if self.hosts.len() == INTERVALS_MAX {
+            self.hosts.pop_front();
+        }
+        self.hosts.push_back((stamp.mono_us, host));
+    }
+
+    fn note_log(&mut self, record: &Record) {
+        let level = match message::priority(&record.body) {
+            0..=4 => Level::Warning,
+            5 => Level::Notice,
+            6 => Level::Info,
+            _ => return,
+        };
+        // The sample of connections that ended well is data, not news.
+        if level == Level::Info {
+            return;
+        }
+        if self.log.len() == LOG_MAX {
+            self.log.pop_front();
+        }
+        let Stamp { mono_us, realtime_us, .. } = record.stamp;
+        self.log.push_back(LogLine { mono_us, realtime_us, level, text: message::sentence(record) });
+    }
+
+    /// Its id.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// What it began with; `None` if its first record was not read.
+    pub fn began(&self) -> Option<&RunRecord> {
+        self.began.as_ref().map(|(_, run)| &**run)
+    }
+
+    /// Its final record; `None` while it runs, or if it was killed.
+    pub fn stopped(&self) -> Option<&RunRecord> {
+        self.stopped.as_ref().map(|(_, run)| &**run)
+    }
+
+    /// `CLOCK_REALTIME` of its first record read, in microseconds.
+    pub fn began_realtime_us(&self) -> u64 {
+        self.first.map_or(0, |stamp| stamp.realtime_us)
+    }
+
+    /// `CLOCK_REALTIME` of its last record read, in microseconds.
+    pub fn last_realtime_us(&self) -> u64 {
+        self.last.map_or(0, |stamp| stamp.realtime_us)
+    }
+
+    /// `CLOCK_MONOTONIC` of its last record read, in microseconds.
+    pub fn last_us(&self) -> u64 {
+        self.last.map_or(0, |stamp| stamp.mono_us)
+    }
+
+    /// From its first record read to its last, in microseconds of the monotonic clock.
+    pub fn duration_us(&self) -> u64 {
+        self.first.map_or(0, |first| self.last_us().saturating_sub(first.mono_us))
+    }
+
+    /// Every setting as it stands.
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// The setting of this name.
+    pub fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.name == name)
+    }
+
+    /// The proxy's series; `None` in a run without one.
+    pub fn proxy(&self) -> Option<&Track<ProxyCounter, ProxyLatency>> {
+        self.proxy.as_ref()
+    }
+
+    /// Connections of the proxy open when its last record was made.
+    pub fn proxy_open(&self) -> u64 {
+        self.proxy_open
+    }
+
+    /// The load's series; `None` in a run without one.
+    pub fn load(&self) -> Option<&Track<LoadCounter, LoadLatency>> {
+        self.load.as_ref()
+    }
+
+    /// The load's last record, its latencies left out while the run lasts.
+    pub fn load_record(&self) -> Option<&LoadRecord> {
+        self.load_record.as_ref()
+    }
+
+    /// The proxy's clients.
+    pub fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// What a client does now. A silent client does nothing, unless its record was put off, or records were lost:
+    /// then its last rate stands for up to 10 s, and `None` after that.
+    pub fn client_rate(&self, client: &Client) -> Option<ClientRate> {
+        let latest = client.history().next_back().copied();
+        let now_us = self.proxy.as_ref().map_or(0, Track::last_us);
+        let idle = ClientRate { end_us: now_us, span_us: 1, counters: Counters::default() };
+        match latest {
+            Some(rate) if rate.end_us >= now_us => Some(rate),
+            Some(rate) if self.clients_deferred > 0 => {
+                (now_us - rate.end_us <= DEFERRED_US_MAX).then_some(rate)
+            }
+            _ => Some(idle),
+        }
+    }
+
+    /// The client of this id.
+    pub fn client(&self, id: ClientId) -> Option<&Client> {
+        self.clients.get(id)
+    }
+
+    /// The latest record of what the process used.
+    pub fn host(&self) -> Option<&HostRecord> {
+        self.hosts.back().map(|(_, host)| host)
+    }
+
+    /// CPU of a group of threads over about `span_us` microseconds up to the last record; `None` before there are
+    /// two records.
+    pub fn cpu(&self, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
+        let (end_us, end) = self.hosts.back()?;
+        let from_us = end_us.saturating_sub(span_us);
+        let (start_us, start) =
+            self.hosts.iter().rev().skip(1).take_while(|(us, _)| *us >= from_us).last()?;
+        let span_us = end_us.checked_sub(*start_us).filter(|&span| span > 0)?;
+        let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
+        Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })
+    }
+
+    /// What the writer knows of its losses.
+    pub fn health(&self) -> &HealthRecord {
+        &self.health
+    }
+
+    /// The latest log lines, oldest first.
+    pub fn log(&self) -> impl DoubleEndedIterator<Item = &LogLine> + ExactSizeIterator {
+        self.log.iter()
+    }
+
+    /// How the reading of this run has gone.
+    pub fn reading(&self) -> &Reading {
+        &self.reading
+    }
+}

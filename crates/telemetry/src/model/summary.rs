@@ -1,0 +1,303 @@
+//! A run in one document: the summary that `--format json` prints.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::histogram::Histogram;
+use crate::metric::Metric;
+use crate::model::run::Run;
+use crate::model::track::Track;
+
+/// Version of the summary's shape; later versions only add to it.
+pub const SUMMARY_SCHEMA: u64 = 1;
+
+/// A run's figures, from its beginning to its last record.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Version of this shape.
+    pub schema: u64,
+    /// Id of the run.
+    pub run: String,
+    /// How long it lasted, in seconds.
+    pub duration_s: f64,
+    /// The proxy's side; absent in a run without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxySummary>,
+    /// The load's side; absent in a run without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadSummary>,
+    /// Every client, the one with the most bytes first.
+    pub clients: Vec<ClientSummary>,
+    /// What became of the records; `null` where none were written.
+    pub journal: Option<JournalSummary>,
+    /// CPU time by whose threads used it, in seconds.
+    pub cpu_s: BTreeMap<&'static str, f64>,
+}
+
+/// Connections, as the proxy counts them.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConnectionCounts {
+    /// Accepted.
+    pub accepted: u64,
+    /// Open at the end.
+    pub open: u64,
+    /// Closed without having carried a byte to an upstream.
+    pub failed: u64,
+}
+
+/// Handshakes, by either side.
+#[derive(Clone, Debug, Serialize)]
+pub struct HandshakeCounts {
+    /// Full ones.
+    pub full: u64,
+    /// Resumed ones.
+    pub resumed: u64,
+    /// Failed ones.
+    pub failed: u64,
+}
+
+/// Plaintext bytes; `in` is from the client to the upstream on both sides.
+#[derive(Clone, Debug, Serialize)]
+pub struct ByteCounts {
+    /// From the client to the upstream.
+    pub r#in: u64,
+    /// From the upstream to the client.
+    pub out: u64,
+}
+
+/// The proxy's side of a summary.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProxySummary {
+    /// Connections.
+    pub connections: ConnectionCounts,
+    /// Handshakes.
+    pub handshakes: HandshakeCounts,
+    /// Bytes.
+    pub bytes: ByteCounts,
+    /// Latencies by class, in microseconds.
+    pub latency_us: BTreeMap<&'static str, Percentiles>,
+}
+
+/// Requests, as the load counts them.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestCounts {
+    /// That fell due.
+    pub scheduled: u64,
+    /// That were sent.
+    pub sent: u64,
+    /// That were answered well.
+    pub ok: u64,
+    /// That failed.
+    pub failed: u64,
+    /// That were due and not sent at the end.
+    pub never_sent: u64,
+    /// That were sent and not answered at the end.
+    pub unfinished: u64,
+}
+
+/// The load's side of a summary.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadSummary {
+    /// Requests.
+    pub requests: RequestCounts,
+    /// Handshakes.
+    pub handshakes: HandshakeCounts,
+    /// Bytes.
+    pub bytes: ByteCounts,
+    /// Latencies by class, in microseconds.
+    pub latency_us: BTreeMap<&'static str, Percentiles>,
+}
+
+/// One client of a summary.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClientSummary {
+    /// Its address, or `other`.
+    pub client: String,
+    /// Connections accepted.
+    pub connections: u64,
+    /// Bytes to the upstream.
+    pub bytes_in: u64,
+    /// Bytes from the upstream.
+    pub bytes_out: u64,
+    /// Full handshakes.
+    pub handshakes_full: u64,
+    /// Resumed handshakes.
+    pub handshakes_resumed: u64,
+}
+
+/// What became of the records.
+#[derive(Clone, Debug, Serialize)]
+pub struct JournalSummary {
+    /// Where they were read.
+    pub source: String,
+    /// Records made.
+    pub made: u64,
+    /// Records read.
+    pub read: u64,
+    /// Records made and not read.
+    pub lost: u64,
+}
+
+/// Percentiles of one class, in microseconds, with the number of samples they rest on; `null` without samples.
+#[derive(Clone, Debug, Serialize)]
+pub struct Percentiles {
+    /// Samples.
+    pub n: u64,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Exact maximum.
+    pub max: Option<f64>,
+}
+
+impl Percentiles {
+    /// Those of a histogram.
+    pub fn of(histogram: &Histogram) -> Self {
+        let at = |q| histogram.quantile_ns(q).map(micros);
+        Self {
+            n: histogram.count(),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: (!histogram.is_empty()).then(|| micros(histogram.max_ns())),
+        }
+    }
+}
+
+fn micros(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+impl Run {
+    /// The run's figures so far. `source` names the journal they were read from, `None` if there was none.
+    pub fn summary(&self, source: Option<&str>) -> Summary {
+        let reading = self.reading();
+        Summary {
+            schema: SUMMARY_SCHEMA,
+            run: self.id().to_string(),
+            duration_s: self.duration_us() as f64 / 1e6,
+            proxy: self.proxy().map(|track| proxy_summary(track, self.proxy_open())),
+            load: self.load().map(load_summary),
+            clients: self.client_summaries(),
+            journal: source.map(|source| JournalSummary {
+                source: source.to_owned(),
+                made: reading.made(),
+                read: reading.read(),
+                lost: reading.lost(),
+            }),
+            cpu_s: self.cpu_seconds(),
+        }
+    }
+
+    fn client_summaries(&self) -> Vec<ClientSummary> {
+        let mut clients: Vec<_> = self.clients().iter().map(|client| (client.id, client.totals())).collect();
+        let bytes = |totals: &crate::Counters<ClientCounter>| {
+            totals[ClientCounter::BytesIn].saturating_add(totals[ClientCounter::BytesOut])
+        };
+        clients.sort_by(|(a_id, a), (b_id, b)| bytes(b).cmp(&bytes(a)).then(a_id.cmp(b_id)));
+        let row = |(id, totals): (crate::ClientId, crate::Counters<ClientCounter>)| ClientSummary {
+            client: id.to_string(),
+            connections: totals[ClientCounter::Connections],
+            bytes_in: totals[ClientCounter::BytesIn],
+            bytes_out: totals[ClientCounter::BytesOut],
+            handshakes_full: totals[ClientCounter::HandshakesFull],
+            handshakes_resumed: totals[ClientCounter::HandshakesResumed],
+        };
+        clients.into_iter().map(row).collect()
+    }
+
+    fn cpu_seconds(&self) -> BTreeMap<&'static str, f64> {
+        let groups = [
+            ("proxy", CpuGroup::Proxy),
+            ("load", CpuGroup::Load),
+            ("upstream", CpuGroup::Upstream),
+            ("dashboard", CpuGroup::Dashboard),
+            ("journal", CpuGroup::Journal),
+        ];
+        let seconds = |group| self.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6);
+        groups.into_iter().map(|(name, group)| (name, seconds(group))).collect()
+    }
+}
+
+fn proxy_summary(track: &Track<ProxyCounter, ProxyLatency>, open: u64) -> ProxySummary {
+    let totals = track.totals();
+    ProxySummary {
+        connections: ConnectionCounts {
+            accepted: totals[ProxyCounter::Accepted],
+            open,
+            failed: totals[ProxyCounter::Failed],
+        },
+        handshakes: HandshakeCounts {
+            full: totals[ProxyCounter::HandshakesFull],
+            resumed: totals[ProxyCounter::HandshakesResumed],
+            failed: totals[ProxyCounter::HandshakesFailed],
+        },
+        bytes: ByteCounts { r#in: totals[ProxyCounter::BytesIn], out: totals[ProxyCounter::BytesOut] },
+        latency_us: latencies(track, ProxyLatency::ALL),
+    }
+}
+
+fn load_summary(track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
+    let totals = track.totals();
+    LoadSummary {
+        requests: RequestCounts {
+            scheduled: totals[LoadCounter::Scheduled],
+            sent: totals[LoadCounter::Sent],
+            ok: totals[LoadCounter::Ok],
+            failed: totals[LoadCounter::Failed],
+            never_sent: totals[LoadCounter::NeverSent],
+            unfinished: totals[LoadCounter::Unfinished],
+        },
+        handshakes: HandshakeCounts {
+            full: totals[LoadCounter::HandshakesFull],
+            resumed: totals[LoadCounter::HandshakesResumed],
+            failed: totals[LoadCounter::HandshakesFailed],
+        },
+        bytes: ByteCounts { r#in: totals[LoadCounter::BytesIn], out: totals[LoadCounter::BytesOut] },
+        latency_us: latencies(track, LoadLatency::ALL),
+    }
+}
+
+fn latencies<C: Metric, L: Metric + Label>(
+    track: &Track<C, L>,
+    classes: &[L],
+) -> BTreeMap<&'static str, Percentiles> {
+    classes.iter().map(|&class| (class.label(), Percentiles::of(&track.whole()[class]))).collect()
+}
+
+/// The name of a class of latencies in summaries, reports and assertions.
+pub(crate) trait Label {
+    fn label(self) -> &'static str;
+}
+
+impl Label for ProxyLatency {
+    fn label(self) -> &'static str {
+        match self {
+            Self::HandshakeFull => "handshake_full",
+            Self::HandshakeResumed => "handshake_resumed",
+            Self::ComputeFull => "compute_full",
+            Self::ComputeResumed => "compute_resumed",
+            Self::Connect => "connect",
+            Self::Exchange => "exchange",
+            Self::Lifetime => "lifetime",
+        }
+    }
+}
+
+impl Label for LoadLatency {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Response => "response",
+            Self::Service => "service",
+            Self::Lag => "lag",
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What reaches whoever owns a model: batches of records, and news of the journal they come from.
+
+use crate::model::{Level, Model};
+use crate::record::Record;
+
+/// Records of one batch at the most, so that no queue of batches grows large.
+pub const BATCH_RECORDS_MAX: usize = 256;
+
+/// Records that were read together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// In the order of the journal.
+    pub records: Vec<Record>,
+    /// `CLOCK_MONOTONIC` when they were read, in microseconds; `None` if they are history.
+    pub read_mono_us: Option<u64>,
+    /// Entries that claimed to be ours and could not be decoded.
+    pub malformed: u64,
+    /// Bytes that could not be read.
+    pub skipped_bytes: u64,
+}
+
+impl Batch {
+    /// True if there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.malformed == 0 && self.skipped_bytes == 0
+    }
+}
+
+/// News for whoever owns a model.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// Records were read.
+    Batch(Batch),
+    /// All that the journal held when it was opened has been read; what follows is live.
+    CaughtUp,
+    /// The program has something to say that is not in the journal, such as a refused setting or a journal that
+    /// cannot be written.
+    Notice(Level, String),
+}
+
+impl Model {
+    /// Takes in a batch.
+    pub fn apply_batch(&mut self, batch: Batch) {
+        for record in batch.records {
+            self.apply(record, batch.read_mono_us);
+        }
+        self.note_malformed(batch.malformed);
+        self.note_skipped(batch.skipped_bytes);
+    }
+}
