@@ -1,0 +1,63 @@
+//! How many connections the process can hold.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors that one connection takes: its client's and its upstream's.
+const PER_CONNECTION: u64 = 2;
+/// Descriptors left to the rest of the process: journal, terminal, listeners, event loops, libraries.
+const HEADROOM: u64 = 128;
+
+/// More connections were asked for than the process can have descriptors for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{asked} connections need more descriptors than the limit of {limit} allows, which is enough for {possible}; \
+     raise the hard limit (ulimit -Hn, LimitNOFILE=) or ask for fewer"
+)]
+pub struct DescriptorsError {
+    /// Connections asked for.
+    pub asked: usize,
+    /// Connections possible.
+    pub possible: usize,
+    /// The limit on descriptors, `RLIMIT_NOFILE`.
+    pub limit: u64,
+}
+
+/// Raises the limit on descriptors as far as it goes and returns it.
+pub(crate) fn raise_limit() -> u64 {
+    let now = getrlimit(Resource::Nofile);
+    if now.current != now.maximum {
+        // A refusal leaves the lower limit in force, which is read back below.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// The bound on connections under a limit on descriptors: what was asked for, or else as many as are possible.
+pub(crate) fn connections_max(asked: Option<usize>, limit: u64) -> Result<usize, DescriptorsError> {
+    let possible =
+        usize::try_from((limit.saturating_sub(HEADROOM) / PER_CONNECTION).max(1)).unwrap_or(usize::MAX);
+    match asked {
+        Some(asked) if asked > possible => Err(DescriptorsError { asked, possible, limit }),
+        Some(asked) => Ok(asked.max(1)),
+        None => Ok(possible),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_descriptors_a_connection_and_some_headroom() {
+        assert_eq!(connections_max(None, 1024), Ok(448));
+        assert_eq!(connections_max(Some(100), 1024), Ok(100));
+        assert_eq!(connections_max(None, 16), Ok(1), "a proxy that can serve nobody would be no use");
+    }
+
+    #[test]
+    fn more_than_the_descriptors_allow_is_refused() {
+        let error = connections_max(Some(449), 1024).unwrap_err();
+        assert_eq!(error, DescriptorsError { asked: 449, possible: 448, limit: 1024 });
+        assert!(error.to_string().contains("1024"), "{error}");
+    }
+}

@@ -1,0 +1,8 @@
+//! Everything that knows rustls. rustls 0.24 replaces the unbuffered interface that the engine is written on, so
+//! no other module may name it.
+
+mod certificate;
+mod config;
+
+pub use certificate::{Certificate, CertificateError, CertificateWarning};
+pub(crate) use config::{TlsConfig, TlsConfigError};
