@@ -84,7 +84,9 @@ mod tests {
         #[test]
         fn distributions_come_back_as_they_went(latencies in prop::collection::vec(0_u64..70_000_000_000, 0..500)) {
             let mut histogram = Histogram::new();
-            latencies.iter().for_each(|&latency| histogram.record_ns(latency));
+            for &latency in &latencies {
+                histogram.record_ns(latency);
+            }
             let sent = histogram.to_distribution();
             let exact = (sent.sum_ns(), sent.max_ns(), sent.saturated());
             let read = decode(&encode(&sent)).unwrap().with_exact(exact.0, exact.1, exact.2);

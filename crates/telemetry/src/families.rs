@@ -14,7 +14,7 @@ metrics! {
         HandshakesFull = "HANDSHAKES_FULL_TOTAL", Count, "240", "Full TLS handshakes completed.";
         HandshakesResumed = "HANDSHAKES_RESUMED_TOTAL", Count, "960", "Resumed TLS handshakes completed.";
         HandshakesFailed = "HANDSHAKES_FAILED_TOTAL", Count, "4", "Connections that ended before their handshake did.";
-        HandshakesRetried = "HANDSHAKES_RETRIED_TOTAL", Count, "0", "Full handshakes that needed a HelloRetryRequest (counted as full too).";
+        HandshakesRetried = "HANDSHAKES_RETRIED_TOTAL", Count, "0", "Full handshakes that needed a `HelloRetryRequest` (counted as full too).";
         Tls13Full = "TLS13_FULL_TOTAL", Count, "240", "Full handshakes that negotiated TLS 1.3.";
         Tls13Resumed = "TLS13_RESUMED_TOTAL", Count, "960", "Resumed handshakes that negotiated TLS 1.3.";
         Tls12Full = "TLS12_FULL_TOTAL", Count, "0", "Full handshakes that negotiated TLS 1.2.";
@@ -52,8 +52,8 @@ metrics! {
 metrics! {
     /// What the proxy times.
     ProxyLatency {
-        HandshakeFull = "HANDSHAKE_FULL", Histogram, "HISTFAAA…", "Full handshake: first byte of the ClientHello to handshake done, round trips included.";
-        HandshakeResumed = "HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "Resumed handshake: first byte of the ClientHello to handshake done.";
+        HandshakeFull = "HANDSHAKE_FULL", Histogram, "HISTFAAA…", "Full handshake: first byte of the `ClientHello` to handshake done, round trips included.";
+        HandshakeResumed = "HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "Resumed handshake: first byte of the `ClientHello` to handshake done.";
         ComputeFull = "COMPUTE_FULL", Histogram, "HISTFAAA…", "Time spent inside the TLS library during a full handshake.";
         ComputeResumed = "COMPUTE_RESUMED", Histogram, "HISTFAAA…", "Time spent inside the TLS library during a resumed handshake.";
         Connect = "CONNECT", Histogram, "HISTFAAA…", "Connecting to the upstream.";

@@ -101,7 +101,7 @@ fields! {
     LOAD_RESUME = "LOAD_RESUME_PERCENT", Percent, "80", "Share of new connections that are meant to resume.";
     LOAD_CONNECTIONS = "LOAD_CONNECTIONS", Count, "32", "Connections that are asked for.";
     CLIENT = "CLIENT", Id, "127.0.0.2", "Source address, or `other`.";
-    CLIENT_EPOCH = "CLIENT_EPOCH", Count, "1", "How often this client has entered the bounded table; its counters begin anew each time.";
+    CLIENT_EPOCH = "CLIENT_EPOCH", Count, "1", "Tells the stays of a client in the bounded table apart, and grows; counters begin anew with each.";
     CLIENT_LAST = "CLIENT_LAST", Flag, "0", "No further record of this epoch follows.";
     CLIENT_OPEN = "CLIENT_CONNECTIONS_OPEN", Count, "2", "Connections of this client open at the end of the interval.";
     SETTING = "SETTING", Text, "load.rate", "Dotted name of the setting that was changed.";

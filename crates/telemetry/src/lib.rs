@@ -11,11 +11,14 @@ mod encoding;
 mod exchange;
 mod families;
 mod field;
+mod follow;
 mod histogram;
+mod host;
 mod ids;
 mod message;
 mod metric;
 pub mod model;
+mod publish;
 mod record;
 mod setting;
 mod update;
@@ -27,10 +30,13 @@ pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDel
 pub use exchange::{Asked, Collector, Reporter};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use field::{Field, Unit, common as common_fields};
+pub use follow::{FollowError, Follower};
 pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
+pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use metric::{Counters, Metric};
 pub use model::Model;
+pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, Sink};
 pub use record::{
     Body, ClientRecord, HealthRecord, HostRecord, Kind, Latencies, Latency, LoadRecord, MarkRecord, Phase,
     ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,

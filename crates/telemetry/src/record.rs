@@ -155,7 +155,7 @@ wire! {
     pub struct ClientRecord {
         /// Whose traffic it is.
         pub client: ClientId = &field::CLIENT,
-        /// How often this client has entered the bounded table, from 1; counters begin anew with each epoch.
+        /// Tells the stays of a client in the bounded table apart, and grows; counters begin anew with each.
         pub epoch: u64 = &field::CLIENT_EPOCH,
         /// True if no further record of this epoch follows.
         pub last: bool = &field::CLIENT_LAST,

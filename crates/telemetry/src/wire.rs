@@ -119,8 +119,9 @@ fn malformed(name: impl Into<Cow<'static, str>>) -> DecodeError {
 }
 
 /// A number that is not there is nothing: later versions add counters that older journals lack.
-fn number<T: FromStr + Default>(name: &Cow<'static, str>, from: &dyn Source) -> Result<T, DecodeError> {
-    from.text(name).map_or_else(|| Ok(T::default()), |text| text.parse().map_err(|_| malformed(name.clone())))
+fn number<T: FromStr + Default>(name: &str, from: &dyn Source) -> Result<T, DecodeError> {
+    from.text(name)
+        .map_or_else(|| Ok(T::default()), |text| text.parse().map_err(|_| malformed(name.to_owned())))
 }
 
 macro_rules! plain_numbers {

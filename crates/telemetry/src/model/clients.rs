@@ -9,7 +9,7 @@ use crate::metric::Counters;
 use crate::record::{ClientRecord, Stamp};
 
 /// Intervals of a client that are kept for its sparkline.
-pub const HISTORY_MAX: usize = 60;
+pub(super) const HISTORY_MAX: usize = 60;
 
 /// What one client did in the time that one of its records covers.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use crate::metric::{Counters, Metric};
 use crate::record::{Latencies, Stamp};
 
 /// Intervals that are kept, the latest: a quarter of an hour at one a second.
-pub const INTERVALS_MAX: usize = 900;
+pub(super) const INTERVALS_MAX: usize = 900;
 
 /// What happened between two records of one kind.
 #[derive(Clone, Debug)]

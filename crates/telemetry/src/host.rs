@@ -1,0 +1,132 @@
+//! What this process uses, read from `/proc/self`.
+
+use std::collections::HashMap;
+use std::fs;
+
+use crate::families::CpuGroup;
+use crate::metric::Counters;
+use crate::record::HostRecord;
+
+/// Reads what the process uses. Threads are grouped by the beginning of their names; one that has ended keeps its
+/// part of its group's time as of the last reading.
+#[derive(Debug, Default)]
+pub struct HostSampler {
+    /// Group and CPU time in nanoseconds of each thread, by its id.
+    threads: HashMap<u32, (CpuGroup, u64)>,
+    ended_ns: Counters<CpuGroup>,
+}
+
+impl HostSampler {
+    /// Takes a reading; what `/proc` does not tell is 0.
+    pub fn sample(&mut self) -> HostRecord {
+        let living = living_threads();
+        let threads = living.len() as u64;
+        let ended: Vec<u32> = self.threads.keys().filter(|tid| !living.contains_key(tid)).copied().collect();
+        for tid in ended {
+            if let Some((group, used_ns)) = self.threads.remove(&tid) {
+                self.ended_ns[group] += used_ns;
+            }
+        }
+        self.threads.extend(living);
+        let mut used_ns = self.ended_ns;
+        for &(group, ns) in self.threads.values() {
+            used_ns[group] += ns;
+        }
+        let mut cpu = Counters::default();
+        for (group, ns) in used_ns.iter() {
+            cpu[group] = ns / 1_000;
+        }
+        HostRecord { memory_bytes: memory_bytes(), descriptors: descriptors(), threads, cpu }
+    }
+}
+
+fn living_threads() -> HashMap<u32, (CpuGroup, u64)> {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return HashMap::new() };
+    let thread = |task: std::io::Result<fs::DirEntry>| {
+        let task = task.ok()?;
+        let tid = task.file_name().to_str()?.parse().ok()?;
+        let name = fs::read_to_string(task.path().join("comm")).ok()?;
+        let used_ns = thread_cpu_ns(&task.path())?;
+        Some((tid, (group(name.trim_end()), used_ns)))
+    };
+    tasks.filter_map(thread).collect()
+}
+
+/// The first number of `schedstat` is the time spent on the CPU in nanoseconds. Kernels without it have ticks in
+/// `stat`.
+fn thread_cpu_ns(task: &std::path::Path) -> Option<u64> {
+    if let Ok(schedstat) = fs::read_to_string(task.join("schedstat")) {
+        return schedstat.split(' ').next()?.parse().ok();
+    }
+    let stat = fs::read_to_string(task.join("stat")).ok()?;
+    let after_name = stat.rsplit_once(')')?.1;
+    let mut ticks = after_name.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let used = ticks.next()?.ok()? + ticks.next()?.ok()?;
+    Some(used * 1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
+fn group(name: &str) -> CpuGroup {
+    let groups = [
+        ("proxy", CpuGroup::Proxy),
+        ("load", CpuGroup::Load),
+        ("upstream", CpuGroup::Upstream),
+        ("dashboard", CpuGroup::Dashboard),
+        ("journal", CpuGroup::Journal),
+    ];
+    groups.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(CpuGroup::Other, |(_, group)| *group)
+}
+
+fn memory_bytes() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+fn descriptors() -> u64 {
+    // One of them is the directory that is being read.
+    fs::read_dir("/proc/self/fd").map_or(0, |entries| (entries.count() as u64).saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn burn(for_time: Duration) {
+        let end = Instant::now() + for_time;
+        while Instant::now() < end {
+            std::hint::black_box(0);
+        }
+    }
+
+    #[test]
+    fn cpu_is_accounted_to_the_group_of_the_thread_also_after_it_ended() {
+        let mut sampler = HostSampler::default();
+        let before = sampler.sample();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        let worker = std::thread::Builder::new()
+            .name("proxy-7".into())
+            .spawn(move || {
+                burn(Duration::from_millis(50));
+                tell.send(()).unwrap();
+                wait.recv().unwrap();
+            })
+            .unwrap();
+        told.recv().unwrap();
+        let alive = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];
+        assert!(alive > 10_000, "only {alive} us");
+        done.send(()).unwrap();
+        worker.join().unwrap();
+        let ended = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];
+        assert!(ended >= alive);
+    }
+
+    #[test]
+    fn a_reading_tells_memory_descriptors_and_threads() {
+        let sample = HostSampler::default().sample();
+        assert!(sample.memory_bytes > 1_000_000);
+        assert!(sample.descriptors >= 3);
+        assert!(sample.threads >= 1);
+    }
+}

@@ -1,0 +1,62 @@
+//! How many records may be written: one token bucket over all kinds.
+
+/// Records a second into a file of our own.
+pub const RECORDS_PER_SECOND_OWN: u32 = 60;
+
+/// A token bucket that lets the necessary through and makes the optional wait for it.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    per_second: f64,
+    /// May be negative: what must be written is, and what may be written waits until that is paid for.
+    tokens: f64,
+    refilled_us: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(per_second: u32, now_us: u64) -> Self {
+        Self { per_second: f64::from(per_second), tokens: f64::from(per_second), refilled_us: now_us }
+    }
+
+    /// Adds what has accrued since the last time, up to what one second, or a longer interval, brings.
+    pub(crate) fn refill(&mut self, now_us: u64) {
+        let elapsed_s = now_us.saturating_sub(self.refilled_us) as f64 / 1e6;
+        let most = self.per_second * elapsed_s.clamp(1.0, 60.0);
+        self.tokens = (self.tokens + self.per_second * elapsed_s).min(most);
+        self.refilled_us = now_us;
+    }
+
+    /// Pays for a record that is written in any case. Debt is bounded by what one second brings.
+    pub(crate) fn spend(&mut self) {
+        self.tokens = (self.tokens - 1.0).max(-self.per_second);
+    }
+
+    /// Records that may still be written now.
+    pub(crate) fn left(&self) -> usize {
+        self.tokens.max(0.0) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optional_records_wait_until_the_necessary_ones_are_paid_for() {
+        let mut budget = Budget::new(10, 0);
+        for _ in 0..15 {
+            budget.spend();
+        }
+        assert_eq!(budget.left(), 0);
+        budget.refill(500_000);
+        assert_eq!(budget.left(), 0);
+        budget.refill(1_000_000);
+        assert_eq!(budget.left(), 5);
+    }
+
+    #[test]
+    fn an_idle_hour_does_not_allow_a_burst_of_an_hour() {
+        let mut budget = Budget::new(10, 0);
+        budget.refill(3_600_000_000);
+        assert_eq!(budget.left(), 600);
+    }
+}

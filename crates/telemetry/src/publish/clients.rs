@@ -1,0 +1,258 @@
+//! The bounded table of clients on the writing side: totals, what of them has been sent, and whose turn it is.
+
+use std::collections::HashMap;
+
+use crate::delta::ClientDelta;
+use crate::families::ClientCounter;
+use crate::ids::ClientId;
+use crate::metric::Counters;
+use crate::record::ClientRecord;
+
+/// A client's record that is due, and since when it covers.
+#[derive(Debug)]
+pub(crate) struct Due {
+    pub(crate) record: ClientRecord,
+    /// Beginning of the time that its changes fall into, `CLOCK_MONOTONIC` in microseconds.
+    pub(crate) since_us: u64,
+}
+
+#[derive(Debug)]
+struct Row {
+    epoch: u64,
+    open: i64,
+    counters: Counters<ClientCounter>,
+    sent: Counters<ClientCounter>,
+    /// Beginning of the first interval with changes that no record has carried yet.
+    unsent_since_us: Option<u64>,
+    active_us: u64,
+}
+
+impl Row {
+    fn unsent_bytes(&self) -> u64 {
+        let unsent = self.counters.since(&self.sent);
+        unsent[ClientCounter::BytesIn] + unsent[ClientCounter::BytesOut]
+    }
+
+    fn record(&self, client: ClientId, last: bool) -> ClientRecord {
+        let open = u64::try_from(self.open).unwrap_or(0);
+        ClientRecord { client, epoch: self.epoch, last, open, counters: self.counters }
+    }
+}
+
+/// The clients that are told apart, at most `max` besides `other`.
+#[derive(Debug)]
+pub(crate) struct ClientTable {
+    rows: HashMap<ClientId, Row>,
+    max: usize,
+    epochs: u64,
+    /// Clients that left the table with changes that no record has carried; theirs are written first.
+    leaving: Vec<Due>,
+}
+
+impl ClientTable {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { rows: HashMap::new(), max, epochs: 0, leaving: Vec::new() }
+    }
+
+    /// Adds what was counted in the interval from `start_us` to `end_us`.
+    pub(crate) fn add(&mut self, deltas: &[ClientDelta], start_us: u64, end_us: u64, leaving_max: usize) {
+        for delta in deltas {
+            let client = self.place(delta.client, leaving_max);
+            let row = self.row(client);
+            row.open += delta.open_change;
+            row.counters.add(&delta.counters);
+            row.unsent_since_us.get_or_insert(start_us);
+            row.active_us = end_us;
+        }
+    }
+
+    /// The client to account to: this one, or `other` if the table is full of clients with open connections.
+    fn place(&mut self, client: ClientId, leaving_max: usize) -> ClientId {
+        if self.rows.len() < self.max || client == ClientId::Other || self.rows.contains_key(&client) {
+            return client;
+        }
+        self.make_room(leaving_max);
+        if self.rows.len() < self.max { client } else { ClientId::Other }
+    }
+
+    fn row(&mut self, client: ClientId) -> &mut Row {
+        let epochs = &mut self.epochs;
+        self.rows.entry(client).or_insert_with(|| {
+            *epochs += 1;
+            Row {
+                epoch: *epochs,
+                open: 0,
+                counters: Counters::default(),
+                sent: Counters::default(),
+                unsent_since_us: None,
+                active_us: 0,
+            }
+        })
+    }
+
+    /// Lets a hundredth of the table go, those without connections that have been silent longest. Their last
+    /// changes are written if not too many leave at once, and folded into `other` otherwise.
+    fn make_room(&mut self, leaving_max: usize) {
+        let idle = |(id, row): (&ClientId, &Row)| {
+            (row.open <= 0 && *id != ClientId::Other).then_some((row.active_us, *id))
+        };
+        let mut candidates: Vec<_> = self.rows.iter().filter_map(idle).collect();
+        candidates.sort_unstable();
+        for (_, id) in candidates.into_iter().take((self.max / 100).max(1)) {
+            let Some(row) = self.rows.remove(&id) else { continue };
+            let Some(since_us) = row.unsent_since_us else { continue };
+            if self.leaving.len() < leaving_max {
+                self.leaving.push(Due { record: row.record(id, true), since_us });
+            } else {
+                let unsent = row.counters.since(&row.sent);
+                let other = self.row(ClientId::Other);
+                other.counters.add(&unsent);
+                other.unsent_since_us.get_or_insert(since_us);
+            }
+        }
+    }
+
+    /// The records whose turn it is, at most `budget` of them: those that leave, then half for the busiest and
+    /// half for those that have waited longest. Each must be reported back by [`Self::sent`] once written.
+    pub(crate) fn due(&mut self, budget: usize) -> Vec<Due> {
+        let mut due = std::mem::take(&mut self.leaving);
+        let mut changed: Vec<(ClientId, u64, u64)> = self
+            .rows
+            .iter()
+            .filter_map(|(id, row)| row.unsent_since_us.map(|since| (*id, since, row.unsent_bytes())))
+            .collect();
+        let room = budget.saturating_sub(due.len());
+        if changed.len() > room {
+            changed.sort_unstable_by_key(|&(id, _, bytes)| (std::cmp::Reverse(bytes), id));
+            let busiest = room / 2;
+            changed[busiest..].sort_unstable_by_key(|&(id, since, _)| (since, id));
+            changed.truncate(room);
+        } else {
+            changed.sort_unstable_by_key(|&(id, _, _)| id);
+        }
+        let record =
+            |(id, since_us, _)| self.rows.get(&id).map(|row| Due { record: row.record(id, false), since_us });
+        due.extend(changed.into_iter().filter_map(record));
+        due
+    }
+
+    /// Notes that a record of [`Self::due`] has been written.
+    pub(crate) fn sent(&mut self, record: &ClientRecord) {
+        if let Some(row) = self.rows.get_mut(&record.client).filter(|row| row.epoch == record.epoch) {
+            row.sent = record.counters;
+            row.unsent_since_us = None;
+        }
+    }
+
+    /// Keeps a record that could not be written of a client that has left; its counters go to `other` if it
+    /// cannot be kept.
+    pub(crate) fn refused(&mut self, due: Due) {
+        if due.record.last {
+            self.leaving.push(due);
+        }
+    }
+
+    /// Clients with changes that no record has carried yet.
+    pub(crate) fn deferred(&self) -> usize {
+        self.rows.values().filter(|row| row.unsent_since_us.is_some()).count()
+    }
+
+    /// The last record of every client, as the run ends, in order of the clients.
+    pub(crate) fn finish(&mut self, now_us: u64) -> Vec<Due> {
+        let mut all = std::mem::take(&mut self.leaving);
+        let last = |(id, row): (&ClientId, &Row)| Due {
+            record: row.record(*id, true),
+            since_us: row.unsent_since_us.unwrap_or(now_us),
+        };
+        all.extend(self.rows.iter().map(last));
+        all.sort_unstable_by_key(|due| due.record.client);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn client(n: u32) -> ClientId {
+        IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 + n)).into()
+    }
+
+    fn delta(n: u32, bytes: u64) -> ClientDelta {
+        let mut counters = Counters::default();
+        counters[ClientCounter::BytesOut] = bytes;
+        counters[ClientCounter::Connections] = 1;
+        ClientDelta { client: client(n), open_change: 0, counters }
+    }
+
+    /// The totals that a reader has after these records: the last of each epoch.
+    fn read_totals(records: &[ClientRecord]) -> u64 {
+        let last: HashMap<_, _> =
+            records.iter().map(|r| ((r.client, r.epoch), r.counters[ClientCounter::BytesOut])).collect();
+        last.values().sum()
+    }
+
+    fn take(table: &mut ClientTable, budget: usize, into: &mut Vec<ClientRecord>) -> usize {
+        let due = table.due(budget);
+        for due in &due {
+            table.sent(&due.record);
+            into.push(due.record.clone());
+        }
+        due.len()
+    }
+
+    #[test]
+    fn the_busiest_are_due_each_time_and_the_others_in_turn() {
+        let mut table = ClientTable::new(100);
+        let mut records = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for tick in 0..10_u64 {
+            let deltas: Vec<_> = (0..20).map(|n| delta(n, if n == 7 { 1_000_000 } else { 10 })).collect();
+            table.add(&deltas, tick * 1_000_000, (tick + 1) * 1_000_000, 10);
+            records.clear();
+            assert_eq!(take(&mut table, 6, &mut records), 6);
+            assert!(records.iter().any(|r| r.client == client(7)), "tick {tick}");
+            seen.extend(records.iter().map(|r| r.client));
+        }
+        assert_eq!(seen.len(), 20);
+    }
+
+    #[test]
+    fn no_byte_is_lost_however_small_the_table_and_the_budget() {
+        let mut table = ClientTable::new(10);
+        let mut records = Vec::new();
+        let mut counted = 0;
+        for tick in 0..500_u32 {
+            let deltas: Vec<_> = (0..7).map(|n| delta((tick * 13 + n * 31) % 97, u64::from(n) + 1)).collect();
+            counted += deltas.iter().map(|d| d.counters[ClientCounter::BytesOut]).sum::<u64>();
+            table.add(&deltas, u64::from(tick), u64::from(tick) + 1, 2);
+            take(&mut table, 3, &mut records);
+        }
+        records.extend(table.finish(500).into_iter().map(|due| due.record));
+        assert_eq!(read_totals(&records), counted);
+    }
+
+    #[test]
+    fn a_client_with_open_connections_keeps_its_row() {
+        let mut table = ClientTable::new(2);
+        let open = ClientDelta { open_change: 1, ..delta(1, 5) };
+        table.add(&[open, ClientDelta { open_change: 1, ..delta(2, 5) }], 0, 1, 10);
+        table.add(&[delta(3, 7)], 1, 2, 10);
+        let ids: Vec<_> = table.finish(2).into_iter().map(|due| due.record.client).collect();
+        assert_eq!(ids, [client(1), client(2), ClientId::Other]);
+    }
+
+    #[test]
+    fn a_client_that_returns_begins_a_new_epoch() {
+        let mut table = ClientTable::new(1);
+        let mut records = Vec::new();
+        for n in [1, 2, 1] {
+            table.add(&[delta(n, 10)], 0, 1, 10);
+            take(&mut table, 10, &mut records);
+        }
+        let epochs: Vec<_> = records.iter().filter(|r| r.client == client(1)).map(|r| r.epoch).collect();
+        assert_eq!(epochs.len(), 2);
+        assert!(epochs[0] < epochs[1]);
+    }
+}

@@ -1,0 +1,341 @@
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr};
+
+use journal::EntryBuf;
+use proptest::prelude::*;
+
+use super::*;
+use crate::codec;
+use crate::connection::Outcome;
+use crate::delta::ClientDelta;
+use crate::families::ClientCounter;
+use crate::ids::{ClientId, ConnId};
+use crate::model::Model;
+
+/// Keeps records as journal entries, as a file would, and refuses those it is told to.
+#[derive(Default)]
+struct Paper {
+    entries: Vec<(EntryBuf, u64)>,
+    offered: u64,
+    refuse: HashSet<u64>,
+}
+
+impl Sink for Paper {
+    fn accept(&mut self, record: &Record) -> Result<(), String> {
+        self.offered += 1;
+        if self.refuse.contains(&self.offered) {
+            return Err("no space left".into());
+        }
+        let mut entry = EntryBuf::new();
+        codec::encode(record, &mut entry);
+        self.entries.push((entry, record.stamp.realtime_us));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn at(second: u64) -> Timestamps {
+    Timestamps {
+        realtime_us: 1_700_000_000_000_000 + second * 1_000_000,
+        monotonic_us: 50_000_000 + second * 1_000_000,
+    }
+}
+
+fn client(n: u8) -> ClientId {
+    IpAddr::from(Ipv4Addr::new(127, 0, 0, n)).into()
+}
+
+fn proxy_delta(second: u64) -> ProxyDelta {
+    let mut delta = ProxyDelta::default();
+    for n in 2..6 {
+        let mut counters = Counters::default();
+        counters[ClientCounter::BytesIn] = second + u64::from(n);
+        counters[ClientCounter::BytesOut] = 1_000 * u64::from(n);
+        counters[ClientCounter::Connections] = 1;
+        delta.counters[ProxyCounter::BytesIn] += second + u64::from(n);
+        delta.counters[ProxyCounter::BytesOut] += 1_000 * u64::from(n);
+        delta.counters[ProxyCounter::Accepted] += 1;
+        delta.counters[ProxyCounter::Closed] += 1;
+        delta.clients.push(ClientDelta { client: client(n), open_change: 0, counters });
+        delta.latencies[ProxyLatency::Exchange].record_ns(100_000 * (second + 1) * u64::from(n));
+    }
+    delta
+}
+
+fn load_delta() -> LoadDelta {
+    let mut delta = LoadDelta::default();
+    delta.counters[LoadCounter::Ok] = 40;
+    (0..40).for_each(|i| delta.latencies[LoadLatency::Service].record_ns(200_000 + i * 1_000));
+    delta
+}
+
+const STATE: LoadState = LoadState { running: true, rate: 40.0, resume_percent: 80.0, connections: 8 };
+
+/// A run of `seconds`, written to paper.
+fn written(seconds: u64, refuse: HashSet<u64>) -> Publisher<Paper> {
+    let paper = Paper { refuse, ..Paper::default() };
+    let mut publisher = Publisher::new(RunId::from_bits(7), paper, RECORDS_PER_SECOND_OWN, at(0));
+    publisher.start(RunRecord { version: "test".into(), ..RunRecord::default() }, at(0));
+    for second in 1..seconds {
+        let host = Some(HostRecord::default());
+        publisher.interval(Some(&proxy_delta(second)), Some((&load_delta(), STATE)), host, at(second));
+    }
+    publisher.stop(
+        RunRecord::default(),
+        Some(&proxy_delta(seconds)),
+        Some((&load_delta(), STATE)),
+        None,
+        at(seconds),
+    );
+    publisher
+}
+
+fn read(entries: &[(EntryBuf, u64)], lost: impl Fn(usize) -> bool) -> Model {
+    let mut model = Model::default();
+    for (i, (entry, realtime_us)) in entries.iter().enumerate() {
+        if !lost(i) {
+            model.apply(codec::decode_from(entry, *realtime_us).unwrap().unwrap(), None);
+        }
+    }
+    model
+}
+
+fn true_totals(seconds: u64) -> (Counters<ProxyCounter>, u64) {
+    let mut all = ProxyDelta::default();
+    let mut samples = 0;
+    for second in 1..=seconds {
+        let delta = proxy_delta(second);
+        all.counters.add(&delta.counters);
+        samples += delta.latencies[ProxyLatency::Exchange].count();
+    }
+    (all.counters, samples)
+}
+
+fn assert_totals(model: &Model, seconds: u64) {
+    let run = model.current().unwrap();
+    let (totals, samples) = true_totals(seconds);
+    let proxy = run.proxy().unwrap();
+    assert_eq!(*proxy.totals(), totals);
+    assert_eq!(proxy.whole()[ProxyLatency::Exchange].count(), samples);
+    assert_eq!(run.load().unwrap().totals()[LoadCounter::Ok], 40 * seconds);
+    let clients_in: u64 = run.clients().iter().map(|c| c.totals()[ClientCounter::BytesIn]).sum();
+    assert_eq!(clients_in, totals[ProxyCounter::BytesIn]);
+}
+
+#[test]
+fn what_is_counted_is_what_is_read() {
+    let publisher = written(20, HashSet::new());
+    let made = publisher.made();
+    let model = read(&publisher.into_sink().entries, |_| false);
+    assert_totals(&model, 20);
+    let reading = model.current().unwrap().reading();
+    assert_eq!((reading.made(), reading.read(), reading.lost()), (made, made, 0));
+    assert!(model.current().unwrap().proxy().unwrap().intervals().all(|interval| !interval.after_loss));
+}
+
+#[test]
+fn what_the_sink_refuses_goes_with_a_later_record() {
+    let publisher = written(20, (10..40).collect());
+    assert_eq!(publisher.health().refused_total, 30);
+    let model = read(&publisher.into_sink().entries, |_| false);
+    assert_totals(&model, 20);
+    let run = model.current().unwrap();
+    assert_eq!(run.reading().lost(), 0);
+    assert!(run.health().merged_total > 0);
+    assert_eq!(run.health().error, "no space left");
+    // Merged intervals are no gap: one record covers them all, histograms included.
+    assert!(run.proxy().unwrap().intervals().all(|interval| !interval.after_loss));
+}
+
+#[test]
+fn a_lost_interval_is_a_gap_and_not_a_zero() {
+    let publisher = written(20, HashSet::new());
+    let entries = publisher.into_sink().entries;
+    let proxies: Vec<usize> = (0..entries.len())
+        .filter(|&i| entries[i].0.iter().any(|f| f == ("TLSDASH_KIND", b"proxy")))
+        .collect();
+    let model = read(&entries, |i| i == proxies[5]);
+    let run = model.current().unwrap();
+    let gaps: Vec<_> = run.proxy().unwrap().intervals().map(|interval| interval.after_loss).collect();
+    assert_eq!(gaps.iter().filter(|&&gap| gap).count(), 1);
+    assert!(gaps[5], "the interval after the lost one covers two seconds: {gaps:?}");
+    assert_eq!((run.reading().lost(), run.reading().gaps_total()), (1, 1));
+}
+
+#[test]
+fn errors_beyond_the_budget_are_counted() {
+    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 20, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    let mut delta = ProxyDelta::default();
+    for n in 0..100 {
+        delta.connections.push(connection(n));
+    }
+    publisher.interval(Some(&delta), None, None, at(1));
+    publisher.interval(Some(&ProxyDelta::default()), None, None, at(2));
+    let dropped = publisher.health().over_budget_total;
+    let entries = publisher.into_sink().entries;
+    let written =
+        entries.iter().filter(|(e, _)| e.iter().any(|f| f == ("TLSDASH_KIND", b"connection"))).count();
+    assert!(written > 0 && written < 20, "{written}");
+    assert_eq!(written as u64 + dropped, 100);
+    let model = read(&entries, |_| false);
+    assert_eq!(model.current().unwrap().health().over_budget_total, dropped);
+}
+
+fn connection(n: u64) -> ConnectionRecord {
+    ConnectionRecord {
+        conn: ConnId(n + 1),
+        client: client(2),
+        outcome: Outcome::NotTls,
+        detail: "first byte 0x47".into(),
+        tls_version: String::new(),
+        cipher: String::new(),
+        group: String::new(),
+        sni: "example.org".into(),
+        alpn: String::new(),
+        resumed: false,
+        bytes_in: 0,
+        bytes_out: 0,
+        lifetime_us: 1_200,
+    }
+}
+
+#[test]
+fn a_jump_of_the_wall_clock_is_told_and_moves_no_rate() {
+    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    publisher.interval(Some(&proxy_delta(1)), None, None, at(1));
+    let stepped = Timestamps { realtime_us: at(2).realtime_us - 3_600_000_000, ..at(2) };
+    publisher.interval(Some(&proxy_delta(2)), None, None, stepped);
+    let model = read(&publisher.into_sink().entries, |_| false);
+    let run = model.current().unwrap();
+    assert_eq!(run.health().clock_step_us, -3_600_000_000);
+    let rates: Vec<_> =
+        run.proxy().unwrap().intervals().map(|i| i.rate(ProxyCounter::Accepted).unwrap()).collect();
+    assert_eq!(rates, [4.0, 4.0]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn totals_are_right_after_any_loss_of_records_that_are_not_the_last(
+        seconds in 2_u64..12,
+        losses in prop::collection::vec(any::<bool>(), 200),
+    ) {
+        let publisher = written(seconds, HashSet::new());
+        let entries = publisher.into_sink().entries;
+        // The last record of every series: each client's final one, and the run's.
+        let last_records = 4 + 1;
+        let keep_from = entries.len() - last_records;
+        let lost = |i: usize| i < keep_from && losses[i % losses.len()];
+        let model = read(&entries, lost);
+        assert_totals(&model, seconds);
+        let reading = model.current().unwrap().reading();
+        let lost_count = (0..entries.len()).filter(|&i| lost(i)).count() as u64;
+        prop_assert_eq!(reading.lost(), lost_count);
+        prop_assert_eq!(reading.gaps_total() > 0, lost_count > 0);
+    }
+
+    #[test]
+    fn records_come_back_as_they_were_written(
+        numbers in prop::collection::vec(any::<u64>(), 64),
+        text in "[ -~äöü]{0,60}",
+        flag in any::<bool>(),
+    ) {
+        for body in bodies(&numbers, &text, flag) {
+            let stamp = Stamp {
+                run: RunId::from_bits(u128::from(numbers[0]) << 64 | 1),
+                seq: numbers[1],
+                mono_us: numbers[2],
+                realtime_us: 5,
+                interval_us: numbers[3],
+            };
+            let record = Record { stamp, body };
+            let mut entry = EntryBuf::new();
+            codec::encode(&record, &mut entry);
+            prop_assert!(entry.fault().is_none());
+            prop_assert_eq!(codec::decode_from(&entry, 5), Ok(Some(record)));
+        }
+    }
+}
+
+fn fill<M: Metric>(numbers: &[u64]) -> Counters<M> {
+    let mut counters = Counters::default();
+    for (&metric, &number) in M::ALL.iter().zip(numbers.iter().cycle()) {
+        counters[metric] = number;
+    }
+    counters
+}
+
+fn latencies<M: Metric>(numbers: &[u64]) -> Latencies<M> {
+    let mut histograms = Histograms::default();
+    for (i, &number) in numbers.iter().enumerate() {
+        histograms[M::ALL[i % M::ALL.len()]].record_ns(number % 70_000_000_000);
+    }
+    Latencies::new(&histograms, &fill(numbers))
+}
+
+/// One record of each kind.
+fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
+    use crate::record::ClientRecord;
+    use crate::setting::{Applies, Setting, Value};
+    let proxy = ProxyRecord {
+        open: numbers[4],
+        clients_deferred: numbers[5],
+        counters: fill(numbers),
+        latencies: latencies(numbers),
+    };
+    let load = LoadRecord {
+        running: flag,
+        rate: numbers[6] as f64 / 7.0,
+        resume_percent: 12.5,
+        connections: numbers[7],
+        counters: fill(numbers),
+        latencies: latencies(numbers),
+    };
+    let setting = Setting {
+        name: "load.rate".into(),
+        value: if flag { Value::Number(0.1) } else { Value::Text(text.into()) },
+        unit: "1/s".into(),
+        applies: Applies::Live,
+        range: Some((0.0, 1e6)),
+    };
+    let run = RunRecord {
+        phase: Phase::Stop,
+        version: text.into(),
+        host: text.into(),
+        settings: vec![setting.clone()],
+        proxy: Some(proxy.clone()),
+        load: flag.then(|| load.clone()),
+        ..RunRecord::default()
+    };
+    vec![
+        Body::Run(Box::new(run)),
+        Body::Proxy(Box::new(proxy)),
+        Body::Load(Box::new(load)),
+        Body::Client(ClientRecord {
+            client: if flag { ClientId::Other } else { client(9) },
+            epoch: numbers[8],
+            last: flag,
+            open: numbers[9],
+            counters: fill(numbers),
+        }),
+        Body::Connection(Box::new(ConnectionRecord {
+            detail: text.into(),
+            resumed: flag,
+            ..connection(numbers[10])
+        })),
+        Body::Setting(SettingRecord { name: "load.rate".into(), before: text.into(), after: Some(setting) }),
+        Body::Mark(MarkRecord { number: numbers[11], text: text.into() }),
+        Body::Host(HostRecord { memory_bytes: numbers[12], descriptors: 3, threads: 4, cpu: fill(numbers) }),
+        Body::Health(HealthRecord {
+            refused_total: numbers[13],
+            clock_step_us: numbers[14] as i64,
+            error: text.into(),
+            ..HealthRecord::default()
+        }),
+    ]
+}
