@@ -1,0 +1,83 @@
+//! What a dashboard is told at its start, and how it ends.
+
+use telemetry::{RunId, Update};
+
+use crate::theme::{Glyphs, Palette};
+
+/// How a dashboard looks and what it may do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is watched, such as `:8443 > unix:/tmp/app.sock`; empty to take it from the run.
+    pub title: String,
+    /// The journal that the records come from, as a person would name it.
+    pub source: String,
+    /// True if keys that change the load or leave marks only say that they may not.
+    pub read_only: bool,
+    /// The run to show; `None` for the one that began last.
+    pub run: Option<RunId>,
+    /// Characters of borders and graphs.
+    pub glyphs: Glyphs,
+    /// Colours.
+    pub palette: Palette,
+    /// Frames a second at the most for new data; input is drawn at up to 30 a second.
+    pub frames_per_second_max: u32,
+}
+
+impl Options {
+    /// Live control of what is watched, in the characters and colours that the environment asks for.
+    pub fn new(title: impl Into<String>, source: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            source: source.into(),
+            read_only: false,
+            run: None,
+            glyphs: Glyphs::detect(),
+            palette: Palette::detect(),
+            frames_per_second_max: 4,
+        }
+    }
+}
+
+/// What the program tells the dashboard.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// News of the journal.
+    Update(Update),
+    /// The program ends: SIGTERM, SIGINT, or its time is over.
+    Terminate,
+    /// The process was asked from outside to stop until it is continued (SIGTSTP).
+    Suspend,
+}
+
+/// Why a dashboard ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// A person left it.
+    Quit,
+    /// The program told it to.
+    Terminated,
+    /// The terminal went away.
+    TerminalLost,
+}
+
+/// Why a dashboard failed. The terminal has been restored, as far as there is one.
+#[derive(Debug, thiserror::Error)]
+pub enum TuiError {
+    /// There is no terminal to draw on.
+    #[error("standard input and output must be a terminal that can draw (TERM is not dumb)")]
+    NoTerminal,
+    /// The terminal, a signal or a thread could not be set up.
+    #[error("cannot {what}: {error}")]
+    Setup {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// A frame could not be drawn.
+    #[error("cannot draw on the terminal: {0}")]
+    Draw(std::io::Error),
+    /// Another thread panicked; its message follows the restored terminal.
+    #[error("a thread of the program panicked")]
+    Panicked,
+}
