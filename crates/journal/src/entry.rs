@@ -12,6 +12,9 @@ const NAME_BYTES_MAX: usize = 64;
 /// An entry above it is refused whole by [`FileWriter::append`](crate::FileWriter::append).
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 
+/// The most fields that one entry may have, as in journald.
+pub const ENTRY_FIELDS_MAX: usize = 1024;
+
 /// The fields of one entry, reusable between entries.
 ///
 /// All fields share one buffer, so that a warm `EntryBuf` allocates nothing. A name may appear more than once, as
@@ -42,6 +45,9 @@ pub enum EntryFault {
     /// More than [`ENTRY_BYTES_MAX`] bytes of fields.
     #[error("its fields exceed {ENTRY_BYTES_MAX} bytes")]
     TooLarge,
+    /// More than [`ENTRY_FIELDS_MAX`] fields.
+    #[error("it has more than {ENTRY_FIELDS_MAX} fields")]
+    TooManyFields,
     /// No field at all.
     #[error("it has no field")]
     Empty,
@@ -125,6 +131,10 @@ impl EntryBuf {
     }
 
     fn add(&mut self, name: &str, write_value: impl FnOnce(&mut Vec<u8>)) {
+        if self.fields.len() == ENTRY_FIELDS_MAX {
+            self.fault.get_or_insert(EntryFault::TooManyFields);
+            return;
+        }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(name.as_bytes());
         self.bytes.push(b'=');

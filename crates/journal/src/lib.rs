@@ -24,14 +24,18 @@
 //!
 //! [Journal File Format]: https://systemd.io/JOURNAL_FILE_FORMAT/
 
+mod archive;
 mod entry;
 mod error;
+mod hash;
+mod layout;
 mod process;
 mod tail;
 mod writer;
 
-pub use entry::{ENTRY_BYTES_MAX, EntryBuf, EntryFault};
+pub use entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault};
 pub use error::{ReadError, WriteError};
+pub use layout::FileState;
 pub use process::{Timestamps, process_fields};
-pub use tail::{Entry, FileState, Progress, Start, Tail};
+pub use tail::{Entry, Progress, Start, Tail};
 pub use writer::{FileOptions, FileWriter};

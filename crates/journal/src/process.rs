@@ -1,6 +1,7 @@
 //! What a journal daemon would know of this process and this moment.
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -65,6 +66,15 @@ pub(crate) fn machine_id() -> Option<u128> {
 /// Reads the id of the running boot.
 pub(crate) fn boot_id() -> Option<u128> {
     parse_id(&fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
+}
+
+/// Makes a random id of the form of a UUID version 4, as systemd's ids are.
+pub(crate) fn random_id() -> io::Result<u128> {
+    let mut bytes = [0; 16];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Ok(u128::from_be_bytes(bytes))
 }
 
 /// Writes an id as systemd does: 32 lower-case hexadecimal digits.

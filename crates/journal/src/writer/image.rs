@@ -1,0 +1,401 @@
+//! What the writer knows of the file it writes: where everything lies, and where the next thing goes.
+//!
+//! An image does no I/O: it turns entries into a [`Batch`], and keeps the header that goes with it.
+
+use std::collections::HashMap;
+
+use super::batch::{Batch, Order, Plan};
+use super::chain::Chain;
+use crate::hash;
+use crate::layout::{
+    FileState, HEADER_BYTES, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH, OBJECT_HEADER_BYTES,
+    align8, kind,
+};
+use crate::{EntryBuf, Timestamps};
+
+/// The file grows by this much at a time, so that few appends need to extend it.
+const GROWTH_BYTES: u64 = 8 << 20;
+
+/// One bucket for so many bytes of the largest size. Our records have some 300 bytes a value, so a file fills up
+/// by size and by buckets (three quarters of them) at about the same time, and the table takes 3 % of it.
+const BYTES_PER_BUCKET: u64 = 512;
+const DATA_BUCKETS_MIN: u64 = 2047;
+const FIELD_BUCKETS: u64 = 2047;
+const BUCKET_BYTES: u64 = 16;
+
+/// Sizes of objects in front of their payload, in compact files.
+const DATA_BYTES: u64 = 72;
+const FIELD_BYTES: u64 = 40;
+const ENTRY_BYTES: u64 = 64;
+
+/// systemd holds times of 2^55 µs and more for damaged, and zero for unset.
+const TIME_US_MAX: u64 = (1 << 55) - 1;
+
+/// The ids that go into a file's header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ids {
+    pub(super) file: u128,
+    pub(super) machine: u128,
+    pub(super) boot: u128,
+    pub(super) seqnum: u128,
+}
+
+/// The state of one file.
+#[derive(Debug)]
+pub(super) struct Image {
+    ids: Ids,
+    size_max: u64,
+    header: Header,
+    next_seqnum: u64,
+    /// The size to which the file has been extended.
+    file_size: u64,
+    /// The last object of each hash chain, or 0.
+    data_tails: Vec<u32>,
+    field_tails: Vec<u32>,
+    data: Vec<Data>,
+    data_index: HashMap<DataKey, u32>,
+    fields: HashMap<Box<[u8]>, Field>,
+    entries: Chain,
+    batch: Batch,
+    /// DATA objects whose numbers changed since the last plan, by index.
+    changed: Vec<u32>,
+    /// The fields of the entry at hand.
+    lookups: Vec<Lookup>,
+    /// The DATA objects of the entry at hand, by index.
+    items: Vec<u32>,
+}
+
+/// A field of an entry, and the DATA object that holds it already, by index.
+#[derive(Clone, Copy, Debug)]
+struct Lookup {
+    key: DataKey,
+    found: Option<u32>,
+}
+
+/// Identifies a payload: two unrelated hash functions stand in for its bytes, which need not be kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct DataKey {
+    keyed: u64,
+    jenkins: u64,
+}
+
+/// A DATA object: the value of a field, and the entries that have it.
+#[derive(Debug)]
+struct Data {
+    offset: u32,
+    /// The first entry is noted in the object itself, the others in `later_entries`.
+    first_entry: u32,
+    entries: u32,
+    later_entries: Chain,
+    changed: bool,
+}
+
+#[derive(Debug)]
+struct Field {
+    offset: u32,
+    /// The latest DATA object of this field, head of the list of them all.
+    head_data: u32,
+}
+
+/// The file has no room for the entry: it is time for the next one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+impl Image {
+    /// Lays out an empty file of at most `size_max` bytes whose first entry will have the number `next_seqnum`.
+    pub(super) fn new(ids: Ids, size_max: u64, next_seqnum: u64) -> Self {
+        let data_buckets = (size_max / BYTES_PER_BUCKET).max(DATA_BUCKETS_MIN);
+        let field_table = HEADER_BYTES as u64;
+        let data_table = field_table + OBJECT_HEADER_BYTES + FIELD_BUCKETS * BUCKET_BYTES;
+        let end = data_table + OBJECT_HEADER_BYTES + data_buckets * BUCKET_BYTES;
+        let header = Header {
+            // Not even TAIL_ENTRY_BOOT_ID, true as it would be: journalctl --verify of systemd 252 knows no such flag
+            // and gives up.
+            compatible_flags: 0,
+            incompatible_flags: INCOMPATIBLE_KEYED_HASH | INCOMPATIBLE_COMPACT,
+            state: FileState::Online,
+            file_id: ids.file,
+            machine_id: ids.machine,
+            tail_entry_boot_id: ids.boot,
+            seqnum_id: ids.seqnum,
+            header_size: HEADER_BYTES as u64,
+            arena_size: 0,
+            data_hash_table_offset: data_table + OBJECT_HEADER_BYTES,
+            data_hash_table_size: data_buckets * BUCKET_BYTES,
+            field_hash_table_offset: field_table + OBJECT_HEADER_BYTES,
+            field_hash_table_size: FIELD_BUCKETS * BUCKET_BYTES,
+            tail_object_offset: data_table,
+            n_objects: 2,
+            n_entries: 0,
+            tail_entry_seqnum: 0,
+            head_entry_seqnum: 0,
+            entry_array_offset: 0,
+            head_entry_realtime: 0,
+            tail_entry_realtime: 0,
+            tail_entry_monotonic: 0,
+            n_data: 0,
+            n_fields: 0,
+            n_entry_arrays: 0,
+            tail_entry_array_offset: 0,
+            tail_entry_array_n_entries: 0,
+            tail_entry_offset: 0,
+        };
+        let mut batch = Batch::new(end);
+        // The tables are all zeros, which is what a file that is extended holds anyway.
+        for (table, kind, size) in [
+            (field_table, kind::FIELD_HASH_TABLE, header.field_hash_table_size),
+            (data_table, kind::DATA_HASH_TABLE, header.data_hash_table_size),
+        ] {
+            batch.set_u64(Order::Item, table, u64::from(kind));
+            batch.set_u64(Order::Item, table + 8, OBJECT_HEADER_BYTES + size);
+        }
+        Self {
+            ids,
+            size_max,
+            header,
+            next_seqnum,
+            file_size: 0,
+            data_tails: vec![0; data_buckets as usize],
+            field_tails: vec![0; FIELD_BUCKETS as usize],
+            data: Vec::new(),
+            data_index: HashMap::new(),
+            fields: HashMap::new(),
+            entries: Chain::ALL_ENTRIES,
+            batch,
+            changed: Vec::new(),
+            lookups: Vec::new(),
+            items: Vec::new(),
+        }
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub(super) fn next_seqnum(&self) -> u64 {
+        self.next_seqnum
+    }
+
+    /// Gives the size of the used part of the file, in bytes, with what waits to be written.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.batch.end()
+    }
+
+    /// Gives roughly the memory that waits to be written, in bytes.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.batch.pending_bytes() + self.changed.len() * size_of::<u32>()
+    }
+
+    /// Adds an entry of the fields of both parts to the batch, or leaves everything as it was if it has no room.
+    pub(super) fn append(&mut self, parts: [&EntryBuf; 2], at: Timestamps) -> Result<(), Full> {
+        self.look_up(parts);
+        if !self.has_room(parts) {
+            return Err(Full);
+        }
+        self.items.clear();
+        let mut xor_hash = 0;
+        for (at, (payload, name_len)) in parts.into_iter().flat_map(EntryBuf::payloads).enumerate() {
+            let Lookup { key, found } = self.lookups[at];
+            // A field that is new and twice in this entry was not found either time.
+            let item = match found.or_else(|| self.data_index.get(&key).copied()) {
+                Some(item) => item,
+                None => self.add_data(key, payload, name_len),
+            };
+            self.items.push(item);
+            xor_hash ^= key.jenkins;
+        }
+        // Offsets grow with the index, and readers expect them sorted; the same field twice is kept once.
+        self.items.sort_unstable();
+        self.items.dedup();
+        let entry = self.add_entry(xor_hash, at);
+        self.link_entry(entry);
+        Ok(())
+    }
+
+    /// Makes the plan that brings the file up to date.
+    pub(super) fn plan(&mut self) -> Plan<'_> {
+        for index in self.changed.drain(..) {
+            let data = &mut self.data[index as usize];
+            data.changed = false;
+            data.write(&mut self.batch);
+        }
+        self.header.tail_entry_array_offset = self.entries.tail();
+        self.header.tail_entry_array_n_entries = self.entries.tail_len();
+        self.header.entry_array_offset = u64::from(self.entries.first());
+        let size = self.batch.end().next_multiple_of(GROWTH_BYTES).min(self.size_max.max(self.batch.end()));
+        let extend_to = (size > self.file_size).then_some(size);
+        self.header.arena_size = size.max(self.file_size) - self.header.header_size;
+        self.batch.plan(&self.header.encode(), extend_to)
+    }
+
+    /// Notes that the last plan was carried out.
+    pub(super) fn written(&mut self) {
+        self.file_size = self.header.arena_size + self.header.header_size;
+        self.batch.written();
+    }
+
+    /// Notes that the last plan was not carried out, or not wholly.
+    pub(super) fn not_written(&mut self) {
+        self.batch.not_written();
+    }
+
+    /// Gives the header of the file when it is complete and cut to the size that is used.
+    pub(super) fn final_header(&self, state: FileState) -> Header {
+        Header { state, arena_size: self.used_bytes() - self.header.header_size, ..self.header.clone() }
+    }
+
+    /// Finds out which of the fields are in the file already.
+    fn look_up(&mut self, parts: [&EntryBuf; 2]) {
+        self.lookups.clear();
+        for (payload, _) in parts.into_iter().flat_map(EntryBuf::payloads) {
+            let key = DataKey { keyed: hash::keyed(self.ids.file, payload), jenkins: hash::jenkins(payload) };
+            self.lookups.push(Lookup { key, found: self.data_index.get(&key).copied() });
+        }
+    }
+
+    /// Tells whether the entry that was looked up fits, by the most that it can need.
+    fn has_room(&self, parts: [&EntryBuf; 2]) -> bool {
+        let payloads = parts.into_iter().flat_map(EntryBuf::payloads);
+        let mut new_values = 0;
+        let mut bytes = align8(ENTRY_BYTES + 4 * self.lookups.len() as u64) + self.entries.growth_bytes();
+        for (lookup, (payload, name_len)) in self.lookups.iter().zip(payloads) {
+            bytes += match lookup.found {
+                Some(index) => self.data[index as usize].later_entries.growth_bytes(),
+                None => {
+                    new_values += 1;
+                    align8(DATA_BYTES + payload.len() as u64) + align8(FIELD_BYTES + name_len as u64)
+                }
+            };
+        }
+        let has_buckets = |objects: u64, tails: &[u32]| (objects + new_values) * 4 <= tails.len() as u64 * 3;
+        self.batch.end() + bytes <= self.size_max
+            && has_buckets(self.header.n_data, &self.data_tails)
+            && has_buckets(self.header.n_fields, &self.field_tails)
+    }
+
+    /// Adds a DATA object and links it with the others of its hash and of its field.
+    fn add_data(&mut self, key: DataKey, payload: &[u8], name_len: usize) -> u32 {
+        let offset = self.add_object(kind::DATA, DATA_BYTES + payload.len() as u64);
+        self.batch.put(offset + 16, &key.keyed.to_le_bytes());
+        self.batch.put(offset + DATA_BYTES, payload);
+        self.header.n_data += 1;
+        let table = self.header.data_hash_table_offset;
+        link_hash(&mut self.batch, &mut self.data_tails, table, key.keyed, offset);
+
+        let name = &payload[..name_len];
+        if !self.fields.contains_key(name) {
+            self.add_field(name);
+        }
+        if let Some(field) = self.fields.get_mut(name) {
+            self.batch.put(offset + 32, &u64::from(field.head_data).to_le_bytes());
+            field.head_data = offset as u32;
+            self.batch.set_u64(Order::Head, u64::from(field.offset) + 32, offset);
+        }
+        let index = self.data.len() as u32;
+        self.data.push(Data {
+            offset: offset as u32,
+            first_entry: 0,
+            entries: 0,
+            later_entries: Chain::OF_DATA,
+            changed: false,
+        });
+        self.data_index.insert(key, index);
+        index
+    }
+
+    fn add_field(&mut self, name: &[u8]) {
+        let offset = self.add_object(kind::FIELD, FIELD_BYTES + name.len() as u64);
+        let hash = hash::keyed(self.ids.file, name);
+        self.batch.put(offset + 16, &hash.to_le_bytes());
+        self.batch.put(offset + FIELD_BYTES, name);
+        self.header.n_fields += 1;
+        let table = self.header.field_hash_table_offset;
+        link_hash(&mut self.batch, &mut self.field_tails, table, hash, offset);
+        self.fields.insert(name.into(), Field { offset: offset as u32, head_data: 0 });
+    }
+
+    /// Adds the ENTRY object of the fields in `items`, and counts it.
+    fn add_entry(&mut self, xor_hash: u64, at: Timestamps) -> u32 {
+        let realtime = at.realtime_us.clamp(1, TIME_US_MAX);
+        // Within one boot this clock never runs backwards; `journalctl --verify` insists on it.
+        let monotonic = at.monotonic_us.clamp(self.header.tail_entry_monotonic.max(1), TIME_US_MAX);
+        let offset = self.add_object(kind::ENTRY, ENTRY_BYTES + 4 * self.items.len() as u64);
+        let numbers = [self.next_seqnum, realtime, monotonic];
+        for (place, number) in (offset + 16..).step_by(8).zip(numbers) {
+            self.batch.put(place, &number.to_le_bytes());
+        }
+        self.batch.put(offset + 40, &self.ids.boot.to_be_bytes());
+        self.batch.put(offset + 56, &xor_hash.to_le_bytes());
+        for (place, item) in (offset + ENTRY_BYTES..).step_by(4).zip(&self.items) {
+            self.batch.put(place, &self.data[*item as usize].offset.to_le_bytes());
+        }
+        let header = &mut self.header;
+        if header.n_entries == 0 {
+            header.head_entry_seqnum = self.next_seqnum;
+            header.head_entry_realtime = realtime;
+        }
+        header.n_entries += 1;
+        header.tail_entry_seqnum = self.next_seqnum;
+        header.tail_entry_realtime = realtime;
+        header.tail_entry_monotonic = monotonic;
+        header.tail_entry_offset = offset;
+        self.next_seqnum += 1;
+        offset as u32
+    }
+
+    /// Puts the entry into the array of all entries and into those of its fields.
+    fn link_entry(&mut self, entry: u32) {
+        let mut add_array = |batch: &mut Batch, size| {
+            self.header.n_objects += 1;
+            self.header.n_entry_arrays += 1;
+            self.header.tail_object_offset = batch.end();
+            batch.add_object(kind::ENTRY_ARRAY, size)
+        };
+        self.entries.push(entry, &mut self.batch, &mut add_array);
+        for index in &self.items {
+            let data = &mut self.data[*index as usize];
+            if data.entries == 0 {
+                data.first_entry = entry;
+            } else {
+                data.later_entries.push(entry, &mut self.batch, &mut add_array);
+            }
+            data.entries += 1;
+            if !data.changed {
+                data.changed = true;
+                self.changed.push(*index);
+            }
+        }
+    }
+
+    fn add_object(&mut self, kind: u8, size: u64) -> u64 {
+        self.header.n_objects += 1;
+        self.header.tail_object_offset = self.batch.end();
+        self.batch.add_object(kind, size)
+    }
+}
+
+impl Data {
+    /// Writes what the object says of its entries.
+    fn write(&self, batch: &mut Batch) {
+        let offset = u64::from(self.offset);
+        batch.set_u64(Order::Head, offset + 40, u64::from(self.first_entry));
+        batch.set_u64(Order::Head, offset + 48, u64::from(self.later_entries.first()));
+        batch.set_u64(Order::Head, offset + 56, u64::from(self.entries));
+        batch.set_u32(Order::Head, offset + 64, self.later_entries.tail());
+        batch.set_u32(Order::Head, offset + 68, self.later_entries.tail_len());
+    }
+}
+
+/// Appends a new object to the chain of its hash.
+fn link_hash(batch: &mut Batch, tails: &mut [u32], table: u64, hash: u64, object: u64) {
+    let bucket = hash % tails.len() as u64;
+    let head_place = table + bucket * BUCKET_BYTES;
+    let tail = std::mem::replace(&mut tails[bucket as usize], object as u32);
+    if tail == 0 {
+        batch.set_u64(Order::Head, head_place, object);
+    } else {
+        // Both DATA and FIELD objects keep the next of their chain here.
+        batch.set_u64(Order::Head, u64::from(tail) + 24, object);
+    }
+    batch.set_u64(Order::Head, head_place + 8, object);
+}

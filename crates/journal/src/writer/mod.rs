@@ -1,0 +1,227 @@
+//! The writer of journal files.
+
+mod batch;
+mod chain;
+mod image;
+mod place;
+#[cfg(test)]
+mod stopped_tests;
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use image::{Full, Ids, Image};
+use place::{Candidate, Occupant};
+
+use crate::entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryFault};
+use crate::layout::{FileState, Header};
+use crate::{EntryBuf, Timestamps, WriteError, process, process_fields};
+
+/// Bounds on [`FileOptions::size_max`]: below, an entry of any permitted size would not fit; above, the offsets of
+/// compact files end.
+const SIZE_MAX_BOUNDS: (u64, u64) = (4 << 20, u32::MAX as u64 & !7);
+
+/// So much may wait to be written before `append` writes it unasked.
+const PENDING_BYTES_MAX: usize = 1 << 20;
+
+/// How a journal file is written.
+#[derive(Clone, Debug)]
+pub struct FileOptions {
+    /// The size in bytes above which a file is archived and the next begun, between 4 MiB and 4 GiB.
+    ///
+    /// A file whose hash table is three quarters full is archived too, so that files of many small values end
+    /// smaller. The writer's memory grows with the number of distinct values in the file: at most 60 bytes for
+    /// every 512 bytes of `size_max`.
+    pub size_max: u64,
+    /// Fields that are added to every entry.
+    pub common: EntryBuf,
+}
+
+impl Default for FileOptions {
+    /// Files of at most 128 MiB, with the [fields of this process](process_fields).
+    fn default() -> Self {
+        Self { size_max: 128 << 20, common: process_fields() }
+    }
+}
+
+/// Writes one journal file, and archives it when it is full.
+///
+/// The file is created with mode 0640 and the group `systemd-journal` for root where there is that group, else with
+/// mode 0600. It is locked (`flock`) as long as the writer lives, through all rotations.
+///
+/// Entries gather in memory until [`flush`](Self::flush), or until there is a megabyte of them. Dropping the writer
+/// flushes too, but only [`close`](Self::close) says whether that worked. A writer that is killed loses what was not
+/// flushed; the file then reads to the last flush.
+#[derive(Debug)]
+pub struct FileWriter {
+    path: PathBuf,
+    size_max: u64,
+    common: EntryBuf,
+    ids: Ids,
+    file: File,
+    image: Image,
+}
+
+impl FileWriter {
+    /// Creates a journal file.
+    ///
+    /// A journal that is there already is archived beside under the name that journald would give it,
+    /// `NAME@SEQNUM_ID-HEAD_SEQNUM-HEAD_REALTIME.journal`, or, if its header is damaged, one ending in `.journal~`.
+    ///
+    /// # Errors
+    ///
+    /// If the path is not called `NAME.journal`, its folder does not exist or is not writable, something else than a
+    /// journal is there, another writer holds it, the disk is full, or a common field has a bad name.
+    pub fn create(path: &Path, options: FileOptions) -> Result<Self, WriteError> {
+        place::check_name(path)?;
+        let FileOptions { size_max, common } = options;
+        if let Some(fault) = common.fault() {
+            return Err(WriteError::Entry { path: path.to_owned(), fault: fault.clone() });
+        }
+        let size_max = size_max.clamp(SIZE_MAX_BOUNDS.0, SIZE_MAX_BOUNDS.1);
+        let random = || process::random_id().map_err(WriteError::io("make an id for", path));
+        let ids = Ids {
+            file: random()?,
+            machine: process::machine_id().unwrap_or(0),
+            boot: process::boot_id().map_or_else(random, Ok)?,
+            seqnum: random()?,
+        };
+        let occupant = place::occupant(path)?;
+        let (candidate, image) = begin(path, Image::new(ids, size_max, 1))?;
+        let file = candidate.take_place(path, occupant.as_ref())?;
+        Ok(Self { path: path.to_owned(), size_max, common, ids, file, image })
+    }
+
+    /// Appends an entry of the given fields and the common ones.
+    ///
+    /// It is readable after the next [`flush`](Self::flush). A full file is archived and the next one begun, with
+    /// the same `seqnum_id` and continuing sequence numbers. Times are kept within what systemd accepts, and the
+    /// monotonic one never runs backwards within a file.
+    ///
+    /// # Errors
+    ///
+    /// In any case the entry was **not** taken, and everything that was taken before is still kept: an entry that
+    /// cannot be written as it is ([`WriteError::Entry`]), or a write that failed; once there is space again,
+    /// appending works again.
+    pub fn append(&mut self, entry: &EntryBuf, at: Timestamps) -> Result<(), WriteError> {
+        self.check(entry)?;
+        if self.image.pending_bytes() >= PENDING_BYTES_MAX {
+            self.flush()?;
+        }
+        if self.image.append([&self.common, entry], at).is_ok() {
+            return Ok(());
+        }
+        self.rotate()?;
+        self.image.append([&self.common, entry], at).map_err(|Full| self.refusal(EntryFault::TooLarge))
+    }
+
+    /// Writes all entries that were appended: afterwards every reader sees them.
+    ///
+    /// Readers that wait by inotify, such as `journalctl -f`, are woken by the writes themselves.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written, for want of space for example. The entries are kept, and the next flush tries
+    /// again; meanwhile the file is readable up to the last flush that succeeded.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        if self.image.pending_bytes() == 0 {
+            return Ok(());
+        }
+        carry_out(&mut self.image, &self.file).map_err(WriteError::io("write to", &self.path))
+    }
+
+    /// Flushes, marks the file as offline, cuts it to the size that is used, and syncs it to the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written or synced.
+    pub fn close(mut self) -> Result<(), WriteError> {
+        self.flush()?;
+        let header = self.image.final_header(FileState::Offline);
+        finish(&self.file, &header).map_err(WriteError::io("close", &self.path))
+    }
+
+    /// Gives the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the size of the used part of the current file in bytes, with what is not flushed yet.
+    pub fn size_bytes(&self) -> u64 {
+        self.image.used_bytes()
+    }
+
+    /// Refuses an entry that would not be written whole.
+    fn check(&self, entry: &EntryBuf) -> Result<(), WriteError> {
+        let fault = if let Some(fault) = entry.fault() {
+            fault.clone()
+        } else if entry.is_empty() {
+            EntryFault::Empty
+        } else if entry.len() + self.common.len() > ENTRY_FIELDS_MAX {
+            EntryFault::TooManyFields
+        } else if entry.payload_bytes() + self.common.payload_bytes() > ENTRY_BYTES_MAX {
+            EntryFault::TooLarge
+        } else {
+            return Ok(());
+        };
+        Err(self.refusal(fault))
+    }
+
+    fn refusal(&self, fault: EntryFault) -> WriteError {
+        WriteError::Entry { path: self.path.clone(), fault }
+    }
+
+    /// Archives the current file and begins the next.
+    ///
+    /// The next file is complete before anything is renamed, so if there is no space for it, all stays as it was.
+    fn rotate(&mut self) -> Result<(), WriteError> {
+        self.flush()?;
+        let ids = Ids {
+            file: process::random_id().map_err(WriteError::io("make an id for", &self.path))?,
+            ..self.ids
+        };
+        let (candidate, image) = begin(&self.path, Image::new(ids, self.size_max, self.image.next_seqnum()))?;
+        let full = self.file.try_clone().map_err(WriteError::io("archive", &self.path))?;
+        let full = Occupant::filled(full, self.image.header(), &self.path)?;
+        let file = candidate.take_place(&self.path, Some(&full))?;
+        let header = self.image.final_header(FileState::Archived);
+        let full = std::mem::replace(&mut self.file, file);
+        self.image = image;
+        finish(&full, &header).map_err(WriteError::io("archive", &self.path))
+    }
+}
+
+impl Drop for FileWriter {
+    fn drop(&mut self) {
+        // Nobody is left to tell; `close` is for those who want to know.
+        self.flush().ok();
+    }
+}
+
+/// Writes an empty file that can take its place.
+fn begin(path: &Path, mut image: Image) -> Result<(Candidate, Image), WriteError> {
+    let candidate = Candidate::create(path)?;
+    carry_out(&mut image, &candidate.file).map_err(WriteError::io("create", path))?;
+    Ok((candidate, image))
+}
+
+/// Brings the file up to date with its image.
+fn carry_out(image: &mut Image, file: &File) -> std::io::Result<()> {
+    let result = image.plan().apply(file);
+    match result {
+        Ok(()) => image.written(),
+        Err(_) => image.not_written(),
+    }
+    result
+}
+
+/// Marks a file as complete and cuts off what it does not use.
+///
+/// The data is synced before the header says that it is complete, and the header after: the format asks for both.
+fn finish(file: &File, header: &Header) -> std::io::Result<()> {
+    file.sync_data()?;
+    file.write_all_at(&header.encode(), 0)?;
+    file.set_len(header.header_size + header.arena_size)?;
+    file.sync_data()
+}

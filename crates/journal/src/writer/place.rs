@@ -1,0 +1,273 @@
+//! Where a journal file goes: what may be there already, and how a new file takes its place.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Gid, Mode, OFlags, RenameFlags};
+
+use crate::WriteError;
+use crate::archive::{self, ArchiveName};
+use crate::layout::{HEADER_BYTES, Header, SIGNATURE};
+use crate::process;
+
+/// How often the start is tried anew when the file changes hands in between.
+const ATTEMPTS_MAX: usize = 8;
+
+/// A journal file that is where the new one shall be; it is locked, so that nobody writes it.
+#[derive(Debug)]
+pub(super) struct Occupant {
+    _lock: File,
+    archive: PathBuf,
+}
+
+/// A file that is locked and ready to be written, but not yet where it belongs.
+///
+/// It becomes visible only when it is complete, so that no reader meets half a header.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) file: File,
+    hidden: PathBuf,
+}
+
+/// Refuses paths that are not called `NAME.journal`, or whose archives could not be told apart.
+pub(super) fn check_name(path: &Path) -> Result<(), WriteError> {
+    match archive::stem(path) {
+        Some(_) => Ok(()),
+        None => Err(WriteError::Name { path: path.to_owned() }),
+    }
+}
+
+/// Locks the journal file that exists at the path, if there is one.
+///
+/// An empty file is removed, since there is nothing to keep.
+pub(super) fn occupant(path: &Path) -> Result<Option<Occupant>, WriteError> {
+    for _ in 0..ATTEMPTS_MAX {
+        let Some(file) = open_existing(path)? else { return Ok(None) };
+        lock(&file, path)?;
+        // Before it was locked, its writer may have put another file here.
+        if !is_at(&file, path) {
+            continue;
+        }
+        if file.metadata().map_err(WriteError::io("inspect", path))?.len() == 0 {
+            fs::remove_file(path).map_err(WriteError::io("remove the empty file", path))?;
+            return Ok(None);
+        }
+        let archive = archive_path(&file, path)?;
+        return Ok(Some(Occupant { _lock: file, archive }));
+    }
+    Err(WriteError::Locked { path: path.to_owned() })
+}
+
+impl Occupant {
+    /// Makes an occupant of the file that this writer itself has filled, and holds the lock of.
+    pub(super) fn filled(file: File, header: &Header, path: &Path) -> Result<Self, WriteError> {
+        let archive = ArchiveName::of(header).beside(path);
+        let archive = archive.ok_or_else(|| WriteError::Name { path: path.to_owned() })?;
+        Ok(Self { _lock: file, archive })
+    }
+}
+
+impl Candidate {
+    /// Creates and locks a file beside the path under a hidden name.
+    pub(super) fn create(path: &Path) -> Result<Self, WriteError> {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(".new");
+        let hidden = path.with_file_name(name);
+        for _ in 0..ATTEMPTS_MAX {
+            let create = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&hidden);
+            match create {
+                Ok(file) => {
+                    lock(&file, path)?;
+                    let candidate = Self { file, hidden };
+                    share_with_group(&candidate.file).map_err(WriteError::io("set the mode of", path))?;
+                    return Ok(candidate);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    remove_abandoned(&hidden, path)?
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(WriteError::NoFolder { path: path.to_owned() });
+                }
+                Err(error) => return Err(WriteError::io("create", path)(error)),
+            }
+        }
+        Err(WriteError::Locked { path: path.to_owned() })
+    }
+
+    /// Archives the occupant and puts this file in its place.
+    pub(super) fn take_place(self, path: &Path, occupant: Option<&Occupant>) -> Result<File, WriteError> {
+        if let Some(Occupant { archive, .. }) = occupant {
+            rename(path, archive).map_err(WriteError::io("archive", path))?;
+        }
+        match rename(&self.hidden, path) {
+            Ok(()) => self.file.try_clone().map_err(WriteError::io("keep open", path)),
+            Err(error) => {
+                if let Some(Occupant { archive, .. }) = occupant {
+                    // If this fails too, the archive at least is complete and has its right name.
+                    rename(archive, path).ok();
+                }
+                Err(match error.kind() {
+                    io::ErrorKind::AlreadyExists => WriteError::Locked { path: path.to_owned() },
+                    _ => WriteError::io("create", path)(error),
+                })
+            }
+        }
+    }
+}
+
+impl Drop for Candidate {
+    fn drop(&mut self) {
+        // When it took its place there is nothing under this name any more.
+        if is_at(&self.file, &self.hidden) {
+            fs::remove_file(&self.hidden).ok();
+        }
+    }
+}
+
+fn open_existing(path: &Path) -> Result<Option<File>, WriteError> {
+    let kind = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata.file_type(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(WriteError::io("inspect", path)(error)),
+    };
+    if !kind.is_file() {
+        let what = match () {
+            () if kind.is_dir() => "a folder",
+            () if kind.is_symlink() => "a symbolic link",
+            () if kind.is_fifo() => "a pipe",
+            () if kind.is_socket() => "a socket",
+            () => "a device",
+        };
+        return Err(WriteError::NotRegular { path: path.to_owned(), what });
+    }
+    // In case it has been exchanged since: do not follow a link, and do not wait for a pipe's other end.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(WriteError::io("open", path)(error)),
+    }
+}
+
+/// Finds the name under which an existing file is put aside, by its header.
+fn archive_path(file: &File, path: &Path) -> Result<PathBuf, WriteError> {
+    let mut bytes = [0; HEADER_BYTES];
+    let len = read_start(file, &mut bytes).map_err(WriteError::io("read", path))?;
+    if let Some(archive) =
+        Header::parse(&bytes[..len]).and_then(|header| ArchiveName::of(&header).beside(path))
+    {
+        return Ok(archive);
+    }
+    // A journal with a damaged header, or what a power cut leaves of one that was just begun.
+    let was_journal = bytes.starts_with(SIGNATURE) || bytes == [0; HEADER_BYTES];
+    match archive::stem(path) {
+        Some(stem) if was_journal => {
+            let mut name = stem.to_owned();
+            let now = crate::Timestamps::now().realtime_us;
+            let random = process::random_id().map_err(WriteError::io("archive", path))? as u64;
+            name.push(format!("@{now:016x}-{random:016x}.journal~"));
+            Ok(path.with_file_name(name))
+        }
+        _ => Err(WriteError::NotAJournal { path: path.to_owned() }),
+    }
+}
+
+fn read_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut len = 0;
+    loop {
+        match file.read_at(&mut bytes[len..], len as u64)? {
+            0 => return Ok(len),
+            more => len += more,
+        }
+    }
+}
+
+/// Takes the lock that a writer holds over a file's life.
+fn lock(file: &File, path: &Path) -> Result<(), WriteError> {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+        rustix::io::Errno::WOULDBLOCK => WriteError::Locked { path: path.to_owned() },
+        error => WriteError::io("lock", path)(error.into()),
+    })
+}
+
+/// Removes a file that a writer left which was killed while it began; if it is alive, it keeps us out.
+fn remove_abandoned(hidden: &Path, path: &Path) -> Result<(), WriteError> {
+    let Some(file) = open_existing(hidden)? else { return Ok(()) };
+    lock(&file, path)?;
+    if is_at(&file, hidden) {
+        fs::remove_file(hidden).map_err(WriteError::io("remove what was left of", path))?;
+    }
+    Ok(())
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+/// Renames without ever replacing another file.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let cwd = rustix::fs::CWD;
+    match rustix::fs::renameat_with(cwd, from, cwd, to, RenameFlags::NOREPLACE) {
+        // Some file systems cannot do it in one step.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+            if fs::symlink_metadata(to).is_ok() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            fs::rename(from, to)
+        }
+        result => result.map_err(io::Error::from),
+    }
+}
+
+/// Lets the members of the group `systemd-journal` read what root writes, as they may read the system's journal.
+fn share_with_group(file: &File) -> io::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let mut groups = String::new();
+    if File::open("/etc/group").and_then(|mut file| file.read_to_string(&mut groups)).is_err() {
+        return Ok(());
+    }
+    let Some(group) = group_id(&groups, "systemd-journal") else { return Ok(()) };
+    // In a user namespace the group may not exist; then the file stays with its owner.
+    if rustix::fs::fchown(file, None, Some(Gid::from_raw(group))).is_ok() {
+        rustix::fs::fchmod(file, Mode::RUSR | Mode::WUSR | Mode::RGRP)?;
+    }
+    Ok(())
+}
+
+fn group_id(groups: &str, name: &str) -> Option<u32> {
+    groups.lines().find_map(|line| {
+        let mut parts = line.split(':');
+        (parts.next()? == name).then(|| parts.nth(1)?.parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_found_by_its_whole_name() {
+        let groups = "root:x:0:\nsystemd-journal-remote:x:7:\nsystemd-journal:x:101:a,b\n";
+        assert_eq!(group_id(groups, "systemd-journal"), Some(101));
+        assert_eq!(group_id(groups, "journal"), None);
+        assert_eq!(group_id("broken\n", "broken"), None);
+    }
+
+    #[test]
+    fn a_rename_replaces_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        fs::write(&a, "a").unwrap();
+        fs::write(&b, "b").unwrap();
+        assert_eq!(rename(&a, &b).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&b).unwrap(), "b");
+    }
+}

@@ -1,0 +1,135 @@
+//! What the tests of this crate share.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use journal::{Entry, EntryBuf, FileOptions, Progress, Start, Tail};
+
+/// The fields of an entry, sorted.
+pub(crate) type Fields = Vec<(String, Vec<u8>)>;
+
+/// A file that rotates soon.
+pub(crate) fn small() -> FileOptions {
+    FileOptions { size_max: 4 << 20, ..FileOptions::default() }
+}
+
+/// A command that runs journalctl on a file.
+pub(crate) fn journalctl_command(path: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("journalctl");
+    command.arg(format!("--file={}", path.display())).arg("--quiet").args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs journalctl on a file and gives what it prints.
+pub(crate) fn journalctl(path: &Path, arguments: &[&str]) -> Vec<u8> {
+    let output = journalctl_command(path, arguments)
+        .output()
+        .expect("journalctl cannot be run: install the Debian package systemd");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "journalctl {arguments:?}: {errors}");
+    output.stdout
+}
+
+/// Has journalctl check the structure of a file.
+pub(crate) fn verify(path: &Path) {
+    journalctl(path, &["--verify"]);
+}
+
+/// Gives the fields of all entries of a file as journalctl exports them, its own `__` fields left out.
+pub(crate) fn export(path: &Path, matches: &[&str]) -> Vec<Fields> {
+    let output = journalctl(path, &[&["-o", "export"], matches].concat());
+    let mut rest = output.as_slice();
+    let mut entries = Vec::new();
+    let mut fields = Fields::new();
+    while let Some(line_len) = rest.iter().position(|byte| *byte == b'\n') {
+        let (line, after) = (&rest[..line_len], &rest[line_len + 1..]);
+        rest = after;
+        if line.is_empty() {
+            fields.sort();
+            entries.push(std::mem::take(&mut fields));
+        } else if let Some(equals) = line.iter().position(|byte| *byte == b'=') {
+            if !line.starts_with(b"__") {
+                fields.push((text(&line[..equals]), line[equals + 1..].to_vec()));
+            }
+        } else {
+            // A binary value: its size in eight bytes, then the value and a newline.
+            let size = u64::from_le_bytes(rest[..8].try_into().unwrap()) as usize;
+            fields.push((text(line), rest[8..8 + size].to_vec()));
+            rest = &rest[8 + size + 1..];
+        }
+    }
+    entries
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Gives the fields of an entry and of the common ones, as a reader that keeps bytes should find them.
+pub(crate) fn fields_of(entry: &EntryBuf, common: &EntryBuf) -> Fields {
+    let mut fields: Fields =
+        entry.iter().chain(common.iter()).map(|(name, value)| (name.to_owned(), value.to_vec())).collect();
+    fields.sort();
+    fields.dedup();
+    fields
+}
+
+/// Gives the fields of an entry that was read, sorted.
+pub(crate) fn fields_read(entry: &Entry) -> Fields {
+    let mut fields: Fields = entry.iter().map(|(name, value)| (name.to_owned(), value.to_vec())).collect();
+    fields.sort();
+    fields
+}
+
+/// Polls until there is nothing more now, and adds up what was found.
+pub(crate) fn drain(tail: &mut Tail, mut each: impl FnMut(&Entry)) -> Progress {
+    let mut total = tail.poll(&mut each).unwrap();
+    while total.more {
+        let progress = tail.poll(&mut each).unwrap();
+        total.entries += progress.entries;
+        total.rotations += progress.rotations;
+        total.skipped_bytes += progress.skipped_bytes;
+        total.more = progress.more;
+        total.writer = progress.writer;
+    }
+    total
+}
+
+/// Reads the values of one field of all entries, from the given beginning.
+pub(crate) fn values(path: &Path, start: Start, name: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    let mut tail = Tail::open(path, start).unwrap();
+    drain(&mut tail, |entry| values.push(entry.text(name).unwrap_or_default().to_owned()));
+    values
+}
+
+/// Lists the files of a folder, sorted by name.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Calls `done` until it says so.
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "still waiting for: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The numbers as they are found in entries.
+pub(crate) fn numbers(range: std::ops::Range<u64>) -> Vec<String> {
+    range.map(|number| number.to_string()).collect()
+}
+
+/// An entry that has a number, and a value that all of them share.
+pub(crate) fn numbered(number: u64) -> EntryBuf {
+    let mut entry = EntryBuf::new();
+    entry.push_display("NUMBER", number);
+    entry.push("SAME", b"value");
+    entry
+}
