@@ -78,7 +78,7 @@ pub(crate) fn list(live: &Path) -> io::Result<Vec<(ArchiveName, PathBuf)>> {
 
 /// Gives the folder of a file, also where the path is a bare name.
 pub(crate) fn folder(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 /// Gives the `NAME` of `NAME.journal`.

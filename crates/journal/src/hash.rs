@@ -38,18 +38,12 @@ fn add(state: &mut [u32; 3], block: &[u8]) {
 
 /// The function of lookup3 that is called `mix`.
 fn mix(state: &mut [u32; 3]) {
-    let [mut a, mut b, mut c] = *state;
-    for (i, rotation) in [4, 6, 8, 16, 19, 4].into_iter().enumerate() {
+    for (step, rotation) in [4, 6, 8, 16, 19, 4].into_iter().enumerate() {
         // Each step is the former with the three words exchanged in a circle.
-        let (x, y, z) = match i % 3 {
-            0 => (&mut a, &mut b, &mut c),
-            1 => (&mut b, &mut c, &mut a),
-            _ => (&mut c, &mut a, &mut b),
-        };
-        *x = x.wrapping_sub(*z) ^ z.rotate_left(rotation);
-        *z = z.wrapping_add(*y);
+        let (first, second, third) = (step % 3, (step + 1) % 3, (step + 2) % 3);
+        state[first] = state[first].wrapping_sub(state[third]) ^ state[third].rotate_left(rotation);
+        state[third] = state[third].wrapping_add(state[second]);
     }
-    *state = [a, b, c];
 }
 
 /// The function of lookup3 that is called `final`.

@@ -157,7 +157,9 @@ proptest! {
         let mut entry = EntryBuf::new();
         for (index, fields) in entries.iter().enumerate() {
             entry.clear();
-            fields.iter().for_each(|(name, value)| entry.push(name, value));
+            for (name, value) in fields {
+                entry.push(name, value);
+            }
             writer.append(&entry, Timestamps::now()).unwrap();
             written.push(fields_of(&entry, &common));
             if index % flush_every == 0 {

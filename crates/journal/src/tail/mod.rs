@@ -92,10 +92,12 @@ impl Tail {
         let live = Source::open(path);
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
         let mut beside = Archives { done: HashSet::new(), skipped_bytes: 0 };
-        if start == Start::Oldest {
-            if let Some(current) = beside.first_readable(&archives, None)? {
-                return Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: true });
-            }
+        let oldest = match start {
+            Start::Oldest => beside.first_readable(&archives, None)?,
+            Start::File | Start::End => None,
+        };
+        if let Some(current) = oldest {
+            return Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: true });
         }
         let mut current = live?;
         if start == Start::End {

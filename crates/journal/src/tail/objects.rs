@@ -179,12 +179,13 @@ impl Objects {
         let mut window = vec![0; (limit - self.position).min(WINDOW_BYTES) as usize];
         let len = read_at_most(&self.file, &mut window, self.position)?;
         window.truncate(len);
-        if let Some(object) = self.object(&window, limit).filter(|object| self.reader_needs(*object)) {
-            if object.padded_size > len as u64 && len as u64 == WINDOW_BYTES {
-                window.resize(object.padded_size as usize, 0);
-                let len = read_at_most(&self.file, &mut window, self.position)?;
-                window.truncate(len);
-            }
+        let larger = self.object(&window, limit).filter(|object| {
+            self.reader_needs(*object) && len as u64 == WINDOW_BYTES && object.padded_size > WINDOW_BYTES
+        });
+        if let Some(object) = larger {
+            window.resize(object.padded_size as usize, 0);
+            let len = read_at_most(&self.file, &mut window, self.position)?;
+            window.truncate(len);
         }
         Ok(window)
     }
@@ -212,10 +213,9 @@ impl Objects {
     fn least_size(&self, kind: u8) -> u64 {
         match kind {
             kind::DATA if self.compact => 72,
-            kind::DATA | kind::ENTRY => 64,
+            kind::DATA | kind::ENTRY | kind::TAG => 64,
             kind::FIELD => 40,
             kind::ENTRY_ARRAY => 24,
-            kind::TAG => 64,
             _ => OBJECT_HEADER_BYTES,
         }
     }

@@ -1,8 +1,8 @@
-//! Chains of ENTRY_ARRAY objects: the entries of a file, or those that have one value.
+//! Chains of `ENTRY_ARRAY` objects: the entries of a file, or those that have one value.
 
 use super::batch::{Batch, Order};
 
-/// The size of an ENTRY_ARRAY object in front of its items, and of one item in a compact file.
+/// The size of an `ENTRY_ARRAY` object in front of its items, and of one item in a compact file.
 const ARRAY_BYTES: u64 = 24;
 const ITEM_BYTES: u64 = 4;
 
@@ -45,7 +45,7 @@ impl Chain {
         if self.tail_len == self.tail_capacity { array_bytes(self.next_capacity()) } else { 0 }
     }
 
-    /// Appends an entry; `add_array` adds an ENTRY_ARRAY object of a size in bytes and gives its offset.
+    /// Appends an entry; `add_array` adds an `ENTRY_ARRAY` object of a size in bytes and gives its offset.
     pub(super) fn push(
         &mut self,
         entry: u32,

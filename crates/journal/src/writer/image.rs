@@ -259,13 +259,12 @@ impl Image {
         let mut new_values = 0;
         let mut bytes = align8(ENTRY_BYTES + 4 * self.lookups.len() as u64) + self.entries.growth_bytes();
         for (lookup, (payload, name_len)) in self.lookups.iter().zip(payloads) {
-            bytes += match lookup.found {
-                Some(index) => self.data[index as usize].later_entries.growth_bytes(),
-                None => {
-                    new_values += 1;
-                    align8(DATA_BYTES + payload.len() as u64) + align8(FIELD_BYTES + name_len as u64)
-                }
-            };
+            if let Some(index) = lookup.found {
+                bytes += self.data[index as usize].later_entries.growth_bytes();
+            } else {
+                new_values += 1;
+                bytes += align8(DATA_BYTES + payload.len() as u64) + align8(FIELD_BYTES + name_len as u64);
+            }
         }
         let has_buckets = |objects: u64, tails: &[u32]| (objects + new_values) * 4 <= tails.len() as u64 * 3;
         self.batch.end() + bytes <= self.size_max

@@ -31,8 +31,8 @@ pub struct FileOptions {
     /// The size in bytes above which a file is archived and the next begun, between 4 MiB and 4 GiB.
     ///
     /// A file whose hash table is three quarters full is archived too, so that files of many small values end
-    /// smaller. The writer's memory grows with the number of distinct values in the file: at most 60 bytes for
-    /// every 512 bytes of `size_max`.
+    /// smaller. The writer's memory grows with the number of distinct values in the file: at most 100 bytes
+    /// for every 512 bytes of `size_max`.
     pub size_max: u64,
     /// Fields that are added to every entry.
     pub common: EntryBuf,
@@ -182,9 +182,8 @@ impl FileWriter {
             ..self.ids
         };
         let (candidate, image) = begin(&self.path, Image::new(ids, self.size_max, self.image.next_seqnum()))?;
-        let full = self.file.try_clone().map_err(WriteError::io("archive", &self.path))?;
-        let full = Occupant::filled(full, self.image.header(), &self.path)?;
-        let file = candidate.take_place(&self.path, Some(&full))?;
+        let full = Occupant::filled(&self.file, self.image.header(), &self.path)?;
+        let file = candidate.take_place(&self.path, full.as_ref())?;
         let header = self.image.final_header(FileState::Archived);
         let full = std::mem::replace(&mut self.file, file);
         self.image = image;

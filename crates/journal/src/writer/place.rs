@@ -61,11 +61,14 @@ pub(super) fn occupant(path: &Path) -> Result<Option<Occupant>, WriteError> {
 }
 
 impl Occupant {
-    /// Makes an occupant of the file that this writer itself has filled, and holds the lock of.
-    pub(super) fn filled(file: File, header: &Header, path: &Path) -> Result<Self, WriteError> {
+    /// Makes an occupant of the file that this writer itself has filled.
+    ///
+    /// If somebody has removed it or put another in its place, there is nothing to archive.
+    pub(super) fn filled(file: &File, header: &Header, path: &Path) -> Result<Option<Self>, WriteError> {
         let archive = ArchiveName::of(header).beside(path);
         let archive = archive.ok_or_else(|| WriteError::Name { path: path.to_owned() })?;
-        Ok(Self { _lock: file, archive })
+        let lock = file.try_clone().map_err(WriteError::io("archive", path))?;
+        Ok(is_at(file, path).then_some(Self { _lock: lock, archive }))
     }
 }
 
@@ -86,7 +89,7 @@ impl Candidate {
                     return Ok(candidate);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    remove_abandoned(&hidden, path)?
+                    remove_abandoned(&hidden, path)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Err(WriteError::NoFolder { path: path.to_owned() });

@@ -1,5 +1,6 @@
 //! What the tests of this crate share.
 #![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,0 +1,243 @@
+//! The tail: rotations, beginnings, and files that are damaged.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::*;
+use journal::{FileState, FileWriter, ReadError, Start, Tail, Timestamps};
+
+#[test]
+fn a_live_tail_loses_nothing_over_many_rotations() {
+    const ENTRIES: u64 = 40_000;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut tail = Tail::open(&path, Start::File).unwrap();
+    let written = AtomicBool::new(false);
+    let mut next = 0;
+    let mut rotations = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..ENTRIES {
+                writer.append(&numbered(number), Timestamps::now()).unwrap();
+                if number % 50 == 0 {
+                    writer.flush().unwrap();
+                }
+            }
+            writer.close().unwrap();
+            written.store(true, Ordering::Release);
+        });
+        wait_until("all entries", || {
+            let is_last = written.load(Ordering::Acquire);
+            let progress = drain(&mut tail, |entry| {
+                assert_eq!(entry.text("NUMBER"), Some(next.to_string().as_str()));
+                next += 1;
+            });
+            assert_eq!(progress.skipped_bytes, 0);
+            rotations += progress.rotations;
+            assert!(!is_last || next == ENTRIES, "{next} of {ENTRIES}");
+            is_last
+        });
+    });
+    assert!(rotations >= 5, "{rotations} rotations are too few to prove anything");
+    assert_eq!(files(dir.path()).len() as u64, rotations + 1);
+}
+
+#[test]
+fn several_rotations_between_two_polls_are_all_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut tail = Tail::open(&path, Start::End).unwrap();
+    let mut read = Vec::new();
+    let mut number = 0;
+    for archives in [3, 4, 7] {
+        while files(dir.path()).len() <= archives {
+            writer.append(&numbered(number), Timestamps::now()).unwrap();
+            number += 1;
+        }
+        writer.flush().unwrap();
+        drain(&mut tail, |entry| read.push(entry.text("NUMBER").unwrap().to_owned()));
+        assert_eq!(read, numbers(0..number));
+    }
+    // Another run of the program brings another writer, with numbers of its own.
+    drop(writer);
+    let mut writer = FileWriter::create(&path, small()).unwrap();
+    writer.append(&numbered(number), Timestamps::now()).unwrap();
+    writer.flush().unwrap();
+    drain(&mut tail, |entry| read.push(entry.text("NUMBER").unwrap().to_owned()));
+    assert_eq!(read, numbers(0..number + 1));
+}
+
+#[test]
+fn a_tail_begins_where_it_is_told_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    for run in 0..3 {
+        let mut writer = FileWriter::create(&path, small()).unwrap();
+        for number in run * 10..run * 10 + 10 {
+            writer.append(&numbered(number), Timestamps::now()).unwrap();
+        }
+        writer.close().unwrap();
+    }
+    assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..30));
+    assert_eq!(values(&path, Start::File, "NUMBER"), numbers(20..30));
+    let mut tail = Tail::open(&path, Start::End).unwrap();
+    let mut read = Vec::new();
+    let progress = drain(&mut tail, |entry| read.push(entry.text("SAME").unwrap().to_owned()));
+    assert_eq!((progress.entries, progress.writer), (0, FileState::Offline));
+
+    // New entries refer to values that were written before the tail began.
+    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut tail_of_new = Tail::open(&path, Start::End).unwrap();
+    writer.append(&numbered(30), Timestamps::now()).unwrap();
+    writer.flush().unwrap();
+    let mut from_now = Tail::open(&path, Start::End).unwrap();
+    writer.append(&numbered(31), Timestamps::now()).unwrap();
+    writer.flush().unwrap();
+    for (tail, expected) in [(&mut tail, 2), (&mut tail_of_new, 2), (&mut from_now, 1)] {
+        let progress = drain(tail, |entry| assert_eq!(entry.text("SAME"), Some("value")));
+        assert_eq!((progress.entries, progress.writer), (expected, FileState::Online));
+    }
+}
+
+#[test]
+fn the_oldest_archive_can_be_read_where_the_file_itself_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    for number in 0..2 {
+        let mut writer = FileWriter::create(&path, small()).unwrap();
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(Tail::open(&path, Start::File), Err(ReadError::NotFound { .. })));
+    assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..1));
+}
+
+#[test]
+fn what_cannot_be_read_is_said_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let open = || Tail::open(&path, Start::File).unwrap_err();
+    assert!(matches!(open(), ReadError::NotFound { .. }));
+    assert!(matches!(
+        Tail::open(&dir.path().join("none/a.journal"), Start::Oldest),
+        Err(ReadError::NotFound { .. })
+    ));
+    fs::write(&path, "").unwrap();
+    assert!(matches!(open(), ReadError::NotAJournal { .. }));
+    fs::write(&path, [b'x'; 5000]).unwrap();
+    assert!(matches!(open(), ReadError::NotAJournal { .. }));
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(matches!(open(), ReadError::NotAJournal { reason: "it is not a regular file", .. }));
+    fs::remove_dir(&path).unwrap();
+
+    drop(FileWriter::create(&path, small()).unwrap());
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    for (flags, feature) in [(1 << 3, "zstd"), (1 << 1, "lz4"), (1, "xz"), (1 << 9, "0x200")] {
+        file.write_all_at(&u32::to_le_bytes(0b1_0100 | flags), 12).unwrap();
+        let error = open();
+        assert!(
+            matches!(error, ReadError::Unsupported { .. }) && error.to_string().contains(feature),
+            "{error}"
+        );
+    }
+}
+
+/// Numbers from a seed, so that a failure can be had again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+#[test]
+fn damaged_files_neither_panic_nor_hang_nor_bring_entries_that_were_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = FileWriter::create(&path, small()).unwrap();
+    for number in 0..300 {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    writer.close().unwrap();
+    let good = fs::read(&path).unwrap();
+    // The hash tables are never read: leave them out of what is damaged, but for the very beginning.
+    let objects = good.len() as u64 - 90_000;
+    let (mut read_at_all, mut skipped) = (0, 0);
+    for seed in 0..400 {
+        let mut random = Random(seed);
+        let mut bytes = good.clone();
+        for _ in 0..=random.below(20) {
+            let at = match random.below(4) {
+                0 => random.below(300),
+                _ => objects + random.below(90_000),
+            } as usize;
+            let len = (1 + random.below(64) as usize).min(bytes.len() - at);
+            match random.below(4) {
+                0 => bytes[at..at + len].fill(0),
+                1 => bytes[at..at + len].fill(0xff),
+                2 => bytes[at] ^= 1 << random.below(8),
+                _ => bytes[at..at + len].iter_mut().for_each(|byte| *byte = random.below(256) as u8),
+            }
+        }
+        if random.below(3) == 0 {
+            bytes.truncate(random.below(good.len() as u64) as usize);
+        }
+        fs::write(&path, &bytes).unwrap();
+        let Ok(mut tail) = Tail::open(&path, Start::File) else { continue };
+        let progress = drain(&mut tail, |_| {});
+        assert!(progress.entries <= 300, "seed {seed}: {progress:?}");
+        assert!(progress.skipped_bytes <= bytes.len() as u64, "seed {seed}: {progress:?}");
+        read_at_all += u32::from(progress.entries > 0);
+        skipped += u32::from(progress.skipped_bytes > 0);
+    }
+    assert!(read_at_all > 100 && skipped > 50, "{read_at_all} could be read, {skipped} with parts skipped");
+}
+
+#[test]
+fn entries_behind_a_damaged_part_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = FileWriter::create(&path, small()).unwrap();
+    for number in 0..100 {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    let middle = writer.size_bytes();
+    for number in 100..200 {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    writer.close().unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.write_all_at(&[0xff; 1000], middle).unwrap();
+    let mut tail = Tail::open(&path, Start::File).unwrap();
+    let mut read = Vec::new();
+    let progress = drain(&mut tail, |entry| read.push(entry.text("NUMBER").unwrap().to_owned()));
+    assert_eq!(read[..100], numbers(0..100));
+    assert_eq!(read.last().unwrap(), "199");
+    assert!(read.len() > 190, "{}", read.len());
+    assert!((1000..1400).contains(&progress.skipped_bytes), "{progress:?}");
+}
+
+#[test]
+fn a_file_cut_short_reads_to_the_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = FileWriter::create(&path, small()).unwrap();
+    for number in 0..100 {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    let middle = writer.size_bytes();
+    for number in 100..200 {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    writer.close().unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(middle + 50).unwrap();
+    assert_eq!(values(&path, Start::File, "NUMBER"), numbers(0..100));
+}
