@@ -29,17 +29,26 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
+mod buffer;
+mod clients;
 mod config;
+mod connection;
+mod control;
 mod descriptors;
+mod dial;
 mod listen;
 mod proxy;
 mod settings;
+mod stream;
+mod timers;
 mod tls;
 mod upstream;
+mod worker;
 
 pub use config::{Limits, ProxyConfig};
 pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use proxy::{Proxy, StartError, WorkerPanicked};
-pub use tls::{Certificate, CertificateError, CertificateWarning};
+pub use tls::{Certificate, CertificateError, CertificateWarning, TlsConfigError};
 pub use upstream::{ParseUpstreamError, ProbeError, ResolveError, Upstream};

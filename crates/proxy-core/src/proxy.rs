@@ -2,16 +2,24 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use telemetry::{ProxyDelta, Setting, SettingError, Value};
+use mio::Waker;
+use telemetry::{Collector, ProxyDelta, Setting, SettingError, Value};
 
 use crate::config::ProxyConfig;
+use crate::control::Control;
 use crate::descriptors::{self, DescriptorsError};
 use crate::listen::{self, ListenError};
 use crate::settings;
 use crate::tls::{TlsConfig, TlsConfigError};
 use crate::upstream::ResolveError;
+use crate::worker::{Setup, Worker};
+
+/// How often [`Proxy::wait`] looks.
+const WAIT_STEP: Duration = Duration::from_millis(2);
 
 /// Why a proxy did not start. Nothing of it is left running then.
 #[derive(Debug, thiserror::Error)]
@@ -50,8 +58,12 @@ pub struct WorkerPanicked;
 #[derive(Debug)]
 pub struct Proxy {
     config: ProxyConfig,
+    /// Connections that the descriptors allow.
     possible: usize,
     addrs: Vec<SocketAddr>,
+    control: Arc<Control>,
+    collector: Collector<ProxyDelta>,
+    workers: Vec<(Arc<Waker>, Option<JoinHandle<()>>)>,
 }
 
 impl Proxy {
@@ -64,16 +76,49 @@ impl Proxy {
     pub fn start(config: ProxyConfig) -> Result<Self, StartError> {
         let limit = descriptors::raise_limit();
         let possible = descriptors::connections_max(None, limit)?;
-        descriptors::connections_max(config.limits.connections_max, limit)?;
-        let _target = config.upstream.resolve()?;
-        let _tls = TlsConfig::new(&config.certificate, &config.alpn)?;
+        let connections_max = descriptors::connections_max(config.limits.connections_max, limit)?;
+        let target = config.upstream.resolve()?;
+        let tls = TlsConfig::new(&config.certificate, &config.alpn)?;
         let workers = config.workers.get();
         let bound =
             config.listen.iter().map(|&addr| listen::bind(addr, workers)).collect::<Result<Vec<_>, _>>()?;
         if bound.is_empty() {
             return Err(StartError::NoListener);
         }
-        Ok(Self { config, possible, addrs: bound.iter().map(|bound| bound.addr).collect() })
+        let addrs = bound.iter().map(|bound| bound.addr).collect();
+        let control = Arc::new(Control::new(config.limits.clone(), connections_max));
+        let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
+        let mut prepared = Vec::new();
+        for index in 0..workers {
+            let setup = Setup {
+                index,
+                workers,
+                clients_max: config.clients_max,
+                listeners: listeners.iter_mut().filter_map(Iterator::next).collect(),
+                target: target.clone(),
+                tls: tls.clone(),
+                control: Arc::clone(&control),
+            };
+            prepared.push(Worker::new(setup).map_err(|source| StartError::Worker { worker: index, source })?);
+        }
+        let mut proxy =
+            Self { config, possible, addrs, control, collector: Collector::default(), workers: Vec::new() };
+        for (index, (worker, waker)) in prepared.into_iter().enumerate() {
+            // What was started before a failure ends when the half-made proxy is dropped here.
+            proxy
+                .spawn(index, worker, waker)
+                .map_err(|source| StartError::Worker { worker: index, source })?;
+        }
+        Ok(proxy)
+    }
+
+    fn spawn(&mut self, index: usize, worker: Worker, waker: Waker) -> io::Result<()> {
+        let waker = Arc::new(waker);
+        let wake = Arc::clone(&waker);
+        let reporter = self.collector.add_worker(move || wake_up(&wake));
+        let thread = thread::Builder::new().name(format!("proxy-{index}")).spawn(|| worker.run(reporter))?;
+        self.workers.push((waker, Some(thread)));
+        Ok(())
     }
 
     /// Where it listens, in the order of the configuration.
@@ -83,7 +128,7 @@ impl Proxy {
 
     /// Its settings as they stand.
     pub fn settings(&self) -> Vec<Setting> {
-        settings::list(&self.config, &self.config.limits, self.possible)
+        settings::list(&self.config, &self.control.limits(), self.possible)
     }
 
     /// Changes a setting and returns it as it stood before.
@@ -91,28 +136,42 @@ impl Proxy {
     /// # Errors
     /// When there is no such setting, it cannot change while the proxy runs, or the value is out of its range.
     pub fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
-        let mut limits = self.config.limits.clone();
-        settings::set(&self.config, &mut limits, self.possible, name, value)
+        let before =
+            self.control.change(|limits| settings::set(&self.config, limits, self.possible, name, value))?;
+        self.wake();
+        Ok(before)
     }
 
     /// Adds to `into` what all workers counted since the last call. Waits up to `patience` for busy ones; what a
     /// late one counted comes with the next call.
     pub fn collect(&mut self, into: &mut ProxyDelta, patience: Duration) {
-        let _ = (into, patience);
+        self.collector.collect(into, patience);
     }
 
     /// Stops accepting once the connections that wait in the backlog are taken, lets handshakes and transfers
     /// finish up to the drain timeout, then closes what is left. Returns at once.
-    pub fn drain(&self) {}
+    ///
+    /// Without knowing the protocol inside, a connection counts as being between two exchanges, and is closed,
+    /// when the upstream has answered, nothing waits to be sent, and nothing has moved for the drain's quiet time.
+    pub fn drain(&self) {
+        self.control.drain();
+        self.wake();
+    }
 
     /// True once every worker has ended; one more [`Proxy::collect`] then gets all that was counted.
     pub fn is_drained(&self) -> bool {
-        true
+        self.workers.iter().all(|(_, thread)| thread.as_ref().is_none_or(JoinHandle::is_finished))
     }
 
     /// Waits for the workers to end, which they do after [`Proxy::drain`]; false if `patience` ran out first.
     pub fn wait(&self, patience: Duration) -> bool {
-        let _ = patience;
+        let deadline = Instant::now() + patience;
+        while !self.is_drained() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(WAIT_STEP);
+        }
         true
     }
 
@@ -120,7 +179,35 @@ impl Proxy {
     ///
     /// # Errors
     /// When a worker panicked.
-    pub fn join(self) -> Result<(), WorkerPanicked> {
-        Ok(())
+    pub fn join(mut self) -> Result<(), WorkerPanicked> {
+        self.join_all()
     }
+
+    fn join_all(&mut self) -> Result<(), WorkerPanicked> {
+        let mut result = Ok(());
+        for (_, thread) in &mut self.workers {
+            if thread.take().is_some_and(|thread| thread.join().is_err()) {
+                result = Err(WorkerPanicked);
+            }
+        }
+        result
+    }
+
+    fn wake(&self) {
+        self.workers.iter().for_each(|(waker, _)| wake_up(waker));
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.control.stop();
+        self.wake();
+        // A panic has been printed by the thread itself, and there is nobody to return it to.
+        let _ = self.join_all();
+    }
+}
+
+fn wake_up(waker: &Waker) {
+    // It only fails when the event loop is gone, and then there is nobody to wake.
+    let _ = waker.wake();
 }

@@ -3,6 +3,11 @@
 
 mod certificate;
 mod config;
+mod engine;
+mod session;
 
 pub use certificate::{Certificate, CertificateError, CertificateWarning};
-pub(crate) use config::{TlsConfig, TlsConfigError};
+pub(crate) use config::TlsConfig;
+pub use config::TlsConfigError;
+pub(crate) use engine::{Engine, EngineError, PARTIAL_BYTES_MAX};
+pub(crate) use session::Session;

@@ -1,0 +1,154 @@
+//! What each client of a worker has done since the last hand-over.
+
+use std::collections::HashMap;
+
+use slab::Slab;
+use telemetry::{ClientCounter, ClientDelta, ClientId, Counters, ProxyDelta};
+
+/// Where a client's counters are. A connection holds the slot of its client for as long as it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientSlot(usize);
+
+#[derive(Debug)]
+struct Client {
+    id: ClientId,
+    /// Connections that hold the slot.
+    open: u64,
+    open_change: i64,
+    counters: Counters<ClientCounter>,
+    is_changed: bool,
+}
+
+/// The clients that a worker tells apart: those with an open connection, and those that had one since the last
+/// hand-over. Beyond a bound, further ones are accounted to [`ClientId::Other`] for the whole of their
+/// connections, so that the clients always add up to the proxy's totals.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    slots: HashMap<ClientId, ClientSlot>,
+    table: Slab<Client>,
+    changed: Vec<ClientSlot>,
+    /// Most of them that are told apart.
+    max: usize,
+}
+
+impl Clients {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { slots: HashMap::new(), table: Slab::new(), changed: Vec::new(), max }
+    }
+
+    /// Counts a new connection of `id` and returns the slot to account it to.
+    pub(crate) fn open(&mut self, id: ClientId) -> ClientSlot {
+        let slot = self.slot(id);
+        let client = self.change(slot);
+        client.open += 1;
+        client.open_change += 1;
+        client.counters[ClientCounter::Connections] += 1;
+        slot
+    }
+
+    /// Counts the end of a connection that held `slot`.
+    pub(crate) fn close(&mut self, slot: ClientSlot) {
+        let client = self.change(slot);
+        client.open -= 1;
+        client.open_change -= 1;
+    }
+
+    pub(crate) fn add(&mut self, slot: ClientSlot, counter: ClientCounter, n: u64) {
+        self.change(slot).counters[counter] += n;
+    }
+
+    /// Moves what has changed into a delta that is handed over, and forgets clients that have left.
+    pub(crate) fn hand_over(&mut self, into: &mut ProxyDelta) {
+        for slot in self.changed.drain(..) {
+            let client = &mut self.table[slot.0];
+            client.is_changed = false;
+            into.clients.push(ClientDelta {
+                client: client.id,
+                open_change: std::mem::take(&mut client.open_change),
+                counters: std::mem::take(&mut client.counters),
+            });
+            if client.open == 0 {
+                self.slots.remove(&client.id);
+                self.table.remove(slot.0);
+            }
+        }
+    }
+
+    fn slot(&mut self, id: ClientId) -> ClientSlot {
+        if let Some(&slot) = self.slots.get(&id) {
+            return slot;
+        }
+        if id != ClientId::Other && self.slots.len() >= self.max {
+            return self.slot(ClientId::Other);
+        }
+        let client = Client { id, open: 0, open_change: 0, counters: Counters::default(), is_changed: false };
+        let slot = ClientSlot(self.table.insert(client));
+        self.slots.insert(id, slot);
+        slot
+    }
+
+    fn change(&mut self, slot: ClientSlot) -> &mut Client {
+        let client = &mut self.table[slot.0];
+        if !client.is_changed {
+            client.is_changed = true;
+            self.changed.push(slot);
+        }
+        client
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn id(n: u32) -> ClientId {
+        IpAddr::from(Ipv4Addr::from_bits(0x7f00_0000 + n)).into()
+    }
+
+    fn handed_over(clients: &mut Clients) -> Vec<ClientDelta> {
+        let mut delta = ProxyDelta::default();
+        clients.hand_over(&mut delta);
+        delta.clients
+    }
+
+    #[test]
+    fn only_changed_clients_are_handed_over_and_only_once() {
+        let mut clients = Clients::new(10);
+        let (a, b) = (clients.open(id(1)), clients.open(id(2)));
+        clients.add(a, ClientCounter::BytesIn, 5);
+        assert_eq!(handed_over(&mut clients).len(), 2);
+        assert!(handed_over(&mut clients).is_empty());
+        clients.add(b, ClientCounter::BytesOut, 7);
+        let changed = handed_over(&mut clients);
+        assert_eq!((changed.len(), changed[0].client, changed[0].open_change), (1, id(2), 0));
+        assert_eq!(changed[0].counters[ClientCounter::BytesOut], 7);
+    }
+
+    #[test]
+    fn a_client_without_connections_leaves_the_table_when_it_has_been_handed_over() {
+        let mut clients = Clients::new(10);
+        let slot = clients.open(id(1));
+        clients.close(slot);
+        let last = handed_over(&mut clients);
+        assert_eq!((last[0].open_change, last[0].counters[ClientCounter::Connections]), (0, 1));
+        assert!(clients.slots.is_empty() && clients.table.is_empty());
+    }
+
+    #[test]
+    fn clients_beyond_the_bound_are_accounted_to_other_and_nothing_is_lost() {
+        let mut clients = Clients::new(3);
+        let slots: Vec<_> = (0..10).map(|n| clients.open(id(n))).collect();
+        for &slot in &slots {
+            clients.add(slot, ClientCounter::BytesIn, 10);
+            clients.close(slot);
+        }
+        let deltas = handed_over(&mut clients);
+        assert_eq!(deltas.len(), 4);
+        let other = deltas.iter().find(|delta| delta.client == ClientId::Other).unwrap();
+        assert_eq!(other.counters[ClientCounter::Connections], 7);
+        assert_eq!(deltas.iter().map(|delta| delta.counters[ClientCounter::BytesIn]).sum::<u64>(), 100);
+        clients.open(id(9));
+        assert_eq!(handed_over(&mut clients)[0].client, id(9), "there is room again");
+    }
+}

@@ -1,0 +1,98 @@
+//! What the handle tells the workers, and the one bound that they share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::config::Limits;
+
+/// Shared by the handle and all workers. None of it is touched on the path of a byte: workers look when they are
+/// woken, and at the gate when they accept.
+#[derive(Debug)]
+pub(crate) struct Control {
+    draining: AtomicBool,
+    stopping: AtomicBool,
+    /// Rises with each change of the limits.
+    generation: AtomicU64,
+    /// Taken by whoever changes a setting, and by a worker once for each change.
+    limits: Mutex<Arc<Limits>>,
+    pub(crate) gate: Gate,
+}
+
+impl Control {
+    /// `connections_max` is the bound that the limits come down to.
+    pub(crate) fn new(limits: Limits, connections_max: usize) -> Self {
+        Self {
+            draining: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            generation: AtomicU64::new(0),
+            limits: Mutex::new(Arc::new(limits)),
+            gate: Gate { open: AtomicUsize::new(0), max: AtomicUsize::new(connections_max) },
+        }
+    }
+
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Asks the workers to cut everything.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Replaces the limits by what `change` makes of them, unless it fails.
+    pub(crate) fn change<T, E>(&self, change: impl FnOnce(&mut Limits) -> Result<T, E>) -> Result<T, E> {
+        let mut current = self.lock();
+        let mut limits = Limits::clone(&current);
+        let result = change(&mut limits)?;
+        if let Some(max) = limits.connections_max {
+            self.gate.max.store(max, Ordering::Relaxed);
+        }
+        *current = Arc::new(limits);
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(result)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Limits>> {
+        // Nothing can panic between taking it and storing a whole new value.
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bounds the connections of all workers together.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    open: AtomicUsize,
+    max: AtomicUsize,
+}
+
+impl Gate {
+    /// Takes the place of one connection, if there is one. Workers that try at the same moment for the last place
+    /// may both fail; they try again.
+    pub(crate) fn enter(&self) -> bool {
+        if self.open.fetch_add(1, Ordering::Relaxed) < self.max.load(Ordering::Relaxed) {
+            return true;
+        }
+        self.leave();
+        false
+    }
+
+    pub(crate) fn leave(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}

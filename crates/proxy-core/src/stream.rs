@@ -1,0 +1,173 @@
+//! One side of a connection: a non-blocking socket and what is known of its readiness.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::unix::net::SocketAddr as UnixAddr;
+
+use mio::event::Event;
+use mio::net::{TcpStream, UnixStream};
+use mio::{Interest, Registry, Token};
+
+/// A stream socket of either kind.
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A registered socket. Events are edge-triggered: readiness is noted when it is told, and forgotten when a read
+/// or write falls short.
+#[derive(Debug)]
+pub(crate) struct Side {
+    socket: Socket,
+    token: Token,
+    readable: bool,
+    /// The peer has ended or broken its direction: a short read is then no sign that nothing is left.
+    hung_up: bool,
+    writable: bool,
+    /// What the kernel was asked to tell. Most clients never need to be waited for when writing.
+    interest: Interest,
+}
+
+/// How a read or write went.
+#[derive(Debug)]
+pub(crate) enum Moved {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// None for now.
+    Blocked,
+    /// The peer has sent all it will send.
+    End,
+}
+
+impl Side {
+    /// Takes over an accepted connection, of which nothing is known yet.
+    pub(crate) fn accepted(socket: TcpStream, registry: &Registry, token: Token) -> io::Result<Self> {
+        Self::register(Socket::Tcp(socket), registry, token, Interest::READABLE)
+    }
+
+    /// Connects at once, as Unix sockets do.
+    pub(crate) fn connect_unix(addr: &UnixAddr, registry: &Registry, token: Token) -> io::Result<Self> {
+        Self::register(Socket::Unix(UnixStream::connect_addr(addr)?), registry, token, Interest::READABLE)
+    }
+
+    /// Begins to connect; [`Side::connected`] tells the end of it once an event has come.
+    pub(crate) fn connect_tcp(addr: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
+        let socket = TcpStream::connect(addr)?;
+        socket.set_nodelay(true)?;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let side = Self::register(Socket::Tcp(socket), registry, token, interest)?;
+        Ok(Self { writable: false, ..side })
+    }
+
+    fn register(
+        mut socket: Socket,
+        registry: &Registry,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<Self> {
+        match &mut socket {
+            Socket::Tcp(tcp) => registry.register(tcp, token, interest)?,
+            Socket::Unix(unix) => registry.register(unix, token, interest)?,
+        }
+        Ok(Self { socket, token, readable: false, hung_up: false, writable: true, interest })
+    }
+
+    /// Notes what an event tells.
+    pub(crate) fn note(&mut self, event: &Event) {
+        let broken = event.is_error();
+        self.hung_up |= event.is_read_closed() || broken;
+        self.readable |= event.is_readable() || self.hung_up;
+        self.writable |= event.is_writable() || broken;
+    }
+
+    /// Whether a connection that was begun is established by now.
+    ///
+    /// # Errors
+    /// When it could not be established.
+    pub(crate) fn connected(&self) -> io::Result<bool> {
+        let error = match &self.socket {
+            Socket::Tcp(tcp) => tcp.take_error()?,
+            Socket::Unix(unix) => unix.take_error()?,
+        };
+        error.map_or(Ok(self.writable), Err)
+    }
+
+    pub(crate) fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Moved> {
+        let result = match &self.socket {
+            Socket::Tcp(tcp) => retry(|| (&mut &*tcp).read(buffer)),
+            Socket::Unix(unix) => retry(|| (&mut &*unix).read(buffer)),
+        };
+        match result {
+            Ok(0) => {
+                self.readable = false;
+                Ok(Moved::End)
+            }
+            Ok(n) => {
+                // After a short read the next one would only say that there is nothing left, and the kernel tells
+                // of what comes later; only the end of the stream is not told twice.
+                self.readable = n == buffer.len() || self.hung_up;
+                Ok(Moved::Bytes(n))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.readable = false;
+                Ok(Moved::Blocked)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes as much as fits; arranges to be told when more does.
+    pub(crate) fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<Moved> {
+        let result = match &self.socket {
+            Socket::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
+            Socket::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
+        };
+        let moved = match result {
+            Ok(n) => Moved::Bytes(n),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Moved::Blocked,
+            Err(error) => return Err(error),
+        };
+        if !matches!(moved, Moved::Bytes(n) if n == bytes.len()) {
+            self.writable = false;
+            self.tell_writable(registry)?;
+        }
+        Ok(moved)
+    }
+
+    fn tell_writable(&mut self, registry: &Registry) -> io::Result<()> {
+        if self.interest.is_writable() {
+            return Ok(());
+        }
+        self.interest |= Interest::WRITABLE;
+        match &mut self.socket {
+            Socket::Tcp(tcp) => registry.reregister(tcp, self.token, self.interest),
+            Socket::Unix(unix) => registry.reregister(unix, self.token, self.interest),
+        }
+    }
+
+    /// Tells the peer that nothing more will come. A peer that is gone already shows when it is read from.
+    pub(crate) fn shut_down(&self) {
+        let _ = match &self.socket {
+            Socket::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
+            Socket::Unix(unix) => unix.shutdown(Shutdown::Write),
+        };
+    }
+}
+
+fn retry(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Deadlines of all connections of a worker, in order. Arming, disarming and taking the next one each cost a step
+//! in a tree; nothing ever looks at all connections.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// What a deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// The connection's phase: handshake, connect, idle or closing.
+    Phase,
+    /// The session ticket that waits for the first answer.
+    Ticket,
+}
+
+/// When a deadline of a connection is due. It is kept beside what it belongs to, so that disarming finds it.
+#[derive(Debug, Default)]
+pub(crate) struct Armed(Option<Instant>);
+
+impl Armed {
+    pub(crate) fn at(&self) -> Option<Instant> {
+        self.0
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    due: BTreeSet<(Instant, usize, Kind)>,
+}
+
+impl Timers {
+    /// Sets the deadline of `kind` of the connection `key`, instead of the one it had.
+    pub(crate) fn arm(&mut self, armed: &mut Armed, key: usize, kind: Kind, at: Instant) {
+        self.disarm(armed, key, kind);
+        self.due.insert((at, key, kind));
+        armed.0 = Some(at);
+    }
+
+    /// Forgets a deadline, if there is one.
+    pub(crate) fn disarm(&mut self, armed: &mut Armed, key: usize, kind: Kind) {
+        if let Some(at) = armed.0.take() {
+            self.due.remove(&(at, key, kind));
+        }
+    }
+
+    /// When the next deadline is due.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.due.first().map(|&(at, ..)| at)
+    }
+
+    /// Takes a deadline that has passed. Its owner still holds it as armed until it arms or disarms it.
+    pub(crate) fn expired(&mut self, now: Instant) -> Option<(usize, Kind)> {
+        let &(at, key, kind) = self.due.first()?;
+        (at <= now).then(|| {
+            self.due.pop_first();
+            (key, kind)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn deadlines_expire_in_order_and_only_when_they_have_passed() {
+        let (mut timers, start) = (Timers::default(), Instant::now());
+        let after = |ms| start + Duration::from_millis(ms);
+        let mut armed: [Armed; 3] = Default::default();
+        for (key, ms) in [(0, 30), (1, 10), (2, 20)] {
+            timers.arm(&mut armed[key], key, Kind::Phase, after(ms));
+        }
+        timers.arm(&mut armed[2], 2, Kind::Phase, after(40));
+        timers.disarm(&mut armed[0], 0, Kind::Phase);
+        assert_eq!(timers.next(), Some(after(10)));
+        assert_eq!(timers.expired(after(9)), None);
+        assert_eq!(timers.expired(after(10)), Some((1, Kind::Phase)));
+        assert_eq!(timers.expired(after(39)), None);
+        assert_eq!(timers.expired(after(40)), Some((2, Kind::Phase)));
+        assert_eq!(timers.next(), None);
+    }
+}

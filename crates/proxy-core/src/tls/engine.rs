@@ -1,0 +1,234 @@
+//! TLS without I/O, for one connection: ciphertext in, plaintext out, and back.
+
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, WriteTraffic,
+};
+
+use super::config::{TlsConfig, take_server_name};
+use super::session::Session;
+use crate::buffer::Buffer;
+
+/// Ciphertext that the engine keeps because it is not a whole message yet, in bytes at most. A record has at most
+/// 18 KiB; only a handshake message in many fragments needs more.
+pub(crate) const PARTIAL_BYTES_MAX: usize = 64 << 10;
+
+/// What a record of TLS adds to its plaintext at most with the suites in use: header, explicit nonce, content
+/// type and tag.
+const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
+/// Plaintext of a full record (RFC 8446, 5.1).
+const RECORD_BYTES: usize = 16 << 10;
+/// Room for a `close_notify` alert, or a `KeyUpdate` in front of data.
+const CONTROL_BYTES: usize = 128;
+
+/// Why the engine cannot go on.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum EngineError {
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    #[error("a handshake message in too many fragments")]
+    TooFragmented,
+    #[error("too much was sent under one key")]
+    KeyExhausted,
+    #[error("the connection cannot be written to in its present state")]
+    NotWritable,
+}
+
+/// The server's end of one TLS connection.
+pub(crate) struct Engine {
+    connection: UnbufferedServerConnection,
+    /// Ciphertext that is not a whole message yet. Its memory is kept while records come in pieces, as they do in
+    /// a long upload, and freed once nothing is left over.
+    partial: Vec<u8>,
+    server_name: Option<Box<str>>,
+    peer_closed: bool,
+    /// Whether any byte was produced for the peer, which only happens after it sent a valid `ClientHello`.
+    has_answered: bool,
+}
+
+impl Engine {
+    pub(crate) fn new(config: &TlsConfig) -> Result<Self, EngineError> {
+        Ok(Self {
+            connection: config.connection()?,
+            partial: Vec::new(),
+            server_name: None,
+            peer_closed: false,
+            has_answered: false,
+        })
+    }
+
+    /// Bytes that [`Engine::receive`] wants left free at the front of its buffer.
+    pub(crate) fn partial_len(&self) -> usize {
+        self.partial.len()
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// True once the peer has sent its `close_notify`; what came before it has been handed out.
+    pub(crate) fn is_peer_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    /// True once the peer has shown that it speaks TLS.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
+    /// What was negotiated so far.
+    pub(crate) fn session(&self) -> Session<'_> {
+        Session::new(&self.connection, self.server_name.as_deref())
+    }
+
+    /// Processes what was received: `buffer` holds it behind [`Engine::partial_len`] free bytes, and is decrypted
+    /// in place. Plaintext is appended to `plaintext`, what the peer must be sent to `output`, also when this
+    /// fails: then it is the alert that says so.
+    pub(crate) fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        plaintext: &mut Buffer,
+        output: &mut Buffer,
+    ) -> Result<(), EngineError> {
+        buffer[..self.partial.len()].copy_from_slice(&self.partial);
+        let used = self.process(buffer, plaintext, output)?;
+        // RFC 8446, 6.1: what follows a close_notify is to be ignored.
+        let rest = if self.peer_closed { &[] } else { &buffer[used..] };
+        if rest.len() > PARTIAL_BYTES_MAX {
+            return Err(EngineError::TooFragmented);
+        }
+        if rest.is_empty() {
+            self.partial = Vec::new();
+        } else {
+            self.partial.clear();
+            self.partial.extend_from_slice(rest);
+        }
+        Ok(())
+    }
+
+    /// Returns how much of `buffer` is done with.
+    fn process(
+        &mut self,
+        buffer: &mut [u8],
+        plaintext: &mut Buffer,
+        output: &mut Buffer,
+    ) -> Result<usize, EngineError> {
+        let before = output.len();
+        let (mut used, mut failed) = (0, None);
+        loop {
+            let status = self.connection.process_tls_records(&mut buffer[used..]);
+            let mut discard = status.discard;
+            match status.state {
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        discard += record.discard;
+                        plaintext.extend(record.payload);
+                    }
+                }
+                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, output)?,
+                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
+                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
+                // Everything whole has been processed: either state waits for more from the peer.
+                Ok(_) => {
+                    used += discard;
+                    break;
+                }
+                // Once more, for the alert that tells the peer.
+                Err(error) if failed.is_none() => failed = Some(error),
+                Err(_) => break,
+            }
+            used += discard;
+        }
+        self.server_name = take_server_name().or_else(|| self.server_name.take());
+        self.has_answered |= output.len() > before && failed.is_none();
+        failed.map_or(Ok(used), |error| Err(error.into()))
+    }
+
+    /// Encrypts all of `plaintext` behind what `output` holds already.
+    pub(crate) fn encrypt(&mut self, plaintext: &[u8], output: &mut Buffer) -> Result<(), EngineError> {
+        self.write(Outgoing::Plaintext(plaintext), output)
+    }
+
+    /// Appends the alert that says that nothing more will be sent.
+    pub(crate) fn close_notify(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
+        self.write(Outgoing::CloseNotify, output)
+    }
+
+    fn write(&mut self, outgoing: Outgoing<'_>, output: &mut Buffer) -> Result<(), EngineError> {
+        let mut room = outgoing.room();
+        loop {
+            // What is kept must be passed along: rustls remembers how far into it it has got.
+            let status = self.connection.process_tls_records(&mut self.partial);
+            let discard = status.discard;
+            let mut done = false;
+            match status.state? {
+                ConnectionState::WriteTraffic(traffic) => {
+                    match outgoing.encrypt(traffic, output.room(room)) {
+                        Ok(n) => {
+                            output.commit(n);
+                            done = true;
+                        }
+                        Err(EncryptError::InsufficientSize(InsufficientSizeError { required_size })) => {
+                            room = required_size;
+                        }
+                        Err(EncryptError::EncryptExhausted) => return Err(EngineError::KeyExhausted),
+                    }
+                }
+                ConnectionState::EncodeTlsData(data) => encode(data, output)?,
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::PeerClosed => self.peer_closed = true,
+                _ => return Err(EngineError::NotWritable),
+            }
+            self.partial.drain(..discard);
+            if done {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What is to be encrypted.
+#[derive(Clone, Copy)]
+enum Outgoing<'a> {
+    Plaintext(&'a [u8]),
+    CloseNotify,
+}
+
+impl Outgoing<'_> {
+    /// Space that it needs at most, but for what rustls has queued in front of it.
+    fn room(self) -> usize {
+        let plaintext = match self {
+            Self::Plaintext(bytes) => bytes.len(),
+            Self::CloseNotify => 0,
+        };
+        plaintext + plaintext.div_ceil(RECORD_BYTES) * RECORD_OVERHEAD_BYTES + CONTROL_BYTES
+    }
+
+    fn encrypt<Data>(
+        self,
+        mut traffic: WriteTraffic<'_, Data>,
+        space: &mut [u8],
+    ) -> Result<usize, EncryptError> {
+        match self {
+            Self::Plaintext(bytes) => traffic.encrypt(bytes, space),
+            Self::CloseNotify => traffic.queue_close_notify(space),
+        }
+    }
+}
+
+fn encode<Data>(mut data: EncodeTlsData<'_, Data>, output: &mut Buffer) -> Result<(), EngineError> {
+    let mut room = CONTROL_BYTES;
+    loop {
+        match data.encode(output.room(room)) {
+            Ok(n) => {
+                output.commit(n);
+                return Ok(());
+            }
+            Err(EncodeError::InsufficientSize(InsufficientSizeError { required_size })) => {
+                room = required_size;
+            }
+            Err(EncodeError::AlreadyEncoded) => return Err(EngineError::NotWritable),
+        }
+    }
+}
