@@ -117,8 +117,8 @@ impl Tail {
     ///
     /// # Errors
     ///
-    /// If the file, or the one that replaced it, cannot be read. What was read before stays read; polling again tries
-    /// again.
+    /// If the file, or the one that replaced it, cannot be read. Polling again tries again. When something was found
+    /// before the error, that is told first, and the error by the next poll.
     pub fn poll(&mut self, mut each: impl FnMut(&Entry)) -> Result<Progress, ReadError> {
         let mut progress = Progress {
             entries: 0,
@@ -132,16 +132,30 @@ impl Tail {
             if progress.entries >= ENTRIES_PER_POLL_MAX {
                 break;
             }
-            let step = self.current.step().map_err(ReadError::io("read", &self.path))?;
-            progress.skipped_bytes += self.current.objects.take_skipped_bytes();
-            progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
-            if step == Step::CaughtUp && !self.go_on(&mut progress)? {
-                progress.more = false;
+            match self.step(&mut progress) {
+                Ok(more) => progress.more = more,
+                Err(error) if progress.entries + progress.rotations + progress.skipped_bytes == 0 => {
+                    return Err(error);
+                }
+                Err(_) => break,
+            }
+            if !progress.more {
                 break;
             }
         }
         progress.writer = self.current.objects.header().state;
         Ok(progress)
+    }
+
+    /// Goes on in the current file, or to the next one; tells whether there may be more.
+    fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+        let step = self.current.step().map_err(ReadError::io("read", &self.path))?;
+        progress.skipped_bytes += self.current.objects.take_skipped_bytes();
+        progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
+        match step {
+            Step::Moved => Ok(true),
+            Step::CaughtUp => self.go_on(progress),
+        }
     }
 
     /// Goes on to the next file if there is one, at the end of the current one; tells whether there may be more.
@@ -162,14 +176,18 @@ impl Tail {
     fn next_source(&mut self) -> Result<Option<Source>, ReadError> {
         // The file at the path is opened before the archives are listed: then whatever came between the current
         // file and that one is in the list.
-        let live = match Source::open(&self.path) {
-            Ok(live) => Some(live),
-            Err(ReadError::NotFound { .. }) => None,
-            Err(error) => return Err(error),
-        };
+        let live = Source::open(&self.path);
         let archives = archive::list(&self.path).map_err(ReadError::io("list the folder of", &self.path))?;
-        let next = self.archives.first_readable(&archives, Some(self.current.objects.file()))?;
-        Ok(next.or(live))
+        let current = self.current.objects.file();
+        if let Some(next) = self.archives.first_readable(&archives, Some(current))? {
+            return Ok(Some(next));
+        }
+        match live {
+            Ok(live) => Ok(Some(live)),
+            // The next file is not there yet.
+            Err(ReadError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

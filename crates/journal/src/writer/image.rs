@@ -6,10 +6,10 @@ use std::collections::HashMap;
 
 use super::batch::{Batch, Order, Plan};
 use super::chain::Chain;
+use super::hash_table::HashTable;
 use crate::hash;
 use crate::layout::{
-    FileState, HEADER_BYTES, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH, OBJECT_HEADER_BYTES,
-    align8, kind,
+    FileState, HEADER_BYTES, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH, align8, kind,
 };
 use crate::{EntryBuf, Timestamps};
 
@@ -21,7 +21,6 @@ const GROWTH_BYTES: u64 = 8 << 20;
 const BYTES_PER_BUCKET: u64 = 512;
 const DATA_BUCKETS_MIN: u64 = 2047;
 const FIELD_BUCKETS: u64 = 2047;
-const BUCKET_BYTES: u64 = 16;
 
 /// Sizes of objects in front of their payload, in compact files.
 const DATA_BYTES: u64 = 72;
@@ -49,9 +48,8 @@ pub(super) struct Image {
     next_seqnum: u64,
     /// The size to which the file has been extended.
     file_size: u64,
-    /// The last object of each hash chain, or 0.
-    data_tails: Vec<u32>,
-    field_tails: Vec<u32>,
+    data_table: HashTable,
+    field_table: HashTable,
     data: Vec<Data>,
     data_index: HashMap<DataKey, u32>,
     fields: HashMap<Box<[u8]>, Field>,
@@ -104,10 +102,9 @@ pub(super) struct Full;
 impl Image {
     /// Lays out an empty file of at most `size_max` bytes whose first entry will have the number `next_seqnum`.
     pub(super) fn new(ids: Ids, size_max: u64, next_seqnum: u64) -> Self {
+        let field_table = HashTable::new(HEADER_BYTES as u64, FIELD_BUCKETS);
         let data_buckets = (size_max / BYTES_PER_BUCKET).max(DATA_BUCKETS_MIN);
-        let field_table = HEADER_BYTES as u64;
-        let data_table = field_table + OBJECT_HEADER_BYTES + FIELD_BUCKETS * BUCKET_BYTES;
-        let end = data_table + OBJECT_HEADER_BYTES + data_buckets * BUCKET_BYTES;
+        let data_table = HashTable::new(field_table.end(), data_buckets);
         let header = Header {
             // Not even TAIL_ENTRY_BOOT_ID, true as it would be: journalctl --verify of systemd 252 knows no such flag
             // and gives up.
@@ -120,11 +117,11 @@ impl Image {
             seqnum_id: ids.seqnum,
             header_size: HEADER_BYTES as u64,
             arena_size: 0,
-            data_hash_table_offset: data_table + OBJECT_HEADER_BYTES,
-            data_hash_table_size: data_buckets * BUCKET_BYTES,
-            field_hash_table_offset: field_table + OBJECT_HEADER_BYTES,
-            field_hash_table_size: FIELD_BUCKETS * BUCKET_BYTES,
-            tail_object_offset: data_table,
+            data_hash_table_offset: data_table.buckets_offset(),
+            data_hash_table_size: data_table.buckets_bytes(),
+            field_hash_table_offset: field_table.buckets_offset(),
+            field_hash_table_size: field_table.buckets_bytes(),
+            tail_object_offset: field_table.end(),
             n_objects: 2,
             n_entries: 0,
             tail_entry_seqnum: 0,
@@ -140,23 +137,17 @@ impl Image {
             tail_entry_array_n_entries: 0,
             tail_entry_offset: 0,
         };
-        let mut batch = Batch::new(end);
-        // The tables are all zeros, which is what a file that is extended holds anyway.
-        for (table, kind, size) in [
-            (field_table, kind::FIELD_HASH_TABLE, header.field_hash_table_size),
-            (data_table, kind::DATA_HASH_TABLE, header.data_hash_table_size),
-        ] {
-            batch.set_u64(Order::Item, table, u64::from(kind));
-            batch.set_u64(Order::Item, table + 8, OBJECT_HEADER_BYTES + size);
-        }
+        let mut batch = Batch::new(data_table.end());
+        field_table.lay_out(kind::FIELD_HASH_TABLE, &mut batch);
+        data_table.lay_out(kind::DATA_HASH_TABLE, &mut batch);
         Self {
             ids,
             size_max,
             header,
             next_seqnum,
             file_size: 0,
-            data_tails: vec![0; data_buckets as usize],
-            field_tails: vec![0; FIELD_BUCKETS as usize],
+            data_table,
+            field_table,
             data: Vec::new(),
             data_index: HashMap::new(),
             fields: HashMap::new(),
@@ -219,6 +210,8 @@ impl Image {
             data.changed = false;
             data.write(&mut self.batch);
         }
+        self.header.n_data = self.data_table.len();
+        self.header.n_fields = self.field_table.len();
         self.header.tail_entry_array_offset = self.entries.tail();
         self.header.tail_entry_array_n_entries = self.entries.tail_len();
         self.header.entry_array_offset = u64::from(self.entries.first());
@@ -266,10 +259,9 @@ impl Image {
                 bytes += align8(DATA_BYTES + payload.len() as u64) + align8(FIELD_BYTES + name_len as u64);
             }
         }
-        let has_buckets = |objects: u64, tails: &[u32]| (objects + new_values) * 4 <= tails.len() as u64 * 3;
         self.batch.end() + bytes <= self.size_max
-            && has_buckets(self.header.n_data, &self.data_tails)
-            && has_buckets(self.header.n_fields, &self.field_tails)
+            && self.data_table.has_room(new_values)
+            && self.field_table.has_room(new_values)
     }
 
     /// Adds a DATA object and links it with the others of its hash and of its field.
@@ -277,9 +269,7 @@ impl Image {
         let offset = self.add_object(kind::DATA, DATA_BYTES + payload.len() as u64);
         self.batch.put(offset + 16, &key.keyed.to_le_bytes());
         self.batch.put(offset + DATA_BYTES, payload);
-        self.header.n_data += 1;
-        let table = self.header.data_hash_table_offset;
-        link_hash(&mut self.batch, &mut self.data_tails, table, key.keyed, offset);
+        self.data_table.link(key.keyed, offset, &mut self.batch);
 
         let name = &payload[..name_len];
         if !self.fields.contains_key(name) {
@@ -307,9 +297,7 @@ impl Image {
         let hash = hash::keyed(self.ids.file, name);
         self.batch.put(offset + 16, &hash.to_le_bytes());
         self.batch.put(offset + FIELD_BYTES, name);
-        self.header.n_fields += 1;
-        let table = self.header.field_hash_table_offset;
-        link_hash(&mut self.batch, &mut self.field_tails, table, hash, offset);
+        self.field_table.link(hash, offset, &mut self.batch);
         self.fields.insert(name.into(), Field { offset: offset as u32, head_data: 0 });
     }
 
@@ -383,18 +371,4 @@ impl Data {
         batch.set_u32(Order::Head, offset + 64, self.later_entries.tail());
         batch.set_u32(Order::Head, offset + 68, self.later_entries.tail_len());
     }
-}
-
-/// Appends a new object to the chain of its hash.
-fn link_hash(batch: &mut Batch, tails: &mut [u32], table: u64, hash: u64, object: u64) {
-    let bucket = hash % tails.len() as u64;
-    let head_place = table + bucket * BUCKET_BYTES;
-    let tail = std::mem::replace(&mut tails[bucket as usize], object as u32);
-    if tail == 0 {
-        batch.set_u64(Order::Head, head_place, object);
-    } else {
-        // Both DATA and FIELD objects keep the next of their chain here.
-        batch.set_u64(Order::Head, u64::from(tail) + 24, object);
-    }
-    batch.set_u64(Order::Head, head_place + 8, object);
 }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod chain;
+mod hash_table;
 mod image;
 mod place;
 #[cfg(test)]
