@@ -111,8 +111,9 @@ fn a_following_journalctl_prints_entries_as_they_are_flushed() {
     let mut follower = journalctl_command(&path, &["-f", "-n", "all", "-o", "cat", "--output-fields=NUMBER"])
         .stdout(Stdio::piped())
         .spawn()
+        .map(Running)
         .expect("journalctl cannot be run: install the Debian package systemd");
-    let output = BufReader::new(follower.stdout.take().unwrap());
+    let output = BufReader::new(follower.0.stdout.take().unwrap());
     let (sender, lines) = std::sync::mpsc::channel();
     let reader =
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|l| sender.send(l)));
@@ -123,8 +124,7 @@ fn a_following_journalctl_prints_entries_as_they_are_flushed() {
         writer.flush().unwrap();
         assert_eq!(next(), number.to_string());
     }
-    follower.kill().unwrap();
-    follower.wait().unwrap();
+    drop(follower);
     drop(lines);
     drop(reader.join());
 }

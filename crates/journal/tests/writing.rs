@@ -11,8 +11,8 @@ use std::process::Command;
 
 use common::*;
 use journal::{
-    ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault, FileOptions, FileWriter, Start, Timestamps,
-    WriteError,
+    ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault, FileOptions, FileWriter, Start, Tail,
+    Timestamps, WriteError,
 };
 use rustix::process::{Resource, Rlimit};
 
@@ -25,8 +25,8 @@ fn write_numbers(path: &Path, range: std::ops::Range<u64>) -> FileWriter {
     writer
 }
 
-/// Runs one test of this program again as a process of its own, which does the `part` of it that may not happen here.
-fn run_part(test: &str, path: &Path) -> std::process::ExitStatus {
+/// Starts one test of this program as a process of its own, for the part of it that may not happen in this one.
+fn start_part(test: &str, path: &Path) -> Running {
     // A signal that the shell ignores stays ignored in the program it becomes: a file size above the limit is an
     // error then, as a full disk is.
     Command::new("sh")
@@ -34,7 +34,8 @@ fn run_part(test: &str, path: &Path) -> std::process::ExitStatus {
         .arg(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])
         .env("JOURNAL_TEST_PART", path)
-        .status()
+        .spawn()
+        .map(Running)
         .unwrap()
 }
 
@@ -51,8 +52,8 @@ fn a_killed_writers_file_reads_to_its_last_flushed_entry() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let status = run_part("a_killed_writers_file_reads_to_its_last_flushed_entry", &path);
-    assert!(!status.success());
+    let mut part = start_part("a_killed_writers_file_reads_to_its_last_flushed_entry", &path);
+    assert!(!part.0.wait().unwrap().success());
     assert_eq!(values(&path, Start::File, "NUMBER"), numbers(0..1234));
     assert_eq!(export(&path, &["SAME=value"]).len(), 1234);
     verify(&path);
@@ -60,6 +61,36 @@ fn a_killed_writers_file_reads_to_its_last_flushed_entry() {
     let writer = write_numbers(&path, 1234..1240);
     assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..1240));
     drop(writer);
+}
+
+#[test]
+fn a_writer_killed_at_any_moment_leaves_all_entries_to_some_point() {
+    const TEST: &str = "a_writer_killed_at_any_moment_leaves_all_entries_to_some_point";
+    if let Some(path) = part_path() {
+        let mut writer = FileWriter::create(&path, small()).unwrap();
+        for number in 0.. {
+            writer.append(&numbered(number), Timestamps::now()).unwrap();
+            if number % 3 == 0 {
+                writer.flush().unwrap();
+            }
+        }
+    }
+    for entries_at_least in [1, 100, 1000, 3000, 9000] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.journal");
+        let part = start_part(TEST, &path);
+        wait_until("the first file", || path.exists());
+        let mut tail = Tail::open(&path, Start::File).unwrap();
+        let mut followed = 0;
+        wait_until("some entries", || {
+            followed += drain(&mut tail, |_| ()).entries;
+            followed >= entries_at_least
+        });
+        drop(part);
+        followed += drain(&mut tail, |_| ()).entries;
+        assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..followed));
+        assert!(export(&path, &[]).len() as u64 <= followed);
+    }
 }
 
 /// Lets this process write files of at most this size.
@@ -108,7 +139,7 @@ fn without_space_writing_fails_cleanly_and_goes_on_once_there_is_some() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    assert!(run_part(TEST, &path).success());
+    assert!(start_part(TEST, &path).0.wait().unwrap().success());
     verify(&path);
 }
 
@@ -116,15 +147,17 @@ fn without_space_writing_fails_cleanly_and_goes_on_once_there_is_some() {
 fn a_writer_killed_in_the_middle_of_a_rotation_leaves_everything_readable() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    write_numbers(&path, 0..10).close().unwrap();
+    drop(FileWriter::create(&path, small()).unwrap());
+    let next = dir.path().join(".a.journal.new");
+    fs::rename(&path, &next).unwrap();
+    let elsewhere = dir.path().join("b.journal");
+    write_numbers(&elsewhere, 0..10).close().unwrap();
     // The next file was begun, the full one archived, and then came the end.
-    let archive = dir.path().join(format!("a@{:032x}-{:016x}-{:016x}.journal", 1, 1, 1));
-    fs::rename(&path, &archive).unwrap();
-    fs::copy(&archive, dir.path().join(".a.journal.new")).unwrap();
+    fs::rename(elsewhere, dir.path().join(format!("a@{:032x}-{:016x}-{:016x}.journal", 1, 1, 1))).unwrap();
     assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..10));
     drop(write_numbers(&path, 10..20));
     assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..20));
-    assert_eq!(files(dir.path()).len(), 2);
+    assert_eq!(files(dir.path()).len(), 2, "the file that was begun is still there");
 }
 
 #[test]

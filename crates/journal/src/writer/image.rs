@@ -59,8 +59,8 @@ pub(super) struct Image {
     changed: Vec<u32>,
     /// The fields of the entry at hand.
     lookups: Vec<Lookup>,
-    /// The DATA objects of the entry at hand, by index.
-    items: Vec<u32>,
+    /// What the entry at hand will refer to.
+    items: Vec<Item>,
 }
 
 /// A field of an entry, and the DATA object that holds it already, by index.
@@ -68,6 +68,13 @@ pub(super) struct Image {
 struct Lookup {
     key: DataKey,
     found: Option<u32>,
+}
+
+/// A DATA object that an entry refers to, by index, and its part in the entry's `xor_hash`.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    data: u32,
+    jenkins: u64,
 }
 
 /// Identifies a payload: two unrelated hash functions stand in for its bytes, which need not be kept in memory.
@@ -184,21 +191,19 @@ impl Image {
             return Err(Full);
         }
         self.items.clear();
-        let mut xor_hash = 0;
-        for (at, (payload, name_len)) in parts.into_iter().flat_map(EntryBuf::payloads).enumerate() {
-            let Lookup { key, found } = self.lookups[at];
+        for (index, (payload, name_len)) in parts.into_iter().flat_map(EntryBuf::payloads).enumerate() {
+            let Lookup { key, found } = self.lookups[index];
             // A field that is new and twice in this entry was not found either time.
-            let item = match found.or_else(|| self.data_index.get(&key).copied()) {
-                Some(item) => item,
+            let data = match found.or_else(|| self.data_index.get(&key).copied()) {
+                Some(data) => data,
                 None => self.add_data(key, payload, name_len),
             };
-            self.items.push(item);
-            xor_hash ^= key.jenkins;
+            self.items.push(Item { data, jenkins: key.jenkins });
         }
         // Offsets grow with the index, and readers expect them sorted; the same field twice is kept once.
-        self.items.sort_unstable();
-        self.items.dedup();
-        let entry = self.add_entry(xor_hash, at);
+        self.items.sort_unstable_by_key(|item| item.data);
+        self.items.dedup_by_key(|item| item.data);
+        let entry = self.add_entry(at);
         self.link_entry(entry);
         Ok(())
     }
@@ -302,7 +307,7 @@ impl Image {
     }
 
     /// Adds the ENTRY object of the fields in `items`, and counts it.
-    fn add_entry(&mut self, xor_hash: u64, at: Timestamps) -> u32 {
+    fn add_entry(&mut self, at: Timestamps) -> u32 {
         let realtime = at.realtime_us.clamp(1, TIME_US_MAX);
         // Within one boot this clock never runs backwards; `journalctl --verify` insists on it.
         let monotonic = at.monotonic_us.clamp(self.header.tail_entry_monotonic.max(1), TIME_US_MAX);
@@ -312,9 +317,10 @@ impl Image {
             self.batch.put(place, &number.to_le_bytes());
         }
         self.batch.put(offset + 40, &self.ids.boot.to_be_bytes());
+        let xor_hash = self.items.iter().fold(0, |hash, item| hash ^ item.jenkins);
         self.batch.put(offset + 56, &xor_hash.to_le_bytes());
         for (place, item) in (offset + ENTRY_BYTES..).step_by(4).zip(&self.items) {
-            self.batch.put(place, &self.data[*item as usize].offset.to_le_bytes());
+            self.batch.put(place, &self.data[item.data as usize].offset.to_le_bytes());
         }
         let header = &mut self.header;
         if header.n_entries == 0 {
@@ -339,8 +345,8 @@ impl Image {
             batch.add_object(kind::ENTRY_ARRAY, size)
         };
         self.entries.push(entry, &mut self.batch, &mut add_array);
-        for index in &self.items {
-            let data = &mut self.data[*index as usize];
+        for item in &self.items {
+            let data = &mut self.data[item.data as usize];
             if data.entries == 0 {
                 data.first_entry = entry;
             } else {
@@ -349,7 +355,7 @@ impl Image {
             data.entries += 1;
             if !data.changed {
                 data.changed = true;
-                self.changed.push(*index);
+                self.changed.push(item.data);
             }
         }
     }

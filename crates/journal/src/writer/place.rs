@@ -200,6 +200,15 @@ fn lock(file: &File, path: &Path) -> Result<(), WriteError> {
 fn remove_abandoned(hidden: &Path, path: &Path) -> Result<(), WriteError> {
     let Some(file) = open_existing(hidden)? else { return Ok(()) };
     lock(&file, path)?;
+    let mut bytes = [0; HEADER_BYTES];
+    let len = read_start(&file, &mut bytes).map_err(WriteError::io("read", hidden))?;
+    let is_without_entries = match Header::parse(&bytes[..len]) {
+        Some(header) => header.n_entries == 0,
+        None => bytes == [0; HEADER_BYTES],
+    };
+    if !is_without_entries {
+        return Err(WriteError::NotAJournal { path: hidden.to_owned() });
+    }
     if is_at(&file, hidden) {
         fs::remove_file(hidden).map_err(WriteError::io("remove what was left of", path))?;
     }

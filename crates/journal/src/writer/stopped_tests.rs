@@ -120,6 +120,16 @@ fn a_flush_that_failed_half_way_is_right_once_it_is_done_again() {
 }
 
 #[test]
+fn what_is_under_the_hidden_name_is_removed_only_if_it_is_a_journal_without_entries() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    fs::write(dir.path().join(".a.journal.new"), "precious").unwrap();
+    let refused = FileWriter::create(&path, FileOptions::default()).unwrap_err();
+    assert!(matches!(refused, WriteError::NotAJournal { .. }), "{refused}");
+    assert_eq!(fs::read_to_string(dir.path().join(".a.journal.new")).unwrap(), "precious");
+}
+
+#[test]
 fn a_writer_stopped_after_any_write_of_its_creation_leaves_nothing_that_hurts() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use journal::{Entry, EntryBuf, FileOptions, Progress, Start, Tail};
@@ -14,6 +14,16 @@ pub(crate) type Fields = Vec<(String, Vec<u8>)>;
 /// A file that rotates soon.
 pub(crate) fn small() -> FileOptions {
     FileOptions { size_max: 4 << 20, ..FileOptions::default() }
+}
+
+/// A process that ends with the test, however that ends.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }
 
 /// A command that runs journalctl on a file.
