@@ -1,0 +1,89 @@
+//! What the demo upstream answers.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::LazyLock;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::{Method, Request, Response, StatusCode};
+
+/// Largest answer of `/bytes/N`.
+const BYTES_MAX: u64 = 1 << 30;
+/// What is answered is cut from this, piece by piece.
+static PATTERN: LazyLock<Bytes> = LazyLock::new(|| (b'a'..=b'z').cycle().take(64 * 1024).collect());
+
+/// The body of an answer; none of them is ever in memory as a whole.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// So many bytes.
+    Bytes(u64),
+    /// What the client sends, as it comes.
+    Echo(Incoming),
+    /// A line.
+    Text(&'static str),
+}
+
+pub(super) async fn answer(request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+    let (status, body) = choose(request);
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+fn choose(request: Request<Incoming>) -> (StatusCode, Answer) {
+    let path = request.uri().path();
+    let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
+    match path.strip_prefix("/bytes/").map(str::parse::<u64>) {
+        Some(Ok(bytes)) if is_get && bytes <= BYTES_MAX => return (StatusCode::OK, Answer::Bytes(bytes)),
+        Some(_) if is_get => {
+            return (StatusCode::BAD_REQUEST, Answer::Text("expected /bytes/N with N up to 1073741824\n"));
+        }
+        _ => {}
+    }
+    match path {
+        "/" if is_get => (StatusCode::OK, Answer::Text("hello from the demo upstream\n")),
+        "/echo" if request.method() == Method::POST => (StatusCode::OK, Answer::Echo(request.into_body())),
+        "/" | "/echo" => (StatusCode::METHOD_NOT_ALLOWED, Answer::Text("GET / or POST /echo\n")),
+        _ => (StatusCode::NOT_FOUND, Answer::Text("there are /, /bytes/N and /echo\n")),
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let data = match &mut *self {
+            Self::Echo(incoming) => return Pin::new(incoming).poll_frame(context),
+            Self::Bytes(0) | Self::Text("") => return Poll::Ready(None),
+            Self::Bytes(left) => {
+                let len = PATTERN.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= len as u64;
+                PATTERN.slice(..len)
+            }
+            Self::Text(text) => Bytes::from_static(std::mem::take(text).as_bytes()),
+        };
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Bytes(left) => SizeHint::with_exact(*left),
+            Self::Echo(incoming) => incoming.size_hint(),
+            Self::Text(text) => SizeHint::with_exact(text.len() as u64),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Bytes(left) => *left == 0,
+            Self::Echo(incoming) => incoming.is_end_stream(),
+            Self::Text(text) => text.is_empty(),
+        }
+    }
+}

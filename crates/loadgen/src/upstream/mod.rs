@@ -1,0 +1,170 @@
+//! The demo upstream: a small HTTP/1.1 server to point a proxy at.
+
+mod answers;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// Most connections at a time; the backlog holds the rest.
+const CONNECTIONS_MAX: usize = 100_000;
+/// Wait after a failed accept, which is mostly for lack of descriptors.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+
+/// Where the demo upstream listens, or shall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamAddr {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// A TCP address; port 0 takes a free one.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for UpstreamAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(addr) => addr.fmt(f),
+        }
+    }
+}
+
+/// Why the demo upstream cannot start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start the demo upstream on {addr}: {error}")]
+pub struct UpstreamError {
+    addr: UpstreamAddr,
+    error: io::Error,
+}
+
+/// A server on a thread of its own, `upstream`, that ends when it is dropped.
+///
+/// `GET /bytes/N` answers N bytes, up to 1 GiB; `POST /echo` gives its body back; `GET /` says hello.
+#[derive(Debug)]
+pub struct DemoUpstream {
+    addr: UpstreamAddr,
+    /// Dropped to end the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DemoUpstream {
+    /// Listens and starts the thread. A unix socket that nobody listens on any more is replaced.
+    pub fn start(addr: UpstreamAddr) -> Result<Self, UpstreamError> {
+        Self::try_start(&addr).map_err(|error| UpstreamError { addr, error })
+    }
+
+    fn try_start(addr: &UpstreamAddr) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (listener, addr) = Listener::bind(addr, &runtime)?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("upstream".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serve(listener) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Self { addr, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens, the port filled in.
+    pub fn address(&self) -> &UpstreamAddr {
+        &self.addr
+    }
+}
+
+impl Drop for DemoUpstream {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+        if let UpstreamAddr::Unix(path) = &self.addr {
+            // Somebody may have removed it meanwhile, which is as well.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+enum Listener {
+    Unix(tokio::net::UnixListener),
+    Tcp(tokio::net::TcpListener),
+}
+
+impl Listener {
+    fn bind(addr: &UpstreamAddr, runtime: &tokio::runtime::Runtime) -> io::Result<(Self, UpstreamAddr)> {
+        // Registering with the runtime needs to happen inside of it.
+        let _inside = runtime.enter();
+        match addr {
+            UpstreamAddr::Unix(path) => {
+                remove_stale_socket(path)?;
+                let listener = UnixListener::bind(path)?;
+                listener.set_nonblocking(true)?;
+                Ok((Self::Unix(tokio::net::UnixListener::from_std(listener)?), addr.clone()))
+            }
+            UpstreamAddr::Tcp(tcp) => {
+                let listener = std::net::TcpListener::bind(tcp)?;
+                listener.set_nonblocking(true)?;
+                let bound = UpstreamAddr::Tcp(listener.local_addr()?);
+                Ok((Self::Tcp(tokio::net::TcpListener::from_std(listener)?), bound))
+            }
+        }
+    }
+
+    /// Accepts one connection and answers it in a task of its own.
+    async fn accept(&self, permit: OwnedSemaphorePermit) -> io::Result<()> {
+        match self {
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                tokio::spawn(answer(stream, permit));
+            }
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                tokio::spawn(answer(stream, permit));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes room for a socket where an earlier run has left one; anything else that lies there stays.
+fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    match UnixStream::connect(path) {
+        Err(error) if is_socket && error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn serve(listener: Listener) {
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+        if listener.accept(permit).await.is_err() {
+            tokio::time::sleep(ACCEPT_BACKOFF).await;
+        }
+    }
+}
+
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, permit: OwnedSemaphorePermit) {
+    // A client that goes away or sends nonsense ends its own connection, and nobody needs to hear of it.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answers::answer)).await;
+    drop(permit);
+}
