@@ -87,7 +87,7 @@ fn parse(text: &str) -> Result<Target, &'static str> {
     }
     let (host, port) = split_port(authority)?;
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    Ok(Target { tls, host, port: port.unwrap_or(default_port(tls)), path })
+    Ok(Target { tls, host, port: port.unwrap_or_else(|| default_port(tls)), path })
 }
 
 fn split_port(authority: &str) -> Result<(String, Option<u16>), &'static str> {

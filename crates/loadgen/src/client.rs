@@ -1,0 +1,105 @@
+//! A virtual client: one source address on one thread, with its own sessions to resume.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use crate::config::SourceTotals;
+use crate::plan::Share;
+use crate::tls::ClientTls;
+
+/// Sessions are not shared between clients, since a ticket that wanders from one address to another is nothing a
+/// server sees in earnest.
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// The address its connections are bound to; `None` leaves that to the kernel.
+    pub(crate) bind: Option<Ipv4Addr>,
+    /// How its connections begin, if they do so with TLS.
+    pub(crate) tls: Option<Arc<ClientTls>>,
+    pub(crate) resume: Diffusion,
+    /// Its own counts; the address is known with its first connection.
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) totals: Totals,
+}
+
+/// What a client has done, counted apart from the figures that are published.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) connections: u64,
+    pub(crate) handshakes_full: u64,
+    pub(crate) handshakes_resumed: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) requests_ok: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.connections += other.connections;
+        self.handshakes_full += other.handshakes_full;
+        self.handshakes_resumed += other.handshakes_resumed;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.requests_ok += other.requests_ok;
+    }
+
+    /// The totals as they are published.
+    pub(crate) fn at(self, address: IpAddr) -> SourceTotals {
+        let Self { connections, handshakes_full, handshakes_resumed, bytes_in, bytes_out, requests_ok } =
+            self;
+        SourceTotals {
+            address,
+            connections,
+            handshakes_full,
+            handshakes_resumed,
+            bytes_in,
+            bytes_out,
+            requests_ok,
+        }
+    }
+}
+
+/// Spreads a share evenly over a sequence of decisions: with 80 %, exactly four of any five are taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Diffusion {
+    error: u32,
+}
+
+impl Diffusion {
+    /// Begins at a phase of its own, so that the clients of a load do not all decide alike at the same time.
+    pub(crate) fn new(client: u32, clients: u32) -> Self {
+        let phase = u64::from(Share::WHOLE) * u64::from(client) / u64::from(clients.max(1));
+        Self { error: phase as u32 % Share::WHOLE }
+    }
+
+    /// Decides for the next one.
+    pub(crate) fn next(&mut self, share: Share) -> bool {
+        self.error += share.parts();
+        let taken = self.error >= Share::WHOLE;
+        if taken {
+            self.error -= Share::WHOLE;
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(share: f64, client: u32, decisions: usize) -> usize {
+        let mut diffusion = Diffusion::new(client, 7);
+        let share = Share::percent(share).unwrap();
+        (0..decisions).filter(|_| diffusion.next(share)).count()
+    }
+
+    #[test]
+    fn a_share_is_met_exactly_whatever_the_phase() {
+        for client in 0..7 {
+            assert_eq!(taken(80.0, client, 5), 4);
+            assert_eq!(taken(80.0, client, 5_000), 4_000);
+            assert_eq!(taken(0.01, client, 10_000), 1);
+            assert_eq!(taken(0.0, client, 1_000), 0);
+            assert_eq!(taken(100.0, client, 1_000), 1_000);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Answers of HTTP/1.1 taken apart as they come, in whatever pieces (RFC 9112, sections 4 to 7).
+//!
+//! Bodies are counted off, not kept: the parser holds at most one incomplete head.
+
+use std::mem::MaybeUninit;
+
+/// Longest head of an answer, and longest sum of chunk extensions and trailers.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Most header fields of an answer.
+const FIELDS_MAX: usize = 128;
+/// Most interim answers (1xx) before the final one.
+const INTERIM_MAX: u32 = 16;
+
+/// A whole answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// The status code.
+    pub(crate) status: u16,
+    /// True if the server lets the connection carry another request.
+    pub(crate) keep_alive: bool,
+}
+
+/// What a piece of input led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fed {
+    /// Bytes that belong to the answer; the rest of the input lies beyond it.
+    pub(crate) consumed: usize,
+    /// The answer, once it is whole.
+    pub(crate) answer: Option<Answer>,
+}
+
+/// The answer is not HTTP/1.x, or larger than anything reasonable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// Takes one answer after the other apart.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    state: State,
+    /// The beginning of a head that came in pieces.
+    head: Vec<u8>,
+    /// The request was a `HEAD`: its answer has no body, whatever its fields say.
+    head_only: bool,
+    /// Whether any byte of the answer has come.
+    has_begun: bool,
+    interim: u32,
+    /// The answer whose body is being read.
+    answer: Option<Answer>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// No answer is expected.
+    #[default]
+    Idle,
+    Head,
+    /// So many bytes of body are left.
+    Counted(u64),
+    Chunked(Chunked),
+    /// The body ends with the connection.
+    UntilClose,
+}
+
+impl Parser {
+    /// Expects an answer. What was left of an earlier one is forgotten.
+    pub(crate) fn expect(&mut self, head_only: bool) {
+        self.head.clear();
+        self.state = State::Head;
+        self.head_only = head_only;
+        self.has_begun = false;
+        self.interim = 0;
+        self.answer = None;
+    }
+
+    /// True if a byte of the expected answer has come.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Takes in the next piece, up to the end of the answer. Nothing is consumed while no answer is expected.
+    pub(crate) fn feed(&mut self, input: &[u8]) -> Result<Fed, Malformed> {
+        let mut consumed = 0;
+        while consumed < input.len() {
+            let rest = &input[consumed..];
+            consumed += match self.state {
+                State::Idle => break,
+                State::Head => self.feed_head(rest)?,
+                State::Counted(left) => {
+                    let taken = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                    self.state = State::Counted(left - taken as u64);
+                    taken
+                }
+                State::Chunked(mut chunked) => {
+                    let taken = chunked.feed(rest)?;
+                    self.state = State::Chunked(chunked);
+                    taken
+                }
+                State::UntilClose => rest.len(),
+            };
+            if matches!(self.state, State::Counted(0) | State::Chunked(Chunked { step: Step::Done, .. })) {
+                self.state = State::Idle;
+                return Ok(Fed { consumed, answer: self.answer.take() });
+            }
+        }
+        Ok(Fed { consumed, answer: None })
+    }
+
+    /// The connection has ended in order: that completes a body without a length.
+    pub(crate) fn end(&mut self) -> Option<Answer> {
+        if self.state != State::UntilClose {
+            return None;
+        }
+        self.state = State::Idle;
+        self.answer.take()
+    }
+
+    /// Takes the bytes of a head; a head that comes in one piece is not copied.
+    fn feed_head(&mut self, input: &[u8]) -> Result<usize, Malformed> {
+        self.has_begun = true;
+        if self.head.is_empty() {
+            if let Some(len) = self.parse_head(input)? {
+                return Ok(len);
+            }
+            if input.len() > HEAD_BYTES_MAX {
+                return Err(Malformed);
+            }
+            self.head.extend_from_slice(input);
+            return Ok(input.len());
+        }
+        let before = self.head.len();
+        let room = (HEAD_BYTES_MAX + 1).saturating_sub(before);
+        self.head.extend_from_slice(&input[..input.len().min(room)]);
+        // Parsing only once the blank line is there keeps a server that drips byte by byte from costing
+        // quadratic work.
+        if !has_blank_line(&self.head, before) {
+            return if self.head.len() > HEAD_BYTES_MAX { Err(Malformed) } else { Ok(input.len()) };
+        }
+        let head = std::mem::take(&mut self.head);
+        let parsed = self.parse_head(&head);
+        self.head = head;
+        self.head.clear();
+        // A blank line before the status line looks like the end of the head and is not; nobody sends one.
+        let len = parsed?.ok_or(Malformed)?;
+        len.checked_sub(before).ok_or(Malformed)
+    }
+
+    /// Parses a head if all of it is there, gives its length, and goes on to the body.
+    fn parse_head(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
+        let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+        let mut response = httparse::Response::new(&mut []);
+        let parsed = httparse::ParserConfig::default()
+            .parse_response_with_uninit_headers(&mut response, input, &mut fields)
+            .map_err(|_| Malformed)?;
+        let httparse::Status::Complete(len) = parsed else { return Ok(None) };
+        let (Some(status), Some(version)) = (response.code, response.version) else { return Err(Malformed) };
+        match status {
+            // An upgrade was never asked for (RFC 9110, section 15.2.2).
+            0..100 | 101 | 600.. => return Err(Malformed),
+            100..200 => {
+                self.interim += 1;
+                return if self.interim > INTERIM_MAX { Err(Malformed) } else { Ok(Some(len)) };
+            }
+            _ => {}
+        }
+        let framing = Framing::read(response.headers, version)?;
+        let without_body = self.head_only || matches!(status, 204 | 304);
+        self.state = match framing.body {
+            _ if without_body => State::Counted(0),
+            Body::Chunked => State::Chunked(Chunked::default()),
+            Body::Counted(bytes) => State::Counted(bytes),
+            Body::UntilClose => State::UntilClose,
+        };
+        let keep_alive = framing.keep_alive && self.state != State::UntilClose;
+        self.answer = Some(Answer { status, keep_alive });
+        Ok(Some(len))
+    }
+}
+
+/// True if a blank line ends within `head`, looking only where `before` bytes were already searched.
+fn has_blank_line(head: &[u8], before: usize) -> bool {
+    // The blank line may have begun in the earlier part, by up to three bytes.
+    let new = &head[before.saturating_sub(3)..];
+    new.windows(2).any(|pair| pair == b"\n\n") || new.windows(3).any(|three| three == b"\n\r\n")
+}
+
+/// What the fields of a head say about its body and its connection.
+struct Framing {
+    body: Body,
+    keep_alive: bool,
+}
+
+enum Body {
+    Counted(u64),
+    Chunked,
+    UntilClose,
+}
+
+impl Framing {
+    /// RFC 9112, section 6.3, and section 9.3 for the connection.
+    fn read(fields: &[httparse::Header<'_>], version: u8) -> Result<Self, Malformed> {
+        let mut length = None;
+        let mut coded = false;
+        let mut chunked = false;
+        let mut keep_alive = version == 1;
+        for field in fields {
+            let name = field.name;
+            if name.eq_ignore_ascii_case("content-length") {
+                let bytes = content_length(field.value).ok_or(Malformed)?;
+                if length.is_some_and(|earlier| earlier != bytes) {
+                    return Err(Malformed);
+                }
+                length = Some(bytes);
+            } else if name.eq_ignore_ascii_case("transfer-encoding") {
+                coded = true;
+                // Only the last coding frames the body.
+                chunked =
+                    tokens(field.value).last().is_some_and(|last| last.eq_ignore_ascii_case(b"chunked"));
+            } else if name.eq_ignore_ascii_case("connection") {
+                for token in tokens(field.value) {
+                    if token.eq_ignore_ascii_case(b"close") {
+                        keep_alive = false;
+                    } else if token.eq_ignore_ascii_case(b"keep-alive") && version == 0 {
+                        keep_alive = true;
+                    }
+                }
+            }
+        }
+        let body = match (coded, chunked, length) {
+            (true, true, _) => Body::Chunked,
+            (true, false, _) | (false, _, None) => Body::UntilClose,
+            (false, _, Some(bytes)) => Body::Counted(bytes),
+        };
+        // Both framings at once may be an attempt at smuggling: what follows cannot be trusted.
+        let keep_alive = keep_alive && !(coded && length.is_some());
+        Ok(Self { body, keep_alive })
+    }
+}
+
+fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|b| *b == b',').map(<[u8]>::trim_ascii)
+}
+
+/// A number of bytes, or a list of the same number (RFC 9110, section 8.6).
+fn content_length(value: &[u8]) -> Option<u64> {
+    let mut all = tokens(value).map(|digits| {
+        let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        plain.then(|| std::str::from_utf8(digits).ok()?.parse::<u64>().ok()).flatten()
+    });
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
+}
+
+/// The chunked coding, taken off as it comes (RFC 9112, section 7.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Chunked {
+    step: Step,
+    /// Bytes of extensions and trailers so far, which are bounded.
+    overhead: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// In the digits of a size: the value so far, and how many digits there were.
+    Size {
+        size: u64,
+        digits: u32,
+    },
+    /// In the rest of a line with this chunk's size.
+    Extension {
+        size: u64,
+    },
+    /// So many bytes of the chunk are left.
+    Data(u64),
+    /// At the line break after a chunk; a line feed alone will do.
+    AfterData,
+    /// In a trailer line that has so many bytes; an empty one ends the body.
+    Trailer {
+        len: u32,
+    },
+    Done,
+}
+
+impl Default for Step {
+    fn default() -> Self {
+        Self::Size { size: 0, digits: 0 }
+    }
+}
+
+impl Chunked {
+    /// Takes bytes up to the end of the body, and gives their number.
+    fn feed(&mut self, input: &[u8]) -> Result<usize, Malformed> {
+        let mut at = 0;
+        while at < input.len() && self.step != Step::Done {
+            if let Step::Data(left) = self.step {
+                let taken = (input.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
+                at += taken;
+                let left = left - taken as u64;
+                self.step = if left == 0 { Step::AfterData } else { Step::Data(left) };
+            } else {
+                self.step = self.next(input[at])?;
+                at += 1;
+            }
+        }
+        Ok(at)
+    }
+
+    fn next(&mut self, byte: u8) -> Result<Step, Malformed> {
+        Ok(match (self.step, byte) {
+            (Step::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
+                let digit = char::from(byte).to_digit(16).ok_or(Malformed)?;
+                Step::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
+            }
+            (Step::Size { digits: 0, .. }, _) => return Err(Malformed),
+            (Step::Size { size, .. } | Step::Extension { size }, b'\n') => match size {
+                0 => Step::Trailer { len: 0 },
+                size => Step::Data(size),
+            },
+            (Step::Size { size, .. }, b'\r' | b';' | b' ' | b'\t') => Step::Extension { size },
+            (Step::Extension { size }, _) => {
+                self.spend()?;
+                Step::Extension { size }
+            }
+            (Step::AfterData, b'\r') => Step::AfterData,
+            (Step::AfterData, b'\n') => Step::default(),
+            (Step::Trailer { len: 0 }, b'\n') => Step::Done,
+            (Step::Trailer { .. }, b'\n') => Step::Trailer { len: 0 },
+            (Step::Trailer { len }, b'\r') => Step::Trailer { len },
+            (Step::Trailer { len }, _) => {
+                self.spend()?;
+                Step::Trailer { len: len + 1 }
+            }
+            _ => return Err(Malformed),
+        })
+    }
+
+    fn spend(&mut self) -> Result<(), Malformed> {
+        self.overhead += 1;
+        if self.overhead > HEAD_BYTES_MAX { Err(Malformed) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,89 @@
+//! Sessions of one client, to be offered when we say so.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustls::NamedGroup;
+use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
+use rustls_pki_types::ServerName;
+
+/// Tickets kept; the oldest goes first. Servers send one or two a connection, and each is used once.
+const TICKETS_MAX: usize = 256;
+
+/// The library asks for a session while a connection begins, so whether it finds one is decided right before, by
+/// [`Sessions::allow`]. There is one server, so its name is no key here.
+///
+/// The library wants a store that threads may share; the mutex is never contended, since a client lives on one
+/// thread, and it is taken a few times a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    allowed: bool,
+    offered: bool,
+    group: Option<NamedGroup>,
+    /// TLS 1.2: one session that serves again and again.
+    session: Option<Tls12ClientSessionValue>,
+    /// TLS 1.3: single-use tickets. The newest is offered first, since it stays good the longest.
+    tickets: VecDeque<Tls13ClientSessionValue>,
+}
+
+impl Sessions {
+    /// Decides whether the next connection may offer a session.
+    pub(crate) fn allow(&self, allowed: bool) {
+        let mut kept = self.kept();
+        (kept.allowed, kept.offered) = (allowed, false);
+    }
+
+    /// Whether the connection that began last was given a session to offer.
+    pub(crate) fn was_offered(&self) -> bool {
+        self.kept().offered
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientSessionStore for Sessions {
+    fn set_kx_hint(&self, _server: ServerName<'static>, group: NamedGroup) {
+        self.kept().group = Some(group);
+    }
+
+    fn kx_hint(&self, _server: &ServerName<'_>) -> Option<NamedGroup> {
+        self.kept().group
+    }
+
+    fn set_tls12_session(&self, _server: ServerName<'static>, session: Tls12ClientSessionValue) {
+        self.kept().session = Some(session);
+    }
+
+    fn tls12_session(&self, _server: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        let mut kept = self.kept();
+        let session = kept.session.clone().filter(|_| kept.allowed);
+        kept.offered |= session.is_some();
+        session
+    }
+
+    fn remove_tls12_session(&self, _server: &ServerName<'static>) {
+        self.kept().session = None;
+    }
+
+    fn insert_tls13_ticket(&self, _server: ServerName<'static>, ticket: Tls13ClientSessionValue) {
+        let mut kept = self.kept();
+        if kept.tickets.len() == TICKETS_MAX {
+            kept.tickets.pop_front();
+        }
+        kept.tickets.push_back(ticket);
+    }
+
+    fn take_tls13_ticket(&self, _server: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        let mut kept = self.kept();
+        let ticket = if kept.allowed { kept.tickets.pop_back() } else { None };
+        kept.offered |= ticket.is_some();
+        ticket
+    }
+}

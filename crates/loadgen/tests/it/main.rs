@@ -1,0 +1,12 @@
+//! The generator against servers that count for themselves.
+
+#[allow(dead_code, reason = "each module uses its part")]
+mod support;
+
+mod closed_loop;
+mod failures;
+mod live;
+mod open_loop;
+mod start;
+mod tls;
+mod upstream;
