@@ -114,35 +114,53 @@ impl Engine {
         output: &mut Buffer,
     ) -> Result<usize, EngineError> {
         let before = output.len();
-        let (mut used, mut failed) = (0, None);
+        let result = self.process_until_blocked(buffer, plaintext, output);
+        self.server_name = take_server_name().or_else(|| self.server_name.take());
+        if result.is_ok() {
+            self.has_answered |= output.len() > before;
+        } else {
+            self.say_why(output)?;
+        }
+        result
+    }
+
+    fn process_until_blocked(
+        &mut self,
+        buffer: &mut [u8],
+        plaintext: &mut Buffer,
+        output: &mut Buffer,
+    ) -> Result<usize, EngineError> {
+        let mut used = 0;
         loop {
             let status = self.connection.process_tls_records(&mut buffer[used..]);
             let mut discard = status.discard;
-            match status.state {
-                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+            match status.state? {
+                ConnectionState::ReadTraffic(mut traffic) => {
                     while let Some(record) = traffic.next_record() {
                         let record = record?;
                         discard += record.discard;
                         plaintext.extend(record.payload);
                     }
                 }
-                Ok(ConnectionState::EncodeTlsData(data)) => encode(data, output)?,
-                Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-                Ok(ConnectionState::PeerClosed) => self.peer_closed = true,
-                // Everything whole has been processed: either state waits for more from the peer.
-                Ok(_) => {
-                    used += discard;
-                    break;
-                }
-                // Once more, for the alert that tells the peer.
-                Err(error) if failed.is_none() => failed = Some(error),
-                Err(_) => break,
+                ConnectionState::EncodeTlsData(data) => encode(data, output)?,
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::PeerClosed => self.peer_closed = true,
+                // Everything whole has been processed: whatever the state, it waits for more from the peer.
+                _ => return Ok(used + discard),
             }
             used += discard;
         }
-        self.server_name = take_server_name().or_else(|| self.server_name.take());
-        self.has_answered |= output.len() > before && failed.is_none();
-        failed.map_or(Ok(used), |error| Err(error.into()))
+    }
+
+    /// Takes the alert that tells the peer of a failure. Nothing of the input may be looked at again.
+    fn say_why(&mut self, output: &mut Buffer) -> Result<(), EngineError> {
+        while self.connection.wants_write() {
+            if let ConnectionState::EncodeTlsData(data) = self.connection.process_tls_records(&mut []).state?
+            {
+                encode(data, output)?;
+            }
+        }
+        Ok(())
     }
 
     /// Encrypts all of `plaintext` behind what `output` holds already.

@@ -63,9 +63,14 @@ impl Counted {
         self.total.counters[counter]
     }
 
+    /// Waits until `counter` has reached `n`.
+    pub(crate) fn expect_at_least(&mut self, counter: ProxyCounter, n: u64) {
+        eventually(&format!("{counter:?} reaches {n}"), || self.count(counter) >= n);
+    }
+
     /// Waits until `counter` has reached `n`, and checks that it does not go beyond.
     pub(crate) fn expect(&mut self, counter: ProxyCounter, n: u64) {
-        eventually(&format!("{counter:?} reaches {n}"), || self.count(counter) >= n);
+        self.expect_at_least(counter, n);
         assert_eq!(self.total.counters[counter], n, "{counter:?}");
     }
 
@@ -135,16 +140,20 @@ impl Counted {
     }
 
     pub(crate) fn tcp(&self) -> TcpStream {
-        let socket = TcpStream::connect(self.addr()).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.set_write_timeout(Some(PATIENCE)).unwrap();
-        socket.set_nodelay(true).unwrap();
-        socket
+        tcp_to(self.addr())
     }
 
     pub(crate) fn connect(&self, config: &Arc<ClientConfig>) -> Tls {
         tls_over(self.tcp(), config)
     }
+}
+
+pub(crate) fn tcp_to(addr: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(addr).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    socket.set_nodelay(true).unwrap();
+    socket
 }
 
 pub(crate) fn tls_over(socket: TcpStream, config: &Arc<ClientConfig>) -> Tls {

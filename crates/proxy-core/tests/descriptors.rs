@@ -1,0 +1,109 @@
+//! Descriptors are given back, and running out of them is survived. In a process of its own, since it counts and
+//! takes all that the process has.
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+use telemetry::ProxyCounter;
+
+#[path = "it/support.rs"]
+#[expect(dead_code, reason = "only a part of it is used here")]
+mod support;
+
+use support::{Counted, Served, TLS12, TLS13, echo, end, eventually, read_all, serve_echo, tcp_to, tls_over};
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// CPU time of the process, which takes no descriptor to ask for.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+// One test, so that nothing else in the process opens or closes descriptors meanwhile.
+#[test]
+fn short_connections_leave_no_descriptor_behind_and_running_out_is_survived() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+        config.limits.half_closed_timeout = Duration::from_secs(1);
+    });
+    let before = open_descriptors();
+    many_short_connections(&mut proxy);
+    eventually("all descriptors are back", || open_descriptors() == before);
+    running_out(&mut proxy);
+    let total = proxy.finish();
+    assert!(total.counters[ProxyCounter::AcceptErrors] > 0);
+}
+
+fn many_short_connections(proxy: &mut Counted) {
+    const THREADS: u64 = 4;
+    const CONNECTIONS: u64 = 400;
+    let configs = [proxy.client(&TLS12), proxy.client(&TLS13)];
+    std::thread::scope(|scope| {
+        for n in 0..THREADS {
+            let (configs, addr) = (&configs, proxy.addr());
+            scope.spawn(move || {
+                for i in 0..CONNECTIONS {
+                    let mut tls = tls_over(tcp_to(addr), &configs[(n + i) as usize % 2]);
+                    echo(&mut tls, b"hello");
+                    // Half of them end well, the others just leave.
+                    if i % 2 == 0 {
+                        end(&mut tls);
+                        read_all(&mut tls);
+                    }
+                }
+            });
+        }
+    });
+    proxy.expect(ProxyCounter::Closed, THREADS * CONNECTIONS);
+    assert_eq!(proxy.count(ProxyCounter::Accepted), THREADS * CONNECTIONS);
+    assert_eq!(proxy.count(ProxyCounter::BytesIn), 5 * THREADS * CONNECTIONS);
+    assert_eq!(proxy.count(ProxyCounter::BytesOut), 5 * THREADS * CONNECTIONS);
+    assert_eq!(proxy.count(ProxyCounter::HandshakesFailed), 0);
+    assert_eq!(proxy.count(ProxyCounter::Failed), 0);
+}
+
+fn running_out(proxy: &mut Counted) {
+    let config = proxy.client(&TLS13);
+    let mut served = proxy.connect(&config);
+    echo(&mut served, b"hello");
+    let mut waiting = proxy.connect(&config);
+    // The client's socket exists, and nothing is left for the proxy's end of it.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit { current: Some(open_descriptors() as u64 + 40), maximum: limit.maximum },
+    )
+    .unwrap();
+    let mut ballast = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        ballast.push(file);
+    }
+    let mut more = None;
+    if proxy.count(ProxyCounter::AcceptErrors) == 0 {
+        // `waiting` was accepted before the descriptors ran out; another one comes too late.
+        drop(ballast.pop());
+        more = Some(proxy.connect(&config));
+    }
+    proxy.expect_at_least(ProxyCounter::AcceptErrors, 1);
+    let (cpu, errors, began_at) = (cpu_time(), proxy.count(ProxyCounter::AcceptErrors), Instant::now());
+    while began_at.elapsed() < Duration::from_millis(500) {
+        echo(&mut served, b"still served");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let errors = proxy.count(ProxyCounter::AcceptErrors) - errors;
+    assert!(errors <= 14, "{errors} attempts to accept in half a second");
+    let spent = cpu_time().saturating_sub(cpu);
+    assert!(spent < Duration::from_millis(250), "{spent:?} of CPU time in half a second");
+
+    ballast.clear();
+    let relieved_at = Instant::now();
+    echo(more.as_mut().unwrap_or(&mut waiting), b"hello");
+    assert!(relieved_at.elapsed() < Duration::from_secs(1), "{:?}", relieved_at.elapsed());
+    setrlimit(Resource::Nofile, limit).unwrap();
+    end(&mut served);
+}

@@ -1,0 +1,152 @@
+//! A drain loses nothing that has begun.
+
+use std::io::{Read, Write};
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use telemetry::{Outcome, ProxyCounter, ProxyDelta};
+
+use crate::support::{Counted, Duplex, PATIENCE, Served, TLS13, echo, end, pattern, read_all, serve_echo};
+
+/// Answers a megabyte at leisure.
+fn serve_slowly(stream: &mut dyn Duplex, _: &AtomicU64) {
+    stream.read_exact(&mut [0; 2]).unwrap();
+    for chunk in pattern(1 << 20).chunks(64 << 10) {
+        thread::sleep(Duration::from_millis(20));
+        stream.write_all(chunk).unwrap();
+    }
+    stream.end();
+}
+
+#[test]
+fn a_drain_lets_a_transfer_and_a_handshake_finish() {
+    let served = Served::unix(serve_slowly);
+    let mut proxy = Counted::start(served.upstream.clone());
+    let config = proxy.client(&TLS13);
+    let mut transfer = proxy.connect(&config);
+    transfer.write_all(b"go").unwrap();
+    let mut handshake = proxy.connect(&config);
+    handshake.conn.write_tls(&mut handshake.sock).unwrap();
+    proxy.expect(ProxyCounter::Accepted, 2);
+    proxy.proxy.drain();
+    handshake.write_all(b"go").unwrap();
+    for tls in [&mut transfer, &mut handshake] {
+        let (answer, ended_well) = read_all(tls);
+        assert!(ended_well && answer == pattern(1 << 20));
+        end(tls);
+    }
+    proxy.finish();
+}
+
+#[test]
+fn a_drain_serves_what_waits_in_the_backlog() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+        config.limits.connections_max = Some(2);
+    });
+    let config = proxy.client(&TLS13);
+    let clients: Vec<_> = (0..12).map(|_| proxy.connect(&config)).collect();
+    proxy.expect(ProxyCounter::Accepted, 2);
+    proxy.proxy.drain();
+    let clients: Vec<_> = clients
+        .into_iter()
+        .map(|mut tls| {
+            thread::spawn(move || {
+                echo(&mut tls, b"hello");
+                end(&mut tls);
+                assert_eq!(read_all(&mut tls), (Vec::new(), true));
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().unwrap();
+    }
+    assert_eq!(proxy.finish().counters[ProxyCounter::Accepted], 12);
+}
+
+#[test]
+fn a_drained_proxy_takes_no_new_connections() {
+    let served = Served::unix(serve_echo);
+    let proxy = Counted::start(served.upstream.clone());
+    let addr = proxy.addr();
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    proxy.proxy.drain();
+    crate::support::eventually("connections are refused", || std::net::TcpStream::connect(addr).is_err());
+    assert!(!proxy.proxy.is_drained());
+    echo(&mut tls, b"still served");
+    end(&mut tls);
+    proxy.finish();
+}
+
+#[test]
+fn a_drain_closes_a_connection_between_two_exchanges_cleanly_and_early() {
+    let served = Served::unix(serve_echo);
+    let proxy = Counted::start_with(served.upstream.clone(), |config| {
+        config.limits.drain_quiet = Duration::from_millis(100);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    let began_at = Instant::now();
+    proxy.proxy.drain();
+    assert_eq!(read_all(&mut tls), (Vec::new(), true));
+    end(&mut tls);
+    proxy.finish();
+    assert!(began_at.elapsed() < PATIENCE / 2);
+}
+
+fn serve_never(stream: &mut dyn Duplex, _: &AtomicU64) {
+    let _ = stream.read(&mut [0; 100]);
+    thread::sleep(PATIENCE);
+}
+
+#[test]
+fn a_drain_cuts_what_does_not_end_in_time_and_says_so() {
+    let served = Served::unix(serve_never);
+    let proxy = Counted::start_with(served.upstream.clone(), |config| {
+        config.limits.drain_timeout = Duration::from_millis(300);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"hello").unwrap();
+    tls.flush().unwrap();
+    let mut silent = proxy.tcp();
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(silent.read(&mut [0; 1]).unwrap_or(0), 0));
+        let total = proxy.finish();
+        let outcomes: Vec<_> = total.connections.iter().map(|record| record.outcome).collect();
+        assert_eq!(outcomes, [Outcome::DrainTimeout; 2]);
+        assert_eq!(total.counters[ProxyCounter::FailedOther], 1);
+    });
+    assert!(!read_all(&mut tls).1, "what was cut must not look whole");
+}
+
+#[test]
+fn dropping_a_proxy_ends_its_threads_and_frees_its_port() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start(served.upstream.clone());
+    let addr = proxy.addr();
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    proxy.collect();
+    drop(proxy);
+    read_all(&mut tls);
+    std::net::TcpListener::bind(addr).unwrap();
+}
+
+#[test]
+fn everything_counted_is_there_after_the_end() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start(served.upstream.clone());
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    end(&mut tls);
+    read_all(&mut tls);
+    proxy.proxy.drain();
+    assert!(proxy.proxy.wait(PATIENCE));
+    let mut total = ProxyDelta::default();
+    proxy.proxy.collect(&mut total, Duration::ZERO);
+    assert_eq!(total.counters[ProxyCounter::BytesIn], 5);
+    assert_eq!(total.counters[ProxyCounter::Closed], 1);
+    proxy.proxy.join().unwrap();
+}

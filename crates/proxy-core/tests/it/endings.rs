@@ -1,0 +1,209 @@
+//! How connections end: which ends are clean, what an absent or broken upstream looks like.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use proxy_core::Upstream;
+use telemetry::{Outcome, ProxyCounter};
+
+use crate::support::{
+    Counted, Duplex, PATIENCE, Served, TLS12, TLS13, echo, end, pattern, read_all, serve_echo,
+};
+
+fn serve_one_answer(stream: &mut dyn Duplex, _: &AtomicU64) {
+    let mut buffer = [0; 100];
+    let n = stream.read(&mut buffer).unwrap();
+    stream.write_all(&buffer[..n]).unwrap();
+    stream.end();
+}
+
+#[test]
+fn an_upstream_that_closes_after_its_answer_ends_the_client_with_a_close_notify() {
+    for served in [Served::unix(serve_one_answer), Served::tcp(serve_one_answer)] {
+        let mut proxy = Counted::start(served.upstream.clone());
+        for version in [&TLS12, &TLS13] {
+            let mut tls = proxy.connect(&proxy.client(version));
+            tls.write_all(b"hello").unwrap();
+            assert_eq!(read_all(&mut tls), (b"hello".to_vec(), true));
+            end(&mut tls);
+        }
+        proxy.expect(ProxyCounter::Closed, 2);
+        assert!(proxy.total.connections.iter().all(|record| record.outcome == Outcome::Ended));
+    }
+}
+
+/// Answers with less than it should, and closes with something unread, which resets the connection.
+fn serve_and_break(stream: &mut dyn Duplex, _: &AtomicU64) {
+    stream.read_exact(&mut [0; 1]).unwrap();
+    stream.write_all(b"half an ans").unwrap();
+}
+
+#[test]
+fn an_upstream_that_breaks_ends_the_client_without_a_close_notify() {
+    for served in [Served::unix(serve_and_break), Served::tcp(serve_and_break)] {
+        let mut proxy = Counted::start(served.upstream.clone());
+        for version in [&TLS12, &TLS13] {
+            let mut tls = proxy.connect(&proxy.client(version));
+            tls.write_all(b"hello").unwrap();
+            let (answer, ended_well) = read_all(&mut tls);
+            assert!(!ended_well, "a truncated answer must not look whole");
+            assert!(b"half an ans".starts_with(&answer));
+        }
+        proxy.expect(ProxyCounter::UpstreamBroken, 2);
+        proxy.expect(ProxyCounter::Closed, 2);
+        assert!(proxy.total.connections.iter().all(|record| record.outcome == Outcome::UpstreamBroken));
+    }
+}
+
+#[test]
+fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("app.sock");
+    let free_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for upstream in [Upstream::Unix(path.clone()), free_port.to_string().parse().unwrap()] {
+        let mut proxy = Counted::start(upstream.clone());
+        for version in [&TLS12, &TLS13] {
+            let mut tls = proxy.connect(&proxy.client(version));
+            tls.write_all(&pattern(100_000)).unwrap();
+            assert_eq!(read_all(&mut tls), (Vec::new(), true));
+            end(&mut tls);
+        }
+        proxy.expect(ProxyCounter::UpstreamConnectsFailed, 2);
+        proxy.expect(ProxyCounter::Failed, 2);
+        let record = proxy.total.connections[0].clone();
+        assert_eq!((record.outcome, record.sni.as_str()), (Outcome::UpstreamConnect, "localhost"));
+        assert!(!record.detail.is_empty());
+
+        let (unix, tcp);
+        if let Upstream::Unix(path) = &upstream {
+            unix = UnixListener::bind(path).unwrap();
+            std::thread::spawn(move || serve_echo(&mut unix.accept().unwrap().0, &AtomicU64::new(0)));
+        } else {
+            tcp = std::net::TcpListener::bind(free_port).unwrap();
+            std::thread::spawn(move || serve_echo(&mut tcp.accept().unwrap().0, &AtomicU64::new(0)));
+        }
+        let mut tls = proxy.connect(&proxy.client(&TLS13));
+        echo(&mut tls, b"there it is");
+        end(&mut tls);
+        let total = proxy.finish();
+        assert_eq!(total.counters[ProxyCounter::UpstreamConnects], 1);
+        assert_eq!(total.counters[ProxyCounter::BytesIn], 11);
+    }
+}
+
+#[test]
+fn a_name_with_several_addresses_is_tried_address_by_address() {
+    // localhost is ::1 and 127.0.0.1 on most hosts; only one of them has a listener here.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let upstream = format!("localhost:{}", listener.local_addr().unwrap().port()).parse().unwrap();
+    std::thread::spawn(move || serve_echo(&mut listener.accept().unwrap().0, &AtomicU64::new(0)));
+    let mut proxy = Counted::start(upstream);
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    proxy.expect(ProxyCounter::UpstreamConnects, 1);
+    assert_eq!(proxy.count(ProxyCounter::UpstreamConnectsFailed), 0);
+}
+
+#[test]
+fn an_upstream_with_a_full_backlog_is_waited_for_up_to_the_connect_timeout() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("app.sock");
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
+    socket.listen(0).unwrap();
+    let filler = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let mut proxy = Counted::start_with(Upstream::Unix(path), |config| {
+        config.limits.connect_timeout = Duration::from_millis(100);
+    });
+    let config = proxy.client(&TLS13);
+    let mut tls = proxy.connect(&config);
+    tls.write_all(b"hello").unwrap();
+    assert_eq!(read_all(&mut tls), (Vec::new(), true));
+    end(&mut tls);
+    proxy.expect(ProxyCounter::UpstreamConnectsFailed, 1);
+
+    proxy.proxy.set("proxy.connect-timeout", &telemetry::Value::Number(PATIENCE.as_secs_f64())).unwrap();
+    let mut tls = proxy.connect(&config);
+    tls.write_all(b"hello").unwrap();
+    tls.flush().unwrap();
+    proxy.expect(ProxyCounter::HandshakesFull, 1);
+    drop(filler);
+    for _ in 0..2 {
+        let (mut accepted, _) = socket.accept().unwrap();
+        let mut hello = [0; 5];
+        if accepted.read(&mut hello).unwrap() == 5 {
+            accepted.write_all(&hello).unwrap();
+            drop(accepted);
+        }
+    }
+    assert_eq!(read_all(&mut tls), (b"hello".to_vec(), true));
+}
+
+#[test]
+fn a_client_that_resets_in_mid_stream_is_counted_as_broken() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start(served.upstream.clone());
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    reset(&tls.sock);
+    drop(tls);
+    proxy.expect(ProxyCounter::ClientBroken, 1);
+    proxy.expect(ProxyCounter::Closed, 1);
+}
+
+#[test]
+fn a_client_that_resets_after_its_close_notify_has_ended_well() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start(served.upstream.clone());
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    reset(&tls.sock);
+    tls.conn.send_close_notify();
+    tls.flush().unwrap();
+    drop(tls);
+    proxy.expect(ProxyCounter::Closed, 1);
+    assert_eq!(proxy.count(ProxyCounter::ClientBroken), 0);
+}
+
+/// Makes the socket's close a reset.
+fn reset(socket: &std::net::TcpStream) {
+    socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO)).unwrap();
+}
+
+#[test]
+fn an_upstream_that_stops_reading_may_still_answer() {
+    // As an application does that refuses an upload by its headers.
+    fn refuse(stream: &mut dyn Duplex, _: &AtomicU64) {
+        stream.read_exact(&mut [0; 10]).unwrap();
+        stream.write_all(b"too large").unwrap();
+        stream.end();
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let served = Served::unix(refuse);
+    let mut proxy = Counted::start(served.upstream.clone());
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(&pattern(150_000)).unwrap();
+    assert_eq!(read_all(&mut tls).0, b"too large");
+    end(&mut tls);
+    proxy.expect(ProxyCounter::Closed, 1);
+}
+
+#[test]
+fn a_message_damaged_on_the_way_breaks_the_client_and_reaches_no_upstream() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start(served.upstream.clone());
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    tls.conn.writer().write_all(b"damaged").unwrap();
+    let mut record = Vec::new();
+    tls.conn.write_tls(&mut record).unwrap();
+    *record.last_mut().unwrap() ^= 1;
+    tls.sock.write_all(&record).unwrap();
+    let error = tls.read(&mut [0; 10]).unwrap_err().to_string();
+    assert!(error.contains("BadRecordMac"), "the client is told: {error}");
+    drop(tls);
+    proxy.expect(ProxyCounter::ClientBroken, 1);
+    assert_eq!(proxy.count(ProxyCounter::BytesIn), 5);
+}

@@ -1,0 +1,222 @@
+//! Bounds: memory of one connection, connections at once, time.
+
+use std::io::{Read, Write};
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use telemetry::{Outcome, ProxyCounter, Value};
+
+use crate::support::{
+    Counted, Duplex, PATIENCE, Served, TLS12, TLS13, echo, end, eventually, read_all, serve_echo,
+};
+
+/// What a connection may hold of ours in one direction.
+const HELD_BYTES_MAX: u64 = 256 << 10;
+
+/// Waits until `counter` stands still, and returns it.
+fn settled(proxy: &mut Counted, counter: ProxyCounter) -> u64 {
+    let (mut last, mut since) = (0, Instant::now());
+    eventually("nothing moves any more", || {
+        let now = proxy.count(counter);
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+        now > 0 && since.elapsed() > Duration::from_millis(300)
+    });
+    last
+}
+
+fn serve_endlessly(stream: &mut dyn Duplex, _: &AtomicU64) {
+    while stream.write_all(&[1; 100_000]).is_ok() {}
+}
+
+#[test]
+fn a_client_that_does_not_read_stops_its_upstream() {
+    for served in [Served::unix(serve_endlessly), Served::tcp(serve_endlessly)] {
+        let mut proxy = Counted::start(served.upstream.clone());
+        let mut tls = proxy.connect(&proxy.client(&TLS13));
+        tls.write_all(b"go").unwrap();
+        let taken = settled(&mut proxy, ProxyCounter::BytesOut);
+        let sent = proxy.count(ProxyCounter::WireOut);
+        assert!(
+            taken < sent + HELD_BYTES_MAX,
+            "{taken} were read of the upstream, {sent} went to the client"
+        );
+        // It goes on where it stopped.
+        let mut buffer = vec![0; 1 << 20];
+        tls.read_exact(&mut buffer).unwrap();
+        assert!(buffer.iter().all(|&byte| byte == 1));
+    }
+}
+
+fn serve_nothing(stream: &mut dyn Duplex, _: &AtomicU64) {
+    let mut first = [0];
+    let _ = stream.read(&mut first);
+    std::thread::sleep(PATIENCE);
+}
+
+#[test]
+fn an_upstream_that_does_not_read_stops_its_client() {
+    for served in [Served::unix(serve_nothing), Served::tcp(serve_nothing)] {
+        let mut proxy = Counted::start(served.upstream.clone());
+        let mut tls = proxy.connect(&proxy.client(&TLS13));
+        tls.write_all(b"go").unwrap();
+        tls.sock.set_nonblocking(true).unwrap();
+        let mut refused_since = None;
+        eventually("the client cannot send any more", || {
+            match tls.write(&[1; 10_000]).and_then(|_| tls.flush()) {
+                Ok(()) => {
+                    refused_since = None;
+                    false
+                }
+                Err(_) => {
+                    refused_since.get_or_insert_with(Instant::now).elapsed() > Duration::from_millis(300)
+                }
+            }
+        });
+        let received = settled(&mut proxy, ProxyCounter::WireIn);
+        let taken = proxy.count(ProxyCounter::BytesIn);
+        assert!(received < taken + taken / 100 + HELD_BYTES_MAX, "{received} came in, {taken} went on");
+    }
+}
+
+#[test]
+fn connections_beyond_the_bound_wait_in_the_backlog_and_are_served_later() {
+    let served = Served::unix(serve_echo);
+    let mut proxy =
+        Counted::start_with(served.upstream.clone(), |config| config.limits.connections_max = Some(3));
+    let config = proxy.client(&TLS13);
+    let mut held: Vec<_> = (0..3).map(|_| proxy.connect(&config)).collect();
+    for tls in &mut held {
+        echo(tls, b"hello");
+    }
+    let waiting: Vec<_> = (0..5)
+        .map(|_| {
+            let mut tls = proxy.connect(&config);
+            std::thread::spawn(move || {
+                echo(&mut tls, b"later");
+                end(&mut tls);
+                read_all(&mut tls);
+            })
+        })
+        .collect();
+    let began_at = Instant::now();
+    while began_at.elapsed() < Duration::from_millis(100) {
+        assert_eq!(proxy.count(ProxyCounter::Accepted), 3);
+        echo(&mut held[0], b"still served");
+    }
+    for tls in &mut held {
+        end(tls);
+    }
+    for waiting in waiting {
+        waiting.join().unwrap();
+    }
+    proxy.expect(ProxyCounter::Closed, 8);
+}
+
+#[test]
+fn a_raised_bound_acts_at_once() {
+    let served = Served::unix(serve_echo);
+    let proxy =
+        Counted::start_with(served.upstream.clone(), |config| config.limits.connections_max = Some(1));
+    let config = proxy.client(&TLS13);
+    let (mut first, mut second) = (proxy.connect(&config), proxy.connect(&config));
+    echo(&mut first, b"hello");
+    let before = proxy.proxy.set("proxy.connections-max", &Value::Number(2.0)).unwrap();
+    assert_eq!(before.value, Value::Number(1.0));
+    echo(&mut second, b"hello");
+}
+
+#[test]
+fn a_handshake_that_is_not_done_in_time_is_ended_wherever_it_stands() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+        config.limits.handshake_timeout = Duration::from_millis(200);
+    });
+    let mut patient = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut patient, b"in time");
+    let mut silent = proxy.tcp();
+    let mut halting = proxy.tcp();
+    halting.write_all(&[22, 3, 1, 1, 0, 1]).unwrap();
+    for socket in [&mut silent, &mut halting] {
+        assert_eq!(socket.read(&mut [0; 100]).unwrap_or(0), 0, "it is closed without a word");
+    }
+    proxy.expect(ProxyCounter::FailedTimeout, 2);
+    echo(&mut patient, b"not affected");
+    end(&mut patient);
+    let total = proxy.finish();
+    let timeouts = total.connections.iter().filter(|record| record.outcome == Outcome::HandshakeTimeout);
+    assert_eq!(timeouts.count(), 2);
+}
+
+#[test]
+fn an_idle_connection_is_ended_with_a_close_notify_and_an_active_one_is_not() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+        config.limits.idle_timeout = Duration::from_secs(1);
+    });
+    let configs = [&TLS12, &TLS13].map(|version| proxy.client(version));
+    let mut idle = configs.each_ref().map(|config| proxy.connect(config));
+    let mut active = configs.each_ref().map(|config| proxy.connect(config));
+    idle.iter_mut().for_each(|tls| echo(tls, b"hello"));
+    let began_at = Instant::now();
+    while began_at.elapsed() < Duration::from_millis(2500) {
+        active.iter_mut().for_each(|tls| echo(tls, b"tick"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for mut tls in idle {
+        assert_eq!(read_all(&mut tls), (Vec::new(), true));
+    }
+    for mut tls in active {
+        echo(&mut tls, b"still there");
+        end(&mut tls);
+        read_all(&mut tls);
+    }
+    proxy.expect(ProxyCounter::IdleTimeouts, 2);
+}
+
+#[test]
+fn a_client_that_does_not_end_after_its_upstream_is_let_go() {
+    let served = Served::unix(|stream, _| stream.end());
+    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+        config.limits.half_closed_timeout = Duration::from_millis(100);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    assert_eq!(read_all(&mut tls), (Vec::new(), true));
+    proxy.expect(ProxyCounter::Closed, 1);
+    assert_eq!(proxy.count(ProxyCounter::IdleTimeouts), 0, "the upstream has ended it, and well");
+}
+
+#[test]
+fn a_shortened_idle_timeout_acts_on_open_connections() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start(served.upstream.clone());
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    echo(&mut tls, b"hello");
+    proxy.proxy.set("proxy.idle-timeout", &Value::Number(0.05)).unwrap();
+    assert_eq!(read_all(&mut tls), (Vec::new(), true));
+    proxy.expect(ProxyCounter::IdleTimeouts, 1);
+}
+
+#[test]
+fn settings_tell_how_they_stand_and_refuse_what_cannot_be() {
+    let served = Served::unix(serve_echo);
+    let proxy = Counted::start(served.upstream.clone()).proxy;
+    let value = |name: &str| proxy.settings().into_iter().find(|setting| setting.name == name).unwrap().value;
+    assert_eq!(value("proxy.workers"), Value::Number(2.0));
+    assert_eq!(value("proxy.certificate"), Value::Text("ECDSA P-256".into()));
+    proxy.set("proxy.handshake-timeout", &Value::Number(3.0)).unwrap();
+    assert_eq!(value("proxy.handshake-timeout"), Value::Number(3.0));
+    for (name, value, says) in [
+        ("proxy.workers", Value::Number(3.0), "restart"),
+        ("proxy.no-such", Value::Number(3.0), "no setting"),
+        ("proxy.idle-timeout", Value::Number(-1.0), "expected a number"),
+        ("proxy.idle-timeout", Value::Number(f64::NAN), "expected a number"),
+        ("proxy.idle-timeout", Value::Text("\u{1b}".into()), "expected a number"),
+        ("proxy.connections-max", Value::Number(1e9), "expected a number"),
+    ] {
+        let error = proxy.set(name, &value).unwrap_err().to_string();
+        assert!(error.contains(says) && !error.contains('\u{1b}'), "{error}");
+    }
+    assert_eq!(value("proxy.idle-timeout"), Value::Number(600.0));
+}

@@ -1,0 +1,97 @@
+//! Addresses, and who may listen at them.
+
+use std::process::Command;
+
+use proxy_core::{Certificate, ListenAddr, ListenError, Proxy, ProxyConfig, StartError, Upstream};
+
+use crate::support::{Counted, Served, TLS13, echo, serve_echo};
+
+const ADDR_VARIABLE: &str = "PROXY_CORE_TEST_ADDR";
+
+fn config(listen: &[ListenAddr]) -> ProxyConfig {
+    let upstream = Upstream::Unix("/nonexistent".into());
+    ProxyConfig::new(listen.to_vec(), upstream, Certificate::generate(&[]).unwrap())
+}
+
+fn start_error(config: ProxyConfig) -> StartError {
+    Proxy::start(config).unwrap_err()
+}
+
+#[test]
+fn a_second_proxy_on_a_port_is_refused_and_the_first_goes_on() {
+    let served = Served::unix(serve_echo);
+    let first = Counted::start(served.upstream.clone());
+    let port = first.addr().port();
+    for second in [ListenAddr::Addr(first.addr()), ListenAddr::DualStack(port)] {
+        let error = start_error(config(&[second]));
+        assert!(matches!(error, StartError::Listen(ListenError::InUse(_))), "{error:?}");
+        assert!(error.to_string().contains("in use"), "{error}");
+    }
+    let client = first.client(&TLS13);
+    for _ in 0..10 {
+        echo(&mut first.connect(&client), b"hello");
+    }
+}
+
+#[test]
+fn a_second_proxy_in_another_process_is_refused() {
+    let served = Served::unix(serve_echo);
+    let first = Counted::start(served.upstream.clone());
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "listening::another_process_tries_the_port"])
+        .env(ADDR_VARIABLE, first.addr().to_string())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+#[ignore = "the other process of a_second_proxy_in_another_process_is_refused"]
+fn another_process_tries_the_port() {
+    let addr = std::env::var(ADDR_VARIABLE).unwrap().parse().unwrap();
+    let error = start_error(config(&[addr]));
+    assert!(matches!(error, StartError::Listen(ListenError::InUse(_))), "{error:?}");
+}
+
+#[test]
+fn a_port_held_by_any_program_is_refused() {
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = start_error(config(&[ListenAddr::Addr(holder.local_addr().unwrap())]));
+    assert!(matches!(error, StartError::Listen(ListenError::InUse(_))), "{error:?}");
+}
+
+#[test]
+fn of_several_addresses_one_that_is_taken_leaves_the_others_free() {
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let taken = holder.local_addr().unwrap();
+    start_error(config(&[ListenAddr::Addr(free), ListenAddr::Addr(taken)]));
+    std::net::TcpListener::bind(free).unwrap();
+}
+
+#[test]
+fn every_address_given_is_served() {
+    let served = Served::unix(serve_echo);
+    let proxy = Counted::start_with(served.upstream.clone(), |config| {
+        config.listen = vec![":0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
+    });
+    let client = proxy.client(&TLS13);
+    for addr in proxy.proxy.local_addrs() {
+        let socket = std::net::TcpStream::connect(("127.0.0.1", addr.port())).unwrap();
+        echo(&mut crate::support::tls_over(socket, &client), b"hello");
+    }
+}
+
+#[test]
+fn what_cannot_work_is_refused_at_the_start() {
+    let addr: ListenAddr = "127.0.0.1:0".parse().unwrap();
+    assert!(matches!(start_error(config(&[])), StartError::NoListener));
+    let mut unresolvable = config(&[addr]);
+    unresolvable.upstream = "no-such-host.invalid:80".parse().unwrap();
+    let error = start_error(unresolvable);
+    assert!(matches!(error, StartError::Resolve(_)) && error.to_string().contains("no-such-host"), "{error}");
+    let mut greedy = config(&[addr]);
+    greedy.limits.connections_max = Some(1 << 40);
+    assert!(matches!(start_error(greedy), StartError::Descriptors(_)));
+}
