@@ -1,4 +1,29 @@
 //! The load generator, and the demo upstream it can be pointed at.
+//!
+//! A [`Load`] runs a [`Plan`] against a [`Target`]: HTTP/1.1 over TLS or plain TCP, in a closed loop or on a fixed
+//! schedule, with a share of its handshakes resumed. Each of its threads is on its own: an event loop, a part of the
+//! connections and of the schedule, counters and histograms, which are handed over when they are asked for.
+//!
+//! # How a request travels
+//!
+//! 1. `pacer` lets it fall due: by the schedule, or because a connection is free.
+//! 2. `worker` gives it to a free slot. A slot without a connection makes one first: `connection` over TCP, from
+//!    the address of the `client` whose turn it is, then `tls`, which resumes one of the client's sessions if the
+//!    ratio wants it.
+//! 3. The bytes that `request` has written out beforehand go to the connection. That is the moment it is sent.
+//! 4. `http1` takes the answer apart as it comes, in whatever pieces, and counts its body off.
+//! 5. `ledger` enters what became of it, and is the one place that says what counts as what.
+//! 6. The connection waits for the next request, or is closed in order, so that both ends agree to the byte.
+//!
+//! # What else there is
+//!
+//! `plan`, `target` and `config` are what a load is started with, `control` is what can be changed while it runs,
+//! `load` checks it all and holds the threads, `clock` tells the time, and `upstream` is the server for demos.
+//!
+//! # What it does not do
+//!
+//! Bodies of answers are counted, not kept or compared. There is no pipelining, no HTTP/2 and no 0-RTT. A request
+//! whose kept connection the server closed before answering is sent once more, whatever its method.
 
 #![forbid(unsafe_code)]
 

@@ -337,3 +337,151 @@ fn duration(text: &str) -> Option<Duration> {
     let duration = Duration::from_nanos(u64::try_from(nanos).ok()?);
     (duration > Duration::ZERO && duration <= DURATION_MAX).then_some(duration)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn plan(text: &str) -> Plan {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn all_words_are_understood() {
+        let all =
+            "rate=500,connections=64,resume=80%,keepalive=10,sources=16,duration=10s,requests=1000,threads=2";
+        let expected = Plan {
+            rate: Rate::per_second(500.0),
+            connections: 64,
+            resume: Share::percent(80.0).unwrap(),
+            keepalive: KeepAlive::Requests(10),
+            sources: Some(16),
+            duration: Some(Duration::from_secs(10)),
+            requests: Some(1_000),
+            threads: 2,
+        };
+        assert_eq!(plan(all), expected);
+        assert_eq!(
+            plan(
+                " rate = 500 , connections=64,resume=80,keepalive=10,sources=16,duration=10000ms,requests=1000,threads=2,"
+            ),
+            expected
+        );
+    }
+
+    #[test]
+    fn what_is_not_named_keeps_its_default() {
+        assert_eq!(plan(""), Plan::default());
+        assert_eq!(plan("").rate, None, "no rate is a closed loop");
+    }
+
+    #[test]
+    fn values_have_several_spellings() {
+        assert_eq!(plan("keepalive=off").keepalive, KeepAlive::Requests(1));
+        assert_eq!(plan("keepalive=1").keepalive, KeepAlive::Requests(1));
+        assert_eq!(plan("keepalive=unlimited").keepalive, KeepAlive::Unlimited);
+        assert_eq!(plan("duration=1.5m").duration, Some(Duration::from_secs(90)));
+        assert_eq!(plan("duration=2").duration, Some(Duration::from_secs(2)));
+        assert_eq!(plan("rate=0.5").rate, Rate::per_second(0.5));
+    }
+
+    #[test]
+    fn bad_words_are_named_with_what_they_may_be() {
+        for (text, name) in [
+            ("rate=0", "rate"),
+            ("rate=-5", "rate"),
+            ("rate=1e9", "rate"),
+            ("rate=inf", "rate"),
+            ("rate=99999999999", "rate"),
+            ("rate=0.0001", "rate"),
+            ("connections=0", "connections"),
+            ("connections=1.5", "connections"),
+            ("connections=100001", "connections"),
+            ("resume=101%", "resume"),
+            ("resume=-1%", "resume"),
+            ("resume=some", "resume"),
+            ("keepalive=0", "keepalive"),
+            ("keepalive=maybe", "keepalive"),
+            ("sources=0", "sources"),
+            ("sources=254", "sources"),
+            ("duration=0", "duration"),
+            ("duration=0s", "duration"),
+            ("duration=10x", "duration"),
+            ("duration=s", "duration"),
+            ("duration=9999999h", "duration"),
+            ("duration=99999999999999999999h", "duration"),
+            ("requests=0", "requests"),
+            ("requests=many", "requests"),
+            ("threads=0", "threads"),
+            ("threads=257", "threads"),
+        ] {
+            let error = text.parse::<Plan>().unwrap_err();
+            assert!(
+                matches!(&error, PlanError::Value { name: found, .. } if *found == name),
+                "{text}: {error}"
+            );
+            assert!(
+                error.to_string().starts_with(&format!("{text} in the load plan: {name} must be ")),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_that_do_not_belong_are_refused() {
+        assert_eq!("fast".parse::<Plan>(), Err(PlanError::NotAPair("fast".into())));
+        assert_eq!("speed=5".parse::<Plan>(), Err(PlanError::UnknownName("speed".into())));
+        assert_eq!("rate=5,rate=6".parse::<Plan>(), Err(PlanError::Twice("rate".into())));
+        assert_eq!(
+            "threads=4,connections=3".parse::<Plan>(),
+            Err(PlanError::IdleThreads { threads: 4, connections: 3 })
+        );
+        let escape = "\u{1b}[2J=1".parse::<Plan>().unwrap_err().to_string();
+        assert!(!escape.contains('\u{1b}'), "{escape:?}");
+    }
+
+    fn plans() -> impl Strategy<Value = Plan> {
+        let duration = prop_oneof![
+            (1_u64..=31_536_000).prop_map(Duration::from_secs),
+            (1_u64..10_000_000).prop_map(Duration::from_millis),
+            (1_u64..u64::from(u32::MAX)).prop_map(Duration::from_nanos),
+        ];
+        (
+            proptest::option::of((1_u64..=10_000_000_000).prop_map(|milli_per_s| Rate { milli_per_s })),
+            1..=CONNECTIONS_MAX,
+            (0..=Share::WHOLE).prop_map(|parts| Share { parts }),
+            prop_oneof![Just(KeepAlive::Unlimited), (1..=u32::MAX).prop_map(KeepAlive::Requests)],
+            proptest::option::of(1..=SOURCES_MAX),
+            proptest::option::of(duration),
+            proptest::option::of(1_u64..),
+            1..=THREADS_MAX,
+        )
+            .prop_map(
+                |(rate, connections, resume, keepalive, sources, duration, requests, threads)| Plan {
+                    rate,
+                    connections,
+                    resume,
+                    keepalive,
+                    sources,
+                    duration,
+                    requests,
+                    threads: threads.min(connections),
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn a_plan_reads_back_as_it_is_written(plan in plans()) {
+            prop_assert_eq!(plan.to_string().parse::<Plan>(), Ok(plan));
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC*") {
+            let _ = text.parse::<Plan>();
+            let _ = format!("rate={text},duration={text}").parse::<Plan>();
+        }
+    }
+}

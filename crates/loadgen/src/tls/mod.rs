@@ -84,6 +84,8 @@ pub(crate) struct Engine {
     carry: Vec<u8>,
     handshake_told: bool,
     peer_closed: bool,
+    /// There was an error, and nothing more can be done with the connection.
+    failed: bool,
 }
 
 impl fmt::Debug for Engine {
@@ -98,7 +100,13 @@ impl ClientTls {
     pub(crate) fn begin(&self, wanted: bool) -> Result<(Engine, bool), TlsError> {
         self.sessions.allow(wanted);
         let connection = UnbufferedClientConnection::new(Arc::clone(&self.config), self.name.clone())?;
-        let engine = Engine { connection, carry: Vec::new(), handshake_told: false, peer_closed: false };
+        let engine = Engine {
+            connection,
+            carry: Vec::new(),
+            handshake_told: false,
+            peer_closed: false,
+            failed: false,
+        };
         Ok((engine, self.sessions.was_offered()))
     }
 }
@@ -118,6 +126,9 @@ impl Engine {
         out: &mut Outbox,
         mut plaintext: impl FnMut(&[u8]),
     ) -> Result<(), TlsError> {
+        if self.failed {
+            return Err(TlsError(rustls::Error::HandshakeNotComplete));
+        }
         self.carry.clear();
         let mut at = 0;
         loop {
@@ -126,7 +137,7 @@ impl Engine {
             let mut is_drained = false;
             match state {
                 Err(error) => {
-                    self.alert(&mut ciphertext[at..], out);
+                    self.fail(&mut ciphertext[at..], out);
                     return Err(error.into());
                 }
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => {
@@ -162,9 +173,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts the alert about an error into `out`. The library looks at the same input again, and takes nothing from it.
-    fn alert(&mut self, input: &mut [u8], out: &mut Outbox) {
-        while let Ok(ConnectionState::EncodeTlsData(data)) = self.connection.process_tls_records(input).state
+    /// Puts the alert about an error into `out`. The library is handed the same input again, and looks at none
+    /// of it while there is something to send; after that it must not be asked again, or it panics.
+    fn fail(&mut self, input: &mut [u8], out: &mut Outbox) {
+        self.failed = true;
+        while self.connection.wants_write()
+            && let Ok(ConnectionState::EncodeTlsData(data)) = self.connection.process_tls_records(input).state
         {
             out.encode(data);
         }
@@ -206,6 +220,9 @@ impl Engine {
         most: usize,
         write: impl Fn(&mut WriteTraffic<'_>, &mut [u8]) -> Result<usize, EncryptError>,
     ) -> Result<(), TlsError> {
+        if self.failed {
+            return Err(TlsError(rustls::Error::HandshakeNotComplete));
+        }
         // The library must see again what it has not consumed; no plaintext can be in it.
         let mut at = 0;
         let result = loop {
@@ -213,7 +230,10 @@ impl Engine {
                 self.connection.process_tls_records(&mut self.carry[at..]);
             at += discard;
             match state {
-                Err(error) => break Err(error.into()),
+                Err(error) => {
+                    self.failed = true;
+                    break Err(error.into());
+                }
                 Ok(ConnectionState::EncodeTlsData(data)) => out.encode(data),
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
                 Ok(ConnectionState::PeerClosed) => self.peer_closed = true,

@@ -1,1 +1,179 @@
+//! What changes while the load runs, and how it ends.
 
+use std::time::{Duration, Instant};
+
+use loadgen::{Load, LoadConfig};
+use telemetry::{Applies, LoadCounter as C, LoadDelta, LoadLatency as L, SettingError, Value};
+
+use crate::support::{Act, Server, TlsVersion, assert_adds_up, collect_until, config, eventually, finish};
+
+fn value(load: &Load, name: &str) -> Value {
+    load.settings().into_iter().find(|setting| setting.name == name).unwrap().value
+}
+
+#[test]
+fn the_rate_changes_live() {
+    let server = Server::plain(|_| Act::ok(1));
+    let mut load = Load::start(config(&server, "rate=1,connections=4")).unwrap();
+    let mut all = LoadDelta::default();
+    let before = load.set("load.rate", Value::Number(2_000.0)).unwrap();
+    assert_eq!((before.value, before.applies), (Value::Number(1.0), Applies::Live));
+    assert_eq!(value(&load, "load.rate"), Value::Number(2_000.0));
+    let begun = Instant::now();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] >= 1_000);
+    // A thousand requests at 1/s would take a quarter of an hour; at 2,000/s half a second.
+    assert!(begun.elapsed() >= Duration::from_millis(450));
+    load.stop();
+    let rest = finish_on_top(&mut load, &mut all);
+    assert_adds_up(&rest.counters);
+    assert_eq!(rest.counters[C::Ok], server.seen().requests);
+}
+
+/// Collects the rest of a load into what was collected before.
+fn finish_on_top<'a>(load: &mut Load, all: &'a mut LoadDelta) -> &'a LoadDelta {
+    collect_until(load, all, |_, ended| ended);
+    all
+}
+
+#[test]
+fn a_pause_drains_closes_and_leaves_no_backlog_behind() {
+    let server = Server::tls(TlsVersion::V13, |_| Act::ok(10));
+    let mut load = Load::start(config(&server, "rate=1000,connections=8")).unwrap();
+    let mut all = LoadDelta::default();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] >= 100);
+    load.set("load.running", Value::Flag(false)).unwrap();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == counts[C::Closed]);
+    assert_adds_up(&all.counters);
+    let seen = server.seen();
+    assert_eq!(seen.clean_ends, seen.connections, "each connection is closed in order");
+    assert_eq!(value(&load, "load.running"), Value::Flag(false));
+
+    let paused = Instant::now();
+    eventually("half a second of pause", || paused.elapsed() > Duration::from_millis(500));
+    let scheduled = all.counters[C::Scheduled];
+    load.collect(&mut all, Duration::from_secs(1));
+    assert_eq!(all.counters[C::Scheduled], scheduled, "nothing falls due in a pause");
+    load.set("load.running", Value::Flag(true)).unwrap();
+    let resumed = Instant::now();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] >= seen.requests + 50);
+    let due_since = resumed.elapsed().as_millis() as u64 + 10;
+    assert!(all.counters[C::Scheduled] - scheduled <= due_since, "a burst after the pause");
+    load.stop();
+    assert_adds_up(&finish_on_top(&mut load, &mut all).counters);
+}
+
+#[test]
+fn a_load_that_starts_paused_waits_to_be_switched_on() {
+    let server = Server::plain(|_| Act::ok(1));
+    let config = config(&server, "connections=2,duration=200ms");
+    let mut load = Load::start(LoadConfig { paused: true, ..config }).unwrap();
+    let mut all = LoadDelta::default();
+    load.collect(&mut all, Duration::from_secs(1));
+    assert_eq!(all.counters[C::Scheduled], 0);
+    assert!(!load.is_finished());
+    let begun = Instant::now();
+    load.set("load.running", Value::Flag(true)).unwrap();
+    let rest = finish(&mut load);
+    assert!(begun.elapsed() >= Duration::from_millis(200), "pauses do not count into the duration");
+    assert!(rest.counters[C::Ok] > 0);
+}
+
+#[test]
+fn the_resumption_ratio_changes_for_new_connections() {
+    let server = Server::tls(TlsVersion::V13, |_| Act::ok(1));
+    let mut load = Load::start(config(&server, "connections=1,keepalive=off")).unwrap();
+    let mut all = LoadDelta::default();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::HandshakesFull] >= 20);
+    assert_eq!(all.counters[C::HandshakesResumed], 0);
+    let before = load.set("load.resume", Value::Number(100.0)).unwrap();
+    assert_eq!((before.value, before.applies), (Value::Number(0.0), Applies::NewConnections));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::HandshakesResumed] >= 20);
+    load.stop();
+    let full = all.counters[C::HandshakesFull];
+    assert_eq!(finish_on_top(&mut load, &mut all).counters[C::HandshakesFull], full);
+}
+
+#[test]
+fn settings_refuse_what_they_cannot_be() {
+    let server = Server::plain(|_| Act::ok(1));
+    let load = Load::start(config(&server, "rate=10,connections=1,sources=3")).unwrap();
+    for (name, value) in [
+        ("load.rate", Value::Number(0.0)),
+        ("load.rate", Value::Number(f64::NAN)),
+        ("load.rate", Value::Number(1e12)),
+        ("load.rate", Value::Text("fast".into())),
+        ("load.resume", Value::Number(-1.0)),
+        ("load.resume", Value::Number(101.0)),
+        ("load.running", Value::Number(1.0)),
+    ] {
+        let refused = load.set(name, value.clone());
+        assert!(matches!(refused, Err(SettingError::Refused { .. })), "{name} {value}");
+    }
+    assert_eq!(
+        load.set("load.connections", Value::Number(2.0)),
+        Err(SettingError::Restart("load.connections".into()))
+    );
+    assert_eq!(load.set("load.x", Value::Flag(true)), Err(SettingError::Unknown("load.x".into())));
+    let names: Vec<_> = load.settings().into_iter().map(|setting| setting.name).collect();
+    for name in
+        ["load.running", "load.rate", "load.resume", "load.connections", "load.keepalive", "load.sources"]
+    {
+        assert!(names.iter().any(|found| found == name), "{name}");
+    }
+    let closed = Load::start(config(&server, "connections=1")).unwrap();
+    assert!(matches!(closed.set("load.rate", Value::Number(5.0)), Err(SettingError::Refused { .. })));
+    closed.stop();
+    assert!(matches!(closed.set("load.running", Value::Flag(true)), Err(SettingError::Refused { .. })));
+}
+
+#[test]
+fn a_stop_lets_requests_in_flight_finish() {
+    let server = Server::plain(|_| {
+        std::thread::sleep(Duration::from_millis(300));
+        Act::ok(1)
+    });
+    let mut load = Load::start(config(&server, "connections=5")).unwrap();
+    eventually("all requests are on their way", || server.requests() == 5);
+    load.stop();
+    let all = finish(&mut load);
+    assert_eq!((all.counters[C::Scheduled], all.counters[C::Ok]), (5, 5));
+    assert_eq!(server.seen().clean_ends, 5);
+}
+
+#[test]
+fn a_stop_does_not_wait_for_a_stalled_server() {
+    let server = Server::tls(TlsVersion::V13, |_| Act::Stall);
+    let mut load = Load::start(config(&server, "connections=3")).unwrap();
+    eventually("all requests are on their way", || server.requests() == 3);
+    load.stop();
+    let begun = Instant::now();
+    let all = finish(&mut load);
+    assert!(begun.elapsed() < Duration::from_secs(4));
+    assert_eq!((all.counters[C::Unfinished], all.counters[C::Ok]), (3, 0));
+    assert_eq!(all.latencies[L::Service].count(), 3);
+    assert!(all.latencies[L::Service].max_ns() >= 1_900_000_000);
+}
+
+#[test]
+fn dropping_a_load_ends_it_at_once() {
+    let server = Server::plain(|_| Act::Stall);
+    let load = Load::start(config(&server, "connections=3,threads=2")).unwrap();
+    eventually("all requests are on their way", || server.requests() == 3);
+    let begun = Instant::now();
+    drop(load);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert_eq!(server.seen().connections, 3, "the connections are gone too");
+}
+
+#[test]
+fn threads_carry_the_names_that_cpu_time_is_grouped_by() {
+    let server = Server::plain(|_| Act::ok(1));
+    let _load = Load::start(config(&server, "connections=2,threads=2")).unwrap();
+    eventually("both threads are there", || {
+        let names: Vec<String> = std::fs::read_dir("/proc/self/task")
+            .unwrap()
+            .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok())
+            .collect();
+        names.contains(&"load-0\n".to_owned()) && names.contains(&"load-1\n".to_owned())
+    });
+}

@@ -1,5 +1,7 @@
 //! The generator against servers that count for themselves.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 #[allow(dead_code, reason = "each module uses its part")]
 mod support;
 

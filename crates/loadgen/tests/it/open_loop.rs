@@ -1,1 +1,93 @@
+//! Open loops: the schedule is kept, and being late shows.
 
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use telemetry::{Histogram, LoadCounter as C, LoadLatency as L};
+
+use crate::support::{Act, Server, TlsVersion, config, run};
+
+fn samples_above(histogram: &Histogram, limit: Duration) -> u64 {
+    let limit_ns = limit.as_nanos() as u64;
+    let distribution = histogram.to_distribution();
+    distribution.buckets().iter().filter(|(value_ns, _)| *value_ns > limit_ns).map(|(_, count)| count).sum()
+}
+
+#[test]
+fn the_schedule_is_kept_to_the_request() {
+    for threads in [1, 2] {
+        let server = Server::tls(TlsVersion::V13, |_| Act::ok(10));
+        let (all, _) = run(config(&server, &format!("rate=500,duration=2s,connections=8,threads={threads}")));
+        assert_eq!(all.counters[C::Scheduled], 1_000);
+        assert_eq!(all.counters[C::Ok], 1_000);
+        assert_eq!(server.seen().requests, 1_000);
+        for class in [L::Response, L::Service, L::Lag] {
+            assert_eq!(all.latencies[class].count(), 1_000, "{class:?}");
+        }
+        let lag_ns = all.latencies[L::Lag].quantile_ns(0.5).unwrap();
+        assert!(lag_ns < 20_000_000, "half of the requests are more than {lag_ns} ns late");
+    }
+}
+
+#[test]
+fn the_number_of_requests_ends_the_schedule() {
+    let server = Server::plain(|_| Act::ok(10));
+    let (all, _) = run(config(&server, "rate=2000,requests=101,connections=4,threads=3"));
+    assert_eq!((all.counters[C::Scheduled], all.counters[C::Ok]), (101, 101));
+}
+
+#[test]
+fn response_is_service_and_lag() {
+    let server = Server::plain(|_| Act::ok(10));
+    let (all, _) = run(config(&server, "rate=1000,requests=500,connections=4"));
+    let sum = |class: L| all.latencies[class].sum_ns();
+    assert_eq!(sum(L::Response), sum(L::Service) + sum(L::Lag));
+}
+
+#[test]
+fn a_stall_shows_in_the_response_and_not_in_the_service() {
+    const STALL: Duration = Duration::from_secs(1);
+    let stalled_at = OnceLock::new();
+    let server = Server::plain(move |exchange| {
+        if exchange.nth >= 500 {
+            let ends = *stalled_at.get_or_init(Instant::now) + STALL;
+            std::thread::sleep(ends.saturating_duration_since(Instant::now()));
+        }
+        Act::ok(10)
+    });
+    let (all, _) = run(config(&server, "rate=1000,duration=3s,connections=8"));
+    assert_eq!((all.counters[C::Scheduled], all.counters[C::Ok]), (3_000, 3_000));
+    // A thousand fell due during the stall; a tenth of them waited less than 100 ms for its end.
+    let slow = samples_above(&all.latencies[L::Response], Duration::from_millis(100));
+    assert!((850..=1_400).contains(&slow), "{slow} slow responses");
+    let slow = samples_above(&all.latencies[L::Service], Duration::from_millis(100));
+    assert!((1..=16).contains(&slow), "{slow} slow services");
+}
+
+#[test]
+fn what_a_stalled_server_never_answers_is_accounted_for() {
+    let server = Server::plain(|_| Act::Stall);
+    let (all, _) = run(config(&server, "rate=1000,duration=500ms,connections=4"));
+    let counts = &all.counters;
+    assert_eq!(counts[C::Scheduled], 500);
+    assert_eq!((counts[C::Sent], counts[C::Unfinished], counts[C::NeverSent]), (4, 4, 496));
+    assert_eq!(all.latencies[L::Response].count(), 500);
+    assert_eq!(all.latencies[L::Lag].count(), 500);
+    assert_eq!(all.latencies[L::Service].count(), 4);
+    // They enter at their elapsed time: the first was due 2.5 s before the end.
+    assert!(all.latencies[L::Response].max_ns() >= 2_400_000_000);
+    assert!(all.latencies[L::Response].quantile_ns(0.01).unwrap() >= 1_900_000_000);
+}
+
+#[test]
+fn a_rate_beyond_the_server_is_not_pretended() {
+    // One connection and 20 ms an answer: 50 a second at most.
+    let server = Server::plain(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        Act::ok(1)
+    });
+    let (all, _) = run(config(&server, "rate=200,duration=1s,connections=1"));
+    assert_eq!(all.counters[C::Scheduled], 200);
+    assert!(all.counters[C::Ok] <= 151, "{:?}", all.counters);
+    assert!(all.counters[C::NeverSent] >= 49, "{:?}", all.counters);
+}

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use base64::Engine as _;
 use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
 
 /// What the server does with a request.
@@ -20,8 +21,8 @@ pub(crate) enum Act {
     AnswerAndCut(Vec<u8>),
     /// Writes these bytes, and resets the connection.
     AnswerAndReset(Vec<u8>),
-    /// Writes these bytes again and again, while the client takes them.
-    AnswerForever(Vec<u8>),
+    /// Writes the first bytes, and then the second again and again, while the client takes them.
+    AnswerForever(Vec<u8>, Vec<u8>),
     /// Says nothing, and waits for the client to go.
     Stall,
 }
@@ -140,8 +141,14 @@ impl Server {
         format!("{scheme}://{}{path}", self.address)
     }
 
+    /// The certificate in DER, with TLS.
     pub(crate) fn certificate(&self) -> Option<Vec<u8>> {
         self.certificate.clone()
+    }
+
+    pub(crate) fn certificate_pem(&self) -> String {
+        let base64 = base64::engine::general_purpose::STANDARD.encode(self.certificate().unwrap());
+        format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n")
     }
 
     /// What was seen of each address, once every connection is over.
@@ -295,9 +302,12 @@ fn serve(
                 socket2::SockRef::from(stream.tcp()).set_linger(Some(Duration::ZERO))?;
                 return Ok(());
             }
-            Act::AnswerForever(bytes) => loop {
-                answer(&mut stream, &bytes)?;
-            },
+            Act::AnswerForever(first, again) => {
+                answer(&mut stream, &first)?;
+                loop {
+                    answer(&mut stream, &again)?;
+                }
+            }
             Act::Stall => return drain(&mut stream, seen),
         }
     }
