@@ -2,6 +2,8 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use crossterm::event::KeyEvent;
+
 use crate::options::Event;
 
 /// Messages that wait for the dashboard at the most. A batch holds up to 256 records, and a key waits behind what
@@ -13,6 +15,16 @@ const MESSAGES_MAX: usize = 16;
 pub(crate) enum Message {
     /// The program has news.
     Program(Event),
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// The terminal has another size.
+    Resized,
+    /// The process was stopped and goes on; what the terminal shows and how it is set may have changed.
+    Continued,
+    /// The terminal went away.
+    TerminalLost,
+    /// A thread panicked, and its hook has restored the terminal.
+    Panicked,
 }
 
 /// The program's end: tells the dashboard what happens.
@@ -28,6 +40,9 @@ pub struct Gone;
 
 impl Sender {
     /// Hands over an event; waits while the dashboard has more to do than it can.
+    ///
+    /// # Errors
+    /// When the dashboard has ended.
     pub fn send(&self, event: Event) -> Result<(), Gone> {
         self.messages.send(Message::Program(event)).map_err(|_| Gone)
     }
@@ -37,7 +52,7 @@ impl Sender {
 #[derive(Debug)]
 pub struct Inbox {
     pub(crate) messages: Receiver<Message>,
-    /// For the input thread.
+    /// For the input thread and the panic hook.
     pub(crate) sender: SyncSender<Message>,
 }
 

@@ -1,12 +1,31 @@
 //! The terminal dashboard: state to view, key to command.
+//!
+//! ```text
+//! program --Event--> channel --+--> update(State, Action) --> Effects --> terminal, Commands
+//! keyboard --------> input ----+            |
+//!                                       Figures (taken from the Model) --> view(State, Frame)
+//! ```
+//!
+//! The [`telemetry::Model`] is the single source of every figure. `figures` takes from it what is shown at one moment,
+//! `view` only lays out and formats that, one file per pane, and `keymap` is the one table of keys from which footer
+//! and help are made. Deliberately absent: any knowledge of the proxy or the load beyond their records and settings.
 
 #![forbid(unsafe_code)]
 
 mod channel;
+mod clock;
+mod figures;
+mod format;
+mod input;
+mod keymap;
 mod options;
+mod output;
+mod pace;
 mod run;
+mod state;
 mod terminal;
 mod theme;
+mod view;
 
 pub use channel::{Gone, Inbox, Sender, channel};
 pub use options::{Event, Exit, Options, TuiError};

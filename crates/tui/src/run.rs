@@ -1,35 +1,160 @@
 //! The loop that ties input, data and terminal together.
 
-use std::sync::mpsc::SyncSender;
+use std::io;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError};
+use std::time::{Duration, Instant};
 
+use crossterm::event::KeyEvent;
 use telemetry::{Command, Model};
 
 use crate::channel::{Inbox, Message};
+use crate::clock::Now;
+use crate::input::Input;
+use crate::keymap;
 use crate::options::{Event, Exit, Options, TuiError};
-use crate::terminal::has_terminal;
+use crate::pace::Pace;
+use crate::state::{Action, Effect, State, update};
+use crate::terminal::{Suspend, Terminal, has_terminal};
+use crate::view::view;
+
+/// How often the passing of time is looked at: what it changes on the screen is shown in seconds.
+const TICK: Duration = Duration::from_secs(1);
 
 /// Shows the dashboard until a person leaves it, the program ends or the terminal goes away; then gives back the
 /// model of all that was read. Call it on a thread named `dashboard`: CPU time is accounted by that prefix.
 ///
+/// Signals are the program's, save SIGWINCH and SIGCONT; in the raw mode of this dashboard Ctrl-C and Ctrl-Z are
+/// keys.
+///
 /// # Errors
 /// When there is no terminal, it cannot be set up or drawn on, or another thread panics. The terminal is restored
 /// in each case.
-pub fn run(
-    _options: Options,
-    inbox: Inbox,
-    _commands: SyncSender<Command>,
-) -> Result<(Exit, Model), TuiError> {
+#[expect(clippy::needless_pass_by_value, reason = "who sends must see the inbox end with the dashboard")]
+pub fn run(options: Options, inbox: Inbox, commands: SyncSender<Command>) -> Result<(Exit, Model), TuiError> {
     if !has_terminal() {
         return Err(TuiError::NoTerminal);
     }
-    let mut model = Model::default();
-    for Message::Program(event) in &inbox.messages {
-        match event {
-            Event::Update(telemetry::Update::Batch(batch)) => model.apply_batch(batch),
-            Event::Terminate => break,
-            _ => {}
+    let terminal = Terminal::take(inbox.sender.clone())?;
+    let _input = Input::start(inbox.sender.clone())?;
+    let pace = Pace::new(options.frames_per_second_max);
+    let state = State::new(options, terminal.size());
+    let mut dashboard = Dashboard { state, terminal, pace, commands, next_tick: Instant::now() + TICK };
+    let exit = match dashboard.go_on(&inbox) {
+        Err(TuiError::Draw(error)) if is_gone(&error) => Exit::TerminalLost,
+        other => other?,
+    };
+    Ok((exit, dashboard.state.into_model()))
+}
+
+/// True if there is no terminal any more behind the descriptor.
+fn is_gone(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::IO, Errno::PIPE, Errno::NXIO]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+struct Dashboard {
+    state: State,
+    terminal: Terminal,
+    pace: Pace,
+    commands: SyncSender<Command>,
+    next_tick: Instant,
+}
+
+impl Dashboard {
+    fn go_on(&mut self, inbox: &Inbox) -> Result<Exit, TuiError> {
+        loop {
+            let now = Instant::now();
+            let until_frame = self.pace.wait(now);
+            if until_frame == Some(Duration::ZERO) {
+                self.draw()?;
+                continue;
+            }
+            let until_tick = self.next_tick.saturating_duration_since(now);
+            let patience = until_frame.map_or(until_tick, |frame| frame.min(until_tick));
+            let left = match inbox.messages.recv_timeout(patience) {
+                Ok(message) => self.take(message)?,
+                Err(RecvTimeoutError::Timeout) => self.tick()?,
+                // We hold a sender ourselves.
+                Err(RecvTimeoutError::Disconnected) => Some(Exit::Terminated),
+            };
+            if let Some(exit) = left {
+                return Ok(exit);
+            }
         }
     }
-    drop(inbox.sender);
-    Ok((Exit::Terminated, model))
+
+    fn draw(&mut self) -> Result<(), TuiError> {
+        self.state.prepare(Now::read());
+        self.terminal.draw(|frame| view(&self.state, frame))?;
+        self.pace.drawn(Instant::now());
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<Option<Exit>, TuiError> {
+        let now = Instant::now();
+        if now < self.next_tick {
+            return Ok(None);
+        }
+        self.next_tick = now + TICK;
+        self.apply(Action::Tick)
+    }
+
+    /// Deals with one message; `Some` if it ends the dashboard.
+    fn take(&mut self, message: Message) -> Result<Option<Exit>, TuiError> {
+        match message {
+            Message::Program(Event::Update(news)) => self.apply(Action::Update(news)),
+            Message::Program(Event::Terminate) => Ok(Some(Exit::Terminated)),
+            Message::Program(Event::Suspend) => self.suspend(Suspend::Process),
+            Message::Key(key) => self.key(&key),
+            Message::Resized => self.resize(),
+            Message::Continued => {
+                self.terminal.take_again().map_err(TuiError::Draw)?;
+                self.resize()
+            }
+            Message::TerminalLost => Ok(Some(Exit::TerminalLost)),
+            Message::Panicked => Err(TuiError::Panicked),
+        }
+    }
+
+    fn key(&mut self, key: &KeyEvent) -> Result<Option<Exit>, TuiError> {
+        keymap::intent(key).map_or(Ok(None), |intent| self.apply(Action::Want(intent)))
+    }
+
+    fn resize(&mut self) -> Result<Option<Exit>, TuiError> {
+        let (columns, rows) = self.terminal.size();
+        self.apply(Action::Resize(columns, rows))
+    }
+
+    fn suspend(&mut self, whom: Suspend) -> Result<Option<Exit>, TuiError> {
+        self.terminal.suspend(whom).map_err(TuiError::Draw)?;
+        self.resize()
+    }
+
+    /// Changes the state and does what follows from it.
+    fn apply(&mut self, action: Action) -> Result<Option<Exit>, TuiError> {
+        for effect in update(&mut self.state, action, Now::read()) {
+            match effect {
+                Effect::Draw(urgency) => self.pace.want(urgency),
+                Effect::Redraw => {
+                    self.terminal.forget()?;
+                    self.pace.want(crate::pace::Urgency::Now);
+                }
+                Effect::Send(command) => self.send(command)?,
+                Effect::Suspend(whom) => return self.suspend(whom),
+                Effect::Leave(exit) => return Ok(Some(exit)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn send(&mut self, command: Command) -> Result<(), TuiError> {
+        let why = match self.commands.try_send(command) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Full(_)) => "the program is too busy to take this command: try again",
+            Err(TrySendError::Disconnected(_)) => "the program takes no commands any more",
+        };
+        self.apply(Action::NotSent(why)).map(|_| ())
+    }
 }

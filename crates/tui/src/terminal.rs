@@ -1,9 +1,177 @@
-//! The terminal itself.
+//! The terminal itself: taking it over, and giving it back whatever happens.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
+use std::panic::{self, PanicHookInfo};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use crossterm::cursor::{Hide, Show};
+use crossterm::execute;
+use crossterm::terminal::{
+    EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::backend::CrosstermBackend;
+use ratatui::{Frame, Terminal as Drawing};
+use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
+
+use crate::channel::Message;
+use crate::options::TuiError;
+use crate::output::Output;
+
+/// How long a panicking thread waits for a frame that is being written. A terminal that takes nothing must not
+/// keep the message of a panic back.
+const HOOK_PATIENCE: Duration = Duration::from_millis(200);
 
 /// True if standard input and output are a terminal on which a dashboard can be drawn.
 pub fn has_terminal() -> bool {
     let draws = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-    draws && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    draws && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Whether the terminal is ours at this moment.
+///
+/// A mutex, since a panic on any thread takes the terminal back while the dashboard may be in the midst of a frame:
+/// whoever writes to the terminal holds it.
+type Taken = Mutex<bool>;
+
+fn lock(taken: &Taken) -> MutexGuard<'_, bool> {
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whom the stop signal of a suspension goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suspend {
+    /// This process: it was told so from outside.
+    Process,
+    /// Its process group, as a terminal does it at Ctrl-Z: the shell then sees the whole job stop, also where
+    /// another program such as cargo started this one.
+    Group,
+}
+
+/// The terminal in raw mode on its alternate screen, given back when this is dropped and when any thread panics.
+pub(crate) struct Terminal {
+    drawing: Drawing<CrosstermBackend<Output>>,
+    taken: Arc<Taken>,
+    previous_hook: Arc<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>,
+}
+
+impl Terminal {
+    /// Takes the terminal over. A panic tells `messages` once the terminal is restored.
+    ///
+    /// # Errors
+    /// When the terminal refuses.
+    pub(crate) fn take(messages: SyncSender<Message>) -> Result<Self, TuiError> {
+        let setup = |error| TuiError::Setup { what: "set up the terminal", error };
+        let output = Output::open().map_err(setup)?;
+        let drawing = Drawing::new(CrosstermBackend::new(output)).map_err(setup)?;
+        let taken = Arc::new(Mutex::new(false));
+        let previous_hook = Arc::from(panic::take_hook());
+        let terminal = Self { drawing, taken, previous_hook };
+        terminal.install_hook(messages);
+        terminal.enter().map_err(setup)?;
+        Ok(terminal)
+    }
+
+    fn install_hook(&self, messages: SyncSender<Message>) {
+        let taken = Arc::clone(&self.taken);
+        let previous = Arc::clone(&self.previous_hook);
+        let dashboard = thread::current().id();
+        panic::set_hook(Box::new(move |info| {
+            restore_in_panic(&taken, dashboard);
+            previous(info);
+            // If the queue is full the dashboard has something to do, and finds its terminal gone by itself.
+            let _ = messages.try_send(Message::Panicked);
+        }));
+    }
+
+    fn enter(&self) -> io::Result<()> {
+        let mut taken = lock(&self.taken);
+        enable_raw_mode()?;
+        *taken = true;
+        execute!(io::stdout(), EnterAlternateScreen, Hide)
+    }
+
+    fn leave(&self) {
+        give_back(&mut lock(&self.taken));
+    }
+
+    /// Takes the terminal over anew after something else may have changed it, and forgets what it showed.
+    pub(crate) fn take_again(&mut self) -> io::Result<()> {
+        self.leave();
+        self.enter()?;
+        self.drawing.clear()
+    }
+
+    /// Draws a frame; only what changed is written.
+    ///
+    /// # Errors
+    /// [`TuiError::Panicked`] if a panic has taken the terminal back, [`TuiError::Draw`] if it cannot be written.
+    pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> Result<(), TuiError> {
+        let taken = lock(&self.taken);
+        if !*taken {
+            return Err(TuiError::Panicked);
+        }
+        self.drawing.draw(view).map(|_| ()).map_err(TuiError::Draw)
+    }
+
+    /// Makes the next frame write every cell.
+    pub(crate) fn forget(&mut self) -> Result<(), TuiError> {
+        self.drawing.clear().map_err(TuiError::Draw)
+    }
+
+    /// Cells of the terminal, columns and rows.
+    pub(crate) fn size(&self) -> (u16, u16) {
+        self.drawing.size().map_or((0, 0), |size| (size.width, size.height))
+    }
+
+    /// Gives the terminal back, stops the process, and takes the terminal again once it is continued.
+    pub(crate) fn suspend(&mut self, whom: Suspend) -> io::Result<()> {
+        self.leave();
+        // SIGSTOP and not SIGTSTP, which the program turns into an event for us.
+        match whom {
+            Suspend::Process => kill_process(getpid(), Signal::STOP)?,
+            Suspend::Group => kill_current_process_group(Signal::STOP)?,
+        }
+        self.enter()?;
+        self.drawing.clear()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.leave();
+        // A panicking thread may not touch the hook; it stays, and finds nothing to restore.
+        if !thread::panicking() {
+            let previous = Arc::clone(&self.previous_hook);
+            panic::set_hook(Box::new(move |info| previous(info)));
+        }
+    }
+}
+
+/// Restores the terminal from the panicking thread. The dashboard's own thread may hold the lock when it panics in
+/// the midst of a frame, so it goes without.
+fn restore_in_panic(taken: &Taken, dashboard: ThreadId) {
+    let deadline = Instant::now() + HOOK_PATIENCE;
+    loop {
+        match taken.try_lock() {
+            Ok(mut taken) => return give_back(&mut taken),
+            Err(TryLockError::Poisoned(poisoned)) => return give_back(&mut poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if thread::current().id() == dashboard || Instant::now() >= deadline {
+            return give_back(&mut true);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Puts the terminal back as it was, if it is taken. What fails here fails because the terminal is gone.
+fn give_back(taken: &mut bool) {
+    if std::mem::take(taken) {
+        let mut output = io::stdout();
+        let _ = execute!(output, EndSynchronizedUpdate, LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
 }

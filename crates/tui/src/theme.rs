@@ -2,6 +2,8 @@
 
 use std::env;
 
+use ratatui::style::{Color, Modifier, Style};
+
 /// Characters of borders, graphs and markers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyphs {
@@ -23,6 +25,48 @@ impl Glyphs {
         let is_utf8 = locale.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"));
         if is_utf8 { Self::Unicode } else { Self::Ascii }
     }
+
+    fn pick<T>(self, unicode: T, ascii: T) -> T {
+        match self {
+            Self::Unicode => unicode,
+            Self::Ascii => ascii,
+        }
+    }
+
+    /// Fills headings.
+    pub(crate) fn rule(self) -> char {
+        self.pick('─', '-')
+    }
+
+    /// Stands where text was cut.
+    pub(crate) fn ellipsis(self) -> char {
+        self.pick('…', '~')
+    }
+
+    /// Stands where there is no figure.
+    pub(crate) fn none(self) -> char {
+        self.pick('–', '-')
+    }
+
+    /// Points at the selected row.
+    pub(crate) fn pointer(self) -> char {
+        self.pick('▶', '>')
+    }
+
+    /// Sorted from the largest down.
+    pub(crate) fn descending(self) -> char {
+        self.pick('▼', 'v')
+    }
+
+    /// Sorted from the smallest up.
+    pub(crate) fn ascending(self) -> char {
+        self.pick('▲', '^')
+    }
+
+    /// Levels of a sparkline, from nothing to the most.
+    pub(crate) fn levels(self) -> &'static [char] {
+        self.pick(&['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'], &['_', '.', ':', '-', '=', '+', '*', '#'])
+    }
 }
 
 /// Colours.
@@ -30,7 +74,7 @@ impl Glyphs {
 pub enum Palette {
     /// The terminal's own sixteen.
     Sixteen,
-    /// None; bold and dim only.
+    /// None; bold, dim and reversed only.
     Monochrome,
 }
 
@@ -42,5 +86,76 @@ impl Palette {
         } else {
             Self::Sixteen
         }
+    }
+}
+
+/// Glyphs and the styles of everything; colour only repeats what words, brackets and places say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Theme {
+    pub(crate) glyphs: Glyphs,
+    palette: Palette,
+}
+
+#[expect(clippy::unused_self, reason = "what a style depends on is the theme's own business")]
+impl Theme {
+    pub(crate) fn new(glyphs: Glyphs, palette: Palette) -> Self {
+        Self { glyphs, palette }
+    }
+
+    fn coloured(self, color: Color) -> Style {
+        match self.palette {
+            Palette::Sixteen => Style::new().fg(color),
+            Palette::Monochrome => Style::new(),
+        }
+    }
+
+    /// A pane's heading.
+    pub(crate) fn heading(self) -> Style {
+        self.coloured(Color::Cyan).add_modifier(Modifier::BOLD)
+    }
+
+    /// Lines, units, words between figures.
+    pub(crate) fn quiet(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// The name of a figure.
+    pub(crate) fn label(self) -> Style {
+        Style::new()
+    }
+
+    /// A figure.
+    pub(crate) fn figure(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// All goes well.
+    pub(crate) fn good(self) -> Style {
+        self.coloured(Color::Green).add_modifier(Modifier::BOLD)
+    }
+
+    /// A person did something, or should look.
+    pub(crate) fn notice(self) -> Style {
+        self.coloured(Color::Yellow).add_modifier(Modifier::BOLD)
+    }
+
+    /// Something is wrong.
+    pub(crate) fn warning(self) -> Style {
+        self.coloured(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// A badge or a banner in this style.
+    pub(crate) fn badge(self, style: Style) -> Style {
+        style.add_modifier(Modifier::REVERSED)
+    }
+
+    /// A graph.
+    pub(crate) fn graph(self) -> Style {
+        self.coloured(Color::Blue)
+    }
+
+    /// The selected row.
+    pub(crate) fn selected(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
     }
 }

@@ -1,0 +1,96 @@
+//! The dashboard on a made-up run, for looking at it and for the tests in a real terminal.
+//!
+//! `pty_fixture [panic-elsewhere | terminate]`: after a moment another thread panics, or the program ends.
+//! At its end it prints how the dashboard ended, and `cooked` if the terminal reads lines again.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGTERM, SIGTSTP};
+use signal_hook::iterator::Signals;
+use telemetry::model::Level;
+use telemetry::{Command, Update};
+use tui::{Event, Options, Sender, channel};
+
+#[path = "../tests/support/synthetic.rs"]
+#[expect(unreachable_pub, reason = "shared with the tests of the crate")]
+mod synthetic;
+use synthetic::Synthetic;
+
+/// Seconds that are already in the journal at the start.
+const HISTORY_SECONDS: usize = 70;
+
+fn main() {
+    let mode = std::env::args().nth(1).unwrap_or_default();
+    let (events, inbox) = channel();
+    let (commands, commanded) = sync_channel(8);
+    forward_signals(events.clone());
+    thread::spawn(move || feed(&events, &commanded, &mode));
+    let options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/tlsdash/made-up.journal");
+    let dashboard = thread::Builder::new().name("dashboard".to_owned());
+    let ended = dashboard.spawn(move || tui::run(options, inbox, commands)).map(thread::JoinHandle::join);
+    match ended {
+        Ok(Ok(Ok((exit, _)))) => report(&format!("{exit:?}")),
+        Ok(Ok(Err(error))) => report(&format!("failed: {error}")),
+        other => report(&format!("{other:?}")),
+    }
+}
+
+/// Prints how it ended; a terminal that is gone takes it to nowhere.
+#[expect(clippy::print_stdout, reason = "the tests read it from the terminal")]
+fn report(how: &str) {
+    use rustix::termios::{LocalModes, tcgetattr};
+    let is_cooked =
+        tcgetattr(std::io::stdin()).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON));
+    if is_cooked {
+        println!("{how}, cooked");
+    } else if let Ok(path) = std::env::var("PTY_FIXTURE_REPORT") {
+        let _ = std::fs::write(path, how);
+    }
+}
+
+fn forward_signals(events: Sender) {
+    let mut signals = Signals::new([SIGHUP, SIGTERM, SIGTSTP]).expect("signals can be watched");
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            let _ = match signal {
+                SIGTERM => events.send(Event::Terminate),
+                SIGTSTP => events.send(Event::Suspend),
+                // The dashboard finds out by itself that its terminal is gone.
+                _ => Ok(()),
+            };
+        }
+    });
+}
+
+/// Sends a second of the run every second, and does what it is told.
+fn feed(events: &Sender, commanded: &Receiver<Command>, mode: &str) {
+    let mut run = Synthetic::default();
+    let mut history = vec![run.start()];
+    history.extend((0..HISTORY_SECONDS).flat_map(|_| run.second()));
+    for records in history.chunks(200) {
+        let batch = Synthetic::live(records.to_vec());
+        let _ = events.send(Event::Update(Update::Batch(batch)));
+    }
+    let _ = events.send(Event::Update(Update::CaughtUp));
+    for second in 0_u64.. {
+        let news = match commanded.recv_timeout(Duration::from_secs(1)) {
+            Ok(Command::Set { name, value }) => match run.set(&name, value) {
+                Some(record) => Update::Batch(Synthetic::live(vec![record])),
+                None => Update::Notice(Level::Warning, format!("{name} cannot be changed here")),
+            },
+            Ok(Command::Mark(_)) => Update::Notice(Level::Notice, "a mark was asked for".to_owned()),
+            Err(RecvTimeoutError::Timeout) => run.batch(),
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        match (mode, second) {
+            ("panic-elsewhere", 1) => panic!("made up"),
+            ("terminate", 1) => drop(events.send(Event::Terminate)),
+            _ => {}
+        }
+        if events.send(Event::Update(news)).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The moment at which something is done, read once at the edge and passed in.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// One moment by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Now {
+    /// For lengths of time.
+    pub(crate) instant: Instant,
+    /// For the log: microseconds since 1970.
+    pub(crate) realtime_us: u64,
+}
+
+impl Now {
+    /// Reads the clocks.
+    pub(crate) fn read() -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { instant: Instant::now(), realtime_us: since_1970.as_micros() as u64 }
+    }
+}

@@ -1,0 +1,100 @@
+//! Latencies by class.
+
+use telemetry::model::Run;
+use telemetry::{Histogram, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, quantile_is_thin};
+
+use super::Span;
+
+/// A class of latencies as the table shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Class {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What must be known to read it; may be empty.
+    pub(crate) note: &'static str,
+    /// Rows with a higher rank are left out first where there is no room.
+    pub(crate) rank: u8,
+}
+
+const fn class(name: &'static str, note: &'static str, rank: u8) -> Class {
+    Class { name, note, rank }
+}
+
+/// The proxy's classes in the order of the table, with the counter that gives each one's rate.
+const PROXY: &[(Class, ProxyLatency, ProxyCounter)] = &[
+    (class("full handshake", "", 0), ProxyLatency::HandshakeFull, ProxyCounter::HandshakesFull),
+    (class("resumed handshake", "", 0), ProxyLatency::HandshakeResumed, ProxyCounter::HandshakesResumed),
+    (class("compute full", "", 2), ProxyLatency::ComputeFull, ProxyCounter::HandshakesFull),
+    (class("compute resumed", "", 3), ProxyLatency::ComputeResumed, ProxyCounter::HandshakesResumed),
+    (class("connect", "", 2), ProxyLatency::Connect, ProxyCounter::UpstreamConnects),
+    (class("exchange", "", 0), ProxyLatency::Exchange, ProxyCounter::Exchanges),
+    (class("lifetime", "", 4), ProxyLatency::Lifetime, ProxyCounter::Closed),
+];
+
+/// The load's classes.
+const LOAD: &[(Class, LoadLatency, LoadCounter)] = &[
+    (class("response", "CO-corrected", 0), LoadLatency::Response, LoadCounter::Ok),
+    (class("service", "uncorrected", 1), LoadLatency::Service, LoadCounter::Ok),
+    (class("send lag", "", 1), LoadLatency::Lag, LoadCounter::Sent),
+];
+
+/// A percentile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quantile {
+    /// In nanoseconds.
+    pub(crate) ns: u64,
+    /// True if it rests on fewer than ten samples above it.
+    pub(crate) thin: bool,
+}
+
+/// The latencies of one class over the span.
+#[derive(Clone, Debug)]
+pub(crate) struct Latency {
+    pub(crate) class: Class,
+    /// At each of [`Latency::QUANTILES`]; `None` without samples.
+    pub(crate) quantiles: [Option<Quantile>; 5],
+    /// Exact maximum in nanoseconds; `None` without samples.
+    pub(crate) max_ns: Option<u64>,
+    /// Events a second; `None` while no time has passed.
+    pub(crate) per_second: Option<f64>,
+    /// Samples.
+    pub(crate) n: u64,
+}
+
+impl Latency {
+    /// The percentiles that are taken, with their names.
+    pub(crate) const QUANTILES: [(f64, &'static str); 5] =
+        [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
+
+    fn of(class: Class, histogram: &Histogram, per_second: Option<f64>) -> Self {
+        let n = histogram.count();
+        let at = |(q, _)| Some(Quantile { ns: histogram.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
+        Self {
+            class,
+            quantiles: Self::QUANTILES.map(at),
+            max_ns: (n > 0).then(|| histogram.max_ns()),
+            per_second,
+            n,
+        }
+    }
+}
+
+/// Every class that the run has, in the order of the table.
+pub(super) fn all(run: &Run, span: Span) -> Vec<Latency> {
+    let mut rows = Vec::new();
+    if let Some(track) = run.proxy() {
+        let taken = span.of(run, track);
+        let row = |&(class, latency, counter): &_| {
+            Latency::of(class, &taken.latencies[latency], taken.rate(counter))
+        };
+        rows.extend(PROXY.iter().map(row));
+    }
+    if let Some(track) = run.load() {
+        let taken = span.of(run, track);
+        let row = |&(class, latency, counter): &_| {
+            Latency::of(class, &taken.latencies[latency], taken.rate(counter))
+        };
+        rows.extend(LOAD.iter().map(row));
+    }
+    rows
+}

@@ -1,0 +1,119 @@
+//! Handshakes: how many, how, and why not.
+
+use telemetry::model::Run;
+use telemetry::{Counters, LoadCounter, ProxyCounter};
+
+use super::Span;
+
+/// A count since the beginning, with its name.
+pub(crate) type Named = (&'static str, u64);
+
+/// Handshakes over the span, and since the beginning by what was negotiated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Handshakes {
+    /// Full ones a second; `None` while no time has passed.
+    pub(crate) full_per_second: Option<f64>,
+    /// Resumed ones a second.
+    pub(crate) resumed_per_second: Option<f64>,
+    /// Failed ones a second.
+    pub(crate) failed_per_second: Option<f64>,
+    /// Share of full ones among those completed over the span; `None` without any.
+    pub(crate) full_share: Option<f64>,
+    /// Full ones since the beginning.
+    pub(crate) full: u64,
+    /// Resumed ones since the beginning.
+    pub(crate) resumed: u64,
+    /// Failed ones since the beginning.
+    pub(crate) failed: u64,
+    /// Versions, with full and resumed counts.
+    pub(crate) versions: Vec<(&'static str, u64, u64)>,
+    /// Key exchange groups.
+    pub(crate) groups: Vec<Named>,
+    /// Cipher suites.
+    pub(crate) ciphers: Vec<Named>,
+    /// Failures by cause.
+    pub(crate) causes: Vec<Named>,
+}
+
+const GROUPS: &[(&str, ProxyCounter)] = &[
+    ("X25519MLKEM768", ProxyCounter::GroupMlkem),
+    ("X25519", ProxyCounter::GroupX25519),
+    ("P-256", ProxyCounter::GroupP256),
+    ("P-384", ProxyCounter::GroupP384),
+    ("other", ProxyCounter::GroupOther),
+];
+const CIPHERS: &[(&str, ProxyCounter)] = &[
+    ("AES-128-GCM", ProxyCounter::CipherAes128),
+    ("AES-256-GCM", ProxyCounter::CipherAes256),
+    ("ChaCha20", ProxyCounter::CipherChacha),
+    ("other", ProxyCounter::CipherOther),
+];
+const CAUSES: &[(&str, ProxyCounter)] = &[
+    ("timeout", ProxyCounter::FailedTimeout),
+    ("client left", ProxyCounter::FailedEof),
+    ("alert", ProxyCounter::FailedAlert),
+    ("not TLS", ProxyCounter::FailedNotTls),
+    ("incompatible", ProxyCounter::FailedIncompatible),
+    ("other", ProxyCounter::FailedOther),
+];
+
+impl Handshakes {
+    pub(super) fn of(run: &Run, span: Span) -> Self {
+        match (run.proxy(), run.load()) {
+            (Some(track), _) => {
+                use ProxyCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
+                let taken = span.of(run, track);
+                let totals = track.totals();
+                Self {
+                    full_per_second: taken.rate(HandshakesFull),
+                    resumed_per_second: taken.rate(HandshakesResumed),
+                    failed_per_second: taken.rate(HandshakesFailed),
+                    full_share: share(taken.counters[HandshakesFull], taken.counters[HandshakesResumed]),
+                    full: totals[HandshakesFull],
+                    resumed: totals[HandshakesResumed],
+                    failed: totals[HandshakesFailed],
+                    versions: versions(totals),
+                    groups: seen(GROUPS, totals),
+                    ciphers: seen(CIPHERS, totals),
+                    causes: seen(CAUSES, totals),
+                }
+            }
+            (None, Some(track)) => {
+                use LoadCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
+                let taken = span.of(run, track);
+                let totals = track.totals();
+                Self {
+                    full_per_second: taken.rate(HandshakesFull),
+                    resumed_per_second: taken.rate(HandshakesResumed),
+                    failed_per_second: taken.rate(HandshakesFailed),
+                    full_share: share(taken.counters[HandshakesFull], taken.counters[HandshakesResumed]),
+                    full: totals[HandshakesFull],
+                    resumed: totals[HandshakesResumed],
+                    failed: totals[HandshakesFailed],
+                    ..Self::default()
+                }
+            }
+            (None, None) => Self::default(),
+        }
+    }
+}
+
+fn share(full: u64, resumed: u64) -> Option<f64> {
+    let all = full.saturating_add(resumed);
+    (all > 0).then(|| full as f64 / all as f64)
+}
+
+fn versions(totals: &Counters<ProxyCounter>) -> Vec<(&'static str, u64, u64)> {
+    let rows = [
+        ("TLS 1.3", totals[ProxyCounter::Tls13Full], totals[ProxyCounter::Tls13Resumed]),
+        ("TLS 1.2", totals[ProxyCounter::Tls12Full], totals[ProxyCounter::Tls12Resumed]),
+    ];
+    rows.into_iter().filter(|&(_, full, resumed)| full.saturating_add(resumed) > 0).collect()
+}
+
+fn seen(table: &[(&'static str, ProxyCounter)], totals: &Counters<ProxyCounter>) -> Vec<Named> {
+    let mut rows: Vec<Named> =
+        table.iter().map(|&(name, counter)| (name, totals[counter])).filter(|&(_, n)| n > 0).collect();
+    rows.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
+    rows
+}

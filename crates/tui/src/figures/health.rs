@@ -1,0 +1,104 @@
+//! How far the figures can be trusted.
+
+use telemetry::model::Run;
+use telemetry::{CpuGroup, LoadCounter, Model, Value};
+
+use super::NOW_US;
+use crate::format;
+
+/// Share of what falls due that must be sent for offered and achieved load to count as the same.
+const ACHIEVED_SHARE_MIN: f64 = 0.95;
+/// Share of its cores above which the proxy or the load is short of CPU, and latencies include waiting for it.
+const CPU_SHARE_MAX: f64 = 0.85;
+
+/// What became of the records on their way here.
+#[derive(Clone, Debug)]
+pub(crate) struct Health {
+    /// From a record's making to its reading, in microseconds; `None` unless read live.
+    pub(crate) journal_lag_us: Option<u64>,
+    /// Holes in the sequence of records.
+    pub(crate) gaps: u64,
+    /// Records made and never read.
+    pub(crate) lost: u64,
+    /// Entries that could not be decoded.
+    pub(crate) malformed: u64,
+    /// Bytes of the journal that could not be read.
+    pub(crate) skipped_bytes: u64,
+    /// Records that the journal did not accept, by the writer's own count.
+    pub(crate) refused: u64,
+    /// Intervals whose counters went with a later record.
+    pub(crate) merged: u64,
+}
+
+impl Health {
+    pub(super) fn of(model: &Model, run: &Run) -> Self {
+        let reading = run.reading();
+        Self {
+            journal_lag_us: reading.lag_last_us(),
+            gaps: reading.gaps_total(),
+            lost: reading.lost(),
+            malformed: model.malformed(),
+            skipped_bytes: model.skipped_bytes(),
+            refused: run.health().refused_total,
+            merged: run.health().merged_total,
+        }
+    }
+}
+
+/// Something that a person must know to read the figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Warning(pub(crate) String);
+
+/// What cannot be trusted or overlooked, the worst first.
+pub(super) fn warnings(run: &Run, health: &Health) -> Vec<Warning> {
+    let mut found = Vec::new();
+    if health.refused > 0 {
+        let error = &run.health().error;
+        let because = if error.is_empty() { String::new() } else { format!(": {error}") };
+        found.push(format!("the journal refused {} records{because}", health.refused));
+    }
+    if health.lost > 0 {
+        found.push(format!(
+            "{} records lost in {} gaps: rates over a gap are averages",
+            health.lost, health.gaps
+        ));
+    }
+    if run.stopped().is_none() {
+        found.extend(parted(run));
+        found.extend(short_of_cpu(run));
+    }
+    if health.malformed > 0 || health.skipped_bytes > 0 {
+        let skipped = format::bytes(health.skipped_bytes as f64);
+        found.push(format!("{} malformed entries, {skipped} of the journal unreadable", health.malformed));
+    }
+    found.into_iter().map(Warning).collect()
+}
+
+/// Offered and achieved load have parted.
+fn parted(run: &Run) -> Option<String> {
+    let window = run.load()?.window(NOW_US);
+    let (due, sent) = (window.counters[LoadCounter::Scheduled], window.counters[LoadCounter::Sent]);
+    let is_open = run.load_record()?.rate > 0.0;
+    (is_open && (sent as f64) < due as f64 * ACHIEVED_SHARE_MIN).then(|| {
+        let share = format::percent(sent as f64 / due as f64);
+        format!("only {share} of the requests that fell due were sent: the load does not keep up")
+    })
+}
+
+fn short_of_cpu(run: &Run) -> Vec<String> {
+    let workers = run.began().map_or(0, |began| began.workers) as f64;
+    let threads = match run.setting("load.threads").map(|setting| &setting.value) {
+        Some(&Value::Number(threads)) => threads,
+        _ => 0.0,
+    };
+    let parts = [
+        ("proxy", CpuGroup::Proxy, workers, "latency now includes waiting for CPU"),
+        ("load", CpuGroup::Load, threads, "it may measure itself"),
+    ];
+    let short = |(name, group, cores, meaning)| {
+        let used = run.cpu(group, NOW_US)?.cores / cores;
+        let is_short = cores > 0.0 && used > CPU_SHARE_MAX;
+        is_short.then(|| format!("{name} at {:.0}% of its cores: {meaning}", used * 100.0))
+    };
+    parts.into_iter().filter_map(short).collect()
+}

@@ -1,0 +1,74 @@
+//! The load as a whole.
+
+use telemetry::model::Run;
+use telemetry::{LoadCounter, Value};
+
+use super::Span;
+
+/// How the load goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loop {
+    /// Nothing is asked of the server.
+    Stopped,
+    /// Requests fall due on a schedule.
+    Open,
+    /// A request follows the answer to the last one.
+    Closed,
+}
+
+/// What the load is asked for, and what it does.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadFigures {
+    pub(crate) kind: Loop,
+    /// Requests a second that are asked for; 0 in a closed loop.
+    pub(crate) offered_per_second: f64,
+    /// Requests sent a second; `None` while no time has passed.
+    pub(crate) sent_per_second: Option<f64>,
+    /// Connections that are asked for.
+    pub(crate) connections: u64,
+    /// Share of new connections that are meant to resume, in percent.
+    pub(crate) resume_percent: f64,
+    /// Requests a connection carries, as the load says it; empty if it does not.
+    pub(crate) keep_alive: String,
+    /// Requests sent since the beginning.
+    pub(crate) sent: u64,
+    /// Requests answered well since the beginning.
+    pub(crate) ok: u64,
+    /// Requests failed since the beginning.
+    pub(crate) failed: u64,
+    /// Requests that were due and never sent.
+    pub(crate) never_sent: u64,
+    /// Requests that were sent and never answered whole.
+    pub(crate) unfinished: u64,
+}
+
+impl LoadFigures {
+    pub(super) fn of(run: &Run, span: Span) -> Option<Self> {
+        let record = run.load_record()?;
+        let track = run.load()?;
+        let totals = track.totals();
+        let kind = match (record.running && run.stopped().is_none(), record.rate > 0.0) {
+            (false, _) => Loop::Stopped,
+            (true, true) => Loop::Open,
+            (true, false) => Loop::Closed,
+        };
+        Some(Self {
+            kind,
+            offered_per_second: record.rate,
+            sent_per_second: span.of(run, track).rate(LoadCounter::Sent),
+            connections: record.connections,
+            resume_percent: record.resume_percent,
+            keep_alive: run.setting("load.keepalive").map_or_else(String::new, |setting| {
+                match &setting.value {
+                    Value::Number(number) => crate::format::plain(*number),
+                    other => other.to_string(),
+                }
+            }),
+            sent: totals[LoadCounter::Sent],
+            ok: totals[LoadCounter::Ok],
+            failed: totals[LoadCounter::Failed],
+            never_sent: totals[LoadCounter::NeverSent],
+            unfinished: totals[LoadCounter::Unfinished],
+        })
+    }
+}

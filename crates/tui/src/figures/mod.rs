@@ -1,0 +1,137 @@
+//! What the screen shows of a run at one moment, taken from the model whenever that has changed.
+//!
+//! The view only lays out and formats what stands here. A frozen view keeps these figures while the model goes on.
+
+mod classes;
+mod clients;
+mod handshakes;
+mod health;
+mod load;
+mod proxy;
+mod span;
+mod sparkline;
+
+use telemetry::model::{LogLine, Run};
+use telemetry::{CpuGroup, Model};
+
+pub(crate) use classes::Latency;
+pub(crate) use clients::{ClientRow, Order, SortKey, sort};
+pub(crate) use handshakes::Handshakes;
+pub(crate) use health::{Health, Warning};
+pub(crate) use load::{LoadFigures, Loop};
+pub(crate) use proxy::ProxyFigures;
+pub(crate) use span::Span;
+pub(crate) use sparkline::{History, history};
+
+/// Log lines that are taken: more than any screen shows.
+const LOG_LINES_MAX: usize = 200;
+/// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
+/// not linger for a quarter of an hour.
+const NOW_US: u64 = 10_000_000;
+
+/// A run at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    /// Where the run listens and forwards to, or what its load is aimed at; empty if its beginning was not read.
+    pub(crate) target: String,
+    /// Certificate type and number of workers; empty in a run without a proxy.
+    pub(crate) setup: String,
+    /// First digits of the run's id.
+    pub(crate) run: String,
+    /// From its first record to its last, in microseconds.
+    pub(crate) duration_us: u64,
+    /// Time between its records, in microseconds; 0 while unknown.
+    pub(crate) interval_us: u64,
+    /// True once it has ended in order.
+    pub(crate) ended: bool,
+    /// Over which time the rates and latencies are taken.
+    pub(crate) span: Span,
+    /// Latencies of every class that the run has.
+    pub(crate) latencies: Vec<Latency>,
+    /// The proxy's side.
+    pub(crate) proxy: Option<ProxyFigures>,
+    /// The load's side.
+    pub(crate) load: Option<LoadFigures>,
+    /// Handshakes, by the proxy, or by the load in a run without one.
+    pub(crate) handshakes: Handshakes,
+    /// What became of the records.
+    pub(crate) health: Health,
+    /// Cores kept busy, by group of threads, those without threads left out.
+    pub(crate) cpu: Vec<(&'static str, f64)>,
+    /// Resident memory in bytes, when known.
+    pub(crate) memory_bytes: Option<u64>,
+    /// What cannot be trusted or overlooked, the worst first.
+    pub(crate) warnings: Vec<Warning>,
+    /// All clients, in no order.
+    pub(crate) clients: Vec<ClientRow>,
+    /// The latest log lines, oldest first.
+    pub(crate) log: Vec<LogLine>,
+}
+
+impl Figures {
+    /// What there is to show of `run`; the model knows what could not be read of the whole journal.
+    pub(crate) fn of(model: &Model, run: &Run, span: Span) -> Self {
+        let began = run.began();
+        let cpu = cpu(run);
+        let load = LoadFigures::of(run, span);
+        let health = Health::of(model, run);
+        Self {
+            target: began.map_or_else(String::new, target),
+            setup: began.map_or_else(String::new, setup),
+            run: run.id().short(),
+            duration_us: run.duration_us(),
+            interval_us: interval_us(run),
+            ended: run.stopped().is_some(),
+            span,
+            latencies: classes::all(run, span),
+            proxy: ProxyFigures::of(run, span),
+            handshakes: Handshakes::of(run, span),
+            warnings: health::warnings(run, &health),
+            load,
+            health,
+            cpu,
+            memory_bytes: run.host().map(|host| host.memory_bytes),
+            clients: run.clients().iter().map(|client| ClientRow::of(run, client)).collect(),
+            log: last(run.log(), LOG_LINES_MAX).cloned().collect(),
+        }
+    }
+}
+
+fn last<T>(items: impl ExactSizeIterator<Item = T>, n: usize) -> impl Iterator<Item = T> {
+    let skipped = items.len().saturating_sub(n);
+    items.skip(skipped)
+}
+
+fn target(run: &telemetry::RunRecord) -> String {
+    if run.listen.is_empty() { run.upstream.clone() } else { format!("{} > {}", run.listen, run.upstream) }
+}
+
+fn setup(run: &telemetry::RunRecord) -> String {
+    if run.listen.is_empty() {
+        return String::new();
+    }
+    let workers = if run.workers == 1 { "worker" } else { "workers" };
+    format!("{}, {} {workers}", run.certificate, run.workers)
+}
+
+fn interval_us(run: &Run) -> u64 {
+    let proxy = run.proxy().and_then(|track| track.intervals().next_back()).map(|i| i.end_us - i.start_us);
+    let load = run.load().and_then(|track| track.intervals().next_back()).map(|i| i.end_us - i.start_us);
+    proxy.or(load).unwrap_or(0)
+}
+
+fn cpu(run: &Run) -> Vec<(&'static str, f64)> {
+    let groups = [
+        ("proxy", CpuGroup::Proxy),
+        ("load", CpuGroup::Load),
+        ("upstream", CpuGroup::Upstream),
+        ("ui", CpuGroup::Dashboard),
+        ("journal", CpuGroup::Journal),
+    ];
+    let ever_used = |group| run.host().is_some_and(|host| host.cpu[group] > 0);
+    groups
+        .into_iter()
+        .filter(|&(_, group)| ever_used(group))
+        .filter_map(|(name, group)| Some((name, run.cpu(group, NOW_US)?.cores)))
+        .collect()
+}

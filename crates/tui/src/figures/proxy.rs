@@ -1,0 +1,49 @@
+//! The proxy as a whole.
+
+use telemetry::ProxyCounter;
+use telemetry::model::Run;
+
+use super::Span;
+
+/// What the proxy does over the span, and has done since the beginning.
+#[derive(Clone, Debug)]
+pub(crate) struct ProxyFigures {
+    /// Connections open at the last record.
+    pub(crate) open: u64,
+    /// Connections accepted since the beginning.
+    pub(crate) accepted: u64,
+    /// Connections accepted a second; `None` while no time has passed.
+    pub(crate) accepted_per_second: Option<f64>,
+    /// Plaintext bytes a second from clients.
+    pub(crate) in_per_second: Option<f64>,
+    /// Plaintext bytes a second to clients.
+    pub(crate) out_per_second: Option<f64>,
+    /// Plaintext bytes from clients since the beginning.
+    pub(crate) bytes_in: u64,
+    /// Plaintext bytes to clients since the beginning.
+    pub(crate) bytes_out: u64,
+    /// Connections closed without having carried a byte to an upstream, since the beginning.
+    pub(crate) failed: u64,
+    /// Upstream connections that could not be made, or broke, since the beginning.
+    pub(crate) upstream_errors: u64,
+}
+
+impl ProxyFigures {
+    pub(super) fn of(run: &Run, span: Span) -> Option<Self> {
+        let track = run.proxy()?;
+        let taken = span.of(run, track);
+        let totals = track.totals();
+        Some(Self {
+            open: run.proxy_open(),
+            accepted: totals[ProxyCounter::Accepted],
+            accepted_per_second: taken.rate(ProxyCounter::Accepted),
+            in_per_second: taken.rate(ProxyCounter::BytesIn),
+            out_per_second: taken.rate(ProxyCounter::BytesOut),
+            bytes_in: totals[ProxyCounter::BytesIn],
+            bytes_out: totals[ProxyCounter::BytesOut],
+            failed: totals[ProxyCounter::Failed],
+            upstream_errors: totals
+                .sum(&[ProxyCounter::UpstreamConnectsFailed, ProxyCounter::UpstreamBroken]),
+        })
+    }
+}

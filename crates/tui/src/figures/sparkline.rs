@@ -1,0 +1,33 @@
+//! What a client did over the last intervals.
+
+use telemetry::ClientId;
+use telemetry::model::Run;
+
+/// Intervals of a sparkline.
+const SLOTS: usize = 60;
+
+/// Bytes a second, both ways, for each of the last intervals, oldest first; `None` where records are missing.
+pub(crate) type History = Vec<Option<f64>>;
+
+/// What the client did, on the time line of the proxy's records; empty if nothing is known of it.
+pub(crate) fn history(run: &Run, id: ClientId) -> History {
+    let (Some(track), Some(client)) = (run.proxy(), run.client(id)) else { return History::new() };
+    let slot_us =
+        track.intervals().rev().map(|i| i.end_us.saturating_sub(i.start_us)).min().unwrap_or(0).max(1);
+    let mut rates = client.history().rev().peekable();
+    let mut intervals = track.intervals().rev().peekable();
+    let middles =
+        (0..SLOTS as u64).map_while(|slot| track.last_us().checked_sub(slot * slot_us + slot_us / 2));
+    let mut slots: History = middles
+        .map(|middle_us| {
+            while intervals.next_if(|interval| interval.start_us > middle_us).is_some() {}
+            while rates.next_if(|rate| rate.end_us.saturating_sub(rate.span_us) > middle_us).is_some() {}
+            let interval = intervals.peek().filter(|interval| !interval.after_loss)?;
+            debug_assert!(interval.start_us <= middle_us);
+            let rate = rates.peek().filter(|rate| rate.end_us > middle_us);
+            Some(rate.map_or(0.0, |rate| rate.bytes_per_second()))
+        })
+        .collect();
+    slots.reverse();
+    slots
+}

@@ -1,0 +1,191 @@
+//! Figures and texts as they stand on the screen. Units stand beside them or in the heading.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::theme::Glyphs;
+
+/// Three significant digits, and never fewer than all before the point.
+fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v < 0.9995 => format!("{value:.3}"),
+        v if v < 9.995 => format!("{value:.2}"),
+        v if v < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// Nanoseconds in milliseconds.
+pub(crate) fn millis(ns: u64) -> String {
+    three_digits(ns as f64 / 1e6)
+}
+
+/// Events a second: whole from 100 up.
+pub(crate) fn per_second(rate: f64) -> String {
+    match rate {
+        r if r < 0.05 => if r > 0.0 { "<0.1" } else { "0" }.to_owned(),
+        r if r < 99.95 => format!("{r:.1}"),
+        r if r < 999_999.5 => format!("{r:.0}"),
+        r => format!("{}M", three_digits(r / 1e6)),
+    }
+}
+
+/// A count: exact to seven digits, then in millions or billions.
+pub(crate) fn count(n: u64) -> String {
+    match n {
+        0..=9_999_999 => n.to_string(),
+        10_000_000..=999_499_999 => format!("{}M", three_digits(n as f64 / 1e6)),
+        _ => format!("{}G", three_digits(n as f64 / 1e9)),
+    }
+}
+
+/// Decimal bytes.
+pub(crate) fn bytes(bytes: f64) -> String {
+    match bytes {
+        b if b < 999.5 => format!("{b:.0} B"),
+        b if b < 999_500.0 => format!("{} kB", short(b / 1e3)),
+        b if b < 999.5e6 => format!("{} MB", short(b / 1e6)),
+        b if b < 999.5e9 => format!("{} GB", short(b / 1e9)),
+        b => format!("{} TB", short(b / 1e12)),
+    }
+}
+
+/// Decimal bytes a second.
+pub(crate) fn bytes_per_second(rate: f64) -> String {
+    format!("{}/s", bytes(rate))
+}
+
+fn short(value: f64) -> String {
+    if value < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+/// A share of one in percent, with one decimal.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// Cores kept busy, in percent of one core.
+pub(crate) fn cpu(cores: f64) -> String {
+    let percent = cores * 100.0;
+    if percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+/// A length of time in seconds as `mm:ss`, or `h:mm:ss` from an hour.
+pub(crate) fn clock(seconds: u64) -> String {
+    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if h == 0 { format!("{m:02}:{s:02}") } else { format!("{h}:{m:02}:{s:02}") }
+}
+
+/// The time of day in UTC.
+pub(crate) fn time_of_day(realtime_us: u64) -> String {
+    let s = realtime_us / 1_000_000;
+    format!("{:02}:{:02}:{:02}Z", s / 3600 % 24, s / 60 % 60, s % 60)
+}
+
+/// A span in words: microseconds below 1 ms as ms, then s, then min.
+pub(crate) fn span(us: u64) -> String {
+    match us {
+        0..=999_499 => format!("{} ms", us.div_ceil(1000)),
+        999_500..=59_999_999 if us.is_multiple_of(1_000_000) => format!("{} s", us / 1_000_000),
+        999_500..=59_999_999 => format!("{:.1} s", us as f64 / 1e6),
+        _ if us.is_multiple_of(60_000_000) => format!("{} min", us / 60_000_000),
+        _ => format!("{:.1} min", us as f64 / 60e6),
+    }
+}
+
+/// A number without needless zeros, for values of settings.
+pub(crate) fn plain(number: f64) -> String {
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Cells that a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The beginning of a text, cut to `cells` with a mark where something is missing.
+pub(crate) fn cut(text: &str, cells: usize, glyphs: Glyphs) -> String {
+    if width(text) <= cells {
+        return text.to_owned();
+    }
+    let mark = glyphs.ellipsis();
+    let room = cells.saturating_sub(1);
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= room
+    };
+    let mut kept: String = text.chars().take_while(fits).collect();
+    if cells > 0 {
+        kept.push(mark);
+    }
+    kept
+}
+
+/// The end of a text, cut to `cells` with a mark where something is missing: for paths.
+pub(crate) fn cut_front(text: &str, cells: usize, glyphs: Glyphs) -> String {
+    if width(text) <= cells {
+        return text.to_owned();
+    }
+    let reversed: String = text.chars().rev().collect();
+    cut(&reversed, cells, glyphs).chars().rev().collect()
+}
+
+/// Both ends of a text, cut to `cells` with a mark between: for addresses.
+pub(crate) fn cut_middle(text: &str, cells: usize, glyphs: Glyphs) -> String {
+    if width(text) <= cells {
+        return text.to_owned();
+    }
+    let tail_cells = cells.saturating_sub(1) / 2;
+    let head = cut(text, cells - tail_cells, glyphs);
+    let reversed: String = text.chars().rev().collect();
+    let tail = cut(&reversed, tail_cells + 1, glyphs);
+    head + &tail.chars().rev().skip(1).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_keep_three_digits_and_never_grow_at_a_rounding() {
+        let ms = |ns: u64| millis(ns);
+        assert_eq!(ms(1_920_000), "1.92");
+        assert_eq!(ms(41_300), "0.041");
+        assert_eq!(ms(999_600), "1.00");
+        assert_eq!(ms(9_996_000), "10.0");
+        assert_eq!(ms(60_000_000_000), "60000");
+    }
+
+    #[test]
+    fn bytes_are_decimal_and_change_unit_before_they_take_four_digits() {
+        assert_eq!(bytes(999.0), "999 B");
+        assert_eq!(bytes(999_700.0), "1.0 MB");
+        assert_eq!(bytes(41_234_000.0), "41.2 MB");
+        assert_eq!(bytes(512_000_000.0), "512 MB");
+    }
+
+    #[test]
+    fn a_rate_above_nothing_is_never_shown_as_nothing() {
+        assert_eq!(per_second(0.0), "0");
+        assert_eq!(per_second(0.01), "<0.1");
+        assert_eq!(per_second(99.97), "100");
+        assert_eq!(per_second(4998.2), "4998");
+    }
+
+    #[test]
+    fn cut_texts_fit_by_cells_not_by_characters() {
+        for cells in 0..12 {
+            for text in
+                ["plain text that is long", "日本語の長い文字列です", "e\u{301}e\u{301}e\u{301}e\u{301}"]
+            {
+                for cutter in [cut, cut_front, cut_middle] {
+                    assert!(width(&cutter(text, cells, Glyphs::Unicode)) <= cells, "{text} in {cells}");
+                }
+            }
+        }
+        assert_eq!(cut("abcdef", 4, Glyphs::Unicode), "abc…");
+        assert_eq!(cut_front("abcdef", 4, Glyphs::Ascii), "~def");
+        assert_eq!(cut_middle("2001:db8:0:1::abcd", 9, Glyphs::Unicode), "2001…abcd");
+    }
+}

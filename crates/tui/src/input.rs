@@ -1,0 +1,149 @@
+//! The terminal's input, read on a thread of its own.
+//!
+//! crossterm's readers do not notice a terminal that has gone away, so this thread waits on the descriptor itself
+//! and lets crossterm read only what is there.
+
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::SyncSender;
+use std::thread;
+use std::time::Duration;
+
+use crossterm::event::{self, Event};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Signal;
+use signal_hook::SigId;
+use signal_hook::low_level::{pipe, unregister};
+
+use crate::channel::Message;
+use crate::options::TuiError;
+
+/// How long crossterm may look for one more key among what it has read. It looks at nothing if this is zero.
+const NEXT_KEY_PATIENCE: Duration = Duration::from_millis(1);
+
+/// The input thread; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// Closing it is what ends the thread.
+    _stop: PipeWriter,
+    signals: [SigId; 2],
+}
+
+impl Input {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread or descriptor left.
+    pub(crate) fn start(messages: SyncSender<Message>) -> Result<Self, TuiError> {
+        let setup = |error| TuiError::Setup { what: "watch the keyboard", error };
+        let (stopped, stop) = io::pipe().map_err(setup)?;
+        let (resized, resize_id) = signal_socket(Signal::WINCH).map_err(setup)?;
+        let (continued, continue_id) = signal_socket(Signal::CONT).map_err(setup)?;
+        let watch = Watch { stopped, resized, continued, messages };
+        thread::Builder::new().name("dashboard-in".to_owned()).spawn(move || watch.run()).map_err(setup)?;
+        Ok(Self { _stop: stop, signals: [resize_id, continue_id] })
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        for signal in self.signals {
+            unregister(signal);
+        }
+    }
+}
+
+/// A socket that can be read whenever the signal has come.
+fn signal_socket(signal: Signal) -> io::Result<(UnixStream, SigId)> {
+    let (reader, writer) = UnixStream::pair()?;
+    reader.set_nonblocking(true)?;
+    let id = pipe::register(signal.as_raw(), writer)?;
+    Ok((reader, id))
+}
+
+/// What the thread waits for.
+struct Watch {
+    stopped: PipeReader,
+    resized: UnixStream,
+    continued: UnixStream,
+    messages: SyncSender<Message>,
+}
+
+/// The thread has nothing left to do.
+struct Over;
+
+impl Watch {
+    fn run(self) {
+        while self.turn().is_ok() {}
+    }
+
+    /// Waits until something happens, and tells it.
+    fn turn(&self) -> Result<(), Over> {
+        let [keys, stopped, resized, continued] = self.wait()?;
+        if !stopped.is_empty() {
+            return Err(Over);
+        }
+        if !resized.is_empty() {
+            drain(&self.resized);
+            self.tell(Message::Resized)?;
+        }
+        if !continued.is_empty() {
+            drain(&self.continued);
+            self.tell(Message::Continued)?;
+        }
+        if keys.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return self.lose();
+        }
+        if keys.contains(PollFlags::IN) { self.read_keys() } else { Ok(()) }
+    }
+
+    fn wait(&self) -> Result<[PollFlags; 4], Over> {
+        let keyboard = io::stdin();
+        let mut fds = [
+            PollFd::from_borrowed_fd(keyboard.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.stopped.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.resized.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.continued.as_fd(), PollFlags::IN),
+        ];
+        loop {
+            match poll(&mut fds, None) {
+                Ok(_) => return Ok(fds.each_ref().map(PollFd::revents)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => {
+                    let _ = self.lose();
+                    return Err(Over);
+                }
+            }
+        }
+    }
+
+    fn read_keys(&self) -> Result<(), Over> {
+        loop {
+            match event::poll(NEXT_KEY_PATIENCE) {
+                Ok(false) => return Ok(()),
+                Ok(true) => match event::read() {
+                    Ok(Event::Key(key)) => self.tell(Message::Key(key))?,
+                    Ok(Event::Resize(..)) => self.tell(Message::Resized)?,
+                    Ok(_) => {}
+                    Err(_) => return self.lose(),
+                },
+                Err(_) => return self.lose(),
+            }
+        }
+    }
+
+    fn tell(&self, message: Message) -> Result<(), Over> {
+        self.messages.send(message).map_err(|_| Over)
+    }
+
+    fn lose(&self) -> Result<(), Over> {
+        let _ = self.messages.send(Message::TerminalLost);
+        Err(Over)
+    }
+}
+
+fn drain(mut socket: &UnixStream) {
+    let mut scratch = [0; 64];
+    while socket.read(&mut scratch).is_ok_and(|n| n == scratch.len()) {}
+}

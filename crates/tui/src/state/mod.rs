@@ -1,0 +1,240 @@
+//! What the dashboard knows, and how everything that happens changes it. No clock, no I/O.
+
+mod client_list;
+mod control;
+mod frozen;
+mod phase;
+mod update;
+
+use std::collections::VecDeque;
+
+use telemetry::model::{Level, LogLine, Run};
+use telemetry::{ClientId, Command, Model, Update};
+
+use crate::clock::Now;
+use crate::figures::{self, Figures, History, Span};
+use crate::options::{Exit, Options};
+use crate::pace::Urgency;
+use crate::terminal::Suspend;
+use crate::theme::Theme;
+use crate::view::layout;
+
+pub(crate) use client_list::ClientList;
+use control::Control;
+use frozen::Frozen;
+pub(crate) use phase::Phase;
+pub(crate) use update::update;
+
+/// Notices of the dashboard's own that are kept.
+const NOTICES_MAX: usize = 50;
+
+macro_rules! intents {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a person wants, whatever key says it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Intent { $($(#[$doc])* $name,)* }
+
+        impl Intent {
+            /// Every intent.
+            #[cfg(test)]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$name),*];
+        }
+    };
+}
+intents! {
+    Quit,
+    Help,
+    Back,
+    Freeze,
+    WindowShorter,
+    WindowLonger,
+    SortNext,
+    SortReverse,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+    LoadToggle,
+    RateDown,
+    RateUp,
+    ResumeDown,
+    ResumeUp,
+    Mark,
+    Redraw,
+    Suspend,
+}
+
+/// What happens to the dashboard.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// A person wants something.
+    Want(Intent),
+    /// There is news of the journal.
+    Update(Update),
+    /// Time has passed.
+    Tick,
+    /// The terminal has so many columns and rows.
+    Resize(u16, u16),
+    /// The program takes no commands at this moment, or none any more.
+    NotSent(&'static str),
+}
+
+/// What is to be done outside.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Effect {
+    /// The screen is no longer right.
+    Draw(Urgency),
+    /// Every cell is to be written anew.
+    Redraw,
+    /// The program is to be told.
+    Send(Command),
+    /// Back to the shell until the process is continued.
+    Suspend(Suspend),
+    /// The dashboard ends.
+    Leave(Exit),
+}
+
+/// What fills the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Screen {
+    /// The panes.
+    Dashboard,
+    /// The keys over them, from this line on.
+    Help {
+        /// Lines scrolled away.
+        offset: usize,
+    },
+}
+
+/// All that the dashboard knows.
+pub(crate) struct State {
+    pub(crate) options: Options,
+    pub(crate) theme: Theme,
+    pub(crate) screen: Screen,
+    pub(crate) span: Span,
+    pub(crate) clients: ClientList,
+    pub(crate) phase: Phase,
+    pub(crate) control: Control,
+    model: Model,
+    /// True if the model, the span or the order has changed since the figures were taken.
+    stale: bool,
+    /// What is shown of the model as it stands; `None` before there is a run.
+    live: Option<Figures>,
+    frozen: Option<Frozen>,
+    /// True once the run's end has been seen, and the span has followed it.
+    end_seen: bool,
+    /// True once all that the journal held at the start has been read.
+    caught_up: bool,
+    /// When a record was read last.
+    last_read: Option<Now>,
+    notices: VecDeque<LogLine>,
+    /// Columns and rows of the terminal.
+    size: (u16, u16),
+}
+
+impl State {
+    /// Nothing is known yet.
+    pub(crate) fn new(options: Options, size: (u16, u16)) -> Self {
+        Self {
+            theme: Theme::new(options.glyphs, options.palette),
+            options,
+            screen: Screen::Dashboard,
+            span: Span::default(),
+            clients: ClientList::default(),
+            phase: Phase::Waiting,
+            control: Control::default(),
+            model: Model::default(),
+            stale: true,
+            live: None,
+            frozen: None,
+            end_seen: false,
+            caught_up: false,
+            last_read: None,
+            notices: VecDeque::new(),
+            size,
+        }
+    }
+
+    /// Gives up everything but what was read.
+    pub(crate) fn into_model(self) -> Model {
+        self.model
+    }
+
+    /// What is shown: the present, or the moment of freezing.
+    pub(crate) fn figures(&self) -> Option<&Figures> {
+        self.frozen.as_ref().map(|frozen| &frozen.figures).or(self.live.as_ref())
+    }
+
+    /// What a client did over the last intervals, at the moment that is shown.
+    pub(crate) fn history(&self, id: ClientId) -> History {
+        match &self.frozen {
+            Some(frozen) => frozen.history(id),
+            None => self.run().map(|run| figures::history(run, id)).unwrap_or_default(),
+        }
+    }
+
+    /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first.
+    pub(crate) fn log(&self, n: usize) -> Vec<&LogLine> {
+        let of_run = self.figures().map_or(&[][..], |figures| &figures.log);
+        let mut lines: Vec<&LogLine> = of_run.iter().chain(&self.notices).collect();
+        lines.sort_by_key(|line| line.realtime_us);
+        lines.split_off(lines.len().saturating_sub(n))
+    }
+
+    /// Takes the figures anew if something has changed since; to be called before each frame. Reading a long
+    /// journal brings many batches a frame, and only the last of them is worth the work.
+    pub(crate) fn prepare(&mut self, now: Now) {
+        if std::mem::take(&mut self.stale) {
+            self.refresh(now);
+        }
+        self.arrange();
+    }
+
+    fn refresh(&mut self, now: Now) {
+        let Some(run) = shown_run(&self.model, &self.options) else { return };
+        self.control.settle(run, now);
+        let ended = run.stopped().is_some();
+        if ended != std::mem::replace(&mut self.end_seen, ended) {
+            self.span = if ended { Span::WholeRun } else { Span::default() };
+        }
+        self.live = Some(Figures::of(&self.model, run, self.span));
+        self.phase = Phase::of(self, now);
+    }
+
+    /// Puts the clients in order and keeps the selected one in sight.
+    fn arrange(&mut self) {
+        let page = layout::client_rows(self);
+        let rows = match (&mut self.frozen, &mut self.live) {
+            (Some(frozen), _) => &mut frozen.figures.clients[..],
+            (None, Some(live)) => &mut live.clients[..],
+            (None, None) => &mut [],
+        };
+        self.clients.arrange(rows, page);
+    }
+
+    fn run(&self) -> Option<&Run> {
+        shown_run(&self.model, &self.options)
+    }
+
+    fn notice(&mut self, level: Level, text: impl Into<String>, now: Now) {
+        if self.notices.len() == NOTICES_MAX {
+            self.notices.pop_front();
+        }
+        let text = text.into();
+        self.notices.push_back(LogLine { mono_us: 0, realtime_us: now.realtime_us, level, text });
+    }
+
+    /// Columns and rows of the terminal.
+    pub(crate) fn size(&self) -> (u16, u16) {
+        self.size
+    }
+}
+
+fn shown_run<'m>(model: &'m Model, options: &Options) -> Option<&'m Run> {
+    match options.run {
+        Some(id) => model.run(id),
+        None => model.current(),
+    }
+}

@@ -1,0 +1,170 @@
+//! How everything that happens changes the state.
+
+use telemetry::model::Level;
+use telemetry::{Command, Update};
+
+use super::client_list::Move;
+use super::control::{Direction, Lever};
+use super::frozen::Frozen;
+use super::{Action, Effect, Intent, Phase, Screen, State};
+use crate::clock::Now;
+use crate::keymap;
+use crate::options::Exit;
+use crate::pace::Urgency;
+use crate::terminal::Suspend;
+use crate::view::layout;
+
+const DRAW: Effect = Effect::Draw(Urgency::Now);
+
+/// Changes the state by what happened at `now`, and says what is to be done outside.
+pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
+    match action {
+        Action::Want(intent) => want(state, intent, now),
+        Action::Update(news) => {
+            take_in(state, news, now);
+            vec![Effect::Draw(Urgency::Soon)]
+        }
+        Action::Tick => tick(state, now),
+        Action::Resize(columns, rows) => {
+            state.size = (columns, rows);
+            vec![DRAW]
+        }
+        Action::NotSent(why) => {
+            state.control.give_up();
+            state.notice(Level::Warning, why, now);
+            vec![DRAW]
+        }
+    }
+}
+
+fn take_in(state: &mut State, news: Update, now: Now) {
+    match news {
+        Update::Batch(batch) => {
+            if !batch.records.is_empty() {
+                state.last_read = Some(now);
+            }
+            state.model.apply_batch(batch);
+            state.stale = true;
+        }
+        Update::CaughtUp => {
+            state.caught_up = true;
+            state.stale = true;
+        }
+        Update::Notice(level, text) => state.notice(level, text, now),
+    }
+}
+
+/// Draws only if the passing of time alone changes what is to be seen.
+fn tick(state: &mut State, now: Now) -> Vec<Effect> {
+    // What was asked and never confirmed must not stay on the screen because no record came.
+    state.stale |= state.control.is_waiting();
+    let phase = Phase::of(state, now);
+    let changed = std::mem::replace(&mut state.phase, phase) != phase;
+    if changed || state.stale { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
+}
+
+fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+    match intent {
+        Intent::Quit => return vec![Effect::Leave(Exit::Quit)],
+        Intent::Suspend => return vec![Effect::Suspend(Suspend::Group)],
+        Intent::Redraw => return vec![Effect::Redraw],
+        Intent::Help => {
+            state.screen = match state.screen {
+                Screen::Dashboard => Screen::Help { offset: 0 },
+                Screen::Help { .. } => Screen::Dashboard,
+            }
+        }
+        Intent::Back => match state.screen {
+            Screen::Dashboard => state.clients.selected = None,
+            Screen::Help { .. } => state.screen = Screen::Dashboard,
+        },
+        Intent::Freeze => freeze(state, now),
+        Intent::WindowShorter | Intent::WindowLonger => change_span(state, intent, now),
+        Intent::SortNext => state.clients.order.key = state.clients.order.key.next(),
+        Intent::SortReverse => state.clients.order.reversed = !state.clients.order.reversed,
+        Intent::Up => scroll(state, Move::Up),
+        Intent::Down => scroll(state, Move::Down),
+        Intent::PageUp => scroll(state, Move::PageUp),
+        Intent::PageDown => scroll(state, Move::PageDown),
+        Intent::First => scroll(state, Move::First),
+        Intent::Last => scroll(state, Move::Last),
+        Intent::LoadToggle => return pull(state, Lever::Running, Direction::Up, now),
+        Intent::RateDown => return pull(state, Lever::Rate, Direction::Down, now),
+        Intent::RateUp => return pull(state, Lever::Rate, Direction::Up, now),
+        Intent::ResumeDown => return pull(state, Lever::Resume, Direction::Down, now),
+        Intent::ResumeUp => return pull(state, Lever::Resume, Direction::Up, now),
+        Intent::Mark => return mark(state, now),
+    }
+    state.arrange();
+    vec![DRAW]
+}
+
+fn freeze(state: &mut State, now: Now) {
+    if state.frozen.take().is_none() {
+        // What has been read and not been drawn yet still belongs to this moment.
+        state.stale = true;
+        state.refresh(now);
+        let kept = state.live.clone().zip(state.run()).map(|(figures, run)| Frozen::new(figures, run, now));
+        state.frozen = kept;
+    }
+    state.stale = true;
+    state.phase = Phase::of(state, now);
+}
+
+fn change_span(state: &mut State, intent: Intent, now: Now) {
+    if state.frozen.is_some() {
+        return state.notice(Level::Notice, "the view is frozen: space lets it go on", now);
+    }
+    state.span = if intent == Intent::WindowLonger { state.span.longer() } else { state.span.shorter() };
+    state.stale = true;
+}
+
+fn scroll(state: &mut State, to: Move) {
+    if let Screen::Help { offset } = state.screen {
+        let last = keymap::BINDINGS.len().saturating_sub(1);
+        let offset = match to {
+            Move::Up => offset.saturating_sub(1),
+            Move::Down => offset + 1,
+            Move::PageUp | Move::First => 0,
+            Move::PageDown | Move::Last => last,
+        };
+        state.screen = Screen::Help { offset: offset.min(layout::help_offset_max(state.size)) };
+        return;
+    }
+    let page = layout::client_rows(state);
+    let rows = match (&state.frozen, &state.live) {
+        (Some(frozen), _) => &frozen.figures.clients[..],
+        (None, Some(live)) => &live.clients[..],
+        (None, None) => &[],
+    };
+    state.clients.go(to, rows, page);
+}
+
+fn pull(state: &mut State, lever: Lever, direction: Direction, now: Now) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    let run = super::shown_run(&state.model, &state.options);
+    match state.control.pull(run, lever, direction, now) {
+        Ok(command) => vec![DRAW, Effect::Send(command)],
+        Err(why) => {
+            state.notice(Level::Notice, why, now);
+            vec![DRAW]
+        }
+    }
+}
+
+fn mark(state: &mut State, now: Now) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    // The number that a mark is known by is given where its record is made.
+    vec![DRAW, Effect::Send(Command::Mark(String::new()))]
+}
+
+fn refuse_if_read_only(state: &mut State, now: Now) -> bool {
+    if state.options.read_only {
+        state.notice(Level::Notice, "read-only: this dashboard only watches", now);
+    }
+    state.options.read_only
+}

@@ -1,0 +1,187 @@
+//! The clients, sorted, with what each one does now and has done so far.
+//!
+//! ```text
+//! ─ clients 1-4/20 by out▼ ──    out▼       in  exch/s  open   full  errors   total
+//! ▶10.0.0.12               41.2 MB/s 1.2 MB/s    1210     8   3.0%       0  4.1 GB
+//!  10.0.0.31               18.7 MB/s 640 kB/s     640     8  22.0%       0  1.9 GB
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::parts::heading;
+use crate::figures::{ClientRow, Figures, Order, SortKey};
+use crate::format;
+use crate::state::State;
+use crate::theme::Theme;
+
+/// Cells of an address at the least and at the most.
+const ADDRESS_CELLS: (usize, usize) = (15, 39);
+/// Cells below which a sparkline says nothing.
+const SPARKLINE_CELLS_MIN: usize = 12;
+/// Intervals of a sparkline.
+const SPARKLINE_CELLS_MAX: usize = 60;
+
+/// The columns of figures, in their order.
+const COLUMNS: [SortKey; 8] = [
+    SortKey::Out,
+    SortKey::In,
+    SortKey::Exchanges,
+    SortKey::Open,
+    SortKey::Connections,
+    SortKey::Full,
+    SortKey::Errors,
+    SortKey::Total,
+];
+/// What gives way first.
+const DISPENSABLE: [SortKey; 7] = [
+    SortKey::Connections,
+    SortKey::Total,
+    SortKey::Open,
+    SortKey::Errors,
+    SortKey::Full,
+    SortKey::Exchanges,
+    SortKey::In,
+];
+
+fn cells(column: SortKey) -> usize {
+    match column {
+        SortKey::Out | SortKey::In => 11,
+        SortKey::Exchanges | SortKey::Connections | SortKey::Errors => 8,
+        SortKey::Open | SortKey::Full => 7,
+        SortKey::Total => 9,
+        SortKey::Client => 0,
+    }
+}
+
+/// How the width is shared out.
+struct Widths {
+    address: usize,
+    columns: Vec<SortKey>,
+    sparkline: usize,
+}
+
+impl Widths {
+    fn of(width: usize, longest_address: usize) -> Self {
+        let mut columns = COLUMNS.to_vec();
+        let needed = |columns: &[SortKey]| 2 + columns.iter().map(|&column| cells(column)).sum::<usize>();
+        for dispensable in DISPENSABLE {
+            if ADDRESS_CELLS.0 + needed(&columns) > width {
+                columns.retain(|&column| column != dispensable);
+            }
+        }
+        let room = width.saturating_sub(needed(&columns));
+        let address = longest_address.clamp(ADDRESS_CELLS.0, ADDRESS_CELLS.1).min(room);
+        let left = room.saturating_sub(address + 2);
+        let sparkline = if left < SPARKLINE_CELLS_MIN { 0 } else { left.min(SPARKLINE_CELLS_MAX) };
+        // Without a sparkline the figures stand at the right edge.
+        let address = if sparkline == 0 { room.min(ADDRESS_CELLS.1) } else { address };
+        Self { address, columns, sparkline }
+    }
+}
+
+/// Clients that fit below the heading.
+pub(super) fn rows(area: Rect) -> usize {
+    usize::from(area.height.saturating_sub(1))
+}
+
+/// Draws the part of the table that is in sight.
+pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, area: Rect) {
+    if area.is_empty() {
+        return;
+    }
+    let theme = state.theme;
+    let range = state.clients.visible(figures.clients.len(), rows(area));
+    let shown = &figures.clients[range.clone()];
+    let longest = shown.iter().map(|row| format::width(&row.id.to_string())).max().unwrap_or(0);
+    let widths = Widths::of(usize::from(area.width), longest);
+    let order = state.clients.order;
+    let title = if figures.clients.is_empty() {
+        "clients: none yet".to_owned()
+    } else {
+        let total = figures.clients.len();
+        format!("clients {}-{}/{total} by {}", range.start + 1, range.end, marked(theme, order.key, order))
+    };
+    let mut lines = vec![heading(theme, &title, &names(theme, figures, &widths, order), area.width)];
+    lines.extend(shown.iter().map(|row| client_line(state, row, &widths)));
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// The name of a column, with the direction of the order if it is sorted by.
+fn marked(theme: Theme, column: SortKey, order: Order) -> String {
+    let mark = match (column == order.key, order.is_descending()) {
+        (false, _) => return column.heading().to_owned(),
+        (true, true) => theme.glyphs.descending(),
+        (true, false) => theme.glyphs.ascending(),
+    };
+    format!("{}{mark}", column.heading())
+}
+
+fn names(theme: Theme, figures: &Figures, widths: &Widths, order: Order) -> String {
+    let mut names = String::new();
+    for &column in &widths.columns {
+        let name = marked(theme, column, order);
+        names.push_str(&" ".repeat(cells(column).saturating_sub(format::width(&name))));
+        names.push_str(&name);
+    }
+    if widths.sparkline > 0 {
+        let span = format::span(figures.interval_us.saturating_mul(widths.sparkline as u64));
+        let title = format::cut(&format!("bytes/s, last {span}"), widths.sparkline, theme.glyphs);
+        let fill = " ".repeat(widths.sparkline - format::width(&title));
+        names.extend(["  ", &title, &fill]);
+    }
+    names
+}
+
+fn client_line(state: &State, row: &ClientRow, widths: &Widths) -> Line<'static> {
+    let theme = state.theme;
+    let is_selected = state.clients.selected == Some(row.id);
+    let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
+    let address = format::cut_middle(&row.id.to_string(), widths.address, theme.glyphs);
+    let mut spans = vec![Span::styled(format!("{pointer}{address:<0$} ", widths.address), theme.label())];
+    spans.extend(widths.columns.iter().map(|&column| cell(theme, row, column)));
+    if widths.sparkline > 0 {
+        let history = state.history(row.id);
+        spans
+            .push(Span::styled(format!("  {}", sparkline(theme, &history, widths.sparkline)), theme.graph()));
+    }
+    let line = Line::from(spans);
+    if is_selected { line.style(theme.selected()) } else { line }
+}
+
+fn cell(theme: Theme, row: &ClientRow, column: SortKey) -> Span<'static> {
+    let none = || theme.glyphs.none().to_string();
+    let text = match column {
+        SortKey::Out => row.out_per_second.map_or_else(none, format::bytes_per_second),
+        SortKey::In => row.in_per_second.map_or_else(none, format::bytes_per_second),
+        SortKey::Exchanges => row.exchanges_per_second.map_or_else(none, format::per_second),
+        SortKey::Open => format::count(row.open),
+        SortKey::Connections => format::count(row.connections),
+        SortKey::Full => row.full_share.map_or_else(none, format::percent),
+        SortKey::Errors => format::count(row.errors),
+        SortKey::Total => format::bytes(row.bytes as f64),
+        SortKey::Client => String::new(),
+    };
+    let style = match column {
+        SortKey::Errors if row.errors > 0 => theme.warning(),
+        SortKey::Out | SortKey::In => theme.figure(),
+        _ => theme.label(),
+    };
+    Span::styled(format!("{text:>0$}", cells(column)), style)
+}
+
+/// The latest slots, each on the scale of the largest of them; blank where records are missing.
+fn sparkline(theme: Theme, history: &[Option<f64>], cells: usize) -> String {
+    let shown = &history[history.len().saturating_sub(cells)..];
+    let most = shown.iter().flatten().fold(0.0_f64, |most, &value| most.max(value));
+    let levels = theme.glyphs.levels();
+    let level = |value: f64| {
+        let share = if most > 0.0 { value / most } else { 0.0 };
+        // Only nothing is drawn as nothing.
+        (share * (levels.len() - 1) as f64).ceil() as usize
+    };
+    let graph: String = shown.iter().map(|slot| slot.map_or(' ', |value| levels[level(value)])).collect();
+    format!("{graph:>cells$}")
+}

@@ -1,0 +1,115 @@
+//! Handshakes: one line, or a table where there is room.
+//!
+//! ```text
+//! ─ handshakes  full 100/s (20.0%)  resumed 400/s (80.0%)  failed 3 (alert 2) ─────
+//! ```
+//!
+//! ```text
+//! ─ handshakes ──────────────────────    /s   share     total
+//! full                                  100   20.0%      1204
+//! resumed                               400   80.0%      4816
+//! failed                                0.1                 3
+//! TLS 1.3  full 1204, resumed 4816
+//! group    X25519MLKEM768 6020
+//! cipher   AES-256-GCM 6020
+//! failed   alert 2, client left 1
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::parts::{Segment, fit, heading, rate, share};
+use crate::figures::{Figures, Handshakes};
+use crate::format;
+use crate::state::State;
+use crate::theme::Theme;
+
+/// Rows of the table with its heading.
+pub(super) const HEIGHT: u16 = 9;
+/// Cells of the table's names.
+const NAME_CELLS: usize = 10;
+/// Cells of the table of rates.
+const WIDTH_MAX: u16 = 76;
+
+/// Draws the line or the table.
+pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, area: Rect) {
+    if area.is_empty() {
+        return;
+    }
+    if area.height < HEIGHT {
+        let line = one_line(state.theme, &figures.handshakes, area.width);
+        frame.render_widget(Paragraph::new(line), area);
+    } else {
+        let area = Rect { width: area.width.min(WIDTH_MAX), ..area };
+        frame.render_widget(Paragraph::new(table(state.theme, &figures.handshakes, area.width)), area);
+    }
+}
+
+fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
+    let rule = theme.glyphs.rule();
+    let resumed_share = h.full_share.map(|full| 1.0 - full);
+    let with_share = |per_second, part| format!("{} ({})", rate(theme, per_second), share(theme, part));
+    let mut segments = vec![
+        Segment::figure(theme, 0, "full", with_share(h.full_per_second, h.full_share)),
+        Segment::figure(theme, 0, "resumed", with_share(h.resumed_per_second, resumed_share)),
+    ];
+    segments.push(if h.failed == 0 {
+        Segment::figure(theme, 1, "failed", "0")
+    } else {
+        Segment::text(1, format!("failed {}", format::count(h.failed)), theme.warning())
+    });
+    for &(cause, n) in &h.causes {
+        segments.push(Segment::text(2, format!("{cause} {}", format::count(n)), theme.warning()));
+    }
+    let mut spans = vec![
+        Span::styled(format!("{rule} "), theme.quiet()),
+        Span::styled("handshakes ", theme.heading()),
+        Span::raw(" "),
+    ];
+    spans.extend(fit(segments, usize::from(width).saturating_sub(16)));
+    let used: usize = spans.iter().map(|span| format::width(&span.content)).sum();
+    let fill = usize::from(width).saturating_sub(used + 1);
+    spans.push(Span::styled(format!(" {}", rule.to_string().repeat(fill)), theme.quiet()));
+    Line::from(spans)
+}
+
+fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
+    let columns = format!("{:>10}{:>9}{:>11}", "/s", "share", "total");
+    let resumed_share = h.full_share.map(|full| 1.0 - full);
+    let row = |name: &'static str, per_second: Option<f64>, part: String, total: u64| {
+        let per_second = per_second.map_or_else(|| theme.glyphs.none().to_string(), format::per_second);
+        let figures = format!("{per_second:>10}{part:>9}{:>11}", format::count(total));
+        let name_cells = usize::from(width).saturating_sub(format::width(&figures));
+        let style = if name == "failed" && total > 0 { theme.warning() } else { theme.figure() };
+        Line::from(vec![
+            Span::styled(format!("{name:<name_cells$}"), theme.label()),
+            Span::styled(figures, style),
+        ])
+    };
+    let mut lines = vec![
+        heading(theme, "handshakes", &columns, width),
+        row("full", h.full_per_second, share(theme, h.full_share), h.full),
+        row("resumed", h.resumed_per_second, share(theme, resumed_share), h.resumed),
+        row("failed", h.failed_per_second, String::new(), h.failed),
+    ];
+    let versions = h.versions.iter().map(|&(name, full, resumed)| {
+        (name, format!("full {}, resumed {}", format::count(full), format::count(resumed)))
+    });
+    let listed = |items: &[(&str, u64)]| {
+        let items: Vec<String> =
+            items.iter().map(|(name, n)| format!("{name} {}", format::count(*n))).collect();
+        items.join(", ")
+    };
+    let lists = [("group", listed(&h.groups)), ("cipher", listed(&h.ciphers)), ("causes", listed(&h.causes))];
+    let details = versions.chain(lists).filter(|(_, text)| !text.is_empty());
+    lines.extend(details.map(|(name, text)| {
+        let text = format::cut(&text, usize::from(width).saturating_sub(NAME_CELLS), theme.glyphs);
+        Line::from(vec![
+            Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
+            Span::styled(text, if name == "causes" { theme.warning() } else { theme.quiet() }),
+        ])
+    }));
+    lines
+}

@@ -1,0 +1,157 @@
+//! Latencies by class.
+//!
+//! ```text
+//! ─ latency, ms ────────────────── p50    p90    p99  p99.9    max      /s        n
+//! full handshake               1.92   2.80   6.11  (14.2)  19.8      100     1002
+//! response CO-corrected        0.88   1.40   3.90   11.6   31.2     4998    49980
+//! ```
+//!
+//! A percentile in brackets rests on fewer than ten samples above it.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::parts::heading;
+use crate::figures::{Figures, Latency};
+use crate::format;
+use crate::state::State;
+use crate::theme::Theme;
+
+/// Cells of a class's name with its note.
+const NAME_CELLS: u16 = 22;
+/// Cells of a percentile: six digits, and a bracket or a blank on either side of the last five.
+const QUANTILE_CELLS: u16 = 7;
+/// Cells of a name beside figures at the most: further apart the eye loses the row.
+const NAME_CELLS_MAX: u16 = 30;
+/// Cells that it can use.
+pub(super) const WIDTH_MAX: u16 = NAME_CELLS + 6 * QUANTILE_CELLS + 8 + 9 + 1;
+
+/// A column of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Quantile(usize),
+    Max,
+    Rate,
+    Samples,
+}
+
+impl Column {
+    const ALL: [Self; 8] = [
+        Self::Quantile(0),
+        Self::Quantile(1),
+        Self::Quantile(2),
+        Self::Quantile(3),
+        Self::Quantile(4),
+        Self::Max,
+        Self::Rate,
+        Self::Samples,
+    ];
+    /// What gives way first.
+    const DISPENSABLE: [Self; 6] =
+        [Self::Quantile(4), Self::Quantile(3), Self::Quantile(1), Self::Rate, Self::Max, Self::Quantile(0)];
+
+    fn cells(self) -> u16 {
+        match self {
+            Self::Quantile(_) | Self::Max => QUANTILE_CELLS,
+            Self::Rate => 8,
+            Self::Samples => 9,
+        }
+    }
+
+    /// The columns that fit.
+    fn fitting(width: u16) -> Vec<Self> {
+        let mut columns = Self::ALL.to_vec();
+        for dispensable in Self::DISPENSABLE {
+            let needed: u16 = columns.iter().map(|column| column.cells()).sum();
+            if NAME_CELLS + needed > width {
+                columns.retain(|&column| column != dispensable);
+            }
+        }
+        columns
+    }
+
+    fn name(self) -> String {
+        let cells = usize::from(self.cells());
+        match self {
+            Self::Quantile(at) => format!("{:>1$} ", Latency::QUANTILES[at].1, cells - 1),
+            Self::Max => format!("{:>1$} ", "max", cells - 1),
+            Self::Rate => format!("{:>cells$}", "/s"),
+            Self::Samples => format!("{:>cells$}", "n"),
+        }
+    }
+
+    fn cell(self, theme: Theme, row: &Latency) -> Span<'static> {
+        let cells = usize::from(self.cells());
+        let none = || Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet());
+        match self {
+            Self::Quantile(at) => row.quantiles[at].map_or_else(none, |quantile| {
+                let text = format::millis(quantile.ns);
+                if quantile.thin {
+                    let style = theme.quiet().remove_modifier(Modifier::BOLD);
+                    Span::styled(format!("{:>cells$}", format!("({text})")), style)
+                } else {
+                    Span::styled(format!("{text:>0$} ", cells - 1), theme.figure())
+                }
+            }),
+            Self::Max => row.max_ns.map_or_else(none, |ns| {
+                Span::styled(format!("{:>1$} ", format::millis(ns), cells - 1), theme.figure())
+            }),
+            Self::Rate => {
+                let text = row.per_second.map_or_else(|| theme.glyphs.none().to_string(), format::per_second);
+                Span::styled(format!("{text:>cells$}"), theme.label())
+            }
+            Self::Samples => Span::styled(format!("{:>cells$}", format::count(row.n)), theme.label()),
+        }
+    }
+}
+
+/// Rows that it takes where there is room, with the heading.
+pub(super) fn height(state: &State) -> u16 {
+    state.figures().map_or(0, |figures| 1 + figures.latencies.len() as u16)
+}
+
+/// Draws the rows that fit; those of lesser interest give way.
+pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, area: Rect) {
+    if area.is_empty() {
+        return;
+    }
+    let theme = state.theme;
+    let columns = Column::fitting(area.width);
+    let cells: u16 = columns.iter().map(|column| column.cells()).sum();
+    let name_cells = (area.width - cells.min(area.width)).min(NAME_CELLS_MAX);
+    let table = Rect { width: (name_cells + cells).min(area.width), ..area };
+    let names: String = columns.iter().map(|column| column.name()).collect();
+    let title = format!("latency, ms, {}", figures.span.words());
+    let mut lines = vec![heading(theme, &title, &names, table.width)];
+    lines.extend(fitting(&figures.latencies, usize::from(area.height) - 1).map(|row| {
+        let mut spans = name(theme, row, usize::from(name_cells));
+        spans.extend(columns.iter().map(|column| column.cell(theme, row)));
+        Line::from(spans)
+    }));
+    frame.render_widget(Paragraph::new(lines), table);
+}
+
+/// The rows that matter most, in their order.
+fn fitting(rows: &[Latency], n: usize) -> impl Iterator<Item = &Latency> {
+    let mut ranks: Vec<(u8, usize)> = rows.iter().map(|row| row.class.rank).zip(0..).collect();
+    ranks.sort_unstable();
+    ranks.truncate(n);
+    rows.iter()
+        .enumerate()
+        .filter(move |(at, row)| ranks.contains(&(row.class.rank, *at)))
+        .map(|(_, row)| row)
+}
+
+fn name(theme: Theme, row: &Latency, cells: usize) -> Vec<Span<'static>> {
+    let name = format::cut(row.class.name, cells, theme.glyphs);
+    let note_cells = cells.saturating_sub(format::width(&name) + 1);
+    let note = format::cut(row.class.note, note_cells, theme.glyphs);
+    let fill = cells.saturating_sub(format::width(&name) + 1 + format::width(&note));
+    vec![
+        Span::styled(name, theme.label()),
+        Span::styled(format!(" {note}{}", " ".repeat(fill)), theme.quiet()),
+    ]
+}

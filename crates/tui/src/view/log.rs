@@ -1,0 +1,54 @@
+//! The latest news, and above them what must not be overlooked.
+//!
+//! ```text
+//! ! proxy at 88% of its cores: latency now includes waiting for CPU (+1 more)
+//! 12:04:31Z warning  connection 17 from 10.0.0.9 not-tls
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use telemetry::model::{Level, LogLine};
+
+use crate::format;
+use crate::state::State;
+
+/// Draws the warnings, if there are any, and as many lines as fit.
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let mut lines: Vec<Line<'_>> = banner(state, area.width).into_iter().collect();
+    let room = usize::from(area.height).saturating_sub(lines.len());
+    lines.extend(state.log(room).into_iter().map(|line| log_line(state, line, area.width)));
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// The worst warning, and how many there are besides.
+fn banner(state: &State, width: u16) -> Option<Line<'static>> {
+    let warnings = &state.figures()?.warnings;
+    let more = match warnings.len() {
+        0 | 1 => String::new(),
+        n => format!(" (+{} more)", n - 1),
+    };
+    let room = usize::from(width).saturating_sub(format::width(&more) + 3);
+    let text = format::cut(&warnings.first()?.0, room, state.theme.glyphs);
+    let fill = " ".repeat(room - format::width(&text));
+    let style = state.theme.badge(state.theme.warning());
+    Some(Line::styled(format!(" ! {text}{more}{fill}"), style))
+}
+
+fn log_line(state: &State, line: &LogLine, width: u16) -> Line<'static> {
+    let theme = state.theme;
+    let (word, style) = match line.level {
+        Level::Info => ("info", theme.quiet()),
+        Level::Notice => ("notice", theme.label()),
+        Level::Warning => ("warning", theme.warning()),
+    };
+    let time = format::time_of_day(line.realtime_us);
+    let used = format::width(&time) + 1 + 9;
+    let text = format::cut(&line.text, usize::from(width).saturating_sub(used), theme.glyphs);
+    Line::from(vec![
+        Span::styled(format!("{time} "), theme.quiet()),
+        Span::styled(format!("{word:<9}"), style),
+        Span::styled(text, theme.label()),
+    ])
+}

@@ -1,0 +1,63 @@
+//! The screen: layout and formatting of what stands in the state, and nothing else.
+
+mod clients;
+mod footer;
+mod handshakes;
+mod help;
+mod latency;
+pub(crate) mod layout;
+mod log;
+mod one_line;
+mod parts;
+mod status;
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+
+use crate::format;
+use crate::state::{Screen, State};
+use layout::Layout;
+
+/// Draws the whole screen.
+pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    match layout::of(area, state) {
+        Layout::Nothing => {}
+        Layout::OneLine(line) => one_line::render(state, frame, line),
+        Layout::Panes(panes) => {
+            status::render(state, frame, panes.status);
+            match state.figures() {
+                None => waiting(state, frame, panes.body()),
+                Some(figures) => {
+                    latency::render(state, figures, frame, panes.latency);
+                    handshakes::render(state, figures, frame, panes.handshakes);
+                    clients::render(state, figures, frame, panes.clients);
+                }
+            }
+            log::render(state, frame, panes.log);
+            footer::render(state, frame, panes.footer);
+        }
+    }
+    if let Screen::Help { offset } = state.screen {
+        help::render(state, frame, offset);
+    }
+}
+
+/// Says what is missing where there are no figures yet.
+fn waiting(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    if area.is_empty() {
+        return;
+    }
+    let what = match state.options.run {
+        Some(run) => format!("waiting for the first record of run {}", run.short()),
+        None => "waiting for the first record".to_owned(),
+    };
+    let from = format!("from {}", state.options.source);
+    let cells = usize::from(area.width);
+    let lines = [what, from].map(|text| Line::raw(format::cut(&text, cells, state.theme.glyphs)));
+    let middle = Rect { y: area.y + area.height / 3, height: area.height.min(2), ..area }.intersection(area);
+    let text = Paragraph::new(lines.to_vec()).style(state.theme.quiet()).alignment(Alignment::Center);
+    frame.render_widget(text, middle);
+}

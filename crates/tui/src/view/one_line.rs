@@ -1,0 +1,51 @@
+//! Everything that matters, where there is room for a line only.
+//!
+//! ```text
+//!  LIVE 03:12   exchange p99 1.90 ms  full 100/s  resumed 400/s  out 31.2 MB/s
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+
+use super::parts::{Segment, byte_rate, fit, rate};
+use super::status;
+use crate::figures::{Figures, Latency};
+use crate::format;
+use crate::state::State;
+
+/// Draws the line.
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let width = usize::from(area.width);
+    let (badge, style) = status::badge(state);
+    let badge = format::cut(badge.trim(), width, state.theme.glyphs);
+    let mut segments = vec![Segment::text(0, badge, style)];
+    if let Some(figures) = state.figures() {
+        segments.extend(of(state, figures));
+    }
+    frame.render_widget(Paragraph::new(Line::from(fit(segments, width))), area);
+}
+
+fn of(state: &State, figures: &Figures) -> Vec<Segment> {
+    let theme = state.theme;
+    let mut segments = Vec::new();
+    if !figures.warnings.is_empty() {
+        segments.push(Segment::text(1, format!("!{}", figures.warnings.len()), theme.warning()));
+    }
+    let p99 = |row: &Latency| {
+        let quantile = row.quantiles[2]?;
+        let text = format!("{} ms", format::millis(quantile.ns));
+        let text = if quantile.thin { format!("({text})") } else { text };
+        Some(Segment::figure(theme, 2, &format!("{} p99", row.class.name), text))
+    };
+    let named = |name| figures.latencies.iter().find(|row| row.class.name == name);
+    segments.extend(named("exchange").or_else(|| named("service")).and_then(p99));
+    let handshakes = &figures.handshakes;
+    segments.push(Segment::figure(theme, 3, "full", rate(theme, handshakes.full_per_second)));
+    segments.push(Segment::figure(theme, 3, "resumed", rate(theme, handshakes.resumed_per_second)));
+    if let Some(proxy) = &figures.proxy {
+        segments.push(Segment::figure(theme, 4, "out", byte_rate(theme, proxy.out_per_second)));
+    }
+    segments
+}

@@ -1,0 +1,100 @@
+//! What the panes are made of: headings, and lines of named figures that give way where there is no room.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use crate::format;
+use crate::theme::Theme;
+
+/// Blanks between the segments of a line.
+const GAP: &str = "  ";
+/// Cells of the word at the beginning of a status line.
+const NAME_CELLS: usize = 7;
+
+/// A heading over the whole width: a title, a line, and the names of columns where they stand.
+pub(super) fn heading(theme: Theme, title: &str, columns: &str, width: u16) -> Line<'static> {
+    let width = usize::from(width);
+    let rule = theme.glyphs.rule();
+    let title = format::cut(title, width.saturating_sub(4), theme.glyphs);
+    let names = columns.trim_start();
+    let used = 3 + format::width(&title);
+    // One blank before the first name; the line fills what is left of the title's side.
+    let fill = width.saturating_sub(used + format::width(names) + usize::from(!names.is_empty()));
+    let mut spans = vec![
+        Span::styled(format!("{rule} "), theme.quiet()),
+        Span::styled(title, theme.heading()),
+        Span::styled(format!(" {}", rule.to_string().repeat(fill)), theme.quiet()),
+    ];
+    if !names.is_empty() {
+        spans.push(Span::styled(format!(" {names}"), theme.label()));
+    }
+    Line::from(spans)
+}
+
+/// A part of a line that is shown whole or not at all.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    spans: Vec<Span<'static>>,
+    /// The segments with the highest rank give way first.
+    rank: u8,
+}
+
+impl Segment {
+    /// A word and a figure.
+    pub(super) fn figure(theme: Theme, rank: u8, name: &str, figure: impl Into<String>) -> Self {
+        let name = Span::styled(format!("{name} "), theme.label());
+        Self { spans: vec![name, Span::styled(figure.into(), theme.figure())], rank }
+    }
+
+    /// A text.
+    pub(super) fn text(rank: u8, text: impl Into<String>, style: Style) -> Self {
+        Self { spans: vec![Span::styled(text.into(), style)], rank }
+    }
+
+    fn width(&self) -> usize {
+        self.spans.iter().map(|span| format::width(&span.content)).sum()
+    }
+}
+
+/// A status line: its name, and as many segments as fit.
+pub(super) fn status_line(theme: Theme, name: &str, segments: Vec<Segment>, width: u16) -> Line<'static> {
+    let mut spans = vec![Span::styled(format!("{name:<NAME_CELLS$}"), theme.heading())];
+    spans.extend(fit(segments, usize::from(width).saturating_sub(NAME_CELLS)));
+    Line::from(spans)
+}
+
+/// As many segments as fit, in their order; those with the highest rank give way, of equal ones the last.
+pub(super) fn fit(mut segments: Vec<Segment>, width: usize) -> Vec<Span<'static>> {
+    let needed = |segments: &[Segment]| {
+        let gaps = GAP.len() * segments.len().saturating_sub(1);
+        segments.iter().map(Segment::width).sum::<usize>() + gaps
+    };
+    while needed(&segments) > width {
+        let highest = segments.iter().map(|segment| segment.rank).max();
+        let Some(at) = segments.iter().rposition(|segment| Some(segment.rank) == highest) else { break };
+        segments.remove(at);
+    }
+    let mut spans = Vec::new();
+    for segment in segments {
+        if !spans.is_empty() {
+            spans.push(Span::raw(GAP));
+        }
+        spans.extend(segment.spans);
+    }
+    spans
+}
+
+/// A rate, or the sign for none.
+pub(super) fn rate(theme: Theme, rate: Option<f64>) -> String {
+    rate.map_or_else(|| theme.glyphs.none().to_string(), |rate| format!("{}/s", format::per_second(rate)))
+}
+
+/// Bytes a second, or the sign for none.
+pub(super) fn byte_rate(theme: Theme, rate: Option<f64>) -> String {
+    rate.map_or_else(|| theme.glyphs.none().to_string(), format::bytes_per_second)
+}
+
+/// A share in percent, or the sign for none.
+pub(super) fn share(theme: Theme, share: Option<f64>) -> String {
+    share.map_or_else(|| theme.glyphs.none().to_string(), format::percent)
+}

@@ -1,0 +1,218 @@
+//! The lines at the top: what is watched, and how far it can be trusted.
+//!
+//! ```text
+//! tlsdash :8443 > unix:/tmp/app.sock  ECDSA P-256, 2 workers             LIVE 03:12
+//! load   OPEN  offered 5000/s  sent 4998/s  conns 200  resume 80%  keep-alive 10
+//! proxy  open 64  accepted 500/s  in 1.2 MB/s  out 31.2 MB/s  failed 0
+//! data   window 10 s  journal lag 40 ms  gaps 0  lost 0  file:/tmp/x.journal
+//! cpu    proxy 88%  load 61%  upstream 20%  ui 0.4%  journal 1.0%  of one core
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::parts::{Segment, byte_rate, rate, status_line};
+use crate::figures::{Figures, LoadFigures, Loop, ProxyFigures};
+use crate::format;
+use crate::state::{Phase, State};
+
+/// Rows that it takes where there is room.
+pub(super) fn height(state: &State) -> u16 {
+    let optional = state.figures().map_or(0, |figures| {
+        u16::from(figures.load.is_some())
+            + u16::from(figures.proxy.is_some())
+            + u16::from(!figures.cpu.is_empty())
+    });
+    2 + optional
+}
+
+/// Draws as many lines as fit; CPU and proxy give way first.
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let width = area.width;
+    let mut lines = vec![(0, title(state, width))];
+    if let Some(figures) = state.figures() {
+        lines.extend(figures.load.as_ref().map(|load| (1, load_line(state, figures, load, width))));
+        lines.extend(figures.proxy.as_ref().map(|proxy| (3, proxy_line(state, figures, proxy, width))));
+    }
+    lines.push((2, data_line(state, width)));
+    if let Some(figures) = state.figures().filter(|figures| !figures.cpu.is_empty()) {
+        lines.push((4, cpu_line(state, figures, width)));
+    }
+    while lines.len() > usize::from(area.height) {
+        let Some(least) = (0..lines.len()).max_by_key(|&at| lines[at].0) else { break };
+        lines.remove(least);
+    }
+    let lines: Vec<Line<'_>> = lines.into_iter().map(|(_, line)| line).collect();
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// The badge: where the view stands towards the run, and the run's time.
+pub(super) fn badge(state: &State) -> (String, Style) {
+    let theme = state.theme;
+    let time =
+        state.figures().map_or_else(String::new, |figures| format::clock(figures.duration_us / 1_000_000));
+    let (text, style) = match state.phase {
+        Phase::Waiting => ("NO DATA".to_owned(), theme.notice()),
+        Phase::Reading => (format!("READING {time}"), theme.notice()),
+        Phase::Live => (format!("LIVE {time}"), theme.good()),
+        Phase::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.warning()),
+        Phase::Frozen(seconds) => {
+            (format!("FROZEN at {time} for {}", format::clock(seconds)), theme.notice())
+        }
+        Phase::Ended => (format!("ENDED {time}"), theme.notice()),
+    };
+    (format!(" {text} "), theme.badge(style))
+}
+
+fn title(state: &State, width: u16) -> Line<'static> {
+    let theme = state.theme;
+    let figures = state.figures();
+    let mut target = state.options.title.clone();
+    if target.is_empty() {
+        target = figures.map_or_else(String::new, |figures| figures.target.clone());
+    }
+    let setup = figures.map_or("", |figures| &figures.setup);
+    let (badge, badge_style) = badge(state);
+    let room = usize::from(width).saturating_sub(format::width(&badge) + 9);
+    let target = format::cut(&target, room, theme.glyphs);
+    let left = room - format::width(&target);
+    let run = figures.map_or_else(String::new, |figures| format!("run {}", figures.run));
+    let read_only = if state.options.read_only { "read-only" } else { "" };
+    let mut extra = String::new();
+    for part in [read_only, setup, &run].into_iter().filter(|part| !part.is_empty()) {
+        if format::width(&extra) + format::width(part) + 3 <= left {
+            extra = format!("{extra}  {part}");
+        }
+    }
+    let fill = left - format::width(&extra);
+    Line::from(vec![
+        Span::styled("tlsdash ", theme.heading()),
+        Span::styled(target, theme.figure()),
+        Span::styled(extra, theme.quiet()),
+        Span::raw(" ".repeat(fill + 1)),
+        Span::styled(badge, badge_style),
+    ])
+}
+
+fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -> Line<'static> {
+    let theme = state.theme;
+    let (word, style) = match load.kind {
+        Loop::Stopped => ("STOPPED", theme.notice()),
+        Loop::Open => ("OPEN loop", theme.good()),
+        Loop::Closed => ("CLOSED loop", theme.good()),
+    };
+    let figure = |rank, name, text: String| Segment::figure(theme, rank, name, text);
+    let mut segments = vec![Segment::text(0, word, style)];
+    let asked = state.control.pending();
+    if !asked.is_empty() {
+        segments.push(Segment::text(0, format!("asked {asked}"), theme.notice()));
+    }
+    if figures.ended {
+        segments.extend([
+            figure(0, "sent", format::count(load.sent)),
+            figure(1, "ok", format::count(load.ok)),
+            figure(0, "failed", format::count(load.failed)),
+            figure(2, "never sent", format::count(load.never_sent)),
+            figure(3, "unfinished", format::count(load.unfinished)),
+        ]);
+    } else {
+        if load.offered_per_second > 0.0 {
+            segments.push(figure(1, "offered", format!("{}/s", format::plain(load.offered_per_second))));
+        }
+        segments.push(figure(1, "sent", rate(theme, load.sent_per_second)));
+        if load.failed > 0 {
+            segments.push(Segment::text(
+                0,
+                format!("failed {}", format::count(load.failed)),
+                theme.warning(),
+            ));
+        }
+    }
+    segments.extend([
+        figure(3, "conns", format::count(load.connections)),
+        figure(2, "resume", format!("{}%", format::plain(load.resume_percent))),
+    ]);
+    if !load.keep_alive.is_empty() {
+        segments.push(figure(4, "keep-alive", load.keep_alive.clone()));
+    }
+    status_line(theme, "load", segments, width)
+}
+
+fn proxy_line(state: &State, figures: &Figures, proxy: &ProxyFigures, width: u16) -> Line<'static> {
+    let theme = state.theme;
+    let figure = |rank, name, text: String| Segment::figure(theme, rank, name, text);
+    let mut segments = vec![figure(0, "open", format::count(proxy.open))];
+    if figures.ended {
+        segments.extend([
+            figure(1, "accepted", format::count(proxy.accepted)),
+            figure(2, "in", format::bytes(proxy.bytes_in as f64)),
+            figure(2, "out", format::bytes(proxy.bytes_out as f64)),
+        ]);
+    } else {
+        segments.extend([
+            figure(1, "accepted", rate(theme, proxy.accepted_per_second)),
+            figure(2, "in", byte_rate(theme, proxy.in_per_second)),
+            figure(2, "out", byte_rate(theme, proxy.out_per_second)),
+        ]);
+    }
+    for (name, n) in [("failed", proxy.failed), ("upstream errors", proxy.upstream_errors)] {
+        let text = format!("{name} {}", format::count(n));
+        segments.push(Segment::text(3, text, if n == 0 { theme.label() } else { theme.warning() }));
+    }
+    status_line(theme, "proxy", segments, width)
+}
+
+fn data_line(state: &State, width: u16) -> Line<'static> {
+    let theme = state.theme;
+    let mut segments = Vec::new();
+    if let Some(figures) = state.figures() {
+        let health = &figures.health;
+        segments.push(Segment::figure(theme, 0, "window", figures.span.words()));
+        if let Some(lag_us) = health.journal_lag_us {
+            segments.push(Segment::figure(theme, 2, "journal lag", format::span(lag_us)));
+        }
+        let counts = [
+            (1, "gaps", health.gaps, true),
+            (1, "lost", health.lost, true),
+            (1, "refused", health.refused, false),
+            (3, "merged", health.merged, false),
+            (2, "malformed", health.malformed, false),
+        ];
+        for (rank, name, n, always) in counts {
+            if n > 0 {
+                segments.push(Segment::text(rank, format!("{name} {}", format::count(n)), theme.warning()));
+            } else if always {
+                segments.push(Segment::figure(theme, rank, name, "0"));
+            }
+        }
+        if health.skipped_bytes > 0 {
+            let skipped = format!("unreadable {}", format::bytes(health.skipped_bytes as f64));
+            segments.push(Segment::text(2, skipped, theme.warning()));
+        }
+    }
+    let mut line = status_line(theme, "data", segments, width);
+    let room = usize::from(width).saturating_sub(line.width() + 2);
+    if room >= 12 {
+        let source = format::cut_front(&state.options.source, room, theme.glyphs);
+        line.push_span(Span::styled(format!("  {source}"), theme.quiet()));
+    }
+    line
+}
+
+fn cpu_line(state: &State, figures: &Figures, width: u16) -> Line<'static> {
+    let theme = state.theme;
+    let mut segments: Vec<Segment> = figures
+        .cpu
+        .iter()
+        .zip(0..)
+        .map(|(&(name, cores), rank)| Segment::figure(theme, rank, name, format::cpu(cores)))
+        .collect();
+    segments.push(Segment::text(6, "of one core", theme.quiet()));
+    if let Some(bytes) = figures.memory_bytes {
+        segments.push(Segment::figure(theme, 7, "memory", format::bytes(bytes as f64)));
+    }
+    status_line(theme, "cpu", segments, width)
+}

@@ -1,0 +1,316 @@
+//! A made-up run that is the same every time: a proxy with a load, twenty clients, some failures.
+
+use telemetry::{
+    Applies, Batch, Body, ClientCounter, ClientId, ClientRecord, ConnId, ConnectionRecord, Counters,
+    CpuGroup, Histograms, HostRecord, Latencies, LoadCounter, LoadLatency, LoadRecord, Metric, Outcome,
+    Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting, SettingRecord, Stamp,
+    Update, Value,
+};
+
+const SECOND_US: u64 = 1_000_000;
+const BEGAN_MONO_US: u64 = 1_000 * SECOND_US;
+/// 2026-01-02 12:04:00 UTC.
+const BEGAN_REALTIME_US: u64 = 1_767_355_440 * SECOND_US;
+const CLIENTS: u64 = 20;
+
+/// A run that grows by a second at a time.
+pub struct Synthetic {
+    seq: u64,
+    second: u64,
+    rate: f64,
+    running: bool,
+    proxy: Counters<ProxyCounter>,
+    proxy_samples: Counters<ProxyLatency>,
+    proxy_whole: Histograms<ProxyLatency>,
+    load: Counters<LoadCounter>,
+    load_samples: Counters<LoadLatency>,
+    load_whole: Histograms<LoadLatency>,
+    clients: Vec<Counters<ClientCounter>>,
+    cpu: Counters<CpuGroup>,
+}
+
+impl Default for Synthetic {
+    fn default() -> Self {
+        Self {
+            seq: 0,
+            second: 0,
+            rate: 5000.0,
+            running: true,
+            proxy: Counters::default(),
+            proxy_samples: Counters::default(),
+            proxy_whole: Histograms::default(),
+            load: Counters::default(),
+            load_samples: Counters::default(),
+            load_whole: Histograms::default(),
+            clients: vec![Counters::default(); CLIENTS as usize],
+            cpu: Counters::default(),
+        }
+    }
+}
+
+impl Synthetic {
+    pub fn run_id() -> RunId {
+        RunId::from_bits(0x1a2b_3c4d << 96)
+    }
+
+    fn record(&mut self, interval_us: u64, body: Body) -> Record {
+        self.seq += 1;
+        let since = self.second * SECOND_US;
+        let stamp = Stamp {
+            run: Self::run_id(),
+            seq: self.seq,
+            mono_us: BEGAN_MONO_US + since,
+            realtime_us: BEGAN_REALTIME_US + since,
+            interval_us,
+        };
+        Record { stamp, body }
+    }
+
+    /// The record that opens the run.
+    pub fn start(&mut self) -> Record {
+        let run = RunRecord { phase: Phase::Start, settings: self.settings(), ..Self::description() };
+        self.record(0, Body::Run(Box::new(run)))
+    }
+
+    /// The record that ends it, with the totals.
+    #[allow(dead_code, reason = "not every user of this file ends its run")]
+    pub fn stop(&mut self) -> Record {
+        let run = RunRecord {
+            phase: Phase::Stop,
+            proxy: Some(ProxyRecord {
+                open: 0,
+                clients_deferred: 0,
+                counters: self.proxy,
+                latencies: Latencies::new(&self.proxy_whole, &self.proxy_samples),
+            }),
+            load: Some(LoadRecord {
+                latencies: Latencies::new(&self.load_whole, &self.load_samples),
+                ..self.load_record()
+            }),
+            ..Self::description()
+        };
+        self.record(0, Body::Run(Box::new(run)))
+    }
+
+    fn description() -> RunRecord {
+        RunRecord {
+            version: "0.1.0".into(),
+            host: "box".into(),
+            listen: "127.0.0.1:8443".into(),
+            upstream: "unix:/tmp/app.sock".into(),
+            certificate: "ECDSA P-256".into(),
+            workers: 2,
+            ..RunRecord::default()
+        }
+    }
+
+    fn settings(&self) -> Vec<Setting> {
+        let setting = |name: &str, value, unit: &str, range| Setting {
+            name: name.into(),
+            value,
+            unit: unit.into(),
+            applies: Applies::Live,
+            range,
+        };
+        vec![
+            setting("load.rate", Value::Number(self.rate), "1/s", Some((0.001, 10_000_000.0))),
+            setting("load.resume", Value::Number(80.0), "%", Some((0.0, 100.0))),
+            setting("load.running", Value::Flag(self.running), "", None),
+            setting("load.keepalive", Value::Number(10.0), "", None),
+            setting("load.threads", Value::Number(1.0), "", None),
+        ]
+    }
+
+    /// Changes a setting as the program would, and gives the record that says so.
+    #[allow(dead_code, reason = "not every user of this file changes settings")]
+    pub fn set(&mut self, name: &str, value: Value) -> Option<Record> {
+        let before = self.settings().into_iter().find(|setting| setting.name == name)?;
+        match (name, &value) {
+            ("load.rate", Value::Number(rate)) => self.rate = *rate,
+            ("load.running", Value::Flag(on)) => self.running = *on,
+            _ => return None,
+        }
+        let text = before.value.to_string();
+        let after = Some(Setting { value, ..before });
+        Some(self.record(0, Body::Setting(SettingRecord { name: name.into(), before: text, after })))
+    }
+
+    /// All records of the next second.
+    pub fn second(&mut self) -> Vec<Record> {
+        self.second += 1;
+        let mut records: Vec<Record> = (0..CLIENTS).filter_map(|client| self.client(client)).collect();
+        records.push(self.proxy());
+        records.push(self.load());
+        records.push(self.host());
+        if self.second % 4 == 1 {
+            records.push(self.failure());
+        }
+        records
+    }
+
+    /// A batch of the next second, as if it had been read 40 ms after it was made.
+    pub fn batch(&mut self) -> Update {
+        let records = self.second();
+        Update::Batch(Self::live(records))
+    }
+
+    /// A batch of these records.
+    pub fn live(records: Vec<Record>) -> Batch {
+        let read_mono_us = records.last().map(|record| record.stamp.mono_us + 40_000);
+        Batch { records, read_mono_us, malformed: 0, skipped_bytes: 0 }
+    }
+
+    fn client(&mut self, number: u64) -> Option<Record> {
+        // Every third client rests now and then, so that it has no record.
+        if number % 3 == 2 && (self.second + number).is_multiple_of(5) {
+            return None;
+        }
+        let swing = 100 + (self.second * 7 + number * 13) % 40;
+        let counters = &mut self.clients[number as usize];
+        let exchanges = 4000 / (number + 1) * swing / 100;
+        counters[ClientCounter::Exchanges] += exchanges;
+        counters[ClientCounter::BytesIn] += exchanges * 120;
+        counters[ClientCounter::BytesOut] += exchanges * 8_200;
+        counters[ClientCounter::Connections] += exchanges / 10;
+        counters[ClientCounter::HandshakesFull] += exchanges / 50;
+        counters[ClientCounter::HandshakesResumed] += exchanges / 10 - exchanges / 50;
+        counters[ClientCounter::Errors] += u64::from(number == 4 && self.second % 4 == 1);
+        let address = if number == 6 {
+            "2001:db8:17:4::a0c:1".to_owned()
+        } else {
+            format!("10.0.{}.{}", number / 8, 11 + number * 3)
+        };
+        let client = address.parse::<ClientId>().expect("the addresses above are well formed");
+        let counters = *counters;
+        let open = 12 / (number + 1) + 1;
+        Some(
+            self.record(
+                SECOND_US,
+                Body::Client(ClientRecord { client, epoch: 1, last: false, open, counters }),
+            ),
+        )
+    }
+
+    fn proxy(&mut self) -> Record {
+        let mut interval = Histograms::default();
+        let mut add = |class, n: u64, from_us: u64, step_us: u64| {
+            // A tail that only every thousandth sees.
+            let sample =
+                |i: u64| from_us + i * i * step_us / n.max(1) + if i % 1000 == 999 { 12_000 } else { 0 };
+            fill(&mut interval, &mut self.proxy_samples, class, n, sample);
+        };
+        add(ProxyLatency::HandshakeFull, 100, 1_500, 20);
+        add(ProxyLatency::HandshakeResumed, 400, 300, 2);
+        add(ProxyLatency::ComputeFull, 100, 160, 1);
+        add(ProxyLatency::ComputeResumed, 400, 90, 1);
+        add(ProxyLatency::Connect, 500, 25, 1);
+        add(ProxyLatency::Exchange, 4998, 180, 1);
+        add(ProxyLatency::Lifetime, 496, 19_000, 30);
+        self.proxy_whole.add(&interval);
+        let counts = [
+            (ProxyCounter::Accepted, 502),
+            (ProxyCounter::Closed, 496),
+            (ProxyCounter::HandshakesFull, 100),
+            (ProxyCounter::HandshakesResumed, 400),
+            (ProxyCounter::Tls13Full, 98),
+            (ProxyCounter::Tls13Resumed, 400),
+            (ProxyCounter::Tls12Full, 2),
+            (ProxyCounter::GroupMlkem, 470),
+            (ProxyCounter::GroupX25519, 30),
+            (ProxyCounter::CipherAes256, 500),
+            (ProxyCounter::BytesIn, 599_760),
+            (ProxyCounter::BytesOut, 40_983_600),
+            (ProxyCounter::Exchanges, 4998),
+            (ProxyCounter::UpstreamConnects, 500),
+        ];
+        for (counter, n) in counts {
+            self.proxy[counter] += n;
+        }
+        let failed = u64::from(self.second % 4 == 1);
+        self.proxy[ProxyCounter::Failed] += failed;
+        self.proxy[ProxyCounter::HandshakesFailed] += failed;
+        self.proxy[ProxyCounter::FailedAlert] += failed;
+        let record = ProxyRecord {
+            open: 64,
+            clients_deferred: 0,
+            counters: self.proxy,
+            latencies: Latencies::new(&interval, &self.proxy_samples),
+        };
+        self.record(SECOND_US, Body::Proxy(Box::new(record)))
+    }
+
+    fn load_record(&self) -> LoadRecord {
+        LoadRecord {
+            running: self.running,
+            rate: self.rate,
+            resume_percent: 80.0,
+            connections: 200,
+            counters: self.load,
+            latencies: Latencies::default(),
+        }
+    }
+
+    fn load(&mut self) -> Record {
+        let n = if self.running { 4998 } else { 0 };
+        let mut interval = Histograms::default();
+        let mut add = |class, from_us: u64| {
+            let sample = |i: u64| from_us + i * i / 5000 + if i % 1000 == 999 { 12_000 } else { 0 };
+            fill(&mut interval, &mut self.load_samples, class, n, sample);
+        };
+        add(LoadLatency::Response, 420);
+        add(LoadLatency::Service, 400);
+        add(LoadLatency::Lag, 2);
+        self.load_whole.add(&interval);
+        for counter in [LoadCounter::Scheduled, LoadCounter::Sent, LoadCounter::Ok] {
+            self.load[counter] += n;
+        }
+        let record =
+            LoadRecord { latencies: Latencies::new(&interval, &self.load_samples), ..self.load_record() };
+        self.record(SECOND_US, Body::Load(Box::new(record)))
+    }
+
+    fn host(&mut self) -> Record {
+        let used = [
+            (CpuGroup::Proxy, 880_000),
+            (CpuGroup::Load, 610_000),
+            (CpuGroup::Upstream, 200_000),
+            (CpuGroup::Dashboard, 4_000),
+            (CpuGroup::Journal, 10_000),
+        ];
+        for (group, us) in used {
+            self.cpu[group] += us;
+        }
+        let host = HostRecord { memory_bytes: 31_000_000, descriptors: 300, threads: 9, cpu: self.cpu };
+        self.record(SECOND_US, Body::Host(host))
+    }
+
+    fn failure(&mut self) -> Record {
+        let connection = ConnectionRecord {
+            conn: ConnId(self.second * 500),
+            client: "10.0.0.23".parse().expect("the address is well formed"),
+            outcome: Outcome::HandshakeAlert,
+            detail: "the client sent the alert unknown_ca".into(),
+            tls_version: String::new(),
+            cipher: String::new(),
+            group: String::new(),
+            sni: String::new(),
+            alpn: String::new(),
+            resumed: false,
+            bytes_in: 0,
+            bytes_out: 0,
+            lifetime_us: 900,
+        };
+        self.record(0, Body::Connection(Box::new(connection)))
+    }
+}
+
+fn fill<M: Metric>(
+    interval: &mut Histograms<M>,
+    samples: &mut Counters<M>,
+    class: M,
+    n: u64,
+    sample_us: impl Fn(u64) -> u64,
+) {
+    (0..n).for_each(|i| interval[class].record_ns(sample_us(i) * 1_000));
+    samples[class] += n;
+}
