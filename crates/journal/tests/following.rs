@@ -226,6 +226,35 @@ fn entries_behind_a_damaged_part_are_read() {
 }
 
 #[test]
+fn an_object_whose_size_cannot_be_costs_only_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = FileWriter::create(&path, small()).unwrap();
+    for number in 0..100 {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    let object = writer.size_bytes();
+    for number in 100..200 {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    writer.close().unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    for size in [0, 15, 63, 1 << 24, 1 << 40, u64::MAX - 6, u64::MAX] {
+        file.write_all_at(&size.to_le_bytes(), object + 8).unwrap();
+        let mut tail = Tail::open(&path, Start::File).unwrap();
+        let mut read = 0;
+        let mut without_number = 0;
+        let progress = drain(&mut tail, |entry| {
+            read += 1;
+            without_number += u64::from(entry.text("NUMBER").is_none());
+        });
+        // The object is the number of one entry.
+        assert_eq!((read, without_number), (200, 1), "size {size}: {progress:?}");
+        assert!((80..120).contains(&progress.skipped_bytes), "size {size}: {progress:?}");
+    }
+}
+
+#[test]
 fn a_file_cut_short_reads_to_the_cut() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");

@@ -55,9 +55,9 @@ pub struct Progress {
 
 /// Follows a journal file from one end to the other, and on to the files that replace it.
 ///
-/// It never writes and takes no lock. Its memory is bounded by the size of one file: all distinct values of the
-/// file that is being read are kept, some 200 bytes each more than their length. It is not `Send`: it lives on the
-/// thread that opened it.
+/// It never writes and takes no lock. Its memory is bounded by a small multiple of the size of one file: all distinct
+/// values of the file that is being read are kept, some 200 bytes each more than their length. It is not `Send`: it
+/// lives on the thread that opened it.
 pub struct Tail {
     path: PathBuf,
     current: Source,
@@ -272,5 +272,39 @@ fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EntryBuf, FileOptions, FileWriter, Timestamps};
+
+    #[test]
+    fn what_is_written_between_the_last_look_and_a_rotation_is_read_before_the_next_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.journal");
+        let mut writer =
+            FileWriter::create(&path, FileOptions { size_max: 0, ..FileOptions::default() }).unwrap();
+        let mut tail = Tail::open(&path, Start::File).unwrap();
+        assert_eq!(tail.current.step().unwrap(), Step::CaughtUp);
+
+        let mut written = Vec::new();
+        let mut entry = EntryBuf::new();
+        while fs::read_dir(dir.path()).unwrap().count() == 1 {
+            entry.clear();
+            entry.push_display("NUMBER", written.len());
+            writer.append(&entry, Timestamps::now()).unwrap();
+            written.push(written.len().to_string());
+        }
+        writer.flush().unwrap();
+
+        let mut progress =
+            Progress { entries: 0, more: false, rotations: 0, skipped_bytes: 0, writer: FileState::Online };
+        assert!(tail.go_on(&mut progress).unwrap());
+        assert_eq!(progress.rotations, 0);
+        let mut read = Vec::new();
+        while tail.poll(|entry| read.extend(entry.text("NUMBER").map(str::to_owned))).unwrap().more {}
+        assert_eq!(read, written);
     }
 }
