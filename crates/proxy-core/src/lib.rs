@@ -34,6 +34,7 @@ mod buffer;
 mod clients;
 mod config;
 mod connection;
+mod context;
 mod control;
 mod descriptors;
 mod dial;

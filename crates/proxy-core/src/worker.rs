@@ -11,7 +11,8 @@ use telemetry::{ProxyCounter, ProxyDelta, Reporter};
 
 use crate::account::Account;
 use crate::buffer::Pool;
-use crate::connection::{Connection, Context, Next, SCRATCH_BYTES, untoken};
+use crate::connection::{Connection, Next, SCRATCH_BYTES, untoken};
+use crate::context::Context;
 use crate::control::Control;
 use crate::timers::Timers;
 use crate::tls::TlsConfig;

@@ -32,6 +32,8 @@ pub(crate) enum EngineError {
     KeyExhausted,
     #[error("the connection cannot be written to in its present state")]
     NotWritable,
+    #[error("the connection has failed before")]
+    Failed,
 }
 
 /// The server's end of one TLS connection.
@@ -42,6 +44,8 @@ pub(crate) struct Engine {
     partial: Vec<u8>,
     server_name: Option<Box<str>>,
     peer_closed: bool,
+    /// After a failure rustls must not be asked again.
+    has_failed: bool,
     /// Whether any byte was produced for the peer, which only happens after it sent a valid `ClientHello`.
     has_answered: bool,
 }
@@ -53,6 +57,7 @@ impl Engine {
             partial: Vec::new(),
             server_name: None,
             peer_closed: false,
+            has_failed: false,
             has_answered: false,
         })
     }
@@ -90,6 +95,9 @@ impl Engine {
         plaintext: &mut Buffer,
         output: &mut Buffer,
     ) -> Result<(), EngineError> {
+        if self.has_failed {
+            return Err(EngineError::Failed);
+        }
         buffer[..self.partial.len()].copy_from_slice(&self.partial);
         let used = self.process(buffer, plaintext, output)?;
         // RFC 8446, 6.1: what follows a close_notify is to be ignored.
@@ -119,6 +127,7 @@ impl Engine {
         if result.is_ok() {
             self.has_answered |= output.len() > before;
         } else {
+            self.has_failed = true;
             self.say_why(output)?;
         }
         result
@@ -174,6 +183,9 @@ impl Engine {
     }
 
     fn write(&mut self, outgoing: Outgoing<'_>, output: &mut Buffer) -> Result<(), EngineError> {
+        if self.has_failed {
+            return Err(EngineError::Failed);
+        }
         let mut room = outgoing.room();
         loop {
             // What is kept must be passed along: rustls remembers how far into it it has got.
@@ -250,3 +262,6 @@ fn encode<Data>(mut data: EncodeTlsData<'_, Data>, output: &mut Buffer) -> Resul
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

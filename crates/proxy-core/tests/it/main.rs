@@ -1,5 +1,6 @@
 //! The proxy from outside: real sockets, real TLS clients, real upstreams.
 
+mod certificates;
 mod counting;
 mod draining;
 mod endings;

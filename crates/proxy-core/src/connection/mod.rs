@@ -2,36 +2,34 @@
 //!
 //! Two half-duplex copies that know of each other only through their ends: what the client sends goes to the
 //! upstream, what the upstream sends goes to the client, and the end of one direction is passed on without
-//! touching the other. Each direction holds at most [`HIGH_WATER_BYTES`] and one read, then its source waits.
+//! touching the other. Each direction holds at most [`direction::HIGH_WATER_BYTES`] and one read, then its source waits.
 //!
 //! A turn of the worker's loop has three steps for a connection: [`Connection::note`] what events tell,
 //! [`Connection::read`] both sides, and, once all others have read, [`Connection::write`] both sides.
 
-use std::fmt::Display;
+mod deadline;
+mod direction;
+mod ending;
+
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mio::Token;
 use mio::event::Event;
 use mio::net::TcpStream;
-use mio::{Registry, Token};
-use telemetry::{ClientId, ConnId, ConnectionRecord, Outcome, ProxyCounter, ProxyLatency, clean};
+use telemetry::{ClientId, ConnId, Outcome, ProxyCounter, ProxyLatency};
 
-use crate::account::Account;
-use crate::buffer::{Buffer, Pool};
+use self::direction::Direction;
 use crate::clients::ClientSlot;
-use crate::config::Limits;
+use crate::context::Context;
 use crate::dial::{Dial, Dialled};
 use crate::stream::{Moved, Side};
-use crate::timers::{Armed, Kind, Timers};
-use crate::tls::{Engine, EngineError, PARTIAL_BYTES_MAX, TlsConfig};
-use crate::upstream::Target;
+use crate::timers::{Armed, Kind};
+use crate::tls::{Engine, PARTIAL_BYTES_MAX};
 
 /// Most that is read at once. Smaller reads cost up to a third of the throughput of large bodies.
 const READ_BYTES_MAX: usize = 64 << 10;
-/// Bytes that wait in one direction before its source is no longer read.
-const HIGH_WATER_BYTES: usize = 64 << 10;
 /// Room that the worker's scratch buffer needs.
 pub(crate) const SCRATCH_BYTES: usize = READ_BYTES_MAX + PARTIAL_BYTES_MAX;
 /// How long a session ticket waits for the first answer to go out with. A client that has had it together with
@@ -40,23 +38,6 @@ const TICKET_PATIENCE: Duration = Duration::from_millis(100);
 /// How long a client has to take the last bytes and end its side, once the proxy has decided to end. Closing at
 /// once would reset a connection on which the client is still sending, and lose what it has not read yet.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// What the connections of a worker share.
-#[derive(Debug)]
-pub(crate) struct Context {
-    pub(crate) registry: Registry,
-    pub(crate) target: Target,
-    pub(crate) tls: TlsConfig,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) timers: Timers,
-    pub(crate) pool: Pool,
-    pub(crate) account: Account,
-    /// [`SCRATCH_BYTES`] that every read goes through.
-    pub(crate) scratch: Box<[u8]>,
-    pub(crate) is_draining: bool,
-    /// When the worker last looked at the clock, which it does once for each connection that it turns to.
-    pub(crate) now: Instant,
-}
 
 /// How far a connection has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,27 +59,6 @@ enum Link {
     None,
     Dialling(Dial),
     Open(Side),
-}
-
-/// What goes one way.
-#[derive(Debug, Default)]
-struct Direction {
-    /// What its sink has not taken yet.
-    pending: Buffer,
-    /// Its source will send nothing more.
-    ended: bool,
-    /// Its sink has been told so, or takes nothing any more.
-    passed_on: bool,
-}
-
-impl Direction {
-    fn has_room(&self) -> bool {
-        !self.ended && self.pending.len() < HIGH_WATER_BYTES
-    }
-
-    fn is_done(&self) -> bool {
-        self.ended && self.passed_on && self.pending.is_empty()
-    }
 }
 
 /// Which socket of a connection an event is for.
@@ -224,7 +184,7 @@ impl Connection {
     }
 
     fn wants_client(&self) -> bool {
-        self.client.is_readable() && self.inward.has_room()
+        self.client.is_readable() && self.inward.has_room() && !self.outward.is_flooded()
     }
 
     fn wants_upstream(&self) -> bool {
@@ -296,26 +256,6 @@ impl Connection {
         self.phase = Phase::Connect;
         self.link = Link::Dialling(Dial::new(now, context.limits.connect_timeout));
         self.dial_is_due = true;
-    }
-
-    fn engine_failed(&mut self, error: &EngineError, context: &mut Context) {
-        let outcome = match self.phase {
-            Phase::Handshake => error.handshake_outcome(self.engine.has_answered()),
-            _ => Outcome::ClientBroken,
-        };
-        self.begin_closing(outcome, error, context);
-    }
-
-    fn client_broke(&mut self, error: &io::Error, context: &mut Context) {
-        // A client that has said or been told that this is the end, and has all it was owed, may leave as it likes.
-        let is_over = !self.owes_client && (self.inward.ended || self.outward.ended);
-        let outcome = match self.phase {
-            Phase::Handshake => Outcome::HandshakeEof,
-            _ if is_over => Outcome::Ended,
-            _ => Outcome::ClientBroken,
-        };
-        self.end(outcome, error, context);
-        self.phase = Phase::Done;
     }
 
     fn read_upstream(&mut self, context: &mut Context) {
@@ -467,162 +407,6 @@ impl Connection {
             Phase::Closing => Next::Wait,
             _ if self.wants_client() || self.wants_upstream() => Next::Again,
             _ => Next::Wait,
-        }
-    }
-
-    /// Takes notice of a deadline that has passed. [`Connection::write`] must follow.
-    pub(crate) fn expired(&mut self, kind: Kind, context: &mut Context) {
-        match (kind, self.phase) {
-            (Kind::Ticket, _) => self.release_ticket(context),
-            (Kind::Phase, Phase::Handshake) => {
-                self.end(Outcome::HandshakeTimeout, "the handshake was not done in time", context);
-                self.phase = Phase::Done;
-            }
-            (Kind::Phase, Phase::Connect) => self.dial_is_due = true,
-            (Kind::Phase, Phase::Open) => self.rested(context),
-            (Kind::Phase, Phase::Closing | Phase::Done) => self.phase = Phase::Done,
-        }
-    }
-
-    /// How long nothing may move from now on.
-    fn idle_timeout(&self, context: &Context) -> Duration {
-        let limits = &context.limits;
-        if self.outward.passed_on {
-            limits.idle_timeout.min(limits.half_closed_timeout)
-        } else if context.is_draining && self.is_between_exchanges() {
-            limits.idle_timeout.min(limits.drain_quiet)
-        } else {
-            limits.idle_timeout
-        }
-    }
-
-    /// Nobody owes anybody anything, as far as can be told without knowing the protocol.
-    fn is_between_exchanges(&self) -> bool {
-        self.phase == Phase::Open
-            && !self.inward.ended
-            && !self.outward.ended
-            && self.inward.pending.is_empty()
-            && !self.owes_client
-            && self.asked_at.is_none()
-    }
-
-    /// Makes sure that the idle timeout is noticed. A deadline that comes too early is put off when it comes, so
-    /// that a byte that moves costs nothing here.
-    pub(crate) fn arm_idle(&mut self, context: &mut Context) {
-        let due = self.moved_at + self.idle_timeout(context);
-        if self.phase == Phase::Open && self.deadline.at().is_none_or(|at| at > due) {
-            context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
-        }
-    }
-
-    /// The idle deadline has come: either something has moved since it was set, or the connection has been idle.
-    fn rested(&mut self, context: &mut Context) {
-        let due = self.moved_at + self.idle_timeout(context);
-        if due > context.now {
-            context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
-        } else if self.outward.passed_on {
-            self.end(Outcome::Ended, "", context);
-            self.phase = Phase::Done;
-        } else {
-            let may_end = context.is_draining && self.is_between_exchanges();
-            self.release_ticket(context);
-            if !self.owes_client {
-                self.notify_close();
-            }
-            if may_end {
-                self.begin_closing(Outcome::Ended, "", context);
-            } else {
-                self.begin_closing(Outcome::IdleTimeout, "nothing moved for the idle timeout", context);
-            }
-        }
-    }
-
-    /// Takes the limits as they are after a change, or at the beginning of a drain.
-    pub(crate) fn limits_changed(&mut self, context: &mut Context) {
-        match self.phase {
-            Phase::Handshake => {
-                let at = self.accepted_at + context.limits.handshake_timeout;
-                context.timers.arm(&mut self.deadline, self.key, Kind::Phase, at);
-            }
-            Phase::Open => self.arm_idle(context),
-            Phase::Connect | Phase::Closing | Phase::Done => {}
-        }
-    }
-
-    /// Ends it now, whatever it is doing; [`Connection::write`] and [`Connection::close`] must follow.
-    pub(crate) fn cut(&mut self, context: &mut Context) {
-        if self.is_between_exchanges() {
-            self.release_ticket(context);
-            self.notify_close();
-            self.begin_closing(Outcome::Ended, "", context);
-        } else {
-            self.end(Outcome::DrainTimeout, "cut at the end of the drain", context);
-            self.phase = Phase::Done;
-        }
-    }
-
-    /// Decides how it ends, unless that is decided already, and counts it if it is an error.
-    fn end(&mut self, outcome: Outcome, detail: impl Display, context: &mut Context) {
-        if self.ending.is_none() {
-            let in_handshake = self.phase == Phase::Handshake;
-            if outcome.is_error() {
-                context.account.error(self.slot, outcome, in_handshake);
-            }
-            self.ending = Some((outcome, clean::text(&detail.to_string())));
-        }
-    }
-
-    /// Ends it, after what waits for the client has been sent.
-    fn begin_closing(&mut self, outcome: Outcome, detail: impl Display, context: &mut Context) {
-        self.end(outcome, detail, context);
-        self.release_ticket(context);
-        self.link = Link::None;
-        self.inward.pending.clear();
-        self.phase = Phase::Closing;
-        let at = context.now + LINGER_TIMEOUT;
-        context.timers.arm(&mut self.deadline, self.key, Kind::Phase, at);
-    }
-
-    /// Reads and drops what the client still sends, so that closing does not reset the connection.
-    fn drop_input(&mut self, context: &mut Context) {
-        if !self.client.is_readable() {
-            return;
-        }
-        match self.client.read(&mut context.scratch[..READ_BYTES_MAX]) {
-            Ok(Moved::Bytes(n)) => context.account.count(ProxyCounter::WireIn, n as u64),
-            Ok(Moved::Blocked) => {}
-            Ok(Moved::End) => self.inward.ended = true,
-            Err(_) => self.phase = Phase::Done,
-        }
-    }
-
-    /// Counts its end and closes its sockets.
-    pub(crate) fn close(mut self, context: &mut Context) {
-        context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
-        context.timers.disarm(&mut self.ticket, self.key, Kind::Ticket);
-        let lifetime = context.now.saturating_duration_since(self.accepted_at);
-        context.account.closed(self.slot, self.bytes_in > 0, lifetime);
-        let (outcome, detail) = self.ending.take().unwrap_or((Outcome::Ended, String::new()));
-        let now = context.now;
-        context.account.record(outcome, now, || self.record(outcome, detail, lifetime));
-    }
-
-    fn record(&self, outcome: Outcome, detail: String, lifetime: Duration) -> ConnectionRecord {
-        let session = self.engine.session();
-        ConnectionRecord {
-            conn: self.id,
-            client: self.client_id,
-            outcome,
-            detail,
-            tls_version: session.version_name().to_owned(),
-            cipher: session.cipher_name(),
-            group: session.group_name().to_owned(),
-            sni: session.server_name(),
-            alpn: session.alpn(),
-            resumed: session.is_resumed(),
-            bytes_in: self.bytes_in,
-            bytes_out: self.bytes_out,
-            lifetime_us: u64::try_from(lifetime.as_micros()).unwrap_or(u64::MAX),
         }
     }
 }

@@ -1,0 +1,99 @@
+//! What happens to a connection when time passes.
+
+use std::time::Duration;
+
+use telemetry::Outcome;
+
+use super::{Connection, LINGER_TIMEOUT, Phase};
+use crate::context::Context;
+use crate::timers::Kind;
+
+impl Connection {
+    /// Takes notice of a deadline that has passed. [`Connection::write`] must follow.
+    pub(crate) fn expired(&mut self, kind: Kind, context: &mut Context) {
+        match (kind, self.phase) {
+            (Kind::Ticket, _) => self.release_ticket(context),
+            (Kind::Phase, Phase::Handshake) => {
+                self.end(Outcome::HandshakeTimeout, "the handshake was not done in time", context);
+                self.phase = Phase::Done;
+            }
+            (Kind::Phase, Phase::Connect) => self.dial_is_due = true,
+            (Kind::Phase, Phase::Open) => self.rested(context),
+            // A client that is still taking what waits for it gets it.
+            (Kind::Phase, Phase::Closing) if self.is_being_taken(context) => {
+                let due = self.moved_at + LINGER_TIMEOUT;
+                context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
+            }
+            (Kind::Phase, Phase::Closing | Phase::Done) => self.phase = Phase::Done,
+        }
+    }
+
+    fn is_being_taken(&self, context: &Context) -> bool {
+        !self.outward.pending.is_empty() && self.moved_at + LINGER_TIMEOUT > context.now
+    }
+
+    /// How long nothing may move from now on.
+    fn idle_timeout(&self, context: &Context) -> Duration {
+        let limits = &context.limits;
+        if self.outward.passed_on {
+            limits.idle_timeout.min(limits.half_closed_timeout)
+        } else if context.is_draining && self.is_between_exchanges() {
+            limits.idle_timeout.min(limits.drain_quiet)
+        } else {
+            limits.idle_timeout
+        }
+    }
+
+    /// Nobody owes anybody anything, as far as can be told without knowing the protocol.
+    pub(super) fn is_between_exchanges(&self) -> bool {
+        self.phase == Phase::Open
+            && !self.inward.ended
+            && !self.outward.ended
+            && self.inward.pending.is_empty()
+            && !self.owes_client
+            && self.asked_at.is_none()
+    }
+
+    /// Makes sure that the idle timeout is noticed. A deadline that comes too early is put off when it comes, so
+    /// that a byte that moves costs nothing here.
+    pub(crate) fn arm_idle(&mut self, context: &mut Context) {
+        let due = self.moved_at + self.idle_timeout(context);
+        if self.phase == Phase::Open && self.deadline.at().is_none_or(|at| at > due) {
+            context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
+        }
+    }
+
+    /// The idle deadline has come: either something has moved since it was set, or the connection has been idle.
+    fn rested(&mut self, context: &mut Context) {
+        let due = self.moved_at + self.idle_timeout(context);
+        if due > context.now {
+            context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
+        } else if self.outward.passed_on {
+            self.end(Outcome::Ended, "", context);
+            self.phase = Phase::Done;
+        } else {
+            let may_end = context.is_draining && self.is_between_exchanges();
+            self.release_ticket(context);
+            if !self.owes_client {
+                self.notify_close();
+            }
+            if may_end {
+                self.begin_closing(Outcome::Ended, "", context);
+            } else {
+                self.begin_closing(Outcome::IdleTimeout, "nothing moved for the idle timeout", context);
+            }
+        }
+    }
+
+    /// Takes the limits as they are after a change, or at the beginning of a drain.
+    pub(crate) fn limits_changed(&mut self, context: &mut Context) {
+        match self.phase {
+            Phase::Handshake => {
+                let at = self.accepted_at + context.limits.handshake_timeout;
+                context.timers.arm(&mut self.deadline, self.key, Kind::Phase, at);
+            }
+            Phase::Open => self.arm_idle(context),
+            Phase::Connect | Phase::Closing | Phase::Done => {}
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What the connections of a worker share, but for the connections themselves.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mio::Registry;
+
+use crate::account::Account;
+use crate::buffer::Pool;
+use crate::config::Limits;
+use crate::timers::Timers;
+use crate::tls::TlsConfig;
+use crate::upstream::Target;
+
+/// What the connections of a worker share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) registry: Registry,
+    pub(crate) target: Target,
+    pub(crate) tls: TlsConfig,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) timers: Timers,
+    pub(crate) pool: Pool,
+    pub(crate) account: Account,
+    /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.
+    pub(crate) scratch: Box<[u8]>,
+    pub(crate) is_draining: bool,
+    /// When the worker last looked at the clock, which it does once for each connection that it turns to.
+    pub(crate) now: Instant,
+}

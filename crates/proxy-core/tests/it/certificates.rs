@@ -1,0 +1,193 @@
+//! Certificates and keys as users have them: made by OpenSSL, in each of its formats.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use proxy_core::{Certificate, CertificateError, CertificateWarning};
+
+use crate::support::{Counted, Served, TLS12, TLS13, echo, serve_echo};
+
+fn openssl(arguments: &[&str]) {
+    let output = Command::new("openssl").args(arguments).output();
+    let output = output.expect("this test needs the Debian package openssl");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A directory with keys and certificates made by OpenSSL.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Makes `NAME.key` in PKCS#8 and a self-signed `NAME.pem`.
+    fn make(&self, name: &str, key: &[&str]) -> (PathBuf, PathBuf) {
+        let (cert, key_file) = (self.text(&format!("{name}.pem")), self.text(&format!("{name}.key")));
+        let mut arguments = vec!["req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost"];
+        arguments.extend(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE"]);
+        arguments.extend_from_slice(key);
+        arguments.extend(["-out", &cert, "-keyout", &key_file]);
+        openssl(&arguments);
+        (cert.into(), key_file.into())
+    }
+
+    fn write(&self, name: &str, text: &[u8]) -> PathBuf {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+}
+
+const P256: &[&str] = &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
+const P384: &[&str] = &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-384"];
+const RSA: &[&str] = &["-newkey", "rsa:2048"];
+
+/// Serves with a certificate to a client that trusts exactly this one.
+fn serves(certificate: Certificate) {
+    let served = Served::unix(serve_echo);
+    let leaf = certificate.leaf_der().to_vec();
+    let mut proxy = Counted::start_with(served.upstream.clone(), |config| config.certificate = certificate);
+    proxy.certificate = leaf;
+    for version in [&TLS12, &TLS13] {
+        echo(&mut proxy.connect(&proxy.client(version)), b"hello");
+    }
+}
+
+#[test]
+fn every_kind_of_key_serves_and_is_named() {
+    let files = Files::new();
+    let kinds = [
+        ("p256", P256, "ECDSA P-256"),
+        ("p384", P384, "ECDSA P-384"),
+        ("rsa", RSA, "RSA-2048"),
+        ("ed25519", &["-newkey", "ed25519"], "Ed25519"),
+    ];
+    for (name, key, kind) in kinds {
+        let (cert, key) = files.make(name, key);
+        let certificate = Certificate::load(&cert, &key).unwrap();
+        assert_eq!(certificate.kind(), kind);
+        assert_eq!(certificate.warnings(), []);
+        assert_eq!(certificate.chain_der().count(), 1);
+        serves(certificate);
+    }
+}
+
+#[test]
+fn keys_in_their_older_formats_are_read() {
+    let files = Files::new();
+    let (cert, key) = files.make("rsa", RSA);
+    let pkcs1 = files.text("pkcs1.key");
+    openssl(&["pkey", "-in", key.to_str().unwrap(), "-traditional", "-out", &pkcs1]);
+    assert!(std::fs::read_to_string(&pkcs1).unwrap().contains("BEGIN RSA PRIVATE KEY"));
+    assert_eq!(Certificate::load(&cert, Path::new(&pkcs1)).unwrap().kind(), "RSA-2048");
+
+    let (cert, key) = files.make("ec", P256);
+    let sec1 = files.text("sec1.key");
+    openssl(&["pkey", "-in", key.to_str().unwrap(), "-traditional", "-out", &sec1]);
+    assert!(std::fs::read_to_string(&sec1).unwrap().contains("BEGIN EC PRIVATE KEY"));
+    assert_eq!(Certificate::load(&cert, Path::new(&sec1)).unwrap().kind(), "ECDSA P-256");
+    // With the parameters in front, as `openssl ecparam -genkey` writes it.
+    let with_parameters = files.text("parameters.key");
+    openssl(&["ecparam", "-name", "prime256v1", "-genkey", "-out", &with_parameters]);
+    let error = Certificate::load(&cert, Path::new(&with_parameters)).unwrap_err();
+    assert!(matches!(error, CertificateError::Mismatched { .. }), "it is read, and another key: {error}");
+}
+
+#[test]
+fn each_defect_has_its_own_error_that_names_the_file() {
+    let files = Files::new();
+    let (cert, key) = files.make("good", P256);
+    let (_, other_key) = files.make("other", P256);
+    let missing = files.path("missing.pem");
+    let empty = files.write("empty.pem", b"");
+    let garbage = files.write("garbage.pem", b"\0\x1b[2J not PEM at all");
+    let text = std::fs::read_to_string(&cert).unwrap();
+    let truncated = files.write("truncated.pem", &text.as_bytes()[..text.len() / 2]);
+    let encrypted = files.text("encrypted.key");
+    openssl(&["pkcs8", "-topk8", "-in", key.to_str().unwrap(), "-passout", "pass:x", "-out", &encrypted]);
+    let encrypted = PathBuf::from(encrypted);
+
+    let cases: [(&Path, &Path, fn(&CertificateError) -> bool, &Path); 9] = [
+        (&missing, &key, |e| matches!(e, CertificateError::Unreadable { .. }), &missing),
+        (&cert, &missing, |e| matches!(e, CertificateError::Unreadable { .. }), &missing),
+        (&empty, &key, |e| matches!(e, CertificateError::NoCertificate(_)), &empty),
+        (&cert, &empty, |e| matches!(e, CertificateError::NoKey(_)), &empty),
+        (&garbage, &key, |e| matches!(e, CertificateError::NoCertificate(_)), &garbage),
+        (&truncated, &key, |e| matches!(e, CertificateError::Malformed { .. }), &truncated),
+        (&cert, &other_key, |e| matches!(e, CertificateError::Mismatched { .. }), &other_key),
+        (&cert, &encrypted, |e| matches!(e, CertificateError::EncryptedKey(_)), &encrypted),
+        (&cert, files.0.path(), |e| matches!(e, CertificateError::Unreadable { .. }), files.0.path()),
+    ];
+    for (cert, key, is_expected, named) in cases {
+        let error = Certificate::load(cert, key).unwrap_err();
+        let text = error.to_string();
+        assert!(is_expected(&error), "{error:?}");
+        assert!(text.contains(named.to_str().unwrap()), "{text}");
+        assert!(!text.contains('\n'), "{text}");
+    }
+}
+
+#[test]
+fn a_key_and_a_certificate_may_share_a_file() {
+    let files = Files::new();
+    let (cert, key) = files.make("good", P256);
+    let both = [std::fs::read(key).unwrap(), std::fs::read(cert).unwrap()].concat();
+    let both = files.write("both.pem", &both);
+    Certificate::load(&both, &both).unwrap();
+}
+
+#[test]
+fn a_key_that_others_may_read_is_warned_of() {
+    let files = Files::new();
+    let (cert, key) = files.make("good", P256);
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let certificate = Certificate::load(&cert, &key).unwrap();
+    assert_eq!(certificate.warnings(), [CertificateWarning::KeyExposed { path: key.clone(), mode: 0o644 }]);
+    let text = certificate.warnings()[0].to_string();
+    assert!(text.contains(key.to_str().unwrap()) && text.contains("0644"), "{text}");
+}
+
+#[test]
+fn a_generated_certificate_is_for_the_names_that_clients_use() {
+    let certificate = Certificate::generate(&["example.test".into(), "10.1.2.3".into()]).unwrap();
+    assert_eq!(certificate.kind(), "ECDSA P-256");
+    let files = Files::new();
+    let der = files.write("leaf.der", certificate.leaf_der());
+    for (option, name) in [
+        ("-checkhost", "localhost"),
+        ("-checkhost", "example.test"),
+        ("-checkip", "127.0.0.1"),
+        ("-checkip", "::1"),
+        ("-checkip", "10.1.2.3"),
+    ] {
+        let output = Command::new("openssl")
+            .args(["x509", "-inform", "DER", "-noout", option, name, "-in", der.to_str().unwrap()])
+            .output()
+            .expect("this test needs the Debian package openssl");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("does match certificate"), "{text}");
+    }
+}
+
+#[test]
+fn a_name_that_is_none_is_refused() {
+    let error = Certificate::generate(&["exämple".into()]).unwrap_err();
+    assert!(error.to_string().contains("exämple"), "{error}");
+}
+
+#[test]
+fn the_key_never_shows() {
+    let files = Files::new();
+    let (cert, key) = files.make("good", P256);
+    let certificate = Certificate::load(&cert, &key).unwrap();
+    assert_eq!(format!("{certificate:?}"), "Certificate { kind: \"ECDSA P-256\", .. }");
+}
