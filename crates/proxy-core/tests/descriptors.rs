@@ -1,6 +1,8 @@
 //! Descriptors are given back, and running out of them is survived. In a process of its own, since it counts and
 //! takes all that the process has.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
 use std::fs::File;
 use std::time::{Duration, Instant};
 
@@ -28,7 +30,7 @@ fn cpu_time() -> Duration {
 #[test]
 fn short_connections_leave_no_descriptor_behind_and_running_out_is_survived() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.half_closed_timeout = Duration::from_secs(1);
     });
     let before = open_descriptors();

@@ -55,7 +55,7 @@ const RSA: &[&str] = &["-newkey", "rsa:2048"];
 fn serves(certificate: Certificate) {
     let served = Served::unix(serve_echo);
     let leaf = certificate.leaf_der().to_vec();
-    let mut proxy = Counted::start_with(served.upstream.clone(), |config| config.certificate = certificate);
+    let mut proxy = Counted::start_with(&served.upstream, |config| config.certificate = certificate);
     proxy.certificate = leaf;
     for version in [&TLS12, &TLS13] {
         echo(&mut proxy.connect(&proxy.client(version)), b"hello");
@@ -102,6 +102,9 @@ fn keys_in_their_older_formats_are_read() {
     assert!(matches!(error, CertificateError::Mismatched { .. }), "it is read, and another key: {error}");
 }
 
+/// Certificate, key, the error they make, and the file that it must name.
+type Case<'a> = (&'a Path, &'a Path, fn(&CertificateError) -> bool, &'a Path);
+
 #[test]
 fn each_defect_has_its_own_error_that_names_the_file() {
     let files = Files::new();
@@ -116,7 +119,7 @@ fn each_defect_has_its_own_error_that_names_the_file() {
     openssl(&["pkcs8", "-topk8", "-in", key.to_str().unwrap(), "-passout", "pass:x", "-out", &encrypted]);
     let encrypted = PathBuf::from(encrypted);
 
-    let cases: [(&Path, &Path, fn(&CertificateError) -> bool, &Path); 9] = [
+    let cases: [Case<'_>; 9] = [
         (&missing, &key, |e| matches!(e, CertificateError::Unreadable { .. }), &missing),
         (&cert, &missing, |e| matches!(e, CertificateError::Unreadable { .. }), &missing),
         (&empty, &key, |e| matches!(e, CertificateError::NoCertificate(_)), &empty),

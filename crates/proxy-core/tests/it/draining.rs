@@ -22,7 +22,7 @@ fn serve_slowly(stream: &mut dyn Duplex, _: &AtomicU64) {
 #[test]
 fn a_drain_lets_a_transfer_and_a_handshake_finish() {
     let served = Served::unix(serve_slowly);
-    let mut proxy = Counted::start(served.upstream.clone());
+    let mut proxy = Counted::start(&served.upstream);
     let config = proxy.client(&TLS13);
     let mut transfer = proxy.connect(&config);
     transfer.write_all(b"go").unwrap();
@@ -42,7 +42,7 @@ fn a_drain_lets_a_transfer_and_a_handshake_finish() {
 #[test]
 fn a_drain_serves_what_waits_in_the_backlog() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.connections_max = Some(2);
     });
     let config = proxy.client(&TLS13);
@@ -68,7 +68,7 @@ fn a_drain_serves_what_waits_in_the_backlog() {
 #[test]
 fn a_drained_proxy_takes_no_new_connections() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let addr = proxy.addr();
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
@@ -83,7 +83,7 @@ fn a_drained_proxy_takes_no_new_connections() {
 #[test]
 fn a_drain_closes_a_connection_between_two_exchanges_cleanly_and_early() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(served.upstream.clone(), |config| {
+    let proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.drain_quiet = Duration::from_millis(100);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -104,7 +104,7 @@ fn serve_never(stream: &mut dyn Duplex, _: &AtomicU64) {
 #[test]
 fn a_drain_cuts_what_does_not_end_in_time_and_says_so() {
     let served = Served::unix(serve_never);
-    let proxy = Counted::start_with(served.upstream.clone(), |config| {
+    let proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.drain_timeout = Duration::from_millis(300);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -124,7 +124,7 @@ fn a_drain_cuts_what_does_not_end_in_time_and_says_so() {
 #[test]
 fn dropping_a_proxy_ends_its_threads_and_frees_its_port() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(served.upstream.clone());
+    let mut proxy = Counted::start(&served.upstream);
     let addr = proxy.addr();
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
@@ -137,7 +137,7 @@ fn dropping_a_proxy_ends_its_threads_and_frees_its_port() {
 #[test]
 fn everything_counted_is_there_after_the_end() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(served.upstream.clone());
+    let mut proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     end(&mut tls);

@@ -22,7 +22,7 @@ fn serve_one_answer(stream: &mut dyn Duplex, _: &AtomicU64) {
 #[test]
 fn an_upstream_that_closes_after_its_answer_ends_the_client_with_a_close_notify() {
     for served in [Served::unix(serve_one_answer), Served::tcp(serve_one_answer)] {
-        let mut proxy = Counted::start(served.upstream.clone());
+        let mut proxy = Counted::start(&served.upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
             tls.write_all(b"hello").unwrap();
@@ -43,7 +43,7 @@ fn serve_and_break(stream: &mut dyn Duplex, _: &AtomicU64) {
 #[test]
 fn an_upstream_that_breaks_ends_the_client_without_a_close_notify() {
     for served in [Served::unix(serve_and_break), Served::tcp(serve_and_break)] {
-        let mut proxy = Counted::start(served.upstream.clone());
+        let mut proxy = Counted::start(&served.upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
             tls.write_all(b"hello").unwrap();
@@ -62,8 +62,8 @@ fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
     let free_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    for upstream in [Upstream::Unix(path.clone()), free_port.to_string().parse().unwrap()] {
-        let mut proxy = Counted::start(upstream.clone());
+    for upstream in [Upstream::Unix(path), free_port.to_string().parse().unwrap()] {
+        let mut proxy = Counted::start(&upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
             tls.write_all(&pattern(100_000)).unwrap();
@@ -99,7 +99,7 @@ fn a_name_with_several_addresses_is_tried_address_by_address() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let upstream = format!("localhost:{}", listener.local_addr().unwrap().port()).parse().unwrap();
     std::thread::spawn(move || serve_echo(&mut listener.accept().unwrap().0, &AtomicU64::new(0)));
-    let mut proxy = Counted::start(upstream);
+    let mut proxy = Counted::start(&upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     proxy.expect(ProxyCounter::UpstreamConnects, 1);
@@ -114,7 +114,7 @@ fn an_upstream_with_a_full_backlog_is_waited_for_up_to_the_connect_timeout() {
     socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
     socket.listen(0).unwrap();
     let filler = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    let mut proxy = Counted::start_with(Upstream::Unix(path), |config| {
+    let mut proxy = Counted::start_with(&Upstream::Unix(path), |config| {
         config.limits.connect_timeout = Duration::from_millis(100);
     });
     let config = proxy.client(&TLS13);
@@ -144,7 +144,7 @@ fn an_upstream_with_a_full_backlog_is_waited_for_up_to_the_connect_timeout() {
 #[test]
 fn a_client_that_resets_in_mid_stream_is_counted_as_broken() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(served.upstream.clone());
+    let mut proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     reset(&tls.sock);
@@ -156,7 +156,7 @@ fn a_client_that_resets_in_mid_stream_is_counted_as_broken() {
 #[test]
 fn a_client_that_resets_after_its_close_notify_has_ended_well() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(served.upstream.clone());
+    let mut proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     reset(&tls.sock);
@@ -182,7 +182,7 @@ fn an_upstream_that_stops_reading_may_still_answer() {
         std::thread::sleep(Duration::from_millis(200));
     }
     let served = Served::unix(refuse);
-    let mut proxy = Counted::start(served.upstream.clone());
+    let mut proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.write_all(&pattern(150_000)).unwrap();
     assert_eq!(read_all(&mut tls).0, b"too large");
@@ -193,7 +193,7 @@ fn an_upstream_that_stops_reading_may_still_answer() {
 #[test]
 fn a_message_damaged_on_the_way_breaks_the_client_and_reaches_no_upstream() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(served.upstream.clone());
+    let mut proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     tls.conn.writer().write_all(b"damaged").unwrap();

@@ -34,7 +34,7 @@ fn only_failure(mut proxy: Counted, counter: ProxyCounter, n: u64, outcome: Outc
 #[test]
 fn what_is_not_tls_is_told_apart() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let sent: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -52,7 +52,7 @@ fn what_is_not_tls_is_told_apart() {
 #[test]
 fn a_client_that_leaves_before_or_during_its_hello_is_told_apart() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     assert_eq!(send(&proxy, b""), b"");
     assert_eq!(send(&proxy, &[22]), b"");
     assert_eq!(send(&proxy, &[22, 3, 1, 0, 200, 1, 0]), b"");
@@ -62,7 +62,7 @@ fn a_client_that_leaves_before_or_during_its_hello_is_told_apart() {
 #[test]
 fn a_malformed_hello_is_told_apart() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let answer = send(&proxy, &[22, 3, 1, 0, 5, 1, 0, 0, 1, 9]);
     assert_eq!(answer[..2], [21, 3], "an alert says so");
     only_failure(proxy, ProxyCounter::FailedOther, 1, Outcome::HandshakeOther);
@@ -71,8 +71,8 @@ fn a_malformed_hello_is_told_apart() {
 #[test]
 fn a_client_that_refuses_the_certificate_is_counted_by_its_alert() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
-    let mut stranger = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
+    let mut stranger = Counted::start(&served.upstream);
     stranger.certificate = proxy_core::Certificate::generate(&[]).unwrap().leaf_der().to_vec();
     for version in [&TLS12, &TLS13] {
         let mut tls = tls_over(proxy.tcp(), &stranger.client(version));
@@ -85,7 +85,7 @@ fn a_client_that_refuses_the_certificate_is_counted_by_its_alert() {
 #[test]
 fn a_client_without_a_common_group_is_incompatible() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let mut provider = aws_lc_rs::default_provider();
     provider.kx_groups = vec![aws_lc_rs::kx_group::MLKEM768];
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
@@ -102,7 +102,7 @@ fn a_client_without_a_common_group_is_incompatible() {
 fn a_hostile_server_name_is_recorded_harmlessly() {
     // rustls only sends valid names, so the bytes of one that is escaped are patched on the wire.
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS12));
     let mut hello = Vec::new();
     tls.conn.write_tls(&mut hello).unwrap();
@@ -129,7 +129,7 @@ fn read_all_raw(socket: &mut std::net::TcpStream) -> Vec<u8> {
 #[test]
 fn failures_leave_others_alone() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     for _ in 0..50 {
         send(&proxy, b"GET / HTTP/1.0\r\n\r\n");

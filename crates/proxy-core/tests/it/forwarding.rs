@@ -14,12 +14,11 @@ use crate::support::{
 #[test]
 fn what_a_client_sends_comes_back_over_either_upstream_and_version() {
     for served in [Served::unix(serve_echo), Served::tcp(serve_echo)] {
-        let proxy = Counted::start(served.upstream.clone());
+        let proxy = Counted::start(&served.upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
-            for request in [&b"hello"[..], &[7; 100_000]] {
-                echo(&mut tls, request);
-            }
+            echo(&mut tls, b"hello");
+            echo(&mut tls, &pattern(100_000));
             end(&mut tls);
             assert_eq!(read_all(&mut tls), (Vec::new(), true));
         }
@@ -42,7 +41,7 @@ fn what_a_client_sends_comes_back_over_either_upstream_and_version() {
 #[test]
 fn each_request_answered_on_a_kept_connection_is_one_exchange() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(served.upstream.clone());
+    let mut proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     for _ in 0..25 {
         echo(&mut tls, b"request");
@@ -56,7 +55,7 @@ fn each_request_answered_on_a_kept_connection_is_one_exchange() {
 #[test]
 fn a_client_resumes_its_session_in_both_versions() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     for version in [&TLS12, &TLS13] {
         let config = proxy.client(version);
         for kind in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
@@ -80,8 +79,7 @@ fn tickets_do_not_outlive_the_process_that_made_them() {
     // A second proxy stands for a second process: its ticket key is another one.
     let served = Served::unix(serve_echo);
     let certificate = proxy_core::Certificate::generate(&[]).unwrap();
-    let start =
-        || Counted::start_with(served.upstream.clone(), |config| config.certificate = certificate.clone());
+    let start = || Counted::start_with(&served.upstream, |config| config.certificate = certificate.clone());
     let (mut first, mut second) = (start(), start());
     first.certificate = certificate.leaf_der().to_vec();
     let config = first.client(&TLS13);
@@ -95,7 +93,7 @@ fn tickets_do_not_outlive_the_process_that_made_them() {
 #[test]
 fn a_ticket_comes_with_the_first_answer() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     assert_eq!(tls.conn.tls13_tickets_received(), 1);
@@ -104,7 +102,7 @@ fn a_ticket_comes_with_the_first_answer() {
 #[test]
 fn a_ticket_comes_without_an_answer_soon_after_the_handshake() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     while tls.conn.is_handshaking() || tls.conn.wants_write() {
         tls.conn.complete_io(&mut tls.sock).unwrap();
@@ -120,7 +118,7 @@ fn a_ticket_comes_without_an_answer_soon_after_the_handshake() {
 #[test]
 fn a_ticket_comes_to_a_client_that_ends_at_once() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.flush().unwrap();
     tls.conn.send_close_notify();
@@ -140,7 +138,7 @@ fn serve_length(stream: &mut dyn Duplex, received: &std::sync::atomic::AtomicU64
 #[test]
 fn a_half_closed_client_still_gets_the_answer() {
     for served in [Served::unix(serve_length), Served::tcp(serve_length)] {
-        let proxy = Counted::start(served.upstream.clone());
+        let proxy = Counted::start(&served.upstream);
         for version in [&TLS12, &TLS13] {
             let mut tls = proxy.connect(&proxy.client(version));
             tls.write_all(&pattern(300_000)).unwrap();
@@ -154,7 +152,7 @@ fn a_half_closed_client_still_gets_the_answer() {
 #[test]
 fn an_end_without_close_notify_is_passed_on_too() {
     let served = Served::unix(serve_length);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     tls.write_all(b"abc").unwrap();
     tls.sock.shutdown(std::net::Shutdown::Write).unwrap();
@@ -174,7 +172,7 @@ fn serve_early_end(stream: &mut dyn Duplex, received: &std::sync::atomic::Atomic
 #[test]
 fn a_client_may_go_on_sending_after_its_upstream_has_ended() {
     for served in [Served::unix(serve_early_end), Served::tcp(serve_early_end)] {
-        let proxy = Counted::start(served.upstream.clone());
+        let proxy = Counted::start(&served.upstream);
         for (version, received) in [(&TLS12, 300_000), (&TLS13, 600_000)] {
             let mut tls = proxy.connect(&proxy.client(version));
             assert_eq!(read_all(&mut tls), (b"that is all".to_vec(), true));
@@ -191,7 +189,7 @@ const LARGE: usize = 64 << 20;
 #[test]
 fn a_large_transfer_each_way_arrives_intact_at_a_slow_reader() {
     for served in [Served::unix(serve_echo), Served::tcp(serve_echo)] {
-        let proxy = Counted::start(served.upstream.clone());
+        let proxy = Counted::start(&served.upstream);
         let data = pattern(LARGE);
         let tls = proxy.connect(&proxy.client(&TLS13));
         let received = transfer(tls, &data);

@@ -27,13 +27,14 @@ fn settled(proxy: &mut Counted, counter: ProxyCounter) -> u64 {
 }
 
 fn serve_endlessly(stream: &mut dyn Duplex, _: &AtomicU64) {
-    while stream.write_all(&[1; 100_000]).is_ok() {}
+    let bytes = vec![1; 100_000];
+    while stream.write_all(&bytes).is_ok() {}
 }
 
 #[test]
 fn a_client_that_does_not_read_stops_its_upstream() {
     for served in [Served::unix(serve_endlessly), Served::tcp(serve_endlessly)] {
-        let mut proxy = Counted::start(served.upstream.clone());
+        let mut proxy = Counted::start(&served.upstream);
         let mut tls = proxy.connect(&proxy.client(&TLS13));
         tls.write_all(b"go").unwrap();
         let taken = settled(&mut proxy, ProxyCounter::BytesOut);
@@ -58,7 +59,7 @@ fn serve_nothing(stream: &mut dyn Duplex, _: &AtomicU64) {
 #[test]
 fn an_upstream_that_does_not_read_stops_its_client() {
     for served in [Served::unix(serve_nothing), Served::tcp(serve_nothing)] {
-        let mut proxy = Counted::start(served.upstream.clone());
+        let mut proxy = Counted::start(&served.upstream);
         let mut tls = proxy.connect(&proxy.client(&TLS13));
         tls.write_all(b"go").unwrap();
         tls.sock.set_nonblocking(true).unwrap();
@@ -83,8 +84,7 @@ fn an_upstream_that_does_not_read_stops_its_client() {
 #[test]
 fn connections_beyond_the_bound_wait_in_the_backlog_and_are_served_later() {
     let served = Served::unix(serve_echo);
-    let mut proxy =
-        Counted::start_with(served.upstream.clone(), |config| config.limits.connections_max = Some(3));
+    let mut proxy = Counted::start_with(&served.upstream, |config| config.limits.connections_max = Some(3));
     let config = proxy.client(&TLS13);
     let mut held: Vec<_> = (0..3).map(|_| proxy.connect(&config)).collect();
     for tls in &mut held {
@@ -117,8 +117,7 @@ fn connections_beyond_the_bound_wait_in_the_backlog_and_are_served_later() {
 #[test]
 fn a_raised_bound_acts_at_once() {
     let served = Served::unix(serve_echo);
-    let proxy =
-        Counted::start_with(served.upstream.clone(), |config| config.limits.connections_max = Some(1));
+    let proxy = Counted::start_with(&served.upstream, |config| config.limits.connections_max = Some(1));
     let config = proxy.client(&TLS13);
     let (mut first, mut second) = (proxy.connect(&config), proxy.connect(&config));
     echo(&mut first, b"hello");
@@ -130,7 +129,7 @@ fn a_raised_bound_acts_at_once() {
 #[test]
 fn a_handshake_that_is_not_done_in_time_is_ended_wherever_it_stands() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.handshake_timeout = Duration::from_millis(200);
     });
     let mut patient = proxy.connect(&proxy.client(&TLS13));
@@ -152,16 +151,20 @@ fn a_handshake_that_is_not_done_in_time_is_ended_wherever_it_stands() {
 #[test]
 fn an_idle_connection_is_ended_with_a_close_notify_and_an_active_one_is_not() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.idle_timeout = Duration::from_secs(1);
     });
     let configs = [&TLS12, &TLS13].map(|version| proxy.client(version));
     let mut idle = configs.each_ref().map(|config| proxy.connect(config));
     let mut active = configs.each_ref().map(|config| proxy.connect(config));
-    idle.iter_mut().for_each(|tls| echo(tls, b"hello"));
+    for tls in &mut idle {
+        echo(tls, b"hello");
+    }
     let began_at = Instant::now();
     while began_at.elapsed() < Duration::from_millis(2500) {
-        active.iter_mut().for_each(|tls| echo(tls, b"tick"));
+        for tls in &mut active {
+            echo(tls, b"tick");
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
     for mut tls in idle {
@@ -178,7 +181,7 @@ fn an_idle_connection_is_ended_with_a_close_notify_and_an_active_one_is_not() {
 #[test]
 fn a_client_that_does_not_end_after_its_upstream_is_let_go() {
     let served = Served::unix(|stream, _| stream.end());
-    let mut proxy = Counted::start_with(served.upstream.clone(), |config| {
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.half_closed_timeout = Duration::from_millis(100);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -190,7 +193,7 @@ fn a_client_that_does_not_end_after_its_upstream_is_let_go() {
 #[test]
 fn a_shortened_idle_timeout_acts_on_open_connections() {
     let served = Served::unix(serve_echo);
-    let mut proxy = Counted::start(served.upstream.clone());
+    let mut proxy = Counted::start(&served.upstream);
     let mut tls = proxy.connect(&proxy.client(&TLS13));
     echo(&mut tls, b"hello");
     proxy.proxy.set("proxy.idle-timeout", &Value::Number(0.05)).unwrap();
@@ -201,7 +204,7 @@ fn a_shortened_idle_timeout_acts_on_open_connections() {
 #[test]
 fn settings_tell_how_they_stand_and_refuse_what_cannot_be() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone()).proxy;
+    let proxy = Counted::start(&served.upstream).proxy;
     let value = |name: &str| proxy.settings().into_iter().find(|setting| setting.name == name).unwrap().value;
     assert_eq!(value("proxy.workers"), Value::Number(2.0));
     assert_eq!(value("proxy.certificate"), Value::Text("ECDSA P-256".into()));

@@ -20,7 +20,7 @@ fn start_error(config: ProxyConfig) -> StartError {
 #[test]
 fn a_second_proxy_on_a_port_is_refused_and_the_first_goes_on() {
     let served = Served::unix(serve_echo);
-    let first = Counted::start(served.upstream.clone());
+    let first = Counted::start(&served.upstream);
     let port = first.addr().port();
     for second in [ListenAddr::Addr(first.addr()), ListenAddr::DualStack(port)] {
         let error = start_error(config(&[second]));
@@ -36,7 +36,7 @@ fn a_second_proxy_on_a_port_is_refused_and_the_first_goes_on() {
 #[test]
 fn a_second_proxy_in_another_process_is_refused() {
     let served = Served::unix(serve_echo);
-    let first = Counted::start(served.upstream.clone());
+    let first = Counted::start(&served.upstream);
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--ignored", "listening::another_process_tries_the_port"])
         .env(ADDR_VARIABLE, first.addr().to_string())
@@ -73,7 +73,7 @@ fn of_several_addresses_one_that_is_taken_leaves_the_others_free() {
 #[test]
 fn every_address_given_is_served() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(served.upstream.clone(), |config| {
+    let proxy = Counted::start_with(&served.upstream, |config| {
         config.listen = vec![":0".parse().unwrap(), "127.0.0.1:0".parse().unwrap()];
     });
     let client = proxy.client(&TLS13);

@@ -1,5 +1,7 @@
 //! The proxy from outside: real sockets, real TLS clients, real upstreams.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
 mod certificates;
 mod counting;
 mod draining;

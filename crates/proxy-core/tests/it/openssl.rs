@@ -53,7 +53,7 @@ fn s_client(proxy: &Counted, arguments: &[&str]) -> String {
 #[test]
 fn openssl_echoes_and_resumes_in_both_versions() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     let dir = tempfile::tempdir().unwrap();
     for version in ["-tls1_2", "-tls1_3"] {
         let session = dir.path().join(version);
@@ -77,7 +77,7 @@ fn openssl_echoes_and_resumes_in_both_versions() {
 #[test]
 fn versions_that_are_obsolete_are_refused() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start(served.upstream.clone());
+    let proxy = Counted::start(&served.upstream);
     for version in ["-tls1", "-tls1_1"] {
         let output = s_client(&proxy, &[version, "-cipher", "ALL:@SECLEVEL=0"]);
         assert!(!output.contains("hello from openssl"), "{output}");

@@ -36,15 +36,15 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    pub(crate) fn start(upstream: Upstream) -> Self {
+    pub(crate) fn start(upstream: &Upstream) -> Self {
         Self::start_with(upstream, |_| {})
     }
 
-    pub(crate) fn start_with(upstream: Upstream, change: impl FnOnce(&mut ProxyConfig)) -> Self {
+    pub(crate) fn start_with(upstream: &Upstream, change: impl FnOnce(&mut ProxyConfig)) -> Self {
         let certificate = Certificate::generate(&[]).unwrap();
         let leaf = certificate.leaf_der().to_vec();
         let listen: ListenAddr = "127.0.0.1:0".parse().unwrap();
-        let mut config = ProxyConfig::new(vec![listen], upstream, certificate);
+        let mut config = ProxyConfig::new(vec![listen], upstream.clone(), certificate);
         config.workers = 2.try_into().unwrap();
         change(&mut config);
         Self { proxy: Proxy::start(config).unwrap(), total: ProxyDelta::default(), certificate: leaf }

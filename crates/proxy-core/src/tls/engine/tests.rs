@@ -51,7 +51,7 @@ impl Pair {
     }
 
     /// What the client has to send.
-    fn from_client(&mut self) -> Vec<u8> {
+    fn client_sends(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         while self.client.wants_write() {
             self.client.write_tls(&mut wire).unwrap();
@@ -67,15 +67,15 @@ impl Pair {
 
     /// Moves what both have to send, the client's in the pieces that `split` makes.
     fn exchange(&mut self, split: &mut dyn FnMut(&[u8]) -> Vec<Vec<u8>>) {
-        let wire = self.from_client();
+        let wire = self.client_sends();
         for piece in split(&wire) {
             self.receive(&piece).unwrap();
         }
-        self.to_client();
+        self.client_takes();
     }
 
     /// Hands the client what waits for it.
-    fn to_client(&mut self) {
+    fn client_takes(&mut self) {
         let mut wire = self.output.as_slice();
         while !wire.is_empty() {
             self.client.read_tls(&mut wire).unwrap();
@@ -140,7 +140,7 @@ fn the_server_name_is_known_once_the_hello_has_been_read() {
     for version in VERSIONS {
         let mut pair = Pair::new(version);
         assert_eq!(pair.engine.session().server_name(), "");
-        let hello = pair.from_client();
+        let hello = pair.client_sends();
         pair.receive(&hello).unwrap();
         assert_eq!(pair.engine.session().server_name(), "localhost");
         // Another connection of the same thread does not inherit it.
@@ -156,7 +156,7 @@ fn a_close_notify_ends_what_is_handed_out() {
         let mut pair = Pair::connected(version);
         pair.client.writer().write_all(b"last words").unwrap();
         pair.client.send_close_notify();
-        let mut wire = pair.from_client();
+        let mut wire = pair.client_sends();
         wire.extend_from_slice(&wire.clone());
         pair.receive(&wire).unwrap();
         assert!(pair.engine.is_peer_closed());
@@ -165,7 +165,7 @@ fn a_close_notify_ends_what_is_handed_out() {
         // The other direction goes on, and ends by itself.
         pair.engine.encrypt(b"an answer", &mut pair.output).unwrap();
         pair.engine.close_notify(&mut pair.output).unwrap();
-        pair.to_client();
+        pair.client_takes();
         assert_eq!(pair.client_reads(), b"an answer");
     }
 }
@@ -175,11 +175,11 @@ fn both_may_end_in_either_order() {
     for version in VERSIONS {
         let mut pair = Pair::connected(version);
         pair.engine.close_notify(&mut pair.output).unwrap();
-        pair.to_client();
+        pair.client_takes();
         assert_eq!(pair.client_reads(), b"");
         pair.client.writer().write_all(b"still here").unwrap();
         pair.client.send_close_notify();
-        let wire = pair.from_client();
+        let wire = pair.client_sends();
         pair.receive(&wire).unwrap();
         assert_eq!(pair.plaintext.as_slice(), b"still here");
         assert!(pair.engine.is_peer_closed());
@@ -192,12 +192,12 @@ fn a_record_in_pieces_does_not_disturb_what_is_sent_meanwhile() {
     for version in VERSIONS {
         let mut pair = Pair::connected(version);
         pair.client.writer().write_all(b"a request").unwrap();
-        let wire = pair.from_client();
+        let wire = pair.client_sends();
         for piece in bytewise(&wire) {
             pair.receive(&piece).unwrap();
             pair.engine.encrypt(b"x", &mut pair.output).unwrap();
         }
-        pair.to_client();
+        pair.client_takes();
         assert_eq!(pair.plaintext.as_slice(), b"a request");
         assert_eq!(pair.client_reads(), vec![b'x'; wire.len()]);
     }
@@ -209,13 +209,13 @@ fn a_key_update_is_answered_in_front_of_the_next_data() {
     for round in 0..3 {
         pair.client.refresh_traffic_keys().unwrap();
         pair.client.writer().write_all(b"new keys").unwrap();
-        let wire = pair.from_client();
+        let wire = pair.client_sends();
         // In pieces, so that a part of the update is kept while something is sent.
         for piece in wire.chunks(7) {
             pair.receive(piece).unwrap();
             pair.engine.encrypt(b"y", &mut pair.output).unwrap();
         }
-        pair.to_client();
+        pair.client_takes();
         assert_eq!(pair.client_reads(), vec![b'y'; wire.len().div_ceil(7)], "round {round}");
     }
     assert_eq!(pair.plaintext.len(), 24);
@@ -237,9 +237,9 @@ fn a_damaged_record_fails_after_the_data_before_it() {
     for version in VERSIONS {
         let mut pair = Pair::connected(version);
         pair.client.writer().write_all(b"whole").unwrap();
-        let mut wire = pair.from_client();
+        let mut wire = pair.client_sends();
         pair.client.writer().write_all(b"damaged").unwrap();
-        wire.extend(pair.from_client());
+        wire.extend(pair.client_sends());
         *wire.last_mut().unwrap() ^= 1;
         let error = pair.receive(&wire).unwrap_err();
         assert!(matches!(error, EngineError::Tls(rustls::Error::DecryptError)), "{error:?}");
@@ -293,14 +293,14 @@ proptest! {
             pair.client.writer().write_all(&inward).unwrap();
             pair.engine.encrypt(&outward, &mut pair.output).unwrap();
             let mut received = Vec::new();
-            let wire = pair.from_client();
+            let wire = pair.client_sends();
             for piece in split(&wire) {
                 pair.receive(&piece).unwrap();
                 received.extend_from_slice(pair.plaintext.as_slice());
                 pair.plaintext.clear();
             }
             prop_assert!(received == inward);
-            pair.to_client();
+            pair.client_takes();
             prop_assert!(pair.client_reads() == outward);
         }
     }
@@ -308,7 +308,7 @@ proptest! {
     #[test]
     fn garbage_is_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), at in 0..300_usize) {
         let mut pair = Pair::new(&rustls::version::TLS13);
-        let mut hello = pair.from_client();
+        let mut hello = pair.client_sends();
         let at = at.min(hello.len());
         hello.splice(at..(at + bytes.len()).min(hello.len()), bytes);
         let _ = pair.receive(&hello);
