@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanError};
 use crate::target::Target;
 
 /// Everything a load needs to know.
@@ -78,6 +78,12 @@ pub enum Trust {
 /// Why a load cannot start. Nothing has been started then.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The plan asks for something that no written plan could.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The request timeout is zero.
+    #[error("the request timeout must be above zero")]
+    Timeout,
     /// A request template cannot be sent.
     #[error("request {method} {path}: {reason}")]
     Template {

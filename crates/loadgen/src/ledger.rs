@@ -3,7 +3,7 @@
 //! | end of a request | counter | response | service | lag |
 //! |---|---|---|---|---|
 //! | answered whole, below 400 | ok | intended → done | sent → done | intended → sent |
-//! | no whole answer at its deadline | failed | at its elapsed time | at its elapsed time, if sent | as far as it got |
+//! | failed once its deadline was over | failed | at its elapsed time | at its elapsed time, if sent | intended → sent, or at its elapsed time |
 //! | sent, not answered when the load ended | unfinished | at its elapsed time | at its elapsed time | intended → sent |
 //! | due, not sent when the load ended | never sent | at its elapsed time | – | at its elapsed time |
 //! | failed in any other way | failed | – | – | intended → sent, if sent |
@@ -101,10 +101,11 @@ impl Ledger {
         true
     }
 
+    /// A request has failed; what took longer than it may is not left out of the latencies.
     pub(crate) fn failed(&mut self, request: &Request, failure: Failure, now_ns: u64) {
         self.count(LoadCounter::Failed);
         self.count(failure.counter());
-        if failure == Failure::Timeout {
+        if now_ns >= request.deadline_ns {
             self.elapsed(request, now_ns);
         }
     }

@@ -38,6 +38,11 @@ impl Load {
     /// Checks everything that can be checked, then starts the threads.
     pub fn start(config: LoadConfig) -> Result<Self, StartError> {
         let LoadConfig { target, requests, plan, trust, request_timeout, paused } = config;
+        // A plan that was put together by a program is held to the rules of one that was written.
+        let plan: Plan = plan.to_string().parse()?;
+        if request_timeout.is_zero() {
+            return Err(StartError::Timeout);
+        }
         let requests = prepare(&requests, &target)?;
         let tls = if target.is_tls() { Some(TlsSetup::new(&trust, target.host())?) } else { None };
         let addresses = resolve(&target, plan.sources)?;

@@ -165,6 +165,10 @@ async fn serve(listener: Listener) {
 
 async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, permit: OwnedSemaphorePermit) {
     // A client that goes away or sends nonsense ends its own connection, and nobody needs to hear of it.
-    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answers::answer)).await;
+    let _ = http1::Builder::new()
+        // A client that has sent its request and its end still gets its answer.
+        .half_close(true)
+        .serve_connection(TokioIo::new(stream), service_fn(answers::answer))
+        .await;
     drop(permit);
 }

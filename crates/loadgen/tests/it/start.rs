@@ -1,6 +1,7 @@
 //! What is refused before anything starts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use loadgen::{Load, LoadConfig, StartError, Template, Trust};
 
@@ -17,6 +18,16 @@ fn a_host_without_an_address_is_named() {
     let error = refused("https://nothing.invalid/", "connections=1", |_| {});
     assert!(matches!(error, StartError::Resolve { .. }));
     assert!(error.to_string().starts_with("cannot resolve nothing.invalid: "), "{error}");
+}
+
+#[test]
+fn a_plan_made_by_a_program_obeys_the_same_rules() {
+    let no_connection = refused("https://127.0.0.1:1/", "", |config| config.plan.connections = 0);
+    assert!(no_connection.to_string().starts_with("connections=0 in the load plan: "), "{no_connection}");
+    let no_thread = refused("https://127.0.0.1:1/", "", |config| config.plan.threads = 0);
+    assert!(matches!(no_thread, StartError::Plan(_)), "{no_thread}");
+    let no_time = refused("https://127.0.0.1:1/", "", |config| config.request_timeout = Duration::ZERO);
+    assert!(matches!(no_time, StartError::Timeout), "{no_time}");
 }
 
 #[test]

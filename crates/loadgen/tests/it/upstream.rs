@@ -41,6 +41,16 @@ fn bytes_and_echo_are_what_was_asked_for() {
 }
 
 #[test]
+fn a_half_closed_client_still_gets_its_answer() {
+    let (_upstream, target) = start();
+    let mut stream = std::net::TcpStream::connect((target.host(), target.port())).unwrap();
+    stream.write_all(b"GET /bytes/50000 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let (_, body) = ask(&mut stream, b"");
+    assert_eq!(body.len(), 50_000);
+}
+
+#[test]
 fn what_it_does_not_have_is_refused() {
     let (_upstream, target) = start();
     for (line, status) in [
