@@ -7,6 +7,7 @@ use std::os::unix::net::SocketAddr as UnixAddr;
 use mio::event::Event;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use socket2::SockRef;
 
 /// A stream socket of either kind.
 #[derive(Debug)]
@@ -151,6 +152,14 @@ impl Side {
         match &mut self.socket {
             Socket::Tcp(tcp) => registry.reregister(tcp, self.token, self.interest),
             Socket::Unix(unix) => registry.reregister(unix, self.token, self.interest),
+        }
+    }
+
+    /// Acknowledges at once what has been received, where the kernel would wait for an answer to go with.
+    pub(crate) fn acknowledge(&self) {
+        if let Socket::Tcp(tcp) = &self.socket {
+            // It only saves time; without it the acknowledgement comes 40 ms later.
+            let _ = SockRef::from(tcp).set_tcp_quickack(true);
         }
     }
 

@@ -251,6 +251,11 @@ impl Connection {
         // waiting. With TLS 1.2 it waits for what is in the buffer.
         if session.is_tls13() && !self.outward.pending.is_empty() {
             context.timers.arm(&mut self.ticket, self.key, Kind::Ticket, now + TICKET_PATIENCE);
+            // A client with Nagle's algorithm on sends its request only once its Finished is acknowledged, which
+            // the ticket would have done on its way.
+            if self.inward.pending.is_empty() {
+                self.client.acknowledge();
+            }
         }
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
         self.phase = Phase::Connect;
