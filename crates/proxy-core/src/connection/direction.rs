@@ -4,8 +4,6 @@ use crate::buffer::Buffer;
 
 /// Bytes that wait in one direction before its source is no longer read.
 pub(super) const HIGH_WATER_BYTES: usize = 64 << 10;
-/// Bytes that wait in one direction only if more is appended than its source has sent.
-const FLOOD_BYTES: usize = 192 << 10;
 
 /// What goes one way.
 #[derive(Debug, Default)]
@@ -21,12 +19,6 @@ pub(super) struct Direction {
 impl Direction {
     pub(super) fn has_room(&self) -> bool {
         !self.ended && self.pending.len() < HIGH_WATER_BYTES
-    }
-
-    /// Whether so much is pending as the other direction's source must not add to. A client's records can ask for
-    /// answers of TLS itself, which the upstream's silence would not bound.
-    pub(super) fn is_flooded(&self) -> bool {
-        self.pending.len() > FLOOD_BYTES
     }
 
     pub(super) fn is_done(&self) -> bool {

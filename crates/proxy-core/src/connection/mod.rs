@@ -184,7 +184,7 @@ impl Connection {
     }
 
     fn wants_client(&self) -> bool {
-        self.client.is_readable() && self.inward.has_room() && !self.outward.is_flooded()
+        self.client.is_readable() && self.inward.has_room()
     }
 
     fn wants_upstream(&self) -> bool {

@@ -10,5 +10,6 @@ mod failures;
 mod forwarding;
 mod limits;
 mod listening;
+mod misbehaving;
 mod openssl;
 mod support;
