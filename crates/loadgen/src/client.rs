@@ -1,7 +1,6 @@
 //! A virtual client: one source address on one thread, with its own sessions to resume.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
 use crate::config::SourceTotals;
 use crate::plan::Share;
@@ -14,7 +13,7 @@ pub(crate) struct Client {
     /// The address its connections are bound to; `None` leaves that to the kernel.
     pub(crate) bind: Option<Ipv4Addr>,
     /// How its connections begin, if they do so with TLS.
-    pub(crate) tls: Option<Arc<ClientTls>>,
+    pub(crate) tls: Option<ClientTls>,
     pub(crate) resume: Diffusion,
     /// Its own counts; the address is known with its first connection.
     pub(crate) address: Option<IpAddr>,

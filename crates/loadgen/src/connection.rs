@@ -125,12 +125,13 @@ impl Connection {
 
     /// True once the TCP connection stands; asks the socket while it is being made.
     pub(crate) fn establish(&mut self) -> io::Result<bool> {
-        if let Some(error) = self.socket.take_error()? {
-            return Err(error);
-        }
         match self.socket.peer_addr() {
             Ok(_) => self.is_established = true,
-            Err(error) if error.kind() == ErrorKind::NotConnected => {}
+            Err(error) if error.kind() == ErrorKind::NotConnected => {
+                if let Some(error) = self.socket.take_error()? {
+                    return Err(error);
+                }
+            }
             Err(error) => return Err(error),
         }
         Ok(self.is_established)
@@ -148,14 +149,14 @@ impl Connection {
     }
 
     /// Notes that the server has sent its end.
-    pub(crate) fn peer_has_shut(&mut self) {
+    pub(crate) fn note_peer_shut(&mut self) {
         if self.inflow == Inflow::Open {
             self.inflow = Inflow::Shut;
         }
     }
 
     /// Notes that a write has failed.
-    pub(crate) fn has_broken(&mut self) {
+    pub(crate) fn note_broken(&mut self) {
         self.inflow = Inflow::Broken;
     }
 

@@ -183,7 +183,7 @@ fn clients(plan: &Plan, part: Part, tls: Option<&TlsSetup>) -> Vec<Client> {
         .step_by(part.threads as usize)
         .map(|client| Client {
             bind: plan.sources.map(|_| source(client % sources)),
-            tls: tls.map(|tls| Arc::new(tls.client())),
+            tls: tls.map(TlsSetup::client),
             resume: Diffusion::new(client, all),
             address: None,
             totals: crate::client::Totals::default(),

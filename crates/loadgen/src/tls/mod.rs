@@ -328,7 +328,7 @@ mod tests {
                 engine.receive(&mut buffer[..kept + piece], &mut out, |new| {
                     received.plaintext.extend_from_slice(new);
                 })?;
-                received.handshake = received.handshake.or(engine.new_handshake());
+                received.handshake = received.handshake.or_else(|| engine.new_handshake());
             }
         }
         Ok(())

@@ -92,7 +92,7 @@ impl Worker {
         }
         let Some(connection) = &mut self.slots[index].connection else { return };
         if event.is_read_closed() || event.is_error() {
-            connection.peer_has_shut();
+            connection.note_peer_shut();
         }
         if event.is_writable() {
             self.go_on_writing(index);
@@ -233,7 +233,7 @@ impl Worker {
     /// Looks for what the server may have said before the connection broke.
     fn write_failed(&mut self, index: usize) {
         if let Some(connection) = &mut self.slots[index].connection {
-            connection.has_broken();
+            connection.note_broken();
             self.unread.push(index);
         }
     }
@@ -243,7 +243,7 @@ impl Worker {
         let (Some(connection), Some(request)) = (&mut slot.connection, slot.request.take()) else { return };
         let is_whole = slot.handed == self.setup.requests[request.template].bytes(slot.is_last).len();
         connection.answers += 1;
-        slot.has_succeeded();
+        slot.note_success();
         if self.ledger.answered(&request, answer.status, now_ns()) {
             self.clients[slot.client].totals.requests_ok += 1;
         }

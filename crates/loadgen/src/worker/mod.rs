@@ -273,13 +273,14 @@ impl Worker {
             _ if wanted.stopped => self.drain(Goal::End, grace_ends_ns, now_ns),
             State::Running if !wanted.running => self.drain(Goal::Pause, grace_ends_ns, now_ns),
             State::Paused | State::Draining { then: Goal::Pause, .. } if wanted.running => {
-                self.resume(now_ns);
+                self.go_on(now_ns);
             }
             _ => {}
         }
     }
 
-    fn resume(&mut self, now_ns: u64) {
+    /// Lets requests fall due, at first or after a pause.
+    fn go_on(&mut self, now_ns: u64) {
         self.state = State::Running;
         self.ends_ns = self.duration_left_ns.take().map(|left_ns| now_ns.saturating_add(left_ns));
         let given_up = self.pacer.run(now_ns);

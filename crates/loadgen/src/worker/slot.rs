@@ -85,7 +85,7 @@ impl Slot {
     }
 
     /// A connection has come to something.
-    pub(super) fn has_succeeded(&mut self) {
+    pub(super) fn note_success(&mut self) {
         self.backoff_ns = BACKOFF_NS_MIN;
     }
 }
