@@ -27,6 +27,13 @@ mod terminal;
 mod theme;
 mod view;
 
+#[cfg(test)]
+#[path = "../tests/support/synthetic.rs"]
+#[expect(unreachable_pub, reason = "shared with the fixture of the terminal tests")]
+mod synthetic;
+#[cfg(test)]
+mod testing;
+
 pub use channel::{Gone, Inbox, Sender, channel};
 pub use options::{Event, Exit, Options, TuiError};
 pub use run::run;

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Asks the terminal to show nothing until the frame is whole; one that does not know it ignores it. See "Terminal
 /// Spec: Synchronized Output", contour-terminal.
@@ -16,13 +18,15 @@ pub(crate) struct Output {
     // Not `Stdout`: its line buffer of a kilobyte would cut every frame into many writes.
     file: File,
     frame: Vec<u8>,
+    /// Once set, everything is swallowed.
+    closed: Arc<AtomicBool>,
 }
 
 impl Output {
     /// Writes to standard output.
-    pub(crate) fn open() -> io::Result<Self> {
+    pub(crate) fn open(closed: Arc<AtomicBool>) -> io::Result<Self> {
         let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-        Ok(Self { file, frame: BEGIN.to_vec() })
+        Ok(Self { file, frame: BEGIN.to_vec(), closed })
     }
 }
 
@@ -33,7 +37,7 @@ impl Write for Output {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.frame.len() == BEGIN.len() {
+        if self.closed.load(Ordering::Relaxed) || self.frame.len() == BEGIN.len() {
             return Ok(());
         }
         self.frame.extend_from_slice(END);

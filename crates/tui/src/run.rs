@@ -38,7 +38,8 @@ pub fn run(options: Options, inbox: Inbox, commands: SyncSender<Command>) -> Res
     let _input = Input::start(inbox.sender.clone())?;
     let pace = Pace::new(options.frames_per_second_max);
     let state = State::new(options, terminal.size());
-    let mut dashboard = Dashboard { state, terminal, pace, commands, next_tick: Instant::now() + TICK };
+    let mut dashboard =
+        Dashboard { state, terminal, pace, commands, next_tick: Instant::now() + TICK, suspended: false };
     let exit = match dashboard.go_on(&inbox) {
         Err(TuiError::Draw(error)) if is_gone(&error) => Exit::TerminalLost,
         other => other?,
@@ -60,13 +61,15 @@ struct Dashboard {
     pace: Pace,
     commands: SyncSender<Command>,
     next_tick: Instant,
+    /// True from a suspension until the process is continued: the terminal is not ours to draw on.
+    suspended: bool,
 }
 
 impl Dashboard {
     fn go_on(&mut self, inbox: &Inbox) -> Result<Exit, TuiError> {
         loop {
             let now = Instant::now();
-            let until_frame = self.pace.wait(now);
+            let until_frame = if self.suspended { None } else { self.pace.wait(now) };
             if until_frame == Some(Duration::ZERO) {
                 self.draw()?;
                 continue;
@@ -110,6 +113,7 @@ impl Dashboard {
             Message::Key(key) => self.key(&key),
             Message::Resized => self.resize(),
             Message::Continued => {
+                self.suspended = false;
                 self.terminal.take_again().map_err(TuiError::Draw)?;
                 self.resize()
             }
@@ -128,8 +132,9 @@ impl Dashboard {
     }
 
     fn suspend(&mut self, whom: Suspend) -> Result<Option<Exit>, TuiError> {
+        self.suspended = true;
         self.terminal.suspend(whom).map_err(TuiError::Draw)?;
-        self.resize()
+        Ok(None)
     }
 
     /// Changes the state and does what follows from it.

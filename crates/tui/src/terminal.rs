@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::panic::{self, PanicHookInfo};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
@@ -13,6 +14,7 @@ use crossterm::terminal::{
     EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
 use ratatui::{Frame, Terminal as Drawing};
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
@@ -53,6 +55,7 @@ pub(crate) enum Suspend {
 /// The terminal in raw mode on its alternate screen, given back when this is dropped and when any thread panics.
 pub(crate) struct Terminal {
     drawing: Drawing<CrosstermBackend<Output>>,
+    closed: Arc<AtomicBool>,
     taken: Arc<Taken>,
     previous_hook: Arc<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>,
 }
@@ -64,11 +67,12 @@ impl Terminal {
     /// When the terminal refuses.
     pub(crate) fn take(messages: SyncSender<Message>) -> Result<Self, TuiError> {
         let setup = |error| TuiError::Setup { what: "set up the terminal", error };
-        let output = Output::open().map_err(setup)?;
+        let closed = Arc::new(AtomicBool::new(false));
+        let output = Output::open(Arc::clone(&closed)).map_err(setup)?;
         let drawing = Drawing::new(CrosstermBackend::new(output)).map_err(setup)?;
         let taken = Arc::new(Mutex::new(false));
         let previous_hook = Arc::from(panic::take_hook());
-        let terminal = Self { drawing, taken, previous_hook };
+        let terminal = Self { drawing, closed, taken, previous_hook };
         terminal.install_hook(messages);
         terminal.enter().map_err(setup)?;
         Ok(terminal)
@@ -101,7 +105,14 @@ impl Terminal {
     pub(crate) fn take_again(&mut self) -> io::Result<()> {
         self.leave();
         self.enter()?;
-        self.drawing.clear()
+        self.clear()
+    }
+
+    /// Clears the screen, so that the next frame writes every cell. Not by the method of that name, which asks the
+    /// terminal where its cursor is and waits for the answer.
+    fn clear(&mut self) -> io::Result<()> {
+        let size = self.drawing.size()?;
+        self.drawing.resize(Rect::new(0, 0, size.width, size.height))
     }
 
     /// Draws a frame; only what changed is written.
@@ -118,7 +129,7 @@ impl Terminal {
 
     /// Makes the next frame write every cell.
     pub(crate) fn forget(&mut self) -> Result<(), TuiError> {
-        self.drawing.clear().map_err(TuiError::Draw)
+        self.clear().map_err(TuiError::Draw)
     }
 
     /// Cells of the terminal, columns and rows.
@@ -126,7 +137,8 @@ impl Terminal {
         self.drawing.size().map_or((0, 0), |size| (size.width, size.height))
     }
 
-    /// Gives the terminal back, stops the process, and takes the terminal again once it is continued.
+    /// Gives the terminal back and asks the kernel to stop the process. With several threads that may take effect a
+    /// moment after this returns, so the terminal is only to be taken again when the process is continued.
     pub(crate) fn suspend(&mut self, whom: Suspend) -> io::Result<()> {
         self.leave();
         // SIGSTOP and not SIGTSTP, which the program turns into an event for us.
@@ -134,14 +146,15 @@ impl Terminal {
             Suspend::Process => kill_process(getpid(), Signal::STOP)?,
             Suspend::Group => kill_current_process_group(Signal::STOP)?,
         }
-        self.enter()?;
-        self.drawing.clear()
+        Ok(())
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.leave();
+        // What `drawing` writes as it is dropped would follow the restoration, and panics if there is no terminal.
+        self.closed.store(true, Ordering::Relaxed);
         // A panicking thread may not touch the hook; it stays, and finds nothing to restore.
         if !thread::panicking() {
             let previous = Arc::clone(&self.previous_hook);

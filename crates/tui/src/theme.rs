@@ -53,14 +53,14 @@ impl Glyphs {
         self.pick('▶', '>')
     }
 
-    /// Sorted from the largest down.
-    pub(crate) fn descending(self) -> char {
-        self.pick('▼', 'v')
-    }
-
-    /// Sorted from the smallest up.
-    pub(crate) fn ascending(self) -> char {
-        self.pick('▲', '^')
+    /// A column with the direction in which it is sorted; in ASCII as the sort keys of `ps` and `git` say it.
+    pub(crate) fn sorted(self, column: &str, descending: bool) -> String {
+        match (self, descending) {
+            (Self::Unicode, true) => format!("{column}▼"),
+            (Self::Unicode, false) => format!("{column}▲"),
+            (Self::Ascii, true) => format!("-{column}"),
+            (Self::Ascii, false) => format!("+{column}"),
+        }
     }
 
     /// Levels of a sparkline, from nothing to the most.

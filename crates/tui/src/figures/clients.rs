@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use telemetry::model::{Client, Run};
 use telemetry::{ClientCounter, ClientId};
 
-/// One client. Rates are `None` where records were lost, or put off for so long that they say nothing about now.
+/// One client. Rates are `None` once the run has ended, and where a client's record has been put off for so long that
+/// it says nothing about now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientRow {
     pub(crate) id: ClientId,
@@ -30,7 +31,7 @@ pub(crate) struct ClientRow {
 impl ClientRow {
     pub(super) fn of(run: &Run, client: &Client) -> Self {
         let totals = client.totals();
-        let rate = run.client_rate(client);
+        let rate = run.client_rate(client).filter(|_| run.stopped().is_none());
         let per_second = |counter| rate.map(|rate| rate.per_second(counter));
         let full = totals[ClientCounter::HandshakesFull];
         let handshakes = full.saturating_add(totals[ClientCounter::HandshakesResumed]);

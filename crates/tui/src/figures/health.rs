@@ -3,13 +3,16 @@
 use telemetry::model::Run;
 use telemetry::{CpuGroup, LoadCounter, Model, Value};
 
-use super::NOW_US;
+use super::{NOW_US, Span};
 use crate::format;
 
 /// Share of what falls due that must be sent for offered and achieved load to count as the same.
 const ACHIEVED_SHARE_MIN: f64 = 0.95;
 /// Share of its cores above which the proxy or the load is short of CPU, and latencies include waiting for it.
 const CPU_SHARE_MAX: f64 = 0.85;
+
+/// How long a gap is news, in microseconds, where a shorter time is shown.
+const GAP_NEWS_US: u64 = 60_000_000;
 
 /// What became of the records on their way here.
 #[derive(Clone, Debug)]
@@ -50,19 +53,14 @@ impl Health {
 pub(crate) struct Warning(pub(crate) String);
 
 /// What cannot be trusted or overlooked, the worst first.
-pub(super) fn warnings(run: &Run, health: &Health) -> Vec<Warning> {
+pub(super) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
     let mut found = Vec::new();
     if health.refused > 0 {
         let error = &run.health().error;
         let because = if error.is_empty() { String::new() } else { format!(": {error}") };
         found.push(format!("the journal refused {} records{because}", health.refused));
     }
-    if health.lost > 0 {
-        found.push(format!(
-            "{} records lost in {} gaps: rates over a gap are averages",
-            health.lost, health.gaps
-        ));
-    }
+    found.extend(gaps(run, span));
     if run.stopped().is_none() {
         found.extend(parted(run));
         found.extend(short_of_cpu(run));
@@ -72,6 +70,19 @@ pub(super) fn warnings(run: &Run, health: &Health) -> Vec<Warning> {
         found.push(format!("{} malformed entries, {skipped} of the journal unreadable", health.malformed));
     }
     found.into_iter().map(Warning).collect()
+}
+
+/// Records are missing in the time that is shown, or were until a moment ago.
+fn gaps(run: &Run, span: Span) -> Option<String> {
+    let from_us = match span {
+        Span::Last(us) => run.last_us().saturating_sub(us.max(GAP_NEWS_US)),
+        Span::WholeRun => 0,
+    };
+    let recent = run.reading().gaps().filter(|gap| gap.mono_us >= from_us);
+    let (gaps, missing) =
+        recent.fold((0_u64, 0_u64), |(n, sum), gap| (n + 1, sum.saturating_add(gap.missing)));
+    let noun = if gaps == 1 { "gap" } else { "gaps" };
+    (gaps > 0).then(|| format!("{missing} records lost in {gaps} {noun}: rates over a gap are averages"))
 }
 
 /// Offered and achieved load have parted.

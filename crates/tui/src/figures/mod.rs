@@ -86,7 +86,7 @@ impl Figures {
             latencies: classes::all(run, span),
             proxy: ProxyFigures::of(run, span),
             handshakes: Handshakes::of(run, span),
-            warnings: health::warnings(run, &health),
+            warnings: health::warnings(run, &health, span),
             load,
             health,
             cpu,

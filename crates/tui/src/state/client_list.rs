@@ -74,7 +74,7 @@ impl ClientList {
 
     fn show(&mut self, selected: Option<usize>, rows: usize, page: usize) {
         if let Some(at) = selected {
-            self.offset = self.offset.clamp((at + 1).saturating_sub(page), at);
+            self.offset = self.offset.clamp((at + 1).saturating_sub(page.max(1)), at);
         }
         self.offset = self.offset.min(rows.saturating_sub(page));
     }

@@ -78,9 +78,10 @@ impl Lever {
 
 /// A tenth more or less, to two digits: 1000, 1100, 1200, and never nothing.
 fn rate_step(rate: f64, direction: Direction) -> f64 {
-    let unit = 10_f64.powf(rate.log10().floor() - 1.0);
-    let tenth = (rate / 10.0 / unit).round().max(1.0) * unit;
+    let second_digit = |number: f64| 10_f64.powf(number.log10().floor() - 1.0);
+    let tenth = (rate / 10.0).max(second_digit(rate));
     let stepped = if direction == Direction::Up { rate + tenth } else { rate - tenth };
+    let unit = second_digit(stepped);
     let rounded = (stepped / unit).round() * unit;
     // Powers of ten below one are not exact; a thousandth is as fine as a rate goes.
     ((rounded * 1e3).round() / 1e3).max(0.001)

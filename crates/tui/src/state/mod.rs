@@ -4,6 +4,8 @@ mod client_list;
 mod control;
 mod frozen;
 mod phase;
+#[cfg(test)]
+mod tests;
 mod update;
 
 use std::collections::VecDeque;
@@ -12,7 +14,7 @@ use telemetry::model::{Level, LogLine, Run};
 use telemetry::{ClientId, Command, Model, Update};
 
 use crate::clock::Now;
-use crate::figures::{self, Figures, History, Span};
+use crate::figures::{self, Figures, History, SortKey, Span};
 use crate::options::{Exit, Options};
 use crate::pace::Urgency;
 use crate::terminal::Suspend;
@@ -197,7 +199,9 @@ impl State {
         self.control.settle(run, now);
         let ended = run.stopped().is_some();
         if ended != std::mem::replace(&mut self.end_seen, ended) {
+            // What ended does nothing any more: its totals are what is left to see.
             self.span = if ended { Span::WholeRun } else { Span::default() };
+            self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
         }
         self.live = Some(Figures::of(&self.model, run, self.span));
         self.phase = Phase::of(self, now);
@@ -223,6 +227,9 @@ impl State {
             self.notices.pop_front();
         }
         let text = text.into();
+        if self.notices.back().is_some_and(|last| last.text == text) {
+            self.notices.pop_back();
+        }
         self.notices.push_back(LogLine { mono_us: 0, realtime_us: now.realtime_us, level, text });
     }
 

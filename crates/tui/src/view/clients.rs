@@ -111,12 +111,11 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
 
 /// The name of a column, with the direction of the order if it is sorted by.
 fn marked(theme: Theme, column: SortKey, order: Order) -> String {
-    let mark = match (column == order.key, order.is_descending()) {
-        (false, _) => return column.heading().to_owned(),
-        (true, true) => theme.glyphs.descending(),
-        (true, false) => theme.glyphs.ascending(),
-    };
-    format!("{}{mark}", column.heading())
+    if column == order.key {
+        theme.glyphs.sorted(column.heading(), order.is_descending())
+    } else {
+        column.heading().to_owned()
+    }
 }
 
 fn names(theme: Theme, figures: &Figures, widths: &Widths, order: Order) -> String {

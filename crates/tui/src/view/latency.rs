@@ -21,13 +21,17 @@ use crate::state::State;
 use crate::theme::Theme;
 
 /// Cells of a class's name with its note.
-const NAME_CELLS: u16 = 22;
-/// Cells of a percentile: six digits, and a bracket or a blank on either side of the last five.
-const QUANTILE_CELLS: u16 = 7;
+const NAME_CELLS: u16 = 21;
+/// Cells of a percentile: a blank, five digits, and a bracket or a blank on either side of them.
+const QUANTILE_CELLS: u16 = 8;
+/// Cells of a rate.
+const RATE_CELLS: u16 = 7;
+/// Cells of a number of samples.
+const SAMPLES_CELLS: u16 = 8;
 /// Cells of a name beside figures at the most: further apart the eye loses the row.
 const NAME_CELLS_MAX: u16 = 30;
 /// Cells that it can use.
-pub(super) const WIDTH_MAX: u16 = NAME_CELLS + 6 * QUANTILE_CELLS + 8 + 9 + 1;
+pub(super) const WIDTH_MAX: u16 = NAME_CELLS + 6 * QUANTILE_CELLS + RATE_CELLS + SAMPLES_CELLS;
 
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +60,8 @@ impl Column {
     fn cells(self) -> u16 {
         match self {
             Self::Quantile(_) | Self::Max => QUANTILE_CELLS,
-            Self::Rate => 8,
-            Self::Samples => 9,
+            Self::Rate => RATE_CELLS,
+            Self::Samples => SAMPLES_CELLS,
         }
     }
 

@@ -1,6 +1,7 @@
-//! The latest news, and above them what must not be overlooked.
+//! The latest news, and above them what must not be overlooked. The heading is left out where there is little room.
 //!
 //! ```text
+//! ─ log, UTC ─────────────────────────────────────────────────────────────────
 //! ! proxy at 88% of its cores: latency now includes waiting for CPU (+1 more)
 //! 12:04:31Z warning  connection 17 from 10.0.0.9 not-tls
 //! ```
@@ -11,12 +12,20 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use telemetry::model::{Level, LogLine};
 
+use super::parts::heading;
 use crate::format;
 use crate::state::State;
 
+/// Rows from which on a heading is worth one of them.
+const HEADING_HEIGHT_MIN: u16 = 5;
+
 /// Draws the warnings, if there are any, and as many lines as fit.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let mut lines: Vec<Line<'_>> = banner(state, area.width).into_iter().collect();
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    if area.height >= HEADING_HEIGHT_MIN {
+        lines.push(heading(state.theme, "log, UTC", "", area.width));
+    }
+    lines.extend(banner(state, area.width));
     let room = usize::from(area.height).saturating_sub(lines.len());
     lines.extend(state.log(room).into_iter().map(|line| log_line(state, line, area.width)));
     frame.render_widget(Paragraph::new(lines), area);

@@ -10,6 +10,8 @@ mod log;
 mod one_line;
 mod parts;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};

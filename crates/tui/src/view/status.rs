@@ -19,6 +19,9 @@ use crate::figures::{Figures, LoadFigures, Loop, ProxyFigures};
 use crate::format;
 use crate::state::{Phase, State};
 
+/// Cells below which the end of a path says nothing.
+const SOURCE_CELLS_MIN: usize = 12;
+
 /// Rows that it takes where there is room.
 pub(super) fn height(state: &State) -> u16 {
     let optional = state.figures().map_or(0, |figures| {
@@ -195,9 +198,10 @@ fn data_line(state: &State, width: u16) -> Line<'static> {
     }
     let mut line = status_line(theme, "data", segments, width);
     let room = usize::from(width).saturating_sub(line.width() + 2);
-    if room >= 12 {
+    if room >= SOURCE_CELLS_MIN {
+        let gap = if state.figures().is_some() { "  " } else { "" };
         let source = format::cut_front(&state.options.source, room, theme.glyphs);
-        line.push_span(Span::styled(format!("  {source}"), theme.quiet()));
+        line.push_span(Span::styled(format!("{gap}{source}"), theme.quiet()));
     }
     line
 }

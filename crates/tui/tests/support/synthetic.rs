@@ -149,6 +149,7 @@ impl Synthetic {
     }
 
     /// A batch of the next second, as if it had been read 40 ms after it was made.
+    #[allow(dead_code, reason = "not every user of this file is live")]
     pub fn batch(&mut self) -> Update {
         let records = self.second();
         Update::Batch(Self::live(records))

@@ -1,0 +1,211 @@
+//! What keys and news do.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use telemetry::model::Level;
+use telemetry::{ClientId, Command, Update, Value};
+
+use super::{Action, Effect, Intent, Screen};
+use crate::figures::Span;
+use crate::options::Options;
+use crate::testing::{Stage, options};
+
+fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Send(Command::Set { name, value }) => Some((name.as_str(), value)),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_key_pressed_again_goes_on_from_what_was_asked_and_shows_what_is_in_force() {
+    let mut stage = Stage::live(options(), 3);
+    assert_eq!(set(&stage.want(Intent::RateUp)), Some(("load.rate", &Value::Number(5500.0))));
+    assert_eq!(set(&stage.want(Intent::RateUp)), Some(("load.rate", &Value::Number(6100.0))));
+    let screen = stage.screen(120, 24);
+    assert!(screen.contains("offered 5000/s") && screen.contains("asked 6100/s"), "{screen}");
+    let record = stage.run.set("load.rate", Value::Number(6100.0)).unwrap();
+    stage.read(vec![record]);
+    stage.pass(1);
+    let screen = stage.screen(120, 24);
+    assert!(screen.contains("offered 6100/s") && !screen.contains("asked"), "{screen}");
+}
+
+#[test]
+fn what_is_never_confirmed_disappears() {
+    let mut stage = Stage::live(options(), 3);
+    assert_eq!(set(&stage.want(Intent::ResumeUp)), Some(("load.resume", &Value::Number(90.0))));
+    assert!(stage.screen(80, 24).contains("asked resume 90%"));
+    stage.wait(4);
+    assert!(!stage.screen(80, 24).contains("asked"));
+    assert_eq!(set(&stage.want(Intent::ResumeUp)), Some(("load.resume", &Value::Number(90.0))));
+}
+
+#[test]
+fn the_load_is_switched_to_what_it_is_not() {
+    let mut stage = Stage::live(options(), 3);
+    assert_eq!(set(&stage.want(Intent::LoadToggle)), Some(("load.running", &Value::Flag(false))));
+    let record = stage.run.set("load.running", Value::Flag(false)).unwrap();
+    stage.read(vec![record]);
+    stage.pass(1);
+    assert!(stage.screen(80, 24).contains("STOPPED"));
+    assert_eq!(set(&stage.want(Intent::LoadToggle)), Some(("load.running", &Value::Flag(true))));
+}
+
+#[test]
+fn a_command_that_cannot_be_sent_is_said() {
+    let mut stage = Stage::live(options(), 3);
+    stage.want(Intent::RateUp);
+    stage.act(Action::NotSent("the program takes no commands any more"));
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("takes no commands any more") && !screen.contains("asked"), "{screen}");
+}
+
+#[test]
+fn a_key_without_a_load_says_why_nothing_happens() {
+    let mut stage = Stage::empty(options());
+    assert_eq!(set(&stage.want(Intent::RateUp)), None);
+    assert!(stage.screen(80, 24).contains("there is no run yet"));
+}
+
+#[test]
+fn the_selection_stays_on_its_client_when_the_order_changes() {
+    let mut stage = Stage::live(options(), 5);
+    stage.want(Intent::Down);
+    stage.want(Intent::Down);
+    let selected = stage.state.clients.selected.unwrap();
+    for intent in [Intent::SortReverse, Intent::SortNext, Intent::SortNext] {
+        stage.want(intent);
+        assert_eq!(stage.state.clients.selected, Some(selected));
+        let line = format!("▶{selected}");
+        let screen = stage.screen(80, 24);
+        assert!(screen.contains(&line), "in sight: {screen}");
+    }
+    stage.want(Intent::Back);
+    assert_eq!(stage.state.clients.selected, None);
+}
+
+#[test]
+fn every_order_sorts_by_its_column() {
+    let mut stage = Stage::live(options(), 5);
+    let totals = |stage: &Stage| {
+        stage.state.figures().unwrap().clients.iter().map(|row| row.bytes).collect::<Vec<_>>()
+    };
+    while stage.state.clients.order.key != crate::figures::SortKey::Total {
+        stage.want(Intent::SortNext);
+    }
+    assert!(totals(&stage).is_sorted_by(|a, b| a >= b));
+    stage.want(Intent::SortReverse);
+    assert!(totals(&stage).is_sorted());
+}
+
+#[test]
+fn the_window_goes_from_a_second_to_the_whole_run() {
+    let mut stage = Stage::live(options(), 5);
+    for _ in 0..20 {
+        stage.want(Intent::WindowShorter);
+    }
+    assert_eq!(stage.state.span, Span::Last(1_000_000));
+    assert!(stage.screen(80, 24).contains("latency, ms, 1 s"));
+    for _ in 0..20 {
+        stage.want(Intent::WindowLonger);
+    }
+    assert_eq!(stage.state.span, Span::WholeRun);
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("latency, ms, whole run") && screen.contains(" 24990"), "{screen}");
+}
+
+#[test]
+fn the_window_of_a_frozen_view_stays() {
+    let mut stage = Stage::live(options(), 5);
+    stage.want(Intent::Freeze);
+    let before = stage.state.span;
+    stage.want(Intent::WindowLonger);
+    assert_eq!(stage.state.span, before);
+    assert!(stage.screen(80, 24).contains("the view is frozen"));
+}
+
+#[test]
+fn time_alone_is_drawn_only_where_it_shows() {
+    let mut stage = Stage::live(options(), 5);
+    assert_eq!(stage.act(Action::Tick), []);
+    stage.want(Intent::Freeze);
+    assert_eq!(stage.act(Action::Tick), []);
+    stage.wait(1);
+    assert!(stage.screen(80, 24).contains("for 00:01"));
+}
+
+/// Anything that can happen to a dashboard.
+#[derive(Clone, Debug)]
+enum Happening {
+    Wants(Intent),
+    Passes(u64),
+    Waits(u64),
+    Loses(u64),
+    Says(String),
+    CatchesUp,
+    Ends,
+}
+
+fn happening() -> impl Strategy<Value = (Happening, (u16, u16))> {
+    let happens = prop_oneof![
+        8 => prop::sample::select(Intent::ALL).prop_map(Happening::Wants),
+        2 => (1..3_u64).prop_map(Happening::Passes),
+        1 => (1..20_u64).prop_map(Happening::Waits),
+        1 => (1..3_u64).prop_map(Happening::Loses),
+        1 => any::<String>().prop_map(Happening::Says),
+        1 => Just(Happening::CatchesUp),
+        1 => Just(Happening::Ends),
+    ];
+    let small = (0..50_u16, 0..20_u16);
+    let any_size = (0..220_u16, 0..70_u16);
+    (happens, prop_oneof![small, any_size])
+}
+
+fn happen(stage: &mut Stage, what: Happening) {
+    match what {
+        Happening::Wants(intent) => drop(stage.want(intent)),
+        Happening::Passes(seconds) => stage.pass(seconds),
+        Happening::Waits(seconds) => stage.wait(seconds),
+        Happening::Loses(seconds) => (0..seconds).for_each(|_| drop(stage.run.second())),
+        Happening::Says(text) => {
+            let text = telemetry::clean::text(&text);
+            stage.act(Action::Update(Update::Notice(Level::Warning, text)));
+        }
+        Happening::CatchesUp => drop(stage.act(Action::Update(Update::CaughtUp))),
+        Happening::Ends => {
+            let stop = stage.run.stop();
+            stage.read(vec![stop]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_at_whatever_size_it_is_drawn_and_the_selection_is_a_client(
+        start in 0..4_usize,
+        happenings in vec(happening(), 1..24),
+        read_only in any::<bool>(),
+    ) {
+        let mut stage = Stage::live(Options { read_only, ..options() }, start);
+        for (what, (columns, rows)) in happenings {
+            happen(&mut stage, what);
+            let screen = stage.screen(columns, rows);
+            prop_assert_eq!(screen.lines().count(), usize::from(if columns == 0 { 0 } else { rows }));
+            let clients: Vec<ClientId> =
+                stage.state.figures().map_or_else(Vec::new, |f| f.clients.iter().map(|row| row.id).collect());
+            if let Some(selected) = stage.state.clients.selected {
+                let at = clients.iter().position(|&id| id == selected);
+                prop_assert!(at.is_some());
+                let page = crate::view::layout::client_rows(&stage.state);
+                let seen = stage.state.clients.visible(clients.len(), page);
+                prop_assert!(page == 0 || seen.contains(&at.unwrap()), "{at:?} in {seen:?}");
+            }
+            if let Screen::Help { offset } = stage.state.screen {
+                prop_assert!(offset < crate::keymap::BINDINGS.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Dashboards in made-up situations, and their screens as text.
+
+use std::time::{Duration, Instant};
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use telemetry::{Batch, Record, Update};
+
+use crate::clock::Now;
+use crate::options::Options;
+use crate::state::{Action, Effect, Intent, State, update};
+use crate::synthetic::Synthetic;
+use crate::theme::{Glyphs, Palette};
+use crate::view::view;
+
+/// A dashboard, its clock and the run it watches.
+pub(crate) struct Stage {
+    pub(crate) state: State,
+    pub(crate) run: Synthetic,
+    began: Instant,
+    elapsed: Duration,
+}
+
+/// Without colours, in Unicode.
+pub(crate) fn options() -> Options {
+    Options {
+        title: ":8443 > unix:/tmp/app.sock".into(),
+        source: "file:/var/lib/tlsdash/tlsdash.journal".into(),
+        read_only: false,
+        run: None,
+        glyphs: Glyphs::Unicode,
+        palette: Palette::Monochrome,
+        frames_per_second_max: 4,
+    }
+}
+
+impl Stage {
+    /// Nothing has been read yet.
+    pub(crate) fn empty(options: Options) -> Self {
+        let state = State::new(options, (80, 24));
+        Self { state, run: Synthetic::default(), began: Instant::now(), elapsed: Duration::ZERO }
+    }
+
+    /// So many seconds of the run have been read.
+    pub(crate) fn live(options: Options, seconds: usize) -> Self {
+        let mut stage = Self::empty(options);
+        let start = stage.run.start();
+        stage.read(vec![start]);
+        stage.act(Action::Update(Update::CaughtUp));
+        for _ in 0..seconds {
+            stage.pass(1);
+        }
+        stage
+    }
+
+    /// The run goes on for so many seconds, and is read.
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            let records = self.run.second();
+            self.wait(1);
+            self.read(records);
+        }
+    }
+
+    /// So many seconds go by in which nothing is read.
+    pub(crate) fn wait(&mut self, seconds: u64) {
+        self.elapsed += Duration::from_secs(seconds);
+        self.act(Action::Tick);
+    }
+
+    pub(crate) fn read(&mut self, records: Vec<Record>) {
+        let batch: Batch = Synthetic::live(records);
+        self.act(Action::Update(Update::Batch(batch)));
+        self.state.prepare(self.now());
+    }
+
+    pub(crate) fn act(&mut self, action: Action) -> Vec<Effect> {
+        let now = self.now();
+        update(&mut self.state, action, now)
+    }
+
+    pub(crate) fn want(&mut self, intent: Intent) -> Vec<Effect> {
+        let effects = self.act(Action::Want(intent));
+        self.state.prepare(self.now());
+        effects
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        // 2026-01-02 12:04:00 UTC, where the made-up run begins.
+        let realtime_us = 1_767_355_440_000_000 + self.elapsed.as_micros() as u64;
+        Now { instant: self.began + self.elapsed, realtime_us }
+    }
+
+    /// The screen at this size.
+    pub(crate) fn screen(&mut self, columns: u16, rows: u16) -> String {
+        self.act(Action::Resize(columns, rows));
+        self.state.prepare(self.now());
+        let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+        terminal.draw(|frame| view(&self.state, frame)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let mut text = String::new();
+        for row in buffer.content().chunks(usize::from(columns.max(1))) {
+            let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}

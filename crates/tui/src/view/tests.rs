@@ -1,0 +1,251 @@
+//! Screens as they look, without colours.
+
+use insta::assert_snapshot;
+use telemetry::Update;
+
+use crate::options::Options;
+use crate::state::{Action, Intent};
+use crate::synthetic::Synthetic;
+use crate::testing::{Stage, options};
+use crate::theme::Glyphs;
+
+/// A quarter of a minute of a run in which three seconds of records were lost.
+fn with_a_gap(options: Options) -> Stage {
+    let mut stage = Stage::live(options, 9);
+    for _ in 0..3 {
+        stage.run.second();
+    }
+    stage.pass(14);
+    stage
+}
+
+#[test]
+fn at_80_by_24() {
+    assert_snapshot!(with_a_gap(options()).screen(80, 24));
+}
+
+#[test]
+fn at_160_by_48() {
+    assert_snapshot!(with_a_gap(options()).screen(160, 48));
+}
+
+#[test]
+fn at_120_by_40() {
+    assert_snapshot!(with_a_gap(options()).screen(120, 40));
+}
+
+#[test]
+fn at_60_by_15() {
+    assert_snapshot!(with_a_gap(options()).screen(60, 15));
+}
+
+#[test]
+fn at_40_by_10() {
+    assert_snapshot!(with_a_gap(options()).screen(40, 10));
+}
+
+#[test]
+fn one_line_is_left_below_40_by_10() {
+    let mut stage = with_a_gap(options());
+    assert_snapshot!(format!("{}{}{}", stage.screen(79, 5), stage.screen(39, 24), stage.screen(20, 5)));
+    assert_eq!(stage.screen(1, 1).trim_end(), "…");
+    assert_eq!(stage.screen(0, 0), "");
+}
+
+#[test]
+fn without_a_record_it_says_what_it_waits_for() {
+    assert_snapshot!(Stage::empty(options()).screen(80, 24));
+}
+
+#[test]
+fn without_a_load_its_rows_are_left_out() {
+    let mut stage = Stage::empty(options());
+    let mut records = vec![stage.run.start()];
+    records.extend(stage.run.second());
+    records.extend(stage.run.second());
+    records.retain(|record| record.body.kind().word != "load");
+    stage.read(records);
+    let screen = stage.screen(100, 24);
+    assert!(!screen.contains("response") && !screen.contains("loop"), "{screen}");
+    assert!(screen.contains("lifetime"), "{screen}");
+}
+
+#[test]
+fn an_ended_run_shows_the_whole_of_it() {
+    let mut stage = Stage::live(options(), 20);
+    let stop = stage.run.stop();
+    stage.read(vec![stop]);
+    assert_snapshot!(stage.screen(80, 24));
+}
+
+#[test]
+fn a_frozen_view_stands_still_while_reading_goes_on() {
+    let mut stage = Stage::live(options(), 12);
+    stage.want(Intent::Freeze);
+    let before = stage.screen(80, 24);
+    stage.pass(7);
+    let after = stage.screen(80, 24);
+    let below_title = |screen: &str| screen.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(below_title(&before), below_title(&after));
+    assert!(after.contains("FROZEN at 00:12 for 00:07"), "{after}");
+    stage.want(Intent::Freeze);
+    assert!(stage.screen(80, 24).contains("LIVE 00:19"), "reading went on");
+}
+
+#[test]
+fn a_frozen_view_keeps_its_sparklines() {
+    let mut stage = Stage::live(options(), 12);
+    stage.want(Intent::Freeze);
+    let before = stage.screen(160, 48);
+    stage.pass(30);
+    let clients = |screen: &str| screen.lines().skip(17).take(20).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(clients(&before), clients(&stage.screen(160, 48)));
+}
+
+#[test]
+fn help_names_every_key() {
+    let mut stage = Stage::live(options(), 3);
+    stage.want(Intent::Help);
+    assert_snapshot!(stage.screen(80, 30));
+    let screen = stage.screen(80, 30);
+    for binding in crate::keymap::BINDINGS {
+        assert!(screen.contains(binding.meaning), "{}", binding.meaning);
+    }
+}
+
+#[test]
+fn help_scrolls_where_it_does_not_fit() {
+    let mut stage = Stage::live(options(), 3);
+    stage.want(Intent::Help);
+    let _ = stage.screen(50, 12);
+    stage.want(Intent::Last);
+    let screen = stage.screen(50, 12);
+    assert!(screen.contains("fg returns") && !screen.contains(" quit"), "{screen}");
+}
+
+#[test]
+fn a_read_only_dashboard_says_so_and_sends_nothing() {
+    let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
+    for intent in [Intent::LoadToggle, Intent::RateUp, Intent::ResumeDown, Intent::Mark] {
+        let effects = stage.want(intent);
+        assert!(effects.iter().all(|effect| matches!(effect, crate::state::Effect::Draw(_))), "{effects:?}");
+    }
+    assert_snapshot!(stage.screen(80, 24));
+}
+
+#[test]
+fn in_ascii_nothing_else_is_drawn() {
+    let mut stage = with_a_gap(Options { glyphs: Glyphs::Ascii, ..options() });
+    stage.want(Intent::Down);
+    let screen = stage.screen(160, 48);
+    assert!(screen.is_ascii(), "{screen}");
+    stage.want(Intent::Help);
+    assert!(stage.screen(80, 24).is_ascii());
+    stage.want(Intent::Help);
+    assert_snapshot!(stage.screen(110, 30));
+}
+
+#[test]
+fn silence_is_said_and_counted() {
+    let mut stage = Stage::live(options(), 5);
+    stage.wait(2);
+    assert!(stage.screen(80, 24).contains("LIVE 00:05"));
+    stage.wait(10);
+    assert!(stage.screen(80, 24).contains("NO DATA for 00:12"));
+}
+
+#[test]
+fn a_journal_that_is_still_being_read_is_not_called_live() {
+    let mut stage = Stage::empty(options());
+    let records = vec![stage.run.start()];
+    stage.read(records);
+    assert!(stage.screen(80, 24).contains("READING 00:00"));
+    stage.act(Action::Update(Update::CaughtUp));
+    assert!(stage.screen(80, 24).contains("LIVE 00:00"));
+}
+
+#[test]
+fn a_run_is_shown_by_its_id_when_that_is_asked_for() {
+    let other = telemetry::RunId::from_bits(7);
+    let mut stage = Stage::live(Options { run: Some(other), ..options() }, 3);
+    assert!(stage.screen(80, 24).contains("waiting for the first record of run 00000000"));
+    let mut stage = Stage::live(Options { run: Some(Synthetic::run_id()), ..options() }, 3);
+    assert!(stage.screen(80, 24).contains("LIVE"));
+}
+
+/// Records of so many seconds, each changed before it is read.
+fn changed(seconds: usize, change: impl Fn(&mut telemetry::Body)) -> Stage {
+    let mut stage = Stage::empty(options());
+    let mut records = vec![stage.run.start()];
+    records.extend((0..seconds).flat_map(|_| stage.run.second()));
+    records.iter_mut().for_each(|record| change(&mut record.body));
+    stage.read(records);
+    stage
+}
+
+#[test]
+fn a_proxy_short_of_cpu_is_said() {
+    let mut stage = changed(4, |body| {
+        if let telemetry::Body::Run(run) = body {
+            run.workers = 1;
+        }
+    });
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("! proxy at 88% of its cores: latency now includes waiting for CPU"), "{screen}");
+}
+
+#[test]
+fn offered_and_achieved_load_that_part_are_said() {
+    let late = |share: u64| {
+        changed(4, move |body| {
+            if let telemetry::Body::Load(load) = body {
+                let sent = &mut load.counters[telemetry::LoadCounter::Sent];
+                *sent = *sent * share / 100;
+            }
+        })
+    };
+    let screen = late(90).screen(80, 24);
+    assert!(screen.contains("! only 90.0% of the requests that fell due were sent"), "{screen}");
+    let screen = late(96).screen(80, 24);
+    assert!(!screen.contains("fell due"), "{screen}");
+}
+
+#[test]
+fn what_the_journal_refused_is_said_first() {
+    let mut stage = with_a_gap(options());
+    let mut records = stage.run.second();
+    let health = telemetry::HealthRecord {
+        refused_total: 3,
+        error: "no space left on device".into(),
+        ..telemetry::HealthRecord::default()
+    };
+    records[0].body = telemetry::Body::Health(health);
+    stage.read(records);
+    let screen = stage.screen(80, 24);
+    assert!(
+        screen.contains("! the journal refused 3 records: no space left on device (+1 more)"),
+        "{screen}"
+    );
+    assert!(screen.contains("refused 3"), "{screen}");
+}
+
+#[test]
+fn a_gap_is_news_for_a_minute_and_then_a_count() {
+    let mut stage = with_a_gap(options());
+    assert!(stage.screen(80, 24).contains("! 66 records lost in 1 gap:"));
+    stage.pass(60);
+    let screen = stage.screen(80, 24);
+    assert!(!screen.contains("records lost") && screen.contains("lost 66"), "{screen}");
+}
+
+#[test]
+fn hostile_text_and_wide_characters_stay_within_their_cells() {
+    let mut stage = Stage::live(options(), 2);
+    let text = telemetry::clean::text(
+        "日本語\u{1b}[2J日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語",
+    );
+    stage.act(Action::Update(Update::Notice(telemetry::model::Level::Warning, text)));
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("\\u{1b}[2J") && !screen.contains('\u{1b}'), "{screen}");
+    assert!(screen.lines().count() == 24, "{screen}");
+}
