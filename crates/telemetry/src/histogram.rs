@@ -63,7 +63,7 @@ impl Histogram {
 
     /// Adds all samples of a distribution that came from a record.
     pub fn add_distribution(&mut self, other: &Distribution) {
-        for &(value_ns, count) in &other.buckets {
+        for (value_ns, count) in other.buckets() {
             self.inner.saturating_record_n(value_ns, count);
         }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
@@ -140,15 +140,41 @@ pub fn quantile_is_thin(n: u64, q: f64) -> bool {
     n as f64 * (1.0 - q) < SAMPLES_ABOVE_MIN * (1.0 - 1e-6)
 }
 
+/// Width of the narrowest bucket: the largest power of two within [`LOWEST_NS`].
+const UNIT_NS: u64 = 64;
+
+/// Samples of one bucket. Series hold many of these, so it is kept small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bucket {
+    /// Highest latency of the bucket, in units of [`UNIT_NS`] rounded down; 60 s are 2³⁰ of them.
+    units: u32,
+    count: u32,
+}
+
+impl Bucket {
+    /// As many as it takes to hold the count.
+    fn all(highest_ns: u64, count: u64) -> impl Iterator<Item = Self> {
+        let units = (highest_ns / UNIT_NS) as u32;
+        let full = count / u64::from(u32::MAX);
+        let rest = (count % u64::from(u32::MAX)) as u32;
+        let full = std::iter::repeat_n(u32::MAX, full as usize);
+        full.chain((rest > 0).then_some(rest)).map(move |count| Self { units, count })
+    }
+
+    fn highest_ns(self) -> u64 {
+        u64::from(self.units) * UNIT_NS + (UNIT_NS - 1)
+    }
+}
+
 /// A histogram at rest: only the buckets that hold samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
-    /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
-    pub(crate) buckets: Vec<(u64, u64)>,
-    pub(crate) count: u64,
-    pub(crate) sum_ns: u64,
-    pub(crate) max_ns: u64,
-    pub(crate) saturated: u64,
+    /// In ascending order.
+    buckets: Box<[Bucket]>,
+    count: u64,
+    sum_ns: u64,
+    max_ns: u64,
+    saturated: u64,
 }
 
 impl Distribution {
@@ -158,8 +184,8 @@ impl Distribution {
     }
 
     /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
-    pub fn buckets(&self) -> &[(u64, u64)] {
-        &self.buckets
+    pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + ExactSizeIterator {
+        self.buckets.iter().map(|bucket| (bucket.highest_ns(), u64::from(bucket.count)))
     }
 
     /// Number of samples.
@@ -193,11 +219,11 @@ impl Distribution {
         let last = self.buckets.last()?;
         let wanted = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
         let mut below = 0_u64;
-        let bucket = self.buckets.iter().find(|(_, count)| {
-            below = below.saturating_add(*count);
+        let bucket = self.buckets.iter().find(|bucket| {
+            below = below.saturating_add(u64::from(bucket.count));
             below >= wanted
         });
-        Some(bucket.unwrap_or(last).0.min(self.max_ns))
+        Some(bucket.unwrap_or(last).highest_ns().min(self.max_ns))
     }
 }
 
@@ -285,6 +311,18 @@ mod tests {
         let mut back = Histogram::new();
         back.add_distribution(&distribution);
         assert_eq!(back.to_distribution(), distribution);
+    }
+
+    #[test]
+    fn counts_beyond_a_buckets_room_are_kept() {
+        let mut histogram = Histogram::new();
+        histogram.inner.saturating_record_n(5_000, 10_000_000_000);
+        histogram.max_ns = 5_000;
+        let distribution = histogram.to_distribution();
+        assert_eq!(distribution.buckets().map(|(_, count)| count).sum::<u64>(), 10_000_000_000);
+        let mut back = Histogram::new();
+        back.add_distribution(&distribution);
+        assert_eq!(back.count(), 10_000_000_000);
     }
 
     #[test]

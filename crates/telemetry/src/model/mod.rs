@@ -21,15 +21,30 @@ pub use track::{Interval, Track, Window};
 /// Runs that a model keeps; the one that has been silent longest makes room.
 pub const RUNS_MAX: usize = 16;
 
+/// Intervals that a model keeps of each series for a screen, the latest: a quarter of an hour at one a second.
+pub const HISTORY: usize = 900;
+
 /// All runs that have been read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Model {
+    history: usize,
     runs: Vec<Run>,
     malformed: u64,
     skipped_bytes: u64,
 }
 
+impl Default for Model {
+    fn default() -> Self {
+        Self::new(HISTORY)
+    }
+}
+
 impl Model {
+    /// A model that keeps the latest `history` intervals of each series; totals and whole-run histograms need none.
+    pub fn new(history: usize) -> Self {
+        Self { history: history.max(1), runs: Vec::new(), malformed: 0, skipped_bytes: 0 }
+    }
+
     /// Takes in one record. `read_mono_us` is `CLOCK_MONOTONIC` of this boot when it was read, for live journals:
     /// it only serves to show how far reading lags behind writing.
     pub fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
@@ -80,7 +95,7 @@ impl Model {
             let silent = (0..RUNS_MAX).min_by_key(|&at| self.runs[at].last_realtime_us()).unwrap_or(0);
             self.runs.remove(silent);
         }
-        self.runs.push(Run::new(id));
+        self.runs.push(Run::new(id, self.history));
         self.runs.len() - 1
     }
 }

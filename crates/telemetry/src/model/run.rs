@@ -8,7 +8,7 @@ use crate::message;
 use crate::metric::Counters;
 use crate::model::clients::{Client, ClientRate, Clients};
 use crate::model::reading::Reading;
-use crate::model::track::{INTERVALS_MAX, Track};
+use crate::model::track::Track;
 use crate::record::{
     Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
 };
@@ -73,10 +73,11 @@ pub struct Run {
     health: HealthRecord,
     log: VecDeque<LogLine>,
     reading: Reading,
+    history: usize,
 }
 
 impl Run {
-    pub(super) fn new(id: RunId) -> Self {
+    pub(super) fn new(id: RunId, history: usize) -> Self {
         Self {
             id,
             began: None,
@@ -94,6 +95,7 @@ impl Run {
             health: HealthRecord::default(),
             log: VecDeque::new(),
             reading: Reading::default(),
+            history,
         }
     }
 
@@ -128,14 +130,14 @@ impl Run {
                 self.began = Some((stamp, run));
             }
             Phase::Stop => {
-                let start_us = self.start_us();
+                let (start_us, history) = (self.start_us(), self.history);
                 if let Some(proxy) = &run.proxy {
-                    let track = self.proxy.get_or_insert_with(|| Track::new(start_us));
+                    let track = self.proxy.get_or_insert_with(|| Track::new(start_us, history));
                     track.finish(&proxy.counters, &proxy.latencies);
                     self.proxy_open = proxy.open;
                 }
                 if let Some(load) = &run.load {
-                    let track = self.load.get_or_insert_with(|| Track::new(start_us));
+                    let track = self.load.get_or_insert_with(|| Track::new(start_us, history));
                     track.finish(&load.counters, &load.latencies);
                     self.load_record = Some(load.clone());
                 }
@@ -149,17 +151,17 @@ impl Run {
     }
 
     fn apply_proxy(&mut self, stamp: &Stamp, proxy: &ProxyRecord) {
-        let start_us = self.start_us();
+        let (start_us, history) = (self.start_us(), self.history);
         self.clients.end_interval(self.reading.lost());
-        let track = self.proxy.get_or_insert_with(|| Track::new(start_us));
+        let track = self.proxy.get_or_insert_with(|| Track::new(start_us, history));
         track.apply(stamp, &proxy.counters, &proxy.latencies);
         self.proxy_open = proxy.open;
         self.clients_deferred = proxy.clients_deferred;
     }
 
     fn apply_load(&mut self, stamp: &Stamp, mut load: LoadRecord) {
-        let start_us = self.start_us();
-        let track = self.load.get_or_insert_with(|| Track::new(start_us));
+        let (start_us, history) = (self.start_us(), self.history);
+        let track = self.load.get_or_insert_with(|| Track::new(start_us, history));
         track.apply(stamp, &load.counters, &load.latencies);
         load.latencies = crate::record::Latencies::default();
         self.load_record = Some(load);
@@ -175,7 +177,7 @@ impl Run {
     }
 
     fn apply_host(&mut self, stamp: &Stamp, host: HostRecord) {
-        if self.hosts.len() == INTERVALS_MAX {
+        if self.hosts.len() >= self.history.max(2) {
             self.hosts.pop_front();
         }
         self.hosts.push_back((stamp.mono_us, host));

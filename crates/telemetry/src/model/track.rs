@@ -6,9 +6,6 @@ use crate::histogram::{Distribution, Histograms};
 use crate::metric::{Counters, Metric};
 use crate::record::{Latencies, Stamp};
 
-/// Intervals that are kept, the latest: a quarter of an hour at one a second.
-pub(super) const INTERVALS_MAX: usize = 900;
-
 /// What happened between two records of one kind.
 #[derive(Clone, Debug)]
 pub struct Interval<C: Metric, L: Metric> {
@@ -74,12 +71,13 @@ pub struct Track<C: Metric, L: Metric> {
     intervals: VecDeque<Interval<C, L>>,
     last_us: u64,
     begun: bool,
+    history: usize,
 }
 
 impl<C: Metric, L: Metric> Track<C, L> {
     /// The series of a run whose beginning, when everything stood at nothing, was read at `start_us`; `None` if
-    /// reading began in its middle.
-    pub(super) fn new(start_us: Option<u64>) -> Self {
+    /// reading began in its middle. Keeps the latest `history` intervals.
+    pub(super) fn new(start_us: Option<u64>, history: usize) -> Self {
         Self {
             totals: Counters::default(),
             samples_total: Counters::default(),
@@ -87,6 +85,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
             intervals: VecDeque::new(),
             last_us: start_us.unwrap_or(0),
             begun: start_us.is_some(),
+            history,
         }
     }
 
@@ -104,7 +103,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.totals = *counters;
         self.last_us = stamp.mono_us;
         self.begun = true;
-        if self.intervals.len() == INTERVALS_MAX {
+        if self.intervals.len() >= self.history {
             self.intervals.pop_front();
         }
         self.intervals.push_back(Interval {
