@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
@@ -10,6 +10,7 @@ use telemetry::{Applies, Setting, SettingError, Value};
 
 use crate::client::Totals;
 use crate::plan::{Plan, Rate, Share};
+use crate::target::Target;
 
 /// How the load is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,21 +31,24 @@ pub(crate) struct Control {
     /// All threads are to end at once, whatever they are doing.
     abandoned: AtomicBool,
     wakers: Vec<Arc<Waker>>,
+    threads_running: AtomicUsize,
     sources: Mutex<BTreeMap<IpAddr, Totals>>,
     /// Settings that stand fixed.
     fixed: Vec<Setting>,
 }
 
 impl Control {
-    pub(crate) fn new(plan: &Plan, paused: bool, wakers: Vec<Arc<Waker>>) -> Self {
+    /// One waker for each thread.
+    pub(crate) fn new(target: &Target, plan: &Plan, paused: bool, wakers: Vec<Arc<Waker>>) -> Self {
         let wanted = Wanted { rate: plan.rate, resume: plan.resume, running: !paused, stopped: false };
         Self {
             wanted: Mutex::new(wanted),
             version: AtomicU64::new(0),
             abandoned: AtomicBool::new(false),
+            threads_running: AtomicUsize::new(wakers.len()),
             wakers,
             sources: Mutex::default(),
-            fixed: fixed(plan),
+            fixed: fixed(target, plan),
         }
     }
 
@@ -71,6 +75,13 @@ impl Control {
     pub(crate) fn stop(&self) {
         lock(&self.wanted).stopped = true;
         self.changed();
+    }
+
+    /// A thread has ended; after the last one nothing can be switched on any more.
+    pub(crate) fn thread_ended(&self) {
+        if self.threads_running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            lock(&self.wanted).stopped = true;
+        }
     }
 
     fn changed(&self) {
@@ -101,7 +112,7 @@ impl Control {
                 let before = running(&wanted);
                 let Value::Flag(on) = value else { return Err(refused(name, value, "it is on or off")) };
                 if wanted.stopped && *on {
-                    return Err(refused(name, value, "the load has been stopped for good"));
+                    return Err(refused(name, value, "this load has ended, and another has to be started"));
                 }
                 wanted.running = *on;
                 before
@@ -181,8 +192,9 @@ fn resume(wanted: &Wanted) -> Setting {
     }
 }
 
-fn fixed(plan: &Plan) -> Vec<Setting> {
+fn fixed(target: &Target, plan: &Plan) -> Vec<Setting> {
     let mut fixed = vec![
+        setting("load.target", Value::Text(target.to_string()), Applies::Restart),
         setting("load.connections", Value::Number(plan.connections.into()), Applies::Restart),
         setting("load.keepalive", Value::Text(plan.keepalive.to_string()), Applies::Restart),
         setting("load.threads", Value::Number(plan.threads.into()), Applies::Restart),

@@ -10,7 +10,8 @@
 //! 2. `worker` gives it to a free slot. A slot without a connection makes one first: `connection` over TCP, from
 //!    the address of the `client` whose turn it is, then `tls`, which resumes one of the client's sessions if the
 //!    ratio wants it.
-//! 3. The bytes that `request` has written out beforehand go to the connection. That is the moment it is sent.
+//! 3. The bytes that `request` has written out beforehand go to the connection. That is the moment it is sent, so
+//!    in an open loop the lag includes making a connection, and the service time does not.
 //! 4. `http1` takes the answer apart as it comes, in whatever pieces, and counts its body off.
 //! 5. `ledger` enters what became of it, and is the one place that says what counts as what.
 //! 6. The connection waits for the next request, or is closed in order, so that both ends agree to the byte.

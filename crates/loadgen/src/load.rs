@@ -61,7 +61,7 @@ impl Load {
             requests,
             timeout_ns: nanos(request_timeout),
             keepalive: plan.keepalive,
-            control: Control::new(&plan, paused, wakers.clone()),
+            control: Control::new(&target, &plan, paused, wakers.clone()),
         });
         let mut load = Self { setup, collector: Collector::default(), threads: Vec::new() };
         for ((thread, (poll, timer)), waker) in (0..plan.threads).zip(polls).zip(wakers) {

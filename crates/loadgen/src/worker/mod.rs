@@ -252,16 +252,16 @@ impl Worker {
 
     /// Follows a change of what is wanted.
     fn obey(&mut self, now_ns: u64) {
-        let setup = Arc::clone(&self.setup);
-        if setup.control.is_abandoned() {
+        let control = &self.setup.control;
+        if control.is_abandoned() {
             return self.give_up(now_ns);
         }
-        let version = Some(setup.control.version());
+        let version = Some(control.version());
         if self.obeyed == version {
             return;
         }
+        let wanted = control.wanted();
         self.obeyed = version;
-        let wanted = setup.control.wanted();
         self.advance(now_ns);
         self.resume = wanted.resume;
         if let Some(rate) = wanted.rate {
@@ -367,6 +367,7 @@ impl Worker {
                 self.setup.control.account(address, client.totals);
             }
         }
+        self.setup.control.thread_ended();
         if let Some(reporter) = self.reporter.take() {
             reporter.finish(self.ledger.delta, |_| {});
         }

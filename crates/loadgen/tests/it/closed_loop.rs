@@ -1,7 +1,7 @@
 //! Closed loops: counts, connections, bytes and framings.
 
 use loadgen::{LoadConfig, Template};
-use telemetry::{LoadCounter as C, LoadLatency};
+use telemetry::{LoadCounter as C, LoadLatency, Value};
 
 use crate::support::{Act, Server, TlsVersion, config, run};
 
@@ -126,6 +126,9 @@ fn a_duration_ends_the_loop() {
     let (all, load) = run(config(&server, "connections=4,duration=300ms"));
     assert!(begun.elapsed() >= std::time::Duration::from_millis(300));
     assert!(load.is_finished());
+    let running = load.settings().into_iter().find(|setting| setting.name == "load.running").unwrap();
+    assert_eq!(running.value, Value::Flag(false), "it does not pretend to go on");
+    assert!(load.set("load.running", Value::Flag(true)).is_err());
     assert_eq!(all.counters[C::Ok], server.seen().requests);
     assert_eq!(all.counters[C::Failed], 0);
 }
