@@ -116,7 +116,7 @@ impl Histogram {
             buckets: self
                 .inner
                 .iter_recorded()
-                .map(|v| (v.value_iterated_to(), v.count_at_value()))
+                .flat_map(|v| Bucket::all(v.value_iterated_to(), v.count_at_value()))
                 .collect(),
             count: self.count(),
             sum_ns: self.sum_ns,
