@@ -17,12 +17,25 @@
 //! | `config`, `settings` | what a proxy is told at its start, and what can change while it runs |
 //! | `listen`, `upstream` | addresses, the sockets behind them, and why they cannot be had |
 //! | `descriptors` | how many connections the process can hold |
-//! | `tls` | everything that knows rustls: certificate, configuration, the engine without I/O, causes of failure |
-//! | `proxy` | the handle: start, collect, set, drain, join |
-//! | `worker` | the loop of one thread: accept, events, timers, hand-over |
-//! | `connection` | one connection's state machine, from accept to close, on top of `stream`, `buffer` and `tls` |
-//! | `timers` | deadlines, in order |
+//! | `proxy`, `control` | the handle (start, collect, set, drain, join), and what it tells the workers |
+//! | `worker` | the loop of one thread: events, deadlines, reading, writing, accepting, hand-over |
+//! | `connection` | one connection from accept to close: two directions, deadlines, endings |
+//! | `context` | what the connections of a worker share |
+//! | `stream`, `dial` | a socket with what is known of its readiness; connecting to the upstream |
+//! | `buffer`, `timers` | pending bytes and the pool of their memory; deadlines in order |
+//! | `tls` | everything that knows rustls: certificate, configuration, the engine without I/O, what was negotiated |
 //! | `account`, `clients` | counting: every figure is a plain addition in its worker |
+//!
+//! # What holds
+//!
+//! - A connection that waits owns no buffer of ours, and one whose peer does not read owns at most 192 KiB in that
+//!   direction: then its other side is no longer read.
+//! - The end of a direction is passed on by itself: a client's `close_notify` or FIN becomes a FIN to the upstream,
+//!   an upstream's FIN becomes a `close_notify` and a FIN to the client, and the other direction goes on. Only an
+//!   upstream that breaks, and what a drain cuts, ends without `close_notify`.
+//! - Each connection ends with exactly one outcome, counted once; each handshake is counted once, as full, resumed
+//!   or failed; the sums over all clients are the proxy's totals.
+//! - Bytes of a peer never panic, and never take memory without a bound.
 //!
 //! Deliberately absent: any knowledge of the protocol inside TLS, any lock or allocation of ours a read, and any
 //! resolver at run time: the upstream's name is resolved once, when the proxy starts.

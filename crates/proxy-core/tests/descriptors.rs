@@ -26,6 +26,13 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
+fn worker_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default());
+    names.filter(|name| ["proxy-0", "proxy-1"].contains(&name.trim())).count()
+}
+
 // One test, so that nothing else in the process opens or closes descriptors meanwhile.
 #[test]
 fn short_connections_leave_no_descriptor_behind_and_running_out_is_survived() {
@@ -33,6 +40,8 @@ fn short_connections_leave_no_descriptor_behind_and_running_out_is_survived() {
     let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.half_closed_timeout = Duration::from_secs(1);
     });
+    // A thread names itself, as the first thing it does. CPU time is accounted by these names.
+    eventually("both workers are named", || worker_threads() == 2);
     let before = open_descriptors();
     many_short_connections(&mut proxy);
     eventually("all descriptors are back", || open_descriptors() == before);
