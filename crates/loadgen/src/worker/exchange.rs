@@ -35,7 +35,7 @@ impl Worker {
             retried: false,
         });
         if slot.phase == Phase::Ready {
-            self.start_request(index, now_ns);
+            self.start_request(index);
         } else {
             self.connect(index);
         }
@@ -111,7 +111,7 @@ impl Worker {
         if client.address.is_none() {
             client.address = connection.socket.local_addr().ok().map(|address| address.ip().to_canonical());
         }
-        let Some(tls) = &client.tls else { return self.start_request(index, now_ns()) };
+        let Some(tls) = &client.tls else { return self.start_request(index) };
         slot.phase = Phase::Handshaking;
         let wanted = client.resume.next(self.resume);
         let begun = tls.begin(wanted);
@@ -180,12 +180,12 @@ impl Worker {
         }
         if slot.phase == Phase::Handshaking {
             // The request goes out together with the end of the handshake.
-            self.start_request(index, now_ns());
+            self.start_request(index);
         }
     }
 
     /// Hands the slot's request to its connection.
-    fn start_request(&mut self, index: usize, now_ns: u64) {
+    fn start_request(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let (Some(connection), Some(request)) = (&mut slot.connection, &mut slot.request) else { return };
         slot.phase = Phase::Exchanging;
@@ -197,7 +197,8 @@ impl Worker {
             KeepAlive::Unlimited => false,
         };
         connection.parser.expect(self.setup.requests[request.template].head_only);
-        self.ledger.sent(request, now_ns);
+        // Not the time of the turn: the last of many requests that are sent in one turn is sent later than the first.
+        self.ledger.sent(request, now_ns());
         self.send(index);
     }
 

@@ -9,6 +9,7 @@ mod closed_loop;
 mod failures;
 mod live;
 mod open_loop;
+mod openssl;
 mod start;
 mod tls;
 mod upstream;
