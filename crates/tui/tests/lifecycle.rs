@@ -1,5 +1,7 @@
 //! The dashboard in a real pseudo-terminal: what it leaves behind, however it ends.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics, also outside of its own function")]
+
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -114,7 +116,7 @@ impl Drop for Session {
     }
 }
 
-/// State and CPU time in ticks of a process, from proc_pid_stat(5); it need not have been waited for.
+/// State and CPU time in ticks of a process, from `proc_pid_stat(5)`; it need not have been waited for.
 fn stat(pid: Pid) -> (char, u64) {
     let text = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap();
     let fields: Vec<&str> = text.rsplit_once(')').unwrap().1.split_whitespace().collect();

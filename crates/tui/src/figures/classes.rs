@@ -3,7 +3,7 @@
 use telemetry::model::Run;
 use telemetry::{Histogram, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, quantile_is_thin};
 
-use super::Span;
+use super::span::{LoadTaken, ProxyTaken};
 
 /// A class of latencies as the table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,21 +80,24 @@ impl Latency {
 }
 
 /// Every class that the run has, in the order of the table.
-pub(super) fn all(run: &Run, span: Span) -> Vec<Latency> {
+pub(super) fn all(run: &Run, proxy: Option<&ProxyTaken<'_>>, load: Option<&LoadTaken<'_>>) -> Vec<Latency> {
     let mut rows = Vec::new();
-    if let Some(track) = run.proxy() {
-        let taken = span.of(run, track);
+    if let Some(taken) = proxy {
         let row = |&(class, latency, counter): &_| {
             Latency::of(class, &taken.latencies[latency], taken.rate(counter))
         };
         rows.extend(PROXY.iter().map(row));
     }
-    if let Some(track) = run.load() {
-        let taken = span.of(run, track);
+    if let Some((taken, track)) = load.zip(run.load()) {
+        let is_closed = run.load_record().is_some_and(|record| record.rate <= 0.0);
+        // A closed loop has no schedule, and so neither an intended send nor a lag behind it.
+        let applies = |(_, latency, _): &&(_, LoadLatency, _)| {
+            !is_closed || *latency == LoadLatency::Service || track.samples_total(*latency) > 0
+        };
         let row = |&(class, latency, counter): &_| {
             Latency::of(class, &taken.latencies[latency], taken.rate(counter))
         };
-        rows.extend(LOAD.iter().map(row));
+        rows.extend(LOAD.iter().filter(applies).map(row));
     }
     rows
 }

@@ -1,9 +1,8 @@
 //! Handshakes: how many, how, and why not.
 
-use telemetry::model::Run;
-use telemetry::{Counters, LoadCounter, ProxyCounter};
+use telemetry::{Counters, LoadCounter, Metric, ProxyCounter};
 
-use super::Span;
+use super::span::{LoadTaken, ProxyTaken, Taken};
 
 /// A count since the beginning, with its name.
 pub(crate) type Named = (&'static str, u64);
@@ -58,42 +57,35 @@ const CAUSES: &[(&str, ProxyCounter)] = &[
 ];
 
 impl Handshakes {
-    pub(super) fn of(run: &Run, span: Span) -> Self {
-        match (run.proxy(), run.load()) {
-            (Some(track), _) => {
-                use ProxyCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
-                let taken = span.of(run, track);
-                let totals = track.totals();
-                Self {
-                    full_per_second: taken.rate(HandshakesFull),
-                    resumed_per_second: taken.rate(HandshakesResumed),
-                    failed_per_second: taken.rate(HandshakesFailed),
-                    full_share: share(taken.counters[HandshakesFull], taken.counters[HandshakesResumed]),
-                    full: totals[HandshakesFull],
-                    resumed: totals[HandshakesResumed],
-                    failed: totals[HandshakesFailed],
-                    versions: versions(totals),
-                    groups: seen(GROUPS, totals),
-                    ciphers: seen(CIPHERS, totals),
-                    causes: seen(CAUSES, totals),
-                }
-            }
-            (None, Some(track)) => {
-                use LoadCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
-                let taken = span.of(run, track);
-                let totals = track.totals();
-                Self {
-                    full_per_second: taken.rate(HandshakesFull),
-                    resumed_per_second: taken.rate(HandshakesResumed),
-                    failed_per_second: taken.rate(HandshakesFailed),
-                    full_share: share(taken.counters[HandshakesFull], taken.counters[HandshakesResumed]),
-                    full: totals[HandshakesFull],
-                    resumed: totals[HandshakesResumed],
-                    failed: totals[HandshakesFailed],
-                    ..Self::default()
-                }
-            }
-            (None, None) => Self::default(),
+    /// As the proxy counts them.
+    pub(super) fn of_proxy(totals: &Counters<ProxyCounter>, taken: &ProxyTaken<'_>) -> Self {
+        use ProxyCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
+        Self {
+            versions: versions(totals),
+            groups: seen(GROUPS, totals),
+            ciphers: seen(CIPHERS, totals),
+            causes: seen(CAUSES, totals),
+            ..Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
+        }
+    }
+
+    /// As the load counts them.
+    pub(super) fn of_load(totals: &Counters<LoadCounter>, taken: &LoadTaken<'_>) -> Self {
+        use LoadCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
+        Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
+    }
+
+    fn of<C: Metric, L: Metric>(totals: &Counters<C>, taken: &Taken<'_, C, L>, counters: [C; 3]) -> Self {
+        let [full, resumed, failed] = counters;
+        Self {
+            full_per_second: taken.rate(full),
+            resumed_per_second: taken.rate(resumed),
+            failed_per_second: taken.rate(failed),
+            full_share: share(taken.counters[full], taken.counters[resumed]),
+            full: totals[full],
+            resumed: totals[resumed],
+            failed: totals[failed],
+            ..Self::default()
         }
     }
 }

@@ -3,7 +3,7 @@
 use telemetry::model::Run;
 use telemetry::{LoadCounter, Value};
 
-use super::Span;
+use super::span::LoadTaken;
 
 /// How the load goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,9 @@ pub(crate) struct LoadFigures {
 }
 
 impl LoadFigures {
-    pub(super) fn of(run: &Run, span: Span) -> Option<Self> {
+    pub(super) fn of(run: &Run, taken: &LoadTaken<'_>) -> Option<Self> {
         let record = run.load_record()?;
-        let track = run.load()?;
-        let totals = track.totals();
+        let totals = run.load()?.totals();
         let kind = match (record.running && run.stopped().is_none(), record.rate > 0.0) {
             (false, _) => Loop::Stopped,
             (true, true) => Loop::Open,
@@ -55,7 +54,7 @@ impl LoadFigures {
         Some(Self {
             kind,
             offered_per_second: record.rate,
-            sent_per_second: span.of(run, track).rate(LoadCounter::Sent),
+            sent_per_second: taken.rate(LoadCounter::Sent),
             connections: record.connections,
             resume_percent: record.resume_percent,
             keep_alive: run.setting("load.keepalive").map_or_else(String::new, |setting| {

@@ -11,8 +11,8 @@ mod proxy;
 mod span;
 mod sparkline;
 
-use telemetry::model::{LogLine, Run};
-use telemetry::{CpuGroup, Model};
+use telemetry::model::{LogLine, Run, Track};
+use telemetry::{CpuGroup, Metric, Model};
 
 pub(crate) use classes::Latency;
 pub(crate) use clients::{ClientRow, Order, SortKey, sort};
@@ -25,6 +25,8 @@ pub(crate) use sparkline::{History, history};
 
 /// Log lines that are taken: more than any screen shows.
 const LOG_LINES_MAX: usize = 200;
+/// Intervals whose length is compared to find the usual one.
+const INTERVALS_COMPARED: usize = 60;
 /// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
 /// not linger for a quarter of an hour.
 const NOW_US: u64 = 10_000_000;
@@ -73,21 +75,26 @@ impl Figures {
     pub(crate) fn of(model: &Model, run: &Run, span: Span) -> Self {
         let began = run.began();
         let cpu = cpu(run);
-        let load = LoadFigures::of(run, span);
+        let proxy = run.proxy().map(|track| span.of(run, track));
+        let load = run.load().map(|track| span.of(run, track));
         let health = Health::of(model, run);
         Self {
             target: began.map_or_else(String::new, target),
             setup: began.map_or_else(String::new, setup),
             run: run.id().short(),
             duration_us: run.duration_us(),
-            interval_us: interval_us(run),
+            interval_us: run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0),
             ended: run.stopped().is_some(),
             span,
-            latencies: classes::all(run, span),
-            proxy: ProxyFigures::of(run, span),
-            handshakes: Handshakes::of(run, span),
+            latencies: classes::all(run, proxy.as_ref(), load.as_ref()),
+            proxy: proxy.as_ref().and_then(|taken| ProxyFigures::of(run, taken)),
+            handshakes: match (proxy.as_ref().zip(run.proxy()), load.as_ref().zip(run.load())) {
+                (Some((taken, track)), _) => Handshakes::of_proxy(track.totals(), taken),
+                (None, Some((taken, track))) => Handshakes::of_load(track.totals(), taken),
+                (None, None) => Handshakes::default(),
+            },
             warnings: health::warnings(run, &health, span),
-            load,
+            load: load.as_ref().and_then(|taken| LoadFigures::of(run, taken)),
             health,
             cpu,
             memory_bytes: run.host().map(|host| host.memory_bytes),
@@ -114,10 +121,13 @@ fn setup(run: &telemetry::RunRecord) -> String {
     format!("{}, {} {workers}", run.certificate, run.workers)
 }
 
-fn interval_us(run: &Run) -> u64 {
-    let proxy = run.proxy().and_then(|track| track.intervals().next_back()).map(|i| i.end_us - i.start_us);
-    let load = run.load().and_then(|track| track.intervals().next_back()).map(|i| i.end_us - i.start_us);
-    proxy.or(load).unwrap_or(0)
+/// The usual time between the records of a series, in microseconds; 0 while unknown. The median, since the last
+/// interval of a run is shorter and one with a loss is longer.
+fn interval_us<C: Metric, L: Metric>(track: &Track<C, L>) -> u64 {
+    let latest = track.intervals().rev().take(INTERVALS_COMPARED);
+    let mut lengths: Vec<u64> = latest.map(|i| i.end_us.saturating_sub(i.start_us)).collect();
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 2).copied().unwrap_or(0)
 }
 
 fn cpu(run: &Run) -> Vec<(&'static str, f64)> {

@@ -3,7 +3,7 @@
 use telemetry::ProxyCounter;
 use telemetry::model::Run;
 
-use super::Span;
+use super::span::ProxyTaken;
 
 /// What the proxy does over the span, and has done since the beginning.
 #[derive(Clone, Debug)]
@@ -29,10 +29,8 @@ pub(crate) struct ProxyFigures {
 }
 
 impl ProxyFigures {
-    pub(super) fn of(run: &Run, span: Span) -> Option<Self> {
-        let track = run.proxy()?;
-        let taken = span.of(run, track);
-        let totals = track.totals();
+    pub(super) fn of(run: &Run, taken: &ProxyTaken<'_>) -> Option<Self> {
+        let totals = run.proxy()?.totals();
         Some(Self {
             open: run.proxy_open(),
             accepted: totals[ProxyCounter::Accepted],

@@ -1,7 +1,9 @@
 //! The time over which rates and latencies are taken.
 
+use std::borrow::Cow;
+
 use telemetry::model::{Run, Track, Window};
-use telemetry::{Counters, Histograms, Metric};
+use telemetry::{Counters, Histograms, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 
 use crate::format;
 
@@ -58,30 +60,40 @@ impl Span {
         }
     }
 
-    /// What a series holds for this time, up to `end_us`.
-    pub(super) fn of<C: Metric, L: Metric>(self, run: &Run, track: &Track<C, L>) -> Taken<C, L> {
+    /// What a series holds for this time, up to its last record.
+    pub(super) fn of<'r, C: Metric, L: Metric>(
+        self,
+        run: &'r Run,
+        track: &'r Track<C, L>,
+    ) -> Taken<'r, C, L> {
         match self {
             Self::Last(us) => {
                 let Window { span_us, counters, latencies, .. } = track.window(us);
-                Taken { span_us, counters, latencies }
+                Taken { span_us, counters, latencies: Cow::Owned(latencies) }
             }
             Self::WholeRun => Taken {
                 span_us: run.duration_us(),
                 counters: *track.totals(),
-                latencies: track.whole().clone(),
+                latencies: Cow::Borrowed(track.whole()),
             },
         }
     }
 }
 
-/// What a series holds for a span.
-pub(super) struct Taken<C: Metric, L: Metric> {
+/// What a series holds for a span. Merging histograms is the dearest part of a refresh, so it is done once for each
+/// series.
+pub(super) struct Taken<'r, C: Metric, L: Metric> {
     span_us: u64,
     pub(super) counters: Counters<C>,
-    pub(super) latencies: Histograms<L>,
+    pub(super) latencies: Cow<'r, Histograms<L>>,
 }
 
-impl<C: Metric, L: Metric> Taken<C, L> {
+/// What the proxy's series holds.
+pub(super) type ProxyTaken<'r> = Taken<'r, ProxyCounter, ProxyLatency>;
+/// What the load's series holds.
+pub(super) type LoadTaken<'r> = Taken<'r, LoadCounter, LoadLatency>;
+
+impl<C: Metric, L: Metric> Taken<'_, C, L> {
     /// Events a second; `None` while no time has passed.
     pub(super) fn rate(&self, metric: C) -> Option<f64> {
         (self.span_us > 0).then(|| self.counters[metric] as f64 * 1e6 / self.span_us as f64)

@@ -3,6 +3,8 @@
 use telemetry::ClientId;
 use telemetry::model::Run;
 
+use super::interval_us;
+
 /// Intervals of a sparkline.
 const SLOTS: usize = 60;
 
@@ -12,8 +14,7 @@ pub(crate) type History = Vec<Option<f64>>;
 /// What the client did, on the time line of the proxy's records; empty if nothing is known of it.
 pub(crate) fn history(run: &Run, id: ClientId) -> History {
     let (Some(track), Some(client)) = (run.proxy(), run.client(id)) else { return History::new() };
-    let slot_us =
-        track.intervals().rev().map(|i| i.end_us.saturating_sub(i.start_us)).min().unwrap_or(0).max(1);
+    let slot_us = interval_us(track).max(1);
     let mut rates = client.history().rev().peekable();
     let mut intervals = track.intervals().rev().peekable();
     let middles =

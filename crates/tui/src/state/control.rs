@@ -169,17 +169,17 @@ mod tests {
 
     #[test]
     fn rates_step_by_a_tenth_to_two_digits_and_come_back() {
-        let up = |rate| rate_step(rate, Direction::Up);
-        let down = |rate| rate_step(rate, Direction::Down);
+        let step = |rate, direction| format::plain(rate_step(rate, direction));
+        let up = |rate| step(rate, Direction::Up);
+        let down = |rate| step(rate, Direction::Down);
         assert_eq!(
             [up(1000.0), up(1100.0), up(9900.0), up(1.0), up(0.5)],
-            [1100.0, 1200.0, 11000.0, 1.1, 0.55]
+            ["1100", "1200", "11000", "1.1", "0.55"]
         );
-        assert_eq!([down(1000.0), down(1100.0), down(1.1)], [900.0, 990.0, 0.99]);
-        assert_eq!(down(0.001), 0.001);
+        assert_eq!([down(1000.0), down(1100.0), down(1.1), down(0.001)], ["900", "990", "0.99", "0.001"]);
         let mut rate = 1.0;
         for _ in 0..200 {
-            let next = up(rate);
+            let next = rate_step(rate, Direction::Up);
             assert!(next > rate && next < rate * 1.2, "{rate} to {next}");
             rate = next;
         }

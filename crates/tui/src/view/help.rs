@@ -18,6 +18,8 @@ use crate::keymap::{BINDINGS, Binding, Key};
 use crate::state::State;
 use crate::theme::Glyphs;
 
+/// Cells below which no key can be named.
+const WIDTH_MIN: u16 = 8;
 /// Cells of the keys' names.
 const KEYS_CELLS: usize = 11;
 
@@ -40,7 +42,7 @@ pub(super) fn offset_max(area: Rect) -> usize {
 /// Draws the help from a line on.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
     let area = placed(frame.area());
-    if area.width < 3 || area.height < 3 {
+    if area.width < WIDTH_MIN || area.height < 3 {
         return;
     }
     let theme = state.theme;

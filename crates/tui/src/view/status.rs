@@ -123,7 +123,8 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
         ]);
     } else {
         if load.offered_per_second > 0.0 {
-            segments.push(figure(1, "offered", format!("{}/s", format::plain(load.offered_per_second))));
+            let name = if load.kind == Loop::Stopped { "rate" } else { "offered" };
+            segments.push(figure(1, name, format!("{}/s", format::plain(load.offered_per_second))));
         }
         segments.push(figure(1, "sent", rate(theme, load.sent_per_second)));
         if load.failed > 0 {

@@ -178,7 +178,9 @@ fn changed(seconds: usize, change: impl Fn(&mut telemetry::Body)) -> Stage {
     let mut stage = Stage::empty(options());
     let mut records = vec![stage.run.start()];
     records.extend((0..seconds).flat_map(|_| stage.run.second()));
-    records.iter_mut().for_each(|record| change(&mut record.body));
+    for record in &mut records {
+        change(&mut record.body);
+    }
     stage.read(records);
     stage
 }
@@ -248,4 +250,55 @@ fn hostile_text_and_wide_characters_stay_within_their_cells() {
     let screen = stage.screen(80, 24);
     assert!(screen.contains("\\u{1b}[2J") && !screen.contains('\u{1b}'), "{screen}");
     assert!(screen.lines().count() == 24, "{screen}");
+}
+
+#[test]
+fn a_closed_loop_has_only_service_and_says_that_it_is_uncorrected() {
+    let mut stage = changed(3, |body| {
+        if let telemetry::Body::Load(load) = body {
+            load.rate = 0.0;
+            for class in [telemetry::LoadLatency::Response, telemetry::LoadLatency::Lag] {
+                load.latencies[class] = telemetry::Latency::default();
+            }
+        }
+    });
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("CLOSED loop") && screen.contains("service uncorrected"), "{screen}");
+    assert!(
+        !screen.contains("response") && !screen.contains("send lag") && !screen.contains("offered"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_sparkline_keeps_its_scale_of_time_when_one_interval_is_short() {
+    let mut stage = Stage::live(options(), 30);
+    let sparkline = |screen: &str| {
+        let row = screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned();
+        row.chars().filter(|c| ('▁'..='█').contains(c)).count()
+    };
+    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
+    let mut records = stage.run.second();
+    for record in &mut records {
+        record.stamp.mono_us -= 900_000;
+        record.stamp.interval_us = 100_000;
+    }
+    stage.read(records);
+    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
+}
+
+#[test]
+fn every_small_size_is_drawn_with_and_without_help() {
+    let mut stage = with_a_gap(options());
+    for help in [false, true] {
+        if help {
+            stage.want(Intent::Help);
+        }
+        for columns in 0..90 {
+            for rows in 0..30 {
+                let screen = stage.screen(columns, rows);
+                assert_eq!(screen.lines().count(), usize::from(if columns == 0 { 0 } else { rows }));
+            }
+        }
+    }
 }
