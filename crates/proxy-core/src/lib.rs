@@ -17,7 +17,7 @@
 //! | `config`, `settings` | what a proxy is told at its start, and what can change while it runs |
 //! | `listen`, `upstream` | addresses, the sockets behind them, and why they cannot be had |
 //! | `descriptors` | how many connections the process can hold |
-//! | `proxy`, `control` | the handle (start, collect, set, drain, join), and what it tells the workers |
+//! | `proxy`, `control` | the handle (bind, start, collect, set, drain, join), and what it tells the workers |
 //! | `worker` | the loop of one thread: events, deadlines, reading, writing, accepting, hand-over |
 //! | `connection` | one connection from accept to close: two directions, deadlines, endings |
 //! | `context` | what the connections of a worker share |
@@ -63,6 +63,6 @@ mod worker;
 pub use config::{Limits, ProxyConfig};
 pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
-pub use proxy::{Proxy, StartError, WorkerPanicked};
+pub use proxy::{BoundProxy, Proxy, StartError, WorkerPanicked};
 pub use tls::{Certificate, CertificateError, CertificateWarning, TlsConfigError};
 pub use upstream::{ParseUpstreamError, ProbeError, ResolveError, Upstream};

@@ -1,5 +1,6 @@
 //! The handle on a running proxy.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -66,14 +67,59 @@ pub struct Proxy {
     workers: Vec<(Arc<Waker>, Option<JoinHandle<()>>)>,
 }
 
+/// A proxy that has everything it can be refused, and serves nobody yet: connections wait in its backlog. Dropping
+/// it gives its addresses back.
+pub struct BoundProxy {
+    config: ProxyConfig,
+    possible: usize,
+    addrs: Vec<SocketAddr>,
+    control: Arc<Control>,
+    workers: Vec<(Worker, Waker)>,
+}
+
+impl BoundProxy {
+    /// Where it will serve, in the order of the configuration.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addrs
+    }
+
+    /// Starts the workers, named `proxy-0`, `proxy-1` and so on.
+    ///
+    /// # Errors
+    /// When the kernel refuses a thread; none is left running.
+    pub fn start(self) -> Result<Proxy, StartError> {
+        let mut proxy = Proxy {
+            config: self.config,
+            possible: self.possible,
+            addrs: self.addrs,
+            control: self.control,
+            collector: Collector::default(),
+            workers: Vec::new(),
+        };
+        for (index, (worker, waker)) in self.workers.into_iter().enumerate() {
+            // What was started before a failure ends when the half-made proxy is dropped here.
+            proxy
+                .spawn(index, worker, waker)
+                .map_err(|source| StartError::Worker { worker: index, source })?;
+        }
+        Ok(proxy)
+    }
+}
+
+impl fmt::Debug for BoundProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundProxy").field("addrs", &self.addrs).finish_non_exhaustive()
+    }
+}
+
 impl Proxy {
-    /// Binds every address, then starts the workers, named `proxy-0`, `proxy-1` and so on. Raises the process's
-    /// limit on descriptors as far as it may.
+    /// Binds every address and prepares the workers, without serving yet. Raises the process's limit on
+    /// descriptors as far as it may.
     ///
     /// # Errors
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
-    /// refuses; nothing is left half started.
-    pub fn start(config: ProxyConfig) -> Result<Self, StartError> {
+    /// refuses.
+    pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
         let limit = descriptors::raise_limit();
         let possible = descriptors::connections_max(None, limit)?;
         let connections_max = descriptors::connections_max(config.limits.connections_max, limit)?;
@@ -88,8 +134,7 @@ impl Proxy {
         let addrs = bound.iter().map(|bound| bound.addr).collect();
         let control = Arc::new(Control::new(config.limits.clone(), connections_max));
         let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
-        let mut prepared = Vec::new();
-        for index in 0..workers {
+        let prepare = |index| {
             let setup = Setup {
                 index,
                 workers,
@@ -99,17 +144,18 @@ impl Proxy {
                 tls: tls.clone(),
                 control: Arc::clone(&control),
             };
-            prepared.push(Worker::new(setup).map_err(|source| StartError::Worker { worker: index, source })?);
-        }
-        let mut proxy =
-            Self { config, possible, addrs, control, collector: Collector::default(), workers: Vec::new() };
-        for (index, (worker, waker)) in prepared.into_iter().enumerate() {
-            // What was started before a failure ends when the half-made proxy is dropped here.
-            proxy
-                .spawn(index, worker, waker)
-                .map_err(|source| StartError::Worker { worker: index, source })?;
-        }
-        Ok(proxy)
+            Worker::new(setup).map_err(|source| StartError::Worker { worker: index, source })
+        };
+        let workers = (0..workers).map(prepare).collect::<Result<_, _>>()?;
+        Ok(BoundProxy { config, possible, addrs, control, workers })
+    }
+
+    /// Binds and starts at once.
+    ///
+    /// # Errors
+    /// Those of [`Proxy::bind`] and [`BoundProxy::start`]; nothing is left half started.
+    pub fn start(config: ProxyConfig) -> Result<Self, StartError> {
+        Self::bind(config)?.start()
     }
 
     fn spawn(&mut self, index: usize, worker: Worker, waker: Waker) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use proxy_core::{Certificate, ListenAddr, ListenError, Proxy, ProxyConfig, StartError, Upstream};
+use telemetry::ProxyDelta;
 
 use crate::support::{Counted, Served, TLS13, echo, serve_echo};
 
@@ -94,4 +95,24 @@ fn what_cannot_work_is_refused_at_the_start() {
     let mut greedy = config(&[addr]);
     greedy.limits.connections_max = Some(1 << 40);
     assert!(matches!(start_error(greedy), StartError::Descriptors(_)));
+}
+
+#[test]
+fn a_bound_proxy_keeps_connections_waiting_until_it_starts() {
+    let served = Served::unix(serve_echo);
+    let mut config = config(&["127.0.0.1:0".parse().unwrap()]);
+    config.upstream = served.upstream;
+    let certificate = config.certificate.leaf_der().to_vec();
+    let bound = Proxy::bind(config).unwrap();
+    let waiting = std::net::TcpStream::connect(bound.local_addrs()[0]).unwrap();
+    let proxy = Counted { proxy: bound.start().unwrap(), total: ProxyDelta::default(), certificate };
+    echo(&mut crate::support::tls_over(waiting, &proxy.client(&TLS13)), b"hello");
+}
+
+#[test]
+fn a_bound_proxy_that_is_dropped_gives_its_addresses_back() {
+    let bound = Proxy::bind(config(&["127.0.0.1:0".parse().unwrap()])).unwrap();
+    let addr = bound.local_addrs()[0];
+    drop(bound);
+    std::net::TcpListener::bind(addr).unwrap();
 }
