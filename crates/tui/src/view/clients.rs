@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::parts::heading;
+use super::parts::{heading, longest_fitting};
 use crate::figures::{ClientRow, Figures, Order, SortKey};
 use crate::format;
 use crate::state::State;
@@ -98,13 +98,13 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
     let longest = shown.iter().map(|row| format::width(&row.id.to_string())).max().unwrap_or(0);
     let widths = Widths::of(usize::from(area.width), longest);
     let order = state.clients.order;
-    let title = if figures.clients.is_empty() {
-        "clients: none yet".to_owned()
-    } else {
-        let total = figures.clients.len();
-        format!("clients {}-{}/{total} by {}", range.start + 1, range.end, marked(theme, order.key, order))
+    let short = match figures.clients.len() {
+        0 => "clients: none yet".to_owned(),
+        total => format!("clients {}-{}/{total}", range.start + 1, range.end),
     };
-    let mut lines = vec![heading(theme, &title, &names(theme, figures, &widths, order), area.width)];
+    let long = format!("{short} by {}", marked(theme, order.key, order));
+    let titles = if shown.is_empty() { vec![short.as_str()] } else { vec![long.as_str(), short.as_str()] };
+    let mut lines = vec![heading(theme, &titles, &names(theme, figures, &widths, order), area.width)];
     lines.extend(shown.iter().map(|row| client_line(state, row, &widths)));
     frame.render_widget(Paragraph::new(lines), area);
 }
@@ -127,7 +127,9 @@ fn names(theme: Theme, figures: &Figures, widths: &Widths, order: Order) -> Stri
     }
     if widths.sparkline > 0 {
         let span = format::span(figures.interval_us.saturating_mul(widths.sparkline as u64));
-        let title = format::cut(&format!("bytes/s, last {span}"), widths.sparkline, theme.glyphs);
+        let titles = [format!("bytes/s, last {span}"), format!("last {span}"), span];
+        let titles = titles.each_ref().map(String::as_str);
+        let title = longest_fitting(theme, &titles, widths.sparkline);
         let fill = " ".repeat(widths.sparkline - format::width(&title));
         names.extend(["  ", &title, &fill]);
     }

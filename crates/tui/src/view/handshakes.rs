@@ -89,7 +89,7 @@ fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
         ])
     };
     let mut lines = vec![
-        heading(theme, "handshakes", &columns, width),
+        heading(theme, &["handshakes"], &columns, width),
         row("full", h.full_per_second, share(theme, h.full_share), h.full),
         row("resumed", h.resumed_per_second, share(theme, resumed_share), h.resumed),
         row("failed", h.failed_per_second, String::new(), h.failed),

@@ -129,7 +129,7 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
     let table = Rect { width: (name_cells + cells).min(area.width), ..area };
     let names: String = columns.iter().map(|column| column.name()).collect();
     let title = format!("latency, ms, {}", figures.span.words());
-    let mut lines = vec![heading(theme, &title, &names, table.width)];
+    let mut lines = vec![heading(theme, &[&title], &names, table.width)];
     lines.extend(fitting(&figures.latencies, usize::from(area.height) - 1).map(|row| {
         let mut spans = name(theme, row, usize::from(name_cells));
         spans.extend(columns.iter().map(|column| column.cell(theme, row)));

@@ -27,6 +27,10 @@ const WIDE_MIN: (u16, u16) = (150, 30);
 const TALL_MIN: u16 = 20;
 /// Rows that the clients get before latencies of lesser interest do, with the heading.
 const CLIENTS_MIN: u16 = 5;
+/// Rows with the heading below which clients are not shown at all.
+const CLIENTS_USEFUL: u16 = 3;
+/// Rows that the latencies get before the clients do, with the heading.
+const LATENCY_MIN: u16 = 9;
 
 /// What stands on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +82,12 @@ fn narrow(area: Rect, state: &State) -> Panes {
     let (handshakes, footer) = (1, 1);
     let log = log_height(area.height);
     let rest = area.height - status - handshakes - footer - log;
-    let clients_min = if is_tall { CLIENTS_MIN } else { 0 };
-    let latency = latency::height(state).min(rest - clients_min);
-    // A heading with nothing below it is no use: then the log takes the room.
-    let clients = if rest - latency >= 3 { rest - latency } else { 0 };
+    let all_latency = latency::height(state);
+    let some_latency = if is_tall { (rest.saturating_sub(CLIENTS_MIN)).max(LATENCY_MIN) } else { rest };
+    let clients = rest.saturating_sub(all_latency.min(some_latency));
+    // A heading with next to nothing below it is no use.
+    let clients = if clients >= CLIENTS_USEFUL { clients } else { 0 };
+    let latency = all_latency.min(rest - clients);
     let log = log + (rest - latency - clients);
     let mut rows = Rows { area };
     Panes {

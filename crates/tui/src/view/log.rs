@@ -23,7 +23,7 @@ const HEADING_HEIGHT_MIN: u16 = 5;
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
     if area.height >= HEADING_HEIGHT_MIN {
-        lines.push(heading(state.theme, "log, UTC", "", area.width));
+        lines.push(heading(state.theme, &["log, UTC"], "", area.width));
     }
     lines.extend(banner(state, area.width));
     let room = usize::from(area.height).saturating_sub(lines.len());

@@ -11,12 +11,12 @@ const GAP: &str = "  ";
 /// Cells of the word at the beginning of a status line.
 const NAME_CELLS: usize = 7;
 
-/// A heading over the whole width: a title, a line, and the names of columns where they stand.
-pub(super) fn heading(theme: Theme, title: &str, columns: &str, width: u16) -> Line<'static> {
+/// A heading over the whole width: the longest title that fits, a line, and the names of columns where they stand.
+pub(super) fn heading(theme: Theme, titles: &[&str], columns: &str, width: u16) -> Line<'static> {
     let width = usize::from(width);
     let rule = theme.glyphs.rule();
-    let title = format::cut(title, width.saturating_sub(4), theme.glyphs);
     let names = columns.trim_start();
+    let title = longest_fitting(theme, titles, width.saturating_sub(format::width(names) + 4));
     let used = 3 + format::width(&title);
     // One blank before the first name; the line fills what is left of the title's side.
     let fill = width.saturating_sub(used + format::width(names) + usize::from(!names.is_empty()));
@@ -29,6 +29,12 @@ pub(super) fn heading(theme: Theme, title: &str, columns: &str, width: u16) -> L
         spans.push(Span::styled(format!(" {names}"), theme.label()));
     }
     Line::from(spans)
+}
+
+/// The first text that fits, or the last one cut.
+pub(super) fn longest_fitting(theme: Theme, texts: &[&str], cells: usize) -> String {
+    let fitting = texts.iter().find(|text| format::width(text) <= cells).or_else(|| texts.last());
+    fitting.map_or_else(String::new, |text| format::cut(text, cells, theme.glyphs))
 }
 
 /// A part of a line that is shown whole or not at all.
