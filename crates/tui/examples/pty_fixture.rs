@@ -1,6 +1,7 @@
 //! The dashboard on a made-up run, for looking at it and for the tests in a real terminal.
 //!
-//! `pty_fixture [panic-elsewhere | terminate]`: after a moment another thread panics, or the program ends.
+//! `pty_fixture [panic-elsewhere | end-at-once]`: after a moment another thread panics, or ends the program without
+//! waiting for the dashboard.
 //! At its end it prints how the dashboard ended, and `cooked` if the terminal reads lines again.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use telemetry::model::Level;
-use telemetry::{Command, Update};
+use telemetry::{Command, Model, Update};
 use tui::{Event, Options, Sender, channel};
 
 #[path = "../tests/support/synthetic.rs"]
@@ -29,9 +30,10 @@ fn main() {
     thread::spawn(move || feed(&events, &commanded, &mode));
     let options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/tlsdash/made-up.journal");
     let dashboard = thread::Builder::new().name("dashboard".to_owned());
-    let ended = dashboard.spawn(move || tui::run(options, inbox, commands)).map(thread::JoinHandle::join);
+    let show = move || tui::run(options, &inbox, &mut Model::default(), commands);
+    let ended = dashboard.spawn(show).map(thread::JoinHandle::join);
     match ended {
-        Ok(Ok(Ok((exit, _)))) => report(&format!("{exit:?}")),
+        Ok(Ok(Ok(exit))) => report(&format!("{exit:?}")),
         Ok(Ok(Err(error))) => report(&format!("failed: {error}")),
         other => report(&format!("{other:?}")),
     }
@@ -86,7 +88,11 @@ fn feed(events: &Sender, commanded: &Receiver<Command>, mode: &str) {
         };
         match (mode, second) {
             ("panic-elsewhere", 1) => panic!("made up"),
-            ("terminate", 1) => drop(events.send(Event::Terminate)),
+            ("end-at-once", 1) => {
+                tui::restore();
+                report("EndedAtOnce");
+                std::process::exit(0);
+            }
             _ => {}
         }
         if events.send(Event::Update(news)).is_err() {

@@ -1,6 +1,7 @@
 //! The one queue into the dashboard: the program's events and the terminal's input in the order in which they come.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use crossterm::event::KeyEvent;
 
@@ -33,27 +34,53 @@ pub struct Sender {
     messages: SyncSender<Message>,
 }
 
-/// The dashboard has ended and takes no more events.
+/// The inbox is gone, and nobody takes events any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the dashboard has ended")]
+#[error("nobody takes events any more")]
 pub struct Gone;
 
 impl Sender {
     /// Hands over an event; waits while the dashboard has more to do than it can.
     ///
     /// # Errors
-    /// When the dashboard has ended.
+    /// When the inbox is gone.
     pub fn send(&self, event: Event) -> Result<(), Gone> {
         self.messages.send(Message::Program(event)).map_err(|_| Gone)
     }
 }
 
-/// The dashboard's end, for [`crate::run`].
+/// The dashboard's end, for [`crate::run`]; it outlives the dashboard, so that a program can take in what comes while it
+/// ends.
 #[derive(Debug)]
 pub struct Inbox {
     pub(crate) messages: Receiver<Message>,
     /// For the input thread and the panic hook.
     pub(crate) sender: SyncSender<Message>,
+}
+
+impl Inbox {
+    /// Waits for an event, for a program without a dashboard, or after it.
+    pub fn recv(&self) -> Event {
+        loop {
+            // The inbox holds a sender itself, so there is always somebody who could send.
+            if let Ok(Message::Program(event)) = self.messages.recv() {
+                return event;
+            }
+        }
+    }
+
+    /// Waits for an event at the longest for so long.
+    pub fn recv_timeout(&self, patience: Duration) -> Option<Event> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Message::Program(event)) => return Some(event),
+                // What the terminal sent last.
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
 }
 
 /// Opens the queue.

@@ -37,5 +37,5 @@ mod testing;
 pub use channel::{Gone, Inbox, Sender, channel};
 pub use options::{Event, Exit, Options, TuiError};
 pub use run::run;
-pub use terminal::has_terminal;
+pub use terminal::{has_terminal, restore};
 pub use theme::{Glyphs, Palette};

@@ -77,7 +77,7 @@ pub enum TuiError {
     /// A frame could not be drawn.
     #[error("cannot draw on the terminal: {0}")]
     Draw(std::io::Error),
-    /// Another thread panicked; its message follows the restored terminal.
-    #[error("a thread of the program panicked")]
+    /// A thread panicked, or the program took the terminal back: see [`crate::restore`].
+    #[error("the terminal was taken back: a thread of the program panicked")]
     Panicked,
 }

@@ -20,8 +20,8 @@ use crate::view::view;
 /// How often the passing of time is looked at: what it changes on the screen is shown in seconds.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shows the dashboard until a person leaves it, the program ends or the terminal goes away; then gives back the
-/// model of all that was read. Call it on a thread named `dashboard`: CPU time is accounted by that prefix.
+/// Shows the dashboard until a person leaves it, the program ends or the terminal goes away. What is read goes into
+/// `model`, also before a failure. Call it on a thread named `dashboard`: CPU time is accounted by that prefix.
 ///
 /// Signals are the program's, save SIGWINCH and SIGCONT; in the raw mode of this dashboard Ctrl-C and Ctrl-Z are
 /// keys.
@@ -29,22 +29,27 @@ const TICK: Duration = Duration::from_secs(1);
 /// # Errors
 /// When there is no terminal, it cannot be set up or drawn on, or another thread panics. The terminal is restored
 /// in each case.
-#[expect(clippy::needless_pass_by_value, reason = "who sends must see the inbox end with the dashboard")]
-pub fn run(options: Options, inbox: Inbox, commands: SyncSender<Command>) -> Result<(Exit, Model), TuiError> {
+pub fn run(
+    options: Options,
+    inbox: &Inbox,
+    model: &mut Model,
+    commands: SyncSender<Command>,
+) -> Result<Exit, TuiError> {
     if !has_terminal() {
         return Err(TuiError::NoTerminal);
     }
     let terminal = Terminal::take(inbox.sender.clone())?;
     let _input = Input::start(inbox.sender.clone())?;
     let pace = Pace::new(options.frames_per_second_max);
-    let state = State::new(options, terminal.size());
-    let mut dashboard =
-        Dashboard { state, terminal, pace, commands, next_tick: Instant::now() + TICK, suspended: false };
-    let exit = match dashboard.go_on(&inbox) {
-        Err(TuiError::Draw(error)) if is_gone(&error) => Exit::TerminalLost,
-        other => other?,
-    };
-    Ok((exit, dashboard.state.into_model()))
+    let state = State::new(options, terminal.size(), std::mem::take(model));
+    let next_tick = Instant::now() + TICK;
+    let mut dashboard = Dashboard { state, terminal, pace, commands, next_tick, suspended: false };
+    let left = dashboard.go_on(inbox);
+    *model = dashboard.state.into_model();
+    match left {
+        Err(TuiError::Draw(error)) if is_gone(&error) => Ok(Exit::TerminalLost),
+        other => other,
+    }
 }
 
 /// True if there is no terminal any more behind the descriptor.
@@ -133,7 +138,7 @@ impl Dashboard {
 
     fn suspend(&mut self, whom: Suspend) -> Result<Option<Exit>, TuiError> {
         self.suspended = true;
-        self.terminal.suspend(whom).map_err(TuiError::Draw)?;
+        Terminal::suspend(whom).map_err(TuiError::Draw)?;
         Ok(None)
     }
 

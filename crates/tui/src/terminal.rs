@@ -1,6 +1,7 @@
 //! The terminal itself: taking it over, and giving it back whatever happens.
 
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::panic::{self, PanicHookInfo};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -16,15 +17,16 @@ use crossterm::terminal::{
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, Terminal as Drawing};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
 use crate::channel::Message;
 use crate::options::TuiError;
 use crate::output::Output;
 
-/// How long a panicking thread waits for a frame that is being written. A terminal that takes nothing must not
-/// keep the message of a panic back.
-const HOOK_PATIENCE: Duration = Duration::from_millis(200);
+/// How long a thread that panics or ends the program waits for a frame that is being written. A terminal that takes
+/// nothing must not keep it back.
+const RESTORE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// True if standard input and output are a terminal on which a dashboard can be drawn.
 pub fn has_terminal() -> bool {
@@ -32,14 +34,20 @@ pub fn has_terminal() -> bool {
     draws && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Whether the terminal is ours at this moment.
+/// Whether the terminal is ours at this moment. One for the process, as the terminal is.
 ///
 /// A mutex, since a panic on any thread takes the terminal back while the dashboard may be in the midst of a frame:
 /// whoever writes to the terminal holds it.
-type Taken = Mutex<bool>;
+static TAKEN: Mutex<bool> = Mutex::new(false);
 
-fn lock(taken: &Taken) -> MutexGuard<'_, bool> {
-    taken.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_taken() -> MutexGuard<'static, bool> {
+    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives the terminal back at once, for a program that ends without waiting for its dashboard. Does nothing where
+/// there is none.
+pub fn restore() {
+    restore_soon(None);
 }
 
 /// Whom the stop signal of a suspension goes to.
@@ -56,7 +64,6 @@ pub(crate) enum Suspend {
 pub(crate) struct Terminal {
     drawing: Drawing<CrosstermBackend<Output>>,
     closed: Arc<AtomicBool>,
-    taken: Arc<Taken>,
     previous_hook: Arc<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>,
 }
 
@@ -70,41 +77,28 @@ impl Terminal {
         let closed = Arc::new(AtomicBool::new(false));
         let output = Output::open(Arc::clone(&closed)).map_err(setup)?;
         let drawing = Drawing::new(CrosstermBackend::new(output)).map_err(setup)?;
-        let taken = Arc::new(Mutex::new(false));
         let previous_hook = Arc::from(panic::take_hook());
-        let terminal = Self { drawing, closed, taken, previous_hook };
+        let terminal = Self { drawing, closed, previous_hook };
         terminal.install_hook(messages);
-        terminal.enter().map_err(setup)?;
+        enter().map_err(setup)?;
         Ok(terminal)
     }
 
     fn install_hook(&self, messages: SyncSender<Message>) {
-        let taken = Arc::clone(&self.taken);
         let previous = Arc::clone(&self.previous_hook);
         let dashboard = thread::current().id();
         panic::set_hook(Box::new(move |info| {
-            restore_in_panic(&taken, dashboard);
+            restore_soon(Some(dashboard));
             previous(info);
             // If the queue is full the dashboard has something to do, and finds its terminal gone by itself.
             let _ = messages.try_send(Message::Panicked);
         }));
     }
 
-    fn enter(&self) -> io::Result<()> {
-        let mut taken = lock(&self.taken);
-        enable_raw_mode()?;
-        *taken = true;
-        execute!(io::stdout(), EnterAlternateScreen, Hide)
-    }
-
-    fn leave(&self) {
-        give_back(&mut lock(&self.taken));
-    }
-
     /// Takes the terminal over anew after something else may have changed it, and forgets what it showed.
     pub(crate) fn take_again(&mut self) -> io::Result<()> {
-        self.leave();
-        self.enter()?;
+        leave();
+        enter()?;
         self.clear()
     }
 
@@ -120,7 +114,7 @@ impl Terminal {
     /// # Errors
     /// [`TuiError::Panicked`] if a panic has taken the terminal back, [`TuiError::Draw`] if it cannot be written.
     pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> Result<(), TuiError> {
-        let taken = lock(&self.taken);
+        let taken = lock_taken();
         if !*taken {
             return Err(TuiError::Panicked);
         }
@@ -139,8 +133,8 @@ impl Terminal {
 
     /// Gives the terminal back and asks the kernel to stop the process. With several threads that may take effect a
     /// moment after this returns, so the terminal is only to be taken again when the process is continued.
-    pub(crate) fn suspend(&mut self, whom: Suspend) -> io::Result<()> {
-        self.leave();
+    pub(crate) fn suspend(whom: Suspend) -> io::Result<()> {
+        leave();
         // SIGSTOP and not SIGTSTP, which the program turns into an event for us.
         match whom {
             Suspend::Process => kill_process(getpid(), Signal::STOP)?,
@@ -152,7 +146,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        self.leave();
+        leave();
         // What `drawing` writes as it is dropped would follow the restoration, and panics if there is no terminal.
         self.closed.store(true, Ordering::Relaxed);
         // A panicking thread may not touch the hook; it stays, and finds nothing to restore.
@@ -163,17 +157,28 @@ impl Drop for Terminal {
     }
 }
 
-/// Restores the terminal from the panicking thread. The dashboard's own thread may hold the lock when it panics in
-/// the midst of a frame, so it goes without.
-fn restore_in_panic(taken: &Taken, dashboard: ThreadId) {
-    let deadline = Instant::now() + HOOK_PATIENCE;
+fn enter() -> io::Result<()> {
+    let mut taken = lock_taken();
+    enable_raw_mode()?;
+    *taken = true;
+    execute!(io::stdout(), EnterAlternateScreen, Hide)
+}
+
+fn leave() {
+    give_back(&mut lock_taken());
+}
+
+/// Restores the terminal, and waits for a frame that is being written only for a moment. In a panic the dashboard's
+/// own thread may itself be in the midst of a frame, so it does not wait at all.
+fn restore_soon(dashboard: Option<ThreadId>) {
+    let deadline = Instant::now() + RESTORE_PATIENCE;
     loop {
-        match taken.try_lock() {
+        match TAKEN.try_lock() {
             Ok(mut taken) => return give_back(&mut taken),
             Err(TryLockError::Poisoned(poisoned)) => return give_back(&mut poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => {}
         }
-        if thread::current().id() == dashboard || Instant::now() >= deadline {
+        if Some(thread::current().id()) == dashboard || Instant::now() >= deadline {
             return give_back(&mut true);
         }
         thread::sleep(Duration::from_millis(1));
@@ -184,7 +189,16 @@ fn restore_in_panic(taken: &Taken, dashboard: ThreadId) {
 fn give_back(taken: &mut bool) {
     if std::mem::take(taken) {
         let mut output = io::stdout();
-        let _ = execute!(output, EndSynchronizedUpdate, LeaveAlternateScreen, Show);
+        if takes_output(&output) {
+            let _ = execute!(output, EndSynchronizedUpdate, LeaveAlternateScreen, Show);
+        }
         let _ = disable_raw_mode();
     }
+}
+
+/// True if writing does not wait: a terminal that has stopped taking anything must not keep the program from ending.
+fn takes_output(output: &io::Stdout) -> bool {
+    let patience = Timespec { tv_sec: 0, tv_nsec: RESTORE_PATIENCE.subsec_nanos().into() };
+    let mut fds = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::OUT)];
+    poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0) && fds[0].revents() == PollFlags::OUT
 }

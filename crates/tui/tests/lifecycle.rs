@@ -165,6 +165,13 @@ fn a_panic_on_another_thread_restores_the_terminal_before_its_message() {
 }
 
 #[test]
+fn a_program_that_ends_at_once_can_restore_the_terminal() {
+    let session = Session::start("end-at-once");
+    let left = session.end();
+    assert!(left.contains("EndedAtOnce, cooked"), "{left}");
+}
+
+#[test]
 fn ctrl_z_gives_the_terminal_back_and_comes_back() {
     let mut session = Session::start("");
     session.press("\x1a");

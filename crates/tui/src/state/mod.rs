@@ -137,8 +137,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Nothing is known yet.
-    pub(crate) fn new(options: Options, size: (u16, u16)) -> Self {
+    /// Nothing is known but what `model` holds.
+    pub(crate) fn new(options: Options, size: (u16, u16), model: Model) -> Self {
         Self {
             theme: Theme::new(options.glyphs, options.palette),
             options,
@@ -147,7 +147,7 @@ impl State {
             clients: ClientList::default(),
             phase: Phase::Waiting,
             control: Control::default(),
-            model: Model::default(),
+            model,
             stale: true,
             live: None,
             frozen: None,
