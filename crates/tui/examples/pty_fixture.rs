@@ -11,7 +11,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use telemetry::model::Level;
-use telemetry::{Command, Model, Update};
+use telemetry::{Command, Update};
 use tui::{Event, Options, Sender, channel};
 
 #[path = "../tests/support/synthetic.rs"]
@@ -30,7 +30,7 @@ fn main() {
     thread::spawn(move || feed(&events, &commanded, &mode));
     let options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/tlsdash/made-up.journal");
     let dashboard = thread::Builder::new().name("dashboard".to_owned());
-    let show = move || tui::run(options, &inbox, &mut Model::default(), commands);
+    let show = move || tui::run(options, &inbox, commands).exit;
     let ended = dashboard.spawn(show).map(thread::JoinHandle::join);
     match ended {
         Ok(Ok(Ok(exit))) => report(&format!("{exit:?}")),

@@ -35,7 +35,7 @@ mod synthetic;
 mod testing;
 
 pub use channel::{Gone, Inbox, Sender, channel};
-pub use options::{Event, Exit, Options, TuiError};
+pub use options::{Ended, Event, Exit, Options, TuiError};
 pub use run::run;
 pub use terminal::{has_terminal, restore};
 pub use theme::{Glyphs, Palette};

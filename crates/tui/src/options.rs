@@ -1,6 +1,6 @@
 //! What a dashboard is told at its start, and how it ends.
 
-use telemetry::{RunId, Update};
+use telemetry::{Model, RunId, Update};
 
 use crate::theme::{Glyphs, Palette};
 
@@ -47,6 +47,15 @@ pub enum Event {
     Terminate,
     /// The process was asked from outside to stop until it is continued (SIGTSTP).
     Suspend,
+}
+
+/// What a dashboard leaves behind.
+#[derive(Debug)]
+pub struct Ended {
+    /// Why it ended, or failed.
+    pub exit: Result<Exit, TuiError>,
+    /// All that was read, also before a failure.
+    pub model: Model,
 }
 
 /// Why a dashboard ended.

@@ -11,7 +11,7 @@ use crate::channel::{Inbox, Message};
 use crate::clock::Now;
 use crate::input::Input;
 use crate::keymap;
-use crate::options::{Event, Exit, Options, TuiError};
+use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::pace::Pace;
 use crate::state::{Action, Effect, State, update};
 use crate::terminal::{Suspend, Terminal, has_terminal};
@@ -20,35 +20,21 @@ use crate::view::view;
 /// How often the passing of time is looked at: what it changes on the screen is shown in seconds.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shows the dashboard until a person leaves it, the program ends or the terminal goes away. What is read goes into
-/// `model`, also before a failure. Call it on a thread named `dashboard`: CPU time is accounted by that prefix.
+/// Shows the dashboard until a person leaves it, the program ends or the terminal goes away. Call it on a thread named
+/// `dashboard`: CPU time is accounted by that prefix.
 ///
 /// Signals are the program's, save SIGWINCH and SIGCONT; in the raw mode of this dashboard Ctrl-C and Ctrl-Z are
-/// keys.
-///
-/// # Errors
-/// When there is no terminal, it cannot be set up or drawn on, or another thread panics. The terminal is restored
-/// in each case.
-pub fn run(
-    options: Options,
-    inbox: &Inbox,
-    model: &mut Model,
-    commands: SyncSender<Command>,
-) -> Result<Exit, TuiError> {
-    if !has_terminal() {
-        return Err(TuiError::NoTerminal);
-    }
-    let terminal = Terminal::take(inbox.sender.clone())?;
-    let _input = Input::start(inbox.sender.clone())?;
-    let pace = Pace::new(options.frames_per_second_max);
-    let state = State::new(options, terminal.size(), std::mem::take(model));
-    let next_tick = Instant::now() + TICK;
-    let mut dashboard = Dashboard { state, terminal, pace, commands, next_tick, suspended: false };
-    let left = dashboard.go_on(inbox);
-    *model = dashboard.state.into_model();
-    match left {
-        Err(TuiError::Draw(error)) if is_gone(&error) => Ok(Exit::TerminalLost),
-        other => other,
+/// keys. However it ends, the terminal is restored.
+pub fn run(options: Options, inbox: &Inbox, commands: SyncSender<Command>) -> Ended {
+    match Dashboard::open(options, inbox, commands) {
+        Ok((mut dashboard, _input)) => {
+            let exit = match dashboard.go_on(inbox) {
+                Err(TuiError::Draw(error)) if is_gone(&error) => Ok(Exit::TerminalLost),
+                other => other,
+            };
+            Ended { exit, model: dashboard.state.into_model() }
+        }
+        Err(error) => Ended { exit: Err(error), model: Model::default() },
     }
 }
 
@@ -71,6 +57,22 @@ struct Dashboard {
 }
 
 impl Dashboard {
+    fn open(
+        options: Options,
+        inbox: &Inbox,
+        commands: SyncSender<Command>,
+    ) -> Result<(Self, Input), TuiError> {
+        if !has_terminal() {
+            return Err(TuiError::NoTerminal);
+        }
+        let terminal = Terminal::take(inbox.sender.clone())?;
+        let input = Input::start(inbox.sender.clone())?;
+        let pace = Pace::new(options.frames_per_second_max);
+        let state = State::new(options, terminal.size());
+        let next_tick = Instant::now() + TICK;
+        Ok((Self { state, terminal, pace, commands, next_tick, suspended: false }, input))
+    }
+
     fn go_on(&mut self, inbox: &Inbox) -> Result<Exit, TuiError> {
         loop {
             let now = Instant::now();

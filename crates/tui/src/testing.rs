@@ -37,7 +37,7 @@ pub(crate) fn options() -> Options {
 impl Stage {
     /// Nothing has been read yet.
     pub(crate) fn empty(options: Options) -> Self {
-        let state = State::new(options, (80, 24), telemetry::Model::default());
+        let state = State::new(options, (80, 24));
         Self { state, run: Synthetic::default(), began: Instant::now(), elapsed: Duration::ZERO }
     }
 

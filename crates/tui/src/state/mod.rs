@@ -137,8 +137,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Nothing is known but what `model` holds.
-    pub(crate) fn new(options: Options, size: (u16, u16), model: Model) -> Self {
+    /// Nothing is known yet.
+    pub(crate) fn new(options: Options, size: (u16, u16)) -> Self {
         Self {
             theme: Theme::new(options.glyphs, options.palette),
             options,
@@ -147,7 +147,7 @@ impl State {
             clients: ClientList::default(),
             phase: Phase::Waiting,
             control: Control::default(),
-            model,
+            model: Model::default(),
             stale: true,
             live: None,
             frozen: None,
