@@ -95,9 +95,8 @@ impl Load {
     ///
     /// # Errors
     /// If there is no such setting, it cannot change while the load runs, or the value is not one for it.
-    #[expect(clippy::needless_pass_by_value, reason = "the value of a command is handed over with it")]
-    pub fn set(&self, name: &str, value: Value) -> Result<Setting, SettingError> {
-        self.setup.control.set(name, &value)
+    pub fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
+        self.setup.control.set(name, value)
     }
 
     /// Adds to `into` what all threads counted since the last call; waits up to `patience` for their answers.

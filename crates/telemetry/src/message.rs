@@ -57,8 +57,15 @@ fn run_sentence(run: &RunRecord) -> String {
         Phase::Stop => format!("tlsdash {} stopped", run.version),
     };
     if !run.listen.is_empty() {
-        let _ =
-            write!(text, ", {} > {}, {}, {} workers", run.listen, run.upstream, run.certificate, run.workers);
+        let _ = write!(
+            text,
+            ", {} > {}, {}, {} worker{}",
+            run.listen,
+            run.upstream,
+            run.certificate,
+            run.workers,
+            if run.workers == 1 { "" } else { "s" }
+        );
     } else if !run.upstream.is_empty() {
         let _ = write!(text, ", load on {}", run.upstream);
     }

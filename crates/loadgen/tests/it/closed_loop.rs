@@ -128,7 +128,7 @@ fn a_duration_ends_the_loop() {
     assert!(load.is_finished());
     let running = load.settings().into_iter().find(|setting| setting.name == "load.running").unwrap();
     assert_eq!(running.value, Value::Flag(false), "it does not pretend to go on");
-    assert!(load.set("load.running", Value::Flag(true)).is_err());
+    assert!(load.set("load.running", &Value::Flag(true)).is_err());
     assert_eq!(all.counters[C::Ok], server.seen().requests);
     assert_eq!(all.counters[C::Failed], 0);
 }

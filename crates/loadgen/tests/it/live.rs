@@ -16,7 +16,7 @@ fn the_rate_changes_live() {
     let server = Server::plain(|_| Act::ok(1));
     let mut load = Load::start(config(&server, "rate=1,connections=4")).unwrap();
     let mut all = LoadDelta::default();
-    let before = load.set("load.rate", Value::Number(2_000.0)).unwrap();
+    let before = load.set("load.rate", &Value::Number(2_000.0)).unwrap();
     assert_eq!((before.value, before.applies), (Value::Number(1.0), Applies::Live));
     assert_eq!(value(&load, "load.rate"), Value::Number(2_000.0));
     let begun = Instant::now();
@@ -41,7 +41,7 @@ fn a_pause_drains_closes_and_leaves_no_backlog_behind() {
     let mut load = Load::start(config(&server, "rate=1000,connections=8")).unwrap();
     let mut all = LoadDelta::default();
     collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] >= 100);
-    load.set("load.running", Value::Flag(false)).unwrap();
+    load.set("load.running", &Value::Flag(false)).unwrap();
     collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == counts[C::Closed]);
     assert_adds_up(&all.counters);
     let seen = server.seen();
@@ -53,7 +53,7 @@ fn a_pause_drains_closes_and_leaves_no_backlog_behind() {
     let scheduled = all.counters[C::Scheduled];
     load.collect(&mut all, Duration::from_secs(1));
     assert_eq!(all.counters[C::Scheduled], scheduled, "nothing falls due in a pause");
-    load.set("load.running", Value::Flag(true)).unwrap();
+    load.set("load.running", &Value::Flag(true)).unwrap();
     let resumed = Instant::now();
     collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] >= seen.requests + 50);
     let due_since = resumed.elapsed().as_millis() as u64 + 10;
@@ -72,7 +72,7 @@ fn a_load_that_starts_paused_waits_to_be_switched_on() {
     assert_eq!(all.counters[C::Scheduled], 0);
     assert!(!load.is_finished());
     let begun = Instant::now();
-    load.set("load.running", Value::Flag(true)).unwrap();
+    load.set("load.running", &Value::Flag(true)).unwrap();
     let rest = finish(&mut load);
     assert!(begun.elapsed() >= Duration::from_millis(200), "pauses do not count into the duration");
     assert!(rest.counters[C::Ok] > 0);
@@ -85,7 +85,7 @@ fn the_resumption_ratio_changes_for_new_connections() {
     let mut all = LoadDelta::default();
     collect_until(&mut load, &mut all, |counts, _| counts[C::HandshakesFull] >= 20);
     assert_eq!(all.counters[C::HandshakesResumed], 0);
-    let before = load.set("load.resume", Value::Number(100.0)).unwrap();
+    let before = load.set("load.resume", &Value::Number(100.0)).unwrap();
     assert_eq!((before.value, before.applies), (Value::Number(0.0), Applies::NewConnections));
     collect_until(&mut load, &mut all, |counts, _| counts[C::HandshakesResumed] >= 20);
     load.stop();
@@ -106,14 +106,14 @@ fn settings_refuse_what_they_cannot_be() {
         ("load.resume", Value::Number(101.0)),
         ("load.running", Value::Number(1.0)),
     ] {
-        let refused = load.set(name, value.clone());
+        let refused = load.set(name, &value);
         assert!(matches!(refused, Err(SettingError::Refused { .. })), "{name} {value}");
     }
     assert_eq!(
-        load.set("load.connections", Value::Number(2.0)),
+        load.set("load.connections", &Value::Number(2.0)),
         Err(SettingError::Restart("load.connections".into()))
     );
-    assert_eq!(load.set("load.x", Value::Flag(true)), Err(SettingError::Unknown("load.x".into())));
+    assert_eq!(load.set("load.x", &Value::Flag(true)), Err(SettingError::Unknown("load.x".into())));
     let names: Vec<_> = load.settings().into_iter().map(|setting| setting.name).collect();
     for name in
         ["load.running", "load.rate", "load.resume", "load.connections", "load.keepalive", "load.sources"]
@@ -121,9 +121,9 @@ fn settings_refuse_what_they_cannot_be() {
         assert!(names.iter().any(|found| found == name), "{name}");
     }
     let closed = Load::start(config(&server, "connections=1")).unwrap();
-    assert!(matches!(closed.set("load.rate", Value::Number(5.0)), Err(SettingError::Refused { .. })));
+    assert!(matches!(closed.set("load.rate", &Value::Number(5.0)), Err(SettingError::Refused { .. })));
     closed.stop();
-    assert!(matches!(closed.set("load.running", Value::Flag(true)), Err(SettingError::Refused { .. })));
+    assert!(matches!(closed.set("load.running", &Value::Flag(true)), Err(SettingError::Refused { .. })));
 }
 
 #[test]

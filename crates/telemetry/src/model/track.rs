@@ -156,7 +156,8 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.window_until(self.last_us, span_us)
     }
 
-    /// The intervals that end in the `span_us` microseconds up to `end_us`, that moment included.
+    /// The intervals that end in the `span_us` microseconds up to `end_us`, that moment included. Ticks wander by
+    /// milliseconds, so an interval counts if its middle lies within; the newest one always does.
     pub fn window_until(&self, end_us: u64, span_us: u64) -> Window<C, L> {
         let from_us = end_us.saturating_sub(span_us);
         let mut window = Window {
@@ -167,7 +168,10 @@ impl<C: Metric, L: Metric> Track<C, L> {
             losses: 0,
         };
         let newest_first = self.intervals.iter().rev().skip_while(|interval| interval.end_us > end_us);
-        for interval in newest_first.take_while(|interval| interval.end_us > from_us) {
+        let middle_us = |interval: &Interval<C, L>| interval.start_us.midpoint(interval.end_us);
+        let within =
+            newest_first.enumerate().take_while(|(i, interval)| *i == 0 || middle_us(interval) > from_us);
+        for (_, interval) in within {
             window.span_us += interval.end_us.saturating_sub(interval.start_us);
             window.counters.add(&interval.counters);
             window.intervals += 1;

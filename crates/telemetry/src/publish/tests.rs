@@ -339,3 +339,23 @@ fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         }),
     ]
 }
+
+#[test]
+fn a_window_holds_whole_intervals_although_ticks_wander() {
+    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    for second in 1..=30 {
+        let late =
+            Timestamps { monotonic_us: at(second).monotonic_us + (second * 7) % 20 * 1_000, ..at(second) };
+        publisher.interval(Some(&proxy_delta(second)), None, None, late);
+    }
+    let model = read(&publisher.into_sink().entries, |_| false);
+    let proxy = model.current().unwrap().proxy().unwrap();
+    for seconds in 1..=20 {
+        let window = proxy.window(seconds * 1_000_000);
+        assert_eq!(window.intervals as u64, seconds);
+        assert_eq!(window.counters[ProxyCounter::Accepted], 4 * seconds);
+        assert_eq!(window.latencies[ProxyLatency::Exchange].count(), 4 * seconds);
+    }
+    assert_eq!(proxy.window(1_000).intervals, 1, "shorter than an interval");
+}

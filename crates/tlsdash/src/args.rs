@@ -1,0 +1,377 @@
+//! The words of the command line and of the configuration file: one list serves both, flags win.
+
+#![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+/// Shortest interval: the budget of records must hold proxy, load and host of every interval.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Longest interval.
+const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// The command line or the configuration is wrong; ends with exit code 2.
+#[derive(Debug)]
+pub(crate) struct Usage(String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// Makes an error that ends with exit code 2.
+pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
+    anyhow::Error::new(Usage(reason.to_string()))
+}
+
+/// Observe what TLS costs, live, on this box.
+///
+/// Terminates TLS in front of an application, loads it if asked to, and shows latency percentiles, full against
+/// resumed handshakes, and the throughput of each client. Every figure shown was read back from a systemd journal.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) mode: Option<Mode>,
+    #[command(flatten)]
+    pub(crate) proxy: ProxyArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mode {
+    /// Run everything built in: certificate, upstream, load, dashboard; nothing to set up
+    Demo(DemoArgs),
+    /// Run the load generator alone, against any server
+    Load(Box<LoadArgs>),
+    /// Show the dashboard over a journal, read-only: a running service, or a recording
+    Watch(WatchArgs),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// How a summary is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Format {
+    /// A table for people.
+    #[default]
+    Text,
+    /// The documented JSON summary.
+    Json,
+}
+
+/// What every mode that makes records takes.
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct RunWords {
+    /// Where records go: auto, file:PATH.journal, or off (headless only) [default: auto]
+    #[arg(long, value_name = "WHERE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) journal: Option<String>,
+    /// How often counters become records, 100ms to 60s [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) interval: Option<String>,
+    /// Run without a dashboard
+    #[arg(long)]
+    pub(crate) headless: bool,
+    /// How the summary at the end is printed [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) format: Option<Format>,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub(crate) ascii: bool,
+}
+
+/// What the proxy takes, on the command line and in the configuration file.
+#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct ProxyWords {
+    /// Address to listen on, such as :8443 (dual stack), 127.0.0.1:8443 or [::1]:8443; may be repeated
+    /// [default: :8443]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Vec<String>,
+    /// Where plaintext goes: unix:/path or host:port
+    #[arg(long, value_name = "TARGET")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upstream: Option<String>,
+    /// Certificate chain in PEM; without it one for localhost and this host's name is made in memory
+    #[arg(long, value_name = "PEM")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cert: Option<PathBuf>,
+    /// Its private key in PEM
+    #[arg(long, value_name = "PEM")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<PathBuf>,
+    /// Run the built-in load beside the proxy, such as rate=500,connections=64,resume=80%
+    #[arg(long, value_name = "PLAN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) load: Option<String>,
+    /// Worker threads, each with its own event loop [default: one a core]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) workers: Option<NonZeroUsize>,
+    /// Connections served at once; more wait in the backlog [default: what descriptors allow]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) connections_max: Option<NonZeroUsize>,
+    /// Deadline of a handshake [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) handshake_timeout: Option<String>,
+    /// Deadline for reaching the upstream [default: 5s]
+    #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) connect_timeout: Option<String>,
+    /// Close a connection on which nothing moved for so long [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) idle_timeout: Option<String>,
+    /// How long connections may go on once the program ends [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) drain_timeout: Option<String>,
+    /// End by itself after so long and print a summary
+    #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) duration: Option<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) run: RunWords,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ProxyArgs {
+    #[command(flatten)]
+    pub(crate) words: ProxyWords,
+    /// Configuration file in TOML, with the same words; flags win
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print the configuration in force, defaults included, and end
+    #[arg(long)]
+    pub(crate) print_config: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Address of the proxy [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+    /// Words of the load plan that differ from the demo's, such as rate=2000
+    #[arg(long, value_name = "PLAN")]
+    pub(crate) load: Option<String>,
+    /// Worker threads of the proxy [default: half the cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<NonZeroUsize>,
+    /// End by itself after so long and print a summary
+    #[arg(long, value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+    #[command(flatten)]
+    pub(crate) run: RunWords,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LoadArgs {
+    /// Server and path, such as https://localhost:8443/
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+    /// Connections [default: 64]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) connections: Option<u32>,
+    /// Requests a second on a fixed schedule (open loop); without it each connection sends as its answers come
+    /// (closed loop)
+    #[arg(short, long, value_name = "N")]
+    pub(crate) rate: Option<f64>,
+    /// Length of the load [default: 10s, unless --requests is given]
+    #[arg(short, long, value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+    /// Number of requests
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) requests: Option<u64>,
+    /// Requests a connection carries: on (no limit), off (one), or a number [default: on]
+    #[arg(short, long, value_name = "WHICH")]
+    pub(crate) keep_alive: Option<String>,
+    /// Share of new connections that resume a session, such as 80%
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) resume: Option<String>,
+    /// Connect from so many loopback addresses, 127.0.0.2 and up
+    #[arg(long, value_name = "N")]
+    pub(crate) source_addresses: Option<u32>,
+    /// Threads [default: 1]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) threads: Option<u32>,
+    /// Trust the authorities in this PEM file instead of the system's
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Do not verify the server's certificate
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    #[command(flatten)]
+    pub(crate) run: RunWords,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WatchArgs {
+    /// Journal file to watch [default: the newest that `--journal auto` has written]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<PathBuf>,
+    /// The run to show, by its id or the beginning of it [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// Print the summary that the journal gives, without a screen
+    #[arg(long)]
+    pub(crate) headless: bool,
+    /// How the summary is printed [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub(crate) ascii: bool,
+}
+
+/// Reads a length of time such as `10s`; `flag` names it in the error.
+pub(crate) fn time(flag: &str, text: &str) -> anyhow::Result<Duration> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err(usage(format!("--{flag} {text}: must be longer than nothing"))),
+        Ok(time) => Ok(time),
+        Err(_) => {
+            Err(usage(format!("--{flag} {text}: expected a time with its unit, such as 500ms, 10s or 5m")))
+        }
+    }
+}
+
+impl RunWords {
+    pub(crate) fn interval(&self) -> anyhow::Result<Duration> {
+        let text = self.interval.as_deref().unwrap_or("1s");
+        let interval = time("interval", text)?;
+        if (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+            return Ok(interval);
+        }
+        Err(usage(format!("--interval {text}: must be from 100ms to 60s")))
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            journal: self.journal.or(other.journal),
+            interval: self.interval.or(other.interval),
+            headless: self.headless || other.headless,
+            format: self.format.or(other.format),
+            ascii: self.ascii || other.ascii,
+        }
+    }
+}
+
+impl ProxyWords {
+    /// Reads a configuration file.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| usage(format!("cannot read configuration {}: {error}", path.display())))?;
+        toml::from_str(&text).map_err(|error| {
+            let at =
+                error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            usage(format!(
+                "configuration {} line {at}: {}",
+                path.display(),
+                error.message().replace('\n', " ")
+            ))
+        })
+    }
+
+    /// These words, and where they are silent the others.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            listen: if self.listen.is_empty() { other.listen } else { self.listen },
+            upstream: self.upstream.or(other.upstream),
+            cert: self.cert.or(other.cert),
+            key: self.key.or(other.key),
+            load: self.load.or(other.load),
+            workers: self.workers.or(other.workers),
+            connections_max: self.connections_max.or(other.connections_max),
+            handshake_timeout: self.handshake_timeout.or(other.handshake_timeout),
+            connect_timeout: self.connect_timeout.or(other.connect_timeout),
+            idle_timeout: self.idle_timeout.or(other.idle_timeout),
+            drain_timeout: self.drain_timeout.or(other.drain_timeout),
+            duration: self.duration.or(other.duration),
+            run: self.run.or(other.run),
+        }
+    }
+
+    /// What holds where nothing else is said.
+    pub(crate) fn defaults() -> Self {
+        let text = |text: &str| Some(text.to_owned());
+        Self {
+            listen: vec![":8443".to_owned()],
+            workers: Some(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+            handshake_timeout: text("10s"),
+            connect_timeout: text("5s"),
+            idle_timeout: text("10m"),
+            drain_timeout: text("30s"),
+            run: RunWords {
+                journal: text("auto"),
+                interval: text("1s"),
+                format: Some(Format::Text),
+                ..RunWords::default()
+            },
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_the_file_over_the_defaults() {
+        let file: ProxyWords =
+            toml::from_str("upstream = \"unix:/a\"\nworkers = 3\ninterval = \"2s\"").unwrap();
+        let flags = ProxyWords { upstream: Some("unix:/b".into()), ..ProxyWords::default() };
+        let words = flags.or(file).or(ProxyWords::defaults());
+        assert_eq!(words.upstream.as_deref(), Some("unix:/b"));
+        assert_eq!(words.workers.map(NonZeroUsize::get), Some(3));
+        assert_eq!(words.run.interval.as_deref(), Some("2s"));
+        assert_eq!(words.listen, [":8443"]);
+    }
+
+    #[test]
+    fn the_printed_configuration_reads_back() {
+        let words = ProxyWords { upstream: Some("unix:/a".into()), ..ProxyWords::default() }
+            .or(ProxyWords::defaults());
+        let printed = toml::to_string(&words).unwrap();
+        let read: ProxyWords = toml::from_str(&printed).unwrap();
+        assert_eq!(toml::to_string(&read).unwrap(), printed);
+    }
+
+    #[test]
+    fn times_need_a_unit_and_a_length() {
+        assert!(time("duration", "10s").is_ok_and(|t| t == Duration::from_secs(10)));
+        for text in ["0", "0s", "10", "-1s", "soon", ""] {
+            assert!(time("duration", text).is_err_and(|error| error.is::<Usage>()), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Who looks at the model: a dashboard, or nobody until the summary.
+
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use telemetry::{Command, Model, RunId, Update};
+use tui::{Event, Exit, Inbox, TuiError};
+
+use crate::session::spawn;
+use crate::signals::Screen;
+
+/// How often a front end that has ended looks whether the rest of the program has.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Who looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frontend {
+    /// A person, at a terminal.
+    Dashboard,
+    /// Nobody, until the end.
+    Headless,
+}
+
+impl Frontend {
+    /// A dashboard where there is a terminal, unless none is wanted.
+    pub(crate) fn choose(headless: bool) -> Self {
+        if headless {
+            return Self::Headless;
+        }
+        if tui::has_terminal() {
+            return Self::Dashboard;
+        }
+        crate::say("no terminal to draw on: running as with --headless");
+        Self::Headless
+    }
+}
+
+impl From<Frontend> for Screen {
+    fn from(frontend: Frontend) -> Self {
+        match frontend {
+            Frontend::Dashboard => Self::Dashboard,
+            Frontend::Headless => Self::None,
+        }
+    }
+}
+
+/// What a front end shows.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) title: String,
+    pub(crate) source: String,
+    pub(crate) read_only: bool,
+    pub(crate) run: Option<RunId>,
+    pub(crate) ascii: bool,
+}
+
+/// A front end that has ended, while the rest of the program is still ending.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    inbox: Inbox,
+    model: Model,
+    failure: Option<TuiError>,
+}
+
+impl Shown {
+    /// Takes in what still comes until `ending` is done; then the model holds the whole run.
+    pub(crate) fn until_ended<T>(mut self, ending: &JoinHandle<T>) -> (Model, Option<TuiError>) {
+        loop {
+            // Looked at first: what was sent before the end is taken in after it.
+            let ended = ending.is_finished();
+            match self.inbox.recv_timeout(POLL) {
+                Some(event) => take_in(&mut self.model, event),
+                None if ended => return (self.model, self.failure),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Shows the model until a person leaves, or the program is told to end. Drops `commands` then.
+pub(crate) fn show(
+    frontend: Frontend,
+    options: Options,
+    inbox: Inbox,
+    commands: SyncSender<Command>,
+) -> anyhow::Result<Shown> {
+    match frontend {
+        Frontend::Headless => Ok(headless(inbox, commands)),
+        Frontend::Dashboard => {
+            let thread = spawn("dashboard", move || dashboard(options, inbox, commands))?;
+            thread.join().map_err(|_| anyhow::anyhow!("the dashboard panicked"))
+        }
+    }
+}
+
+fn dashboard(options: Options, inbox: Inbox, commands: SyncSender<Command>) -> Shown {
+    let mut shape = tui::Options::new(options.title, options.source);
+    shape.read_only = options.read_only;
+    shape.run = options.run;
+    if options.ascii {
+        shape.glyphs = tui::Glyphs::Ascii;
+    }
+    let ended = tui::run(shape, &inbox, commands);
+    let failure = match ended.exit {
+        Ok(Exit::Quit | Exit::Terminated) => {
+            crate::say("ending: connections may finish (again to cut them)");
+            None
+        }
+        Ok(Exit::TerminalLost) => None,
+        Err(error) => Some(error),
+    };
+    Shown { inbox, model: ended.model, failure }
+}
+
+fn headless(inbox: Inbox, commands: SyncSender<Command>) -> Shown {
+    // A summary needs totals only; a service may run for months.
+    let mut model = Model::new(1);
+    loop {
+        match inbox.recv() {
+            Event::Terminate => break,
+            event => take_in(&mut model, event),
+        }
+    }
+    drop(commands);
+    Shown { inbox, model, failure: None }
+}
+
+fn take_in(model: &mut Model, event: Event) {
+    match event {
+        Event::Update(Update::Batch(batch)) => model.apply_batch(batch),
+        Event::Update(Update::Notice(_, text)) => crate::say(text),
+        Event::Update(Update::CaughtUp) | Event::Terminate | Event::Suspend => {}
+    }
+}

@@ -1,0 +1,243 @@
+//! The thread that owns what is measured: it ticks, publishes, carries out commands, and ends everything in order.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use anyhow::Context;
+use journal::Timestamps;
+use loadgen::Load;
+use proxy_core::Proxy;
+use telemetry::model::Level;
+use telemetry::{
+    Command, HostSampler, LoadDelta, LoadState, ProxyDelta, Publisher, RunRecord, Setting, SettingError,
+    SettingRecord, Update, Value,
+};
+use tui::{Event, Sender};
+
+use crate::sink::RecordSink;
+
+/// How often the recorder looks whether what it waits for has ended.
+const POLL: Duration = Duration::from_millis(20);
+/// How long it waits for a busy worker's counters: they come with the next interval otherwise.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What is measured.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) proxy: Option<Proxy>,
+    pub(crate) load: Option<Load>,
+    /// True if the run ends when its load does.
+    pub(crate) ends_with_load: bool,
+}
+
+/// Owns what is measured, and publishes it.
+pub(crate) struct Recorder {
+    measured: Measured,
+    publisher: Publisher<RecordSink>,
+    header: RunRecord,
+    interval: Duration,
+    events: Sender,
+    host: HostSampler,
+    proxy_delta: ProxyDelta,
+    load_delta: LoadDelta,
+    refused_told: String,
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Running,
+    /// The load ends its requests; the proxy still serves them.
+    StoppingLoad,
+    /// The proxy serves what it has.
+    Draining,
+    Ended,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        measured: Measured,
+        publisher: Publisher<RecordSink>,
+        header: RunRecord,
+        interval: Duration,
+        events: Sender,
+    ) -> Self {
+        Self {
+            measured,
+            publisher,
+            header,
+            interval,
+            events,
+            host: HostSampler::default(),
+            proxy_delta: ProxyDelta::default(),
+            load_delta: LoadDelta::default(),
+            refused_told: String::new(),
+        }
+    }
+
+    /// Lets the load go, and runs until nobody can send commands any more, or the load that it ends with has ended; then ends everything
+    /// in order and closes the journal.
+    ///
+    /// # Errors
+    /// When a part of the program panicked, or the journal cannot be closed.
+    pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<()> {
+        self.publisher.start(self.with_settings(), Timestamps::now());
+        if let Some(load) = &self.measured.load {
+            load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
+        }
+        let mut next_us = self.next_tick_us();
+        let mut stage = Stage::Running;
+        while stage != Stage::Ended {
+            let to_tick = Duration::from_micros(next_us.saturating_sub(Timestamps::now().monotonic_us));
+            match commands.recv_timeout(to_tick.min(POLL)) {
+                Ok(command) => self.carry_out(command),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) if stage == Stage::Running => stage = self.stop_load(),
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(to_tick.min(POLL)),
+            }
+            stage = self.advance(stage);
+            if Timestamps::now().monotonic_us >= next_us {
+                self.tick();
+                next_us = self.next_tick_us();
+            }
+        }
+        self.finish()
+    }
+
+    fn stop_load(&self) -> Stage {
+        if let Some(load) = &self.measured.load {
+            load.stop();
+        }
+        Stage::StoppingLoad
+    }
+
+    /// Intervals end on whole multiples of the monotonic clock, so that several runs line up.
+    fn next_tick_us(&self) -> u64 {
+        let interval_us = self.interval.as_micros() as u64;
+        (Timestamps::now().monotonic_us / interval_us + 1) * interval_us
+    }
+
+    fn advance(&self, stage: Stage) -> Stage {
+        let load_ended = self.measured.load.as_ref().is_none_or(Load::is_finished);
+        match stage {
+            Stage::Running if self.measured.ends_with_load && load_ended => Stage::StoppingLoad,
+            // Workers only end by themselves when they panic.
+            Stage::Running if self.measured.proxy.as_ref().is_some_and(Proxy::is_drained) => self.stop_load(),
+            Stage::StoppingLoad if load_ended => {
+                if let Some(proxy) = &self.measured.proxy {
+                    proxy.drain();
+                }
+                Stage::Draining
+            }
+            Stage::Draining if self.measured.proxy.as_ref().is_none_or(Proxy::is_drained) => Stage::Ended,
+            stage => stage,
+        }
+    }
+
+    /// Gathers what was counted since the last time into the two deltas.
+    fn gather(&mut self, patience: Duration) {
+        telemetry::Delta::clear(&mut self.proxy_delta);
+        telemetry::Delta::clear(&mut self.load_delta);
+        if let Some(proxy) = &mut self.measured.proxy {
+            proxy.collect(&mut self.proxy_delta, patience);
+        }
+        if let Some(load) = &mut self.measured.load {
+            load.collect(&mut self.load_delta, patience);
+        }
+    }
+
+    fn tick(&mut self) {
+        self.gather(PATIENCE.min(self.interval / 2));
+        let host = self.host.sample();
+        let now = Timestamps::now();
+        let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
+        let load = self.load_state().map(|state| (&self.load_delta, state));
+        self.publisher.interval(proxy, load, Some(host), now);
+        self.tell_refusals();
+    }
+
+    fn load_state(&self) -> Option<LoadState> {
+        let load = self.measured.load.as_ref()?;
+        let settings = load.settings();
+        let value =
+            |name: &str| settings.iter().find(|setting| setting.name == name).map(|setting| &setting.value);
+        let number = |name| match value(name) {
+            Some(Value::Number(number)) => *number,
+            _ => 0.0,
+        };
+        Some(LoadState {
+            running: value("load.running") == Some(&Value::Flag(true)) && !load.is_finished(),
+            rate: number("load.rate"),
+            resume_percent: number("load.resume"),
+            connections: number("load.connections") as u64,
+        })
+    }
+
+    /// Says once an episode that the journal refuses records: the journal itself cannot.
+    fn tell_refusals(&mut self) {
+        let error = &self.publisher.health().error;
+        if *error != self.refused_told {
+            self.refused_told.clone_from(error);
+            self.notice(Level::Warning, format!("the journal refuses records: {}", self.refused_told));
+        }
+    }
+
+    fn notice(&self, level: Level, text: String) {
+        // Only fails once nobody watches any more.
+        let _ = self.events.send(Event::Update(Update::Notice(level, text)));
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
+            Command::Set { name, value } => match self.set(&name, &value) {
+                Ok((before, after)) if before.value != after.value => {
+                    let change = SettingRecord { name, before: before.value.to_string(), after: Some(after) };
+                    self.publisher.setting(change, Timestamps::now());
+                }
+                Ok(_) => {}
+                Err(error) => self.notice(Level::Warning, error.to_string()),
+            },
+        }
+    }
+
+    /// Changes a setting; how it stood before, and how it stands now.
+    fn set(&self, name: &str, value: &Value) -> Result<(Setting, Setting), SettingError> {
+        let unknown = || SettingError::Unknown(name.to_owned());
+        let (before, now) = match name.split_once('.') {
+            Some(("proxy", _)) => {
+                let proxy = self.measured.proxy.as_ref().ok_or_else(unknown)?;
+                (proxy.set(name, value)?, proxy.settings())
+            }
+            Some(("load", _)) => {
+                let load = self.measured.load.as_ref().ok_or_else(unknown)?;
+                (load.set(name, value)?, load.settings())
+            }
+            _ => return Err(unknown()),
+        };
+        let after = now.into_iter().find(|setting| setting.name == name).ok_or_else(unknown)?;
+        Ok((before, after))
+    }
+
+    fn with_settings(&self) -> RunRecord {
+        let mut settings = self.measured.proxy.as_ref().map(Proxy::settings).unwrap_or_default();
+        settings.extend(self.measured.load.as_ref().map(Load::settings).unwrap_or_default());
+        RunRecord { settings, ..self.header.clone() }
+    }
+
+    fn finish(mut self) -> anyhow::Result<()> {
+        // All threads have ended and handed over their last counters: this gathers them, and waits for none.
+        self.gather(PATIENCE);
+        let host = self.host.sample();
+        let stop = self.with_settings();
+        let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
+        let load = self.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));
+        self.publisher.stop(stop, proxy, load, Some(host), Timestamps::now());
+        self.tell_refusals();
+        let closed = self.publisher.into_sink().close();
+        if let Some(proxy) = self.measured.proxy {
+            proxy.join()?;
+        }
+        closed.map_err(|error| anyhow::anyhow!("cannot close the journal: {error}"))
+    }
+}

@@ -1,0 +1,155 @@
+//! One run from beginning to end: journal, recorder, follower, front end, summary.
+
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use journal::{FileWriter, Start, Timestamps};
+use telemetry::{Follower, Publisher, RECORDS_PER_SECOND_OWN, RunId, RunRecord};
+use tui::{Event, Inbox, Sender};
+
+use crate::args::{Format, RunWords, usage};
+use crate::frontend::{self, Frontend};
+use crate::journal_choice::JournalChoice;
+use crate::recorder::{Measured, Recorder};
+use crate::signals;
+use crate::sink::RecordSink;
+use crate::summary;
+
+/// Commands that wait to be carried out; a person does not press keys faster.
+const COMMANDS_MAX: usize = 64;
+
+/// How a run is shown and recorded.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) journal: JournalChoice,
+    pub(crate) interval: Duration,
+    pub(crate) frontend: Frontend,
+    pub(crate) format: Format,
+    pub(crate) ascii: bool,
+    pub(crate) duration: Option<Duration>,
+}
+
+impl Shape {
+    /// Resolves the words that shape a run, before anything is started.
+    pub(crate) fn resolve(words: &RunWords, duration: Option<&str>) -> anyhow::Result<Self> {
+        let journal = JournalChoice::parse(words.journal.as_deref().unwrap_or("auto"))?;
+        let frontend = Frontend::choose(words.headless);
+        if journal == JournalChoice::Off && frontend == Frontend::Dashboard {
+            return Err(usage(
+                "--journal off goes with --headless only: the dashboard shows what the journal holds",
+            ));
+        }
+        Ok(Self {
+            journal,
+            interval: words.interval()?,
+            frontend,
+            format: words.format.unwrap_or_default(),
+            ascii: words.ascii,
+            duration: duration.map(|text| crate::args::time("duration", text)).transpose()?,
+        })
+    }
+}
+
+/// How the parts of the program hear of each other, and of signals. Comes before anything that would have to be
+/// ended in order.
+#[derive(Debug)]
+pub(crate) struct Wiring {
+    events: Sender,
+    inbox: Inbox,
+}
+
+impl Wiring {
+    pub(crate) fn new(shape: &Shape) -> anyhow::Result<Self> {
+        let (events, inbox) = tui::channel();
+        signals::listen(shape.frontend.into(), events.clone())?;
+        Ok(Self { events, inbox })
+    }
+}
+
+/// What a run is made of.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) shape: Shape,
+    pub(crate) wiring: Wiring,
+    pub(crate) title: String,
+    pub(crate) header: RunRecord,
+    pub(crate) measured: Measured,
+    pub(crate) writer: Option<FileWriter>,
+}
+
+impl Session {
+    /// Runs it to its end and prints the summary.
+    ///
+    /// # Errors
+    /// When a part of it failed.
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let Self { shape, wiring: Wiring { events, inbox }, title, header, measured, writer } = self;
+        let run = RunId::random().context("cannot draw a run id")?;
+        let path = writer.as_ref().map(|writer| writer.path().to_owned());
+        let source = path.as_ref().map(|path| format!("file:{}", path.display()));
+        let follower = path.as_ref().map(|path| follow(path, events.clone())).transpose()?;
+        let sink = writer.map_or_else(|| RecordSink::direct(events.clone()), RecordSink::file);
+        let publisher = Publisher::new(run, sink, RECORDS_PER_SECOND_OWN, Timestamps::now());
+        let recorder = Recorder::new(measured, publisher, header, shape.interval, events.clone());
+        let (commands, orders) = sync_channel(COMMANDS_MAX);
+        let told = events.clone();
+        let recording = spawn("journal", move || {
+            let result = recorder.run(&orders);
+            // A run that ended by itself ends the front end too.
+            let _ = told.send(Event::Terminate);
+            result
+        })?;
+        if let Some(duration) = shape.duration {
+            spawn("timer", move || {
+                std::thread::sleep(duration);
+                let _ = events.send(Event::Terminate);
+            })?;
+        }
+        let options = frontend::Options {
+            title,
+            source: source.clone().unwrap_or_else(|| "none".to_owned()),
+            read_only: false,
+            run: Some(run),
+            ascii: shape.ascii,
+        };
+        // The commands go with the front end: once nobody can send any, the recorder ends the run.
+        let shown = frontend::show(shape.frontend, options, inbox, commands)?;
+        let ending = spawn("ending", move || {
+            let result = recording.join();
+            follower.into_iter().for_each(Follower::finish);
+            result
+        })?;
+        let (model, failure) = shown.until_ended(&ending);
+        let outcome = ending.join().ok().and_then(Result::ok);
+        let summary = model.run(run).map(|run| run.summary(source.as_deref()));
+        if let Some(summary) = summary {
+            summary::print(&summary, shape.format)?;
+        }
+        outcome.context("a thread of the program panicked")??;
+        failure.map_or(Ok(()), |error| Err(error.into()))
+    }
+}
+
+fn follow(path: &Path, events: Sender) -> anyhow::Result<Follower> {
+    let deliver = move |update| events.send(Event::Update(update)).is_ok();
+    Ok(Follower::start(path, Start::File, deliver)?)
+}
+
+/// Starts a named thread: CPU time is accounted by the beginning of the name.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<JoinHandle<T>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .with_context(|| format!("cannot start the thread {name}"))
+}
+
+/// The name of this host.
+pub(crate) fn host_name() -> String {
+    telemetry::clean::bytes(rustix::system::uname().nodename().to_bytes())
+}

@@ -1,0 +1,80 @@
+//! Signals: the first SIGTERM or SIGINT ends the program in order, the second at once.
+
+use std::fs;
+
+use anyhow::Context;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::iterator::Signals;
+use tui::{Event, Sender};
+
+/// Whether a dashboard is on the screen, and must be taken off it before the program ends at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Screen {
+    /// It is.
+    Dashboard,
+    /// It is not.
+    None,
+}
+
+/// Listens for signals on a thread of its own, and tells the program.
+pub(crate) fn listen(screen: Screen, events: Sender) -> anyhow::Result<()> {
+    let mut wanted = vec![SIGTERM, SIGINT];
+    // nohup and the like ask for hang-ups to be ignored; so they are.
+    if !is_ignored(SIGHUP) {
+        wanted.push(SIGHUP);
+    }
+    // Without a dashboard the default action, stopping, is what a shell expects.
+    if screen == Screen::Dashboard {
+        wanted.push(SIGTSTP);
+    }
+    let had_terminal = has_controlling_terminal();
+    let mut signals = Signals::new(wanted).context("cannot listen for signals")?;
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            let mut ending = false;
+            for signal in signals.forever() {
+                match signal {
+                    SIGTSTP => {
+                        let _ = events.send(Event::Suspend);
+                    }
+                    SIGHUP if !had_terminal || has_controlling_terminal() => {
+                        crate::say("SIGHUP ignored: this version cannot reload certificates; restart it");
+                    }
+                    SIGHUP if ending => {}
+                    _ if ending => end_at_once(screen),
+                    _ => {
+                        ending = true;
+                        // Sending may wait for a busy program; a second signal must not wait for that.
+                        let events = events.clone();
+                        let tell = move || events.send(Event::Terminate);
+                        if std::thread::Builder::new().name("signals".into()).spawn(tell).is_err() {
+                            end_at_once(screen);
+                        }
+                    }
+                }
+            }
+        })
+        .context("cannot start the thread for signals")?;
+    Ok(())
+}
+
+fn end_at_once(screen: Screen) -> ! {
+    if screen == Screen::Dashboard {
+        tui::restore();
+    }
+    crate::say("second signal, ending at once; connections are cut and the journal's end is missing");
+    std::process::exit(1)
+}
+
+fn has_controlling_terminal() -> bool {
+    fs::File::open("/dev/tty").is_ok()
+}
+
+/// True if the program was started with the signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal - 1)) != 0
+}

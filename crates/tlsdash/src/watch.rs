@@ -1,0 +1,95 @@
+//! `tlsdash watch`: the dashboard, or the summary, over a journal that is or was written elsewhere.
+
+use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+
+use anyhow::Context;
+use journal::Start;
+use telemetry::{Follower, Model, RunId, Update};
+use tui::Event;
+
+use crate::args::{WatchArgs, usage};
+use crate::frontend::{self, Frontend};
+use crate::journal_choice;
+use crate::session::spawn;
+use crate::signals;
+use crate::summary;
+
+/// Watches until a person leaves, or prints the summary.
+pub(crate) fn run(args: WatchArgs) -> anyhow::Result<()> {
+    let run = args.run.as_deref().map(run_id).transpose()?;
+    let path = match args.source {
+        Some(path) => named(path),
+        None => journal_choice::newest_auto()?,
+    };
+    let source = format!("file:{}", path.display());
+    let (events, inbox) = tui::channel();
+    match Frontend::choose(args.headless) {
+        Frontend::Headless => {
+            let model = read_all(&path)?;
+            let found = run.map_or_else(|| model.current(), |id| model.run(id));
+            let wanted = run.map_or_else(|| "a run of tlsdash".to_owned(), |id| format!("run {id}"));
+            let found = found.with_context(|| format!("{} holds no records of {wanted}", path.display()))?;
+            summary::print(&found.summary(Some(&source)), args.format.unwrap_or_default())
+        }
+        Frontend::Dashboard => {
+            let told = events.clone();
+            let deliver = move |update| told.send(Event::Update(update)).is_ok();
+            let follower = Follower::start(&path, Start::Oldest, deliver)?;
+            signals::listen(Frontend::Dashboard.into(), events)?;
+            let options =
+                frontend::Options { title: String::new(), source, read_only: true, run, ascii: args.ascii };
+            // Nobody takes commands: the dashboard is read-only.
+            let (commands, _) = sync_channel(1);
+            let shown = frontend::show(Frontend::Dashboard, options, inbox, commands)?;
+            let ending = spawn("ending", move || follower.finish())?;
+            let (_, failure) = shown.until_ended(&ending);
+            failure.map_or(Ok(()), |error| Err(error.into()))
+        }
+    }
+}
+
+/// A source as `--journal` would have it, or a plain path.
+fn named(path: PathBuf) -> PathBuf {
+    match path.to_str().and_then(|text| text.strip_prefix("file:")) {
+        Some(plain) => plain.into(),
+        None => path,
+    }
+}
+
+/// Reads the journal to its present end.
+fn read_all(path: &std::path::Path) -> anyhow::Result<Model> {
+    let (updates, read) = sync_channel(4);
+    let follower = Follower::start(path, Start::Oldest, move |update| {
+        let at_end = update == Update::CaughtUp;
+        updates.send(update).is_ok() && !at_end
+    })?;
+    let mut model = Model::new(1);
+    for update in read {
+        match update {
+            Update::Batch(batch) => model.apply_batch(batch),
+            Update::Notice(_, text) => anyhow::bail!(text),
+            Update::CaughtUp => break,
+        }
+    }
+    follower.finish();
+    if model.skipped_bytes() > 0 {
+        crate::say(format_args!(
+            "warning: {} bytes of {} cannot be read",
+            model.skipped_bytes(),
+            path.display()
+        ));
+    }
+    if model.malformed() > 0 {
+        crate::say(format_args!(
+            "warning: {} records of {} are malformed",
+            model.malformed(),
+            path.display()
+        ));
+    }
+    Ok(model)
+}
+
+fn run_id(text: &str) -> anyhow::Result<RunId> {
+    text.parse().map_err(|_| usage(format!("--run {text}: expected the 32 hexadecimal digits of a run's id")))
+}

@@ -1,0 +1,244 @@
+//! Whatever is wrong: one clear line, the right exit code, nothing half started.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Running, connects, journal, outside, proxy, run, stderr, tlsdash, upstream};
+
+/// Runs with `args` and expects exit code `code` and one line with all of `parts`.
+fn refused(folder: &Path, args: &[&str], code: i32, parts: &[&str]) {
+    let output = run(folder, args);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+    let line = said.lines().last().unwrap_or_default();
+    for part in parts {
+        assert!(line.contains(part), "{args:?}: {part:?} is not in {said:?}");
+    }
+    assert!(!said.contains("panicked") && !said.contains("RUST_BACKTRACE"), "{said}");
+}
+
+fn certificate(folder: &Path, name: &str) -> (String, String) {
+    let path = |end: &str| folder.join(format!("{name}.{end}")).to_str().unwrap().to_owned();
+    let (cert, key) = (path("pem"), path("key"));
+    let made = outside("openssl", "openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+        ])
+        .args(["-subj", "/CN=localhost", "-keyout", &key, "-out", &cert])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+    (cert, key)
+}
+
+#[test]
+fn wrong_words_end_with_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for (args, parts) in [
+        (&["--no-such-flag"][..], &[][..]),
+        (&[], &["--upstream is missing"]),
+        (&["--upstream", "nowhere"], &["--upstream nowhere"]),
+        (&["--upstream", "unix:"], &["--upstream unix:"]),
+        (&["--upstream", "unix:/x", "--listen", "8443"], &["--listen 8443"]),
+        (&["--upstream", "unix:/x", "--listen", "localhost:99999"], &["--listen localhost:99999"]),
+        (&["--upstream", "unix:/x", "--headless", "--duration", "0"], &["--duration 0"]),
+        (&["--upstream", "unix:/x", "--headless", "--duration", "soon"], &["--duration soon", "10s"]),
+        (&["--upstream", "unix:/x", "--interval", "1ms"], &["--interval 1ms", "100ms"]),
+        (&["--upstream", "unix:/x", "--journal", "disk"], &["--journal disk"]),
+        (&["--upstream", "unix:/x", "--journal", "file:/tmp/x.log"], &[".journal"]),
+        (&["--upstream", "unix:/x", "--load", "speed=9"], &["speed"]),
+        (&["--upstream", "unix:/x", "--load", "rate=0"], &["rate"]),
+        (&["--upstream", "unix:/x", "--cert", "/x.pem"], &["--cert needs --key"]),
+        (&["--upstream", "unix:/x", "--config", "/no/such.toml"], &["/no/such.toml"]),
+        (&["demo", "--duration", "0s"], &["--duration 0s"]),
+        (&["load", "nonsense"], &["nonsense"]),
+        (&["load", "https://127.0.0.1:1/", "--rate", "0"], &["--rate 0"]),
+        (&["load", "https://127.0.0.1:1/", "--resume", "120%"], &["--resume 120%"]),
+        (&["load", "https://127.0.0.1:1/", "-c", "0"], &["connections"]),
+        (&["watch", "--run", "xyz"], &["--run xyz"]),
+    ] {
+        refused(at, args, 2, parts);
+    }
+    assert_eq!(fs::read_dir(at).unwrap().count(), 0, "nothing is begun");
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_named_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tlsdash.toml");
+    fs::write(&file, "upstream = \"unix:/x\"\nworker = 2\n").unwrap();
+    refused(folder.path(), &["--config", file.to_str().unwrap()], 2, &["tlsdash.toml", "worker"]);
+    fs::write(&file, "upstream = \"unix:/x\"\nworkers = \"two\"\n").unwrap();
+    refused(folder.path(), &["--config", file.to_str().unwrap()], 2, &["tlsdash.toml", "line 2"]);
+}
+
+#[test]
+fn the_configuration_in_force_is_printed_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tlsdash.toml");
+    fs::write(&file, "upstream = \"unix:/run/app.sock\"\nidle-timeout = \"1m\"\n").unwrap();
+    let output =
+        run(folder.path(), &["--config", file.to_str().unwrap(), "--workers", "3", "--print-config"]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    for line in
+        ["upstream = \"unix:/run/app.sock\"", "idle-timeout = \"1m\"", "workers = 3", "interval = \"1s\""]
+    {
+        assert!(printed.lines().any(|l| l == line), "{line} in {printed}");
+    }
+    fs::write(&file, &printed).unwrap();
+    let again = run(folder.path(), &["--config", file.to_str().unwrap(), "--print-config"]);
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), printed);
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let (cert, key) = certificate(at, "one");
+    let (_, other_key) = certificate(at, "two");
+    let empty = at.join("empty.pem");
+    fs::write(&empty, "").unwrap();
+    let empty = empty.to_str().unwrap();
+    let with = |cert: &str, key: &str, parts: &[&str]| {
+        refused(at, &["--upstream", "unix:/x", "--headless", "--cert", cert, "--key", key], 2, parts);
+    };
+    with("/no/such.pem", &key, &["/no/such.pem"]);
+    with(&cert, "/no/such.key", &["/no/such.key"]);
+    with(&cert, &other_key, &["two.key", "one.pem"]);
+    with(empty, &key, &["empty.pem"]);
+    with(&cert, empty, &["empty.pem"]);
+    with(&key, &cert, &[".key"]);
+    assert!(!at.join("tlsdash.journal").exists(), "no journal is begun");
+}
+
+#[test]
+fn a_key_that_others_can_read_is_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = certificate(folder.path(), "one");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    let socket = upstream(folder.path(), b"x");
+    let mut running = proxy(folder.path(), &socket, &["--cert", &cert, "--key", &key]);
+    assert!(running.line_with("warning").contains("one.key"));
+    running.address();
+    assert_eq!(running.end().0, 0);
+}
+
+#[test]
+fn a_port_in_use_is_refused_also_by_another_tlsdash() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let journal_arg = format!("file:{}", folder.path().join("y.journal").display());
+    let args = |address: &'static str| {
+        ["--headless", "--upstream", "unix:/x", "--journal", &journal_arg, "--listen", address]
+            .map(str::to_owned)
+    };
+    let refuse = |address: String| {
+        let args = args(Box::leak(address.clone().into_boxed_str()));
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        refused(folder.path(), &args, 1, &[&address, "in use"]);
+        assert!(!folder.path().join("y.journal").exists(), "no journal is begun");
+    };
+    refuse(address);
+    let socket = upstream(folder.path(), b"x");
+    let mut first = proxy(folder.path(), &socket, &[]);
+    let address = first.address();
+    refuse(address.to_string());
+    assert!(connects(address), "the first still serves");
+    assert_eq!(first.end().0, 0);
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_prevents_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let args = |journal: &'static str| {
+        ["--headless", "--listen", "127.0.0.1:0", "--upstream", "unix:/x", "--journal", journal]
+    };
+    refused(at, &args("file:/no/such/folder/x.journal"), 1, &["/no/such/folder/x.journal"]);
+    refused(at, &args("file:/proc/x.journal"), 1, &["/proc/x.journal"]);
+    fs::create_dir(at.join("d.journal")).unwrap();
+    let directory = format!("file:{}", at.join("d.journal").display());
+    refused(at, &args(Box::leak(directory.into_boxed_str())), 1, &["d.journal"]);
+    let socket = upstream(at, b"x");
+    let mut first = proxy(at, &socket, &[]);
+    first.address();
+    let locked = format!("file:{}", journal(at).display());
+    refused(at, &args(Box::leak(locked.into_boxed_str())), 1, &["x.journal"]);
+    assert_eq!(first.end().0, 0);
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    refused(at, &["watch", "--headless", "/no/such.journal"], 1, &["/no/such.journal"]);
+    refused(at, &["watch", "--headless"], 1, &["no journal to watch"]);
+    let text = at.join("text.journal");
+    fs::write(&text, "not a journal, although it is longer than a header needs to be\n".repeat(20)).unwrap();
+    refused(at, &["watch", "--headless", text.to_str().unwrap()], 1, &["text.journal"]);
+    fs::write(&text, "").unwrap();
+    refused(at, &["watch", "--headless", text.to_str().unwrap()], 1, &["text.journal"]);
+}
+
+#[test]
+fn an_upstream_that_is_not_there_is_a_warning_and_a_clean_close() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("later.sock");
+    let mut running = proxy(folder.path(), &socket, &[]);
+    assert!(running.line_with("warning").contains("later.sock"));
+    let address = running.address();
+    let output = outside("openssl", "openssl")
+        .args(["s_client", "-connect", &address.to_string(), "-quiet"])
+        .output()
+        .unwrap();
+    assert!(!stderr(&output).contains("unexpected eof"), "{}", stderr(&output));
+    let (code, summary) = running.end();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(code, 0);
+    assert_eq!(summary["proxy"]["connections"]["failed"], 1, "{summary}");
+}
+
+#[test]
+fn a_dashboard_cannot_go_without_a_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    // A terminal is needed to be asked for a dashboard at all.
+    let mut command = Command::new("script");
+    command
+        .args(["-qec"])
+        .arg(format!("{} demo --journal off", env!("CARGO_BIN_EXE_tlsdash")))
+        .arg("/dev/null");
+    command.env("STATE_DIRECTORY", folder.path()).env("TERM", "xterm");
+    let output = command.output().expect("script is part of Debian's package bsdutils");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("--headless"));
+}
+
+#[test]
+fn without_a_terminal_the_program_runs_headless_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = tlsdash(folder.path());
+    command.args(["demo", "--duration", "1s"]);
+    let mut running = Running::start(command);
+    running.line_with("running as with --headless");
+    let (code, printed) = running.wait();
+    assert_eq!(code, 0);
+    assert!(!printed.contains('\u{1b}'));
+}

@@ -1,0 +1,281 @@
+//! Beginning, watching and ending, as an operator does them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::os::unix::net::UnixListener;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{Running, connects, journal, outside, proxy, run, stderr, tlsdash, until, upstream};
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+/// The program on a terminal of its own.
+struct Terminal {
+    child: Box<dyn portable_pty::Child + Send + Sync>,
+    screen: Arc<Mutex<vt100::Parser>>,
+    keys: Option<Box<dyn Write + Send>>,
+    master: Option<Box<dyn portable_pty::MasterPty + Send>>,
+}
+
+impl Terminal {
+    fn start(folder: &std::path::Path, args: &[&str]) -> Self {
+        const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
+        const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
+        let (rows, cols) = (ROWS.get(), COLUMNS.get());
+        let pty =
+            native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_tlsdash"));
+        command.args(args);
+        command.env("STATE_DIRECTORY", folder);
+        command.env("TERM", "xterm-256color");
+        command.env("LANG", "C.UTF-8");
+        let child = pty.slave.spawn_command(command).unwrap();
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
+        let (shown, mut output) = (Arc::clone(&screen), pty.master.try_clone_reader().unwrap());
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = output.read(&mut buffer) {
+                shown.lock().unwrap().process(&buffer[..n]);
+            }
+        });
+        let keys = Some(pty.master.take_writer().unwrap());
+        Self { child, screen, keys, master: Some(pty.master) }
+    }
+
+    fn contents(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    fn shows(&self, text: &str) {
+        until(&format!("the screen shows {text:?}"), || self.contents().contains(text));
+    }
+
+    fn press(&mut self, keys: &str) {
+        let writer = self.keys.as_mut().unwrap();
+        writer.write_all(keys.as_bytes()).unwrap();
+        writer.flush().unwrap();
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.process_id().unwrap().to_string();
+        assert!(
+            std::process::Command::new("kill")
+                .args([&format!("-{signal}"), &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    /// Waits for the end; the exit code.
+    fn ended(&mut self) -> u32 {
+        let mut status = None;
+        until("the program ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap().exit_code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_demo_shows_live_figures_and_leaves_the_terminal_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut terminal = Terminal::start(folder.path(), &["demo"]);
+    for text in ["LIVE", "full", "resumed", "127.0.0.", "CO-corrected"] {
+        terminal.shows(text);
+    }
+    assert!(terminal.screen.lock().unwrap().screen().alternate_screen());
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    terminal.shows("0 lost");
+    let screen = terminal.screen.lock().unwrap();
+    assert!(!screen.screen().alternate_screen());
+    assert!(!screen.screen().hide_cursor());
+}
+
+#[test]
+fn keys_change_the_load_and_the_change_is_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = format!("file:{}", journal(folder.path()).display());
+    let mut terminal = Terminal::start(folder.path(), &["demo", "--journal", &at]);
+    terminal.shows("1000/s");
+    terminal.press("]");
+    terminal.shows("load.rate changed from 1000 to 1100");
+    terminal.press("}");
+    terminal.shows("load.resume changed from 80 to 90");
+    terminal.press("l");
+    terminal.shows("load.running changed from on to off");
+    terminal.press("m");
+    terminal.shows("mark 1");
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    let changes = common::journalctl(&journal(folder.path()), &["TLSDASH_KIND=setting"]);
+    let names: Vec<_> = changes.iter().map(|entry| entry["TLSDASH_SETTING"].as_str().unwrap()).collect();
+    assert_eq!(names, ["load.rate", "load.resume", "load.running"]);
+}
+
+#[test]
+fn sigterm_ends_the_dashboard_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut terminal = Terminal::start(folder.path(), &["demo"]);
+    terminal.shows("LIVE");
+    terminal.signal("TERM");
+    assert_eq!(terminal.ended(), 0);
+    terminal.shows("0 lost");
+    assert!(!terminal.screen.lock().unwrap().screen().alternate_screen());
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_the_program_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = format!("file:{}", journal(folder.path()).display());
+    let mut terminal = Terminal::start(folder.path(), &["demo", "--journal", &at]);
+    terminal.shows("LIVE");
+    terminal.keys = None;
+    terminal.master = None;
+    assert_eq!(terminal.ended(), 0);
+    let stop = common::journalctl(&journal(folder.path()), &["TLSDASH_PHASE=stop"]);
+    assert_eq!(stop.len(), 1, "the run was closed");
+}
+
+#[test]
+fn another_terminal_watches_a_running_proxy() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = upstream(folder.path(), b"x");
+    let mut running =
+        proxy(folder.path(), &socket, &["--load", "rate=100,connections=4,sources=2,keepalive=off"]);
+    running.address();
+    let file = journal(folder.path());
+    until("the journal holds clients", || !common::journalctl(&file, &["TLSDASH_KIND=client"]).is_empty());
+    let mut terminal = Terminal::start(folder.path(), &["watch", file.to_str().unwrap()]);
+    terminal.shows("LIVE");
+    terminal.shows("127.0.0.2");
+    terminal.press("l");
+    terminal.shows("read-only");
+    assert_eq!(running.end().0, 0);
+    terminal.shows("ENDED");
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+}
+
+#[test]
+fn a_summary_can_be_had_from_the_journal_of_a_running_proxy() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = upstream(folder.path(), b"x");
+    let mut running = proxy(
+        folder.path(),
+        &socket,
+        &["--load", "rate=100,connections=4,keepalive=off", "--interval", "200ms"],
+    );
+    running.address();
+    let file = journal(folder.path());
+    let watched = || {
+        let output = run(folder.path(), &["watch", "--headless", "--format", "json", file.to_str().unwrap()]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    until("requests are in the journal", || watched()["load"]["requests"]["ok"].as_u64().unwrap_or(0) > 0);
+    let (code, printed) = running.end();
+    assert_eq!(code, 0);
+    let own: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(watched(), own, "the same figures from the journal as from the run itself");
+}
+
+#[test]
+fn sigterm_lets_a_transfer_finish() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slow.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut running = proxy(folder.path(), &path, &[]);
+    let url = format!("https://{}/", running.address());
+    let address = running.address();
+    let client = std::thread::spawn(move || outside("curl", "curl").args(["-sk", &url]).output().unwrap());
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut head = [0; 16];
+    let _ = stream.read(&mut head).unwrap();
+    stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nfirst").unwrap();
+    running.signal("TERM");
+    until("the proxy accepts no more", || !connects(address));
+    stream.write_all(b" last").unwrap();
+    drop(stream);
+    assert_eq!(client.join().unwrap().stdout, b"first last");
+    assert_eq!(running.wait().0, 0);
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hung.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut running = proxy(folder.path(), &path, &[]);
+    let url = format!("https://{}/", running.address());
+    let address = running.address();
+    let client = std::thread::spawn(move || outside("curl", "curl").args(["-sk", &url]).output().unwrap());
+    let (hung, _) = listener.accept().unwrap();
+    running.signal("TERM");
+    until("the proxy accepts no more", || !connects(address));
+    running.signal("TERM");
+    running.line_with("second signal");
+    assert_eq!(running.wait().0, 1);
+    drop(hung);
+    client.join().unwrap();
+}
+
+#[test]
+fn a_run_of_given_length_ends_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = upstream(folder.path(), b"x");
+    let running = proxy(folder.path(), &socket, &["--duration", "1s"]);
+    let (code, printed) = running.wait();
+    assert_eq!(code, 0);
+    let summary: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let seconds = summary["duration_s"].as_f64().unwrap();
+    assert!((1.0..10.0).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn the_auto_journal_is_where_watch_looks() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = tlsdash(folder.path());
+    command.args(["demo", "--headless", "--duration", "2s"]);
+    let (code, _) = Running::start(command).wait();
+    assert_eq!(code, 0);
+    assert!(folder.path().join("tlsdash.journal").exists());
+    let output = run(folder.path(), &["watch", "--headless"]);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("tlsdash.journal"), "{}", stderr(&output));
+}
+
+#[test]
+fn completions_and_the_manual_are_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(folder.path(), &["completions", shell]);
+        assert!(String::from_utf8(output.stdout).unwrap().contains("--upstream"), "{shell}");
+    }
+    let manual = String::from_utf8(run(folder.path(), &["man"]).stdout).unwrap();
+    assert!(manual.contains(".TH") && manual.contains("resumed handshakes"), "{manual}");
+}
+
+#[test]
+fn a_hang_up_without_a_lost_terminal_does_not_end_the_proxy() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = upstream(folder.path(), b"x");
+    let mut running = proxy(folder.path(), &socket, &[]);
+    let address = running.address();
+    running.signal("HUP");
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(connects(address));
+    assert_eq!(running.end().0, 0);
+}

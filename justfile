@@ -1,0 +1,53 @@
+# The recipes of the project; CI runs them too. `just` lists them.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+# List the recipes.
+default:
+    @just --list
+
+# Run the proxy with the dashboard, such as: just run --upstream unix:/tmp/app.sock
+run *ARGS:
+    cargo run --release --locked -- {{ARGS}}
+
+# Everything built in: certificate, upstream, load, dashboard.
+demo *ARGS:
+    cargo run --release --locked -- demo {{ARGS}}
+
+# All tests; installs the outside programs they compare with.
+test *ARGS:
+    .ci/test {{ARGS}}
+
+# Formatting and lints, warnings denied.
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Format everything.
+fmt:
+    cargo fmt --all
+
+# The documentation, warnings denied.
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --document-private-items
+
+# Licences, sources and banned crates; advisories where their database can be reached.
+deny:
+    cargo deny --locked check bans licenses sources
+    if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked check advisories; \
+    else echo "advisories NOT checked: their database cannot be reached from here"; fi
+
+# Write the tables of docs/journal-schema.md anew.
+schema:
+    UPDATE_DOCS=1 cargo test --locked -p telemetry --test schema
+
+# Benchmarks: figures to compare, never a test.
+bench:
+    cargo run --release --locked -p journal --example append_rate
+
+# Ten seconds of the demo without a screen, checked against itself.
+smoke:
+    .ci/smoke
+
+# What CI runs.
+ci: lint test doc deny smoke
