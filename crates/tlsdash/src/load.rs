@@ -25,7 +25,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     };
     let trust = trust(args);
     let wiring = Wiring::new(&shape)?;
-    // Paused: the recorder lets it go once the run's first record is written.
+    // Paused: the recorder lets it go when everything stands.
     let load = Load::start(LoadConfig { paused: true, ..LoadConfig::new(target, plan, trust) })?;
     let writer = shape.journal.open()?;
     let title = format!("load > {}", header.upstream);

@@ -57,7 +57,7 @@ pub(crate) fn start(
             let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
             let target = load_target(addr)?;
             let config = LoadConfig::new(target, plan, Trust::Certificate(leaf));
-            // Paused: the recorder lets it go once the run's first record is written.
+            // Paused: the recorder lets it go when everything stands.
             Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
         }
         None => None,

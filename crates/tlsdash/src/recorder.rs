@@ -81,10 +81,10 @@ impl Recorder {
     /// # Errors
     /// When a part of the program panicked, or the journal cannot be closed.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<()> {
-        self.publisher.start(self.with_settings(), Timestamps::now());
         if let Some(load) = &self.measured.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
         }
+        self.publisher.start(self.with_settings(), Timestamps::now());
         let mut next_us = self.next_tick_us();
         let mut stage = Stage::Running;
         while stage != Stage::Ended {

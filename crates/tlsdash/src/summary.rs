@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use anyhow::Context;
+use rustix::io::Errno;
 use telemetry::model::{Percentiles, Summary};
 
 use crate::args::Format;
@@ -19,10 +21,13 @@ pub(crate) fn print(summary: &Summary, format: Format) -> anyhow::Result<()> {
     print_text(&text)
 }
 
-/// Prints text as it is. A reader that has seen enough, such as `head`, is no failure.
+/// Prints text as it is. A reader that has seen enough, such as `head`, or a terminal that is gone is no failure.
 pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
+    let gone = [Errno::PIPE, Errno::IO].map(|errno| Some(errno.raw_os_error()));
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        Err(error) if !gone.contains(&error.raw_os_error()) => {
+            Err(error).context("cannot print on standard output")
+        }
         _ => Ok(()),
     }
 }

@@ -6,7 +6,8 @@ mod common;
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     keys: Option<Box<dyn Write + Send>>,
     master: Option<Box<dyn portable_pty::MasterPty + Send>>,
+    gone: Arc<AtomicBool>,
 }
 
 impl Terminal {
@@ -36,14 +38,19 @@ impl Terminal {
         let child = pty.slave.spawn_command(command).unwrap();
         let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
         let (shown, mut output) = (Arc::clone(&screen), pty.master.try_clone_reader().unwrap());
+        let gone = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&gone);
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = output.read(&mut buffer) {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
                 shown.lock().unwrap().process(&buffer[..n]);
             }
         });
         let keys = Some(pty.master.take_writer().unwrap());
-        Self { child, screen, keys, master: Some(pty.master) }
+        Self { child, screen, keys, master: Some(pty.master), gone }
     }
 
     fn contents(&self) -> String {
@@ -69,6 +76,13 @@ impl Terminal {
                 .unwrap()
                 .success()
         );
+    }
+
+    /// Closes the terminal under the program; the reader lets go of it at the next output.
+    fn vanish(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+        self.keys = None;
+        self.master = None;
     }
 
     /// Waits for the end; the exit code.
@@ -143,8 +157,7 @@ fn a_terminal_that_goes_away_ends_the_program_in_order() {
     let at = format!("file:{}", journal(folder.path()).display());
     let mut terminal = Terminal::start(folder.path(), &["demo", "--journal", &at]);
     terminal.shows("LIVE");
-    terminal.keys = None;
-    terminal.master = None;
+    terminal.vanish();
     assert_eq!(terminal.ended(), 0);
     let stop = common::journalctl(&journal(folder.path()), &["TLSDASH_PHASE=stop"]);
     assert_eq!(stop.len(), 1, "the run was closed");
@@ -193,6 +206,12 @@ fn a_summary_can_be_had_from_the_journal_of_a_running_proxy() {
     assert_eq!(watched(), own, "the same figures from the journal as from the run itself");
 }
 
+/// The first connection is the program looking at its start whether the upstream is there.
+fn accept_client(listener: &UnixListener) -> UnixStream {
+    listener.accept().unwrap();
+    listener.accept().unwrap().0
+}
+
 #[test]
 fn sigterm_lets_a_transfer_finish() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,7 +221,7 @@ fn sigterm_lets_a_transfer_finish() {
     let url = format!("https://{}/", running.address());
     let address = running.address();
     let client = std::thread::spawn(move || outside("curl", "curl").args(["-sk", &url]).output().unwrap());
-    let (mut stream, _) = listener.accept().unwrap();
+    let mut stream = accept_client(&listener);
     let mut head = [0; 16];
     let _ = stream.read(&mut head).unwrap();
     stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nfirst").unwrap();
@@ -223,7 +242,7 @@ fn a_second_signal_ends_at_once() {
     let url = format!("https://{}/", running.address());
     let address = running.address();
     let client = std::thread::spawn(move || outside("curl", "curl").args(["-sk", &url]).output().unwrap());
-    let (hung, _) = listener.accept().unwrap();
+    let hung = accept_client(&listener);
     running.signal("TERM");
     until("the proxy accepts no more", || !connects(address));
     running.signal("TERM");
@@ -262,7 +281,7 @@ fn completions_and_the_manual_are_printed() {
     let folder = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish"] {
         let output = run(folder.path(), &["completions", shell]);
-        assert!(String::from_utf8(output.stdout).unwrap().contains("--upstream"), "{shell}");
+        assert!(String::from_utf8(output.stdout).unwrap().contains("upstream"), "{shell}");
     }
     let manual = String::from_utf8(run(folder.path(), &["man"]).stdout).unwrap();
     assert!(manual.contains(".TH") && manual.contains("resumed handshakes"), "{manual}");
