@@ -33,8 +33,8 @@ doc:
 
 # Licences, sources and banned crates; advisories where their database can be reached.
 deny:
-    cargo deny --locked check bans licenses sources
-    if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked check advisories; \
+    cargo deny --locked --log-level error check --hide-inclusion-graph bans licenses sources
+    if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --log-level error check advisories; \
     else echo "advisories NOT checked: their database cannot be reached from here"; fi
 
 # Write the tables of docs/journal-schema.md anew.

@@ -1,6 +1,7 @@
 //! The words of the command line and of the configuration file: one list serves both, flags win.
 
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
+#![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
 
 use std::fmt;
 use std::num::NonZeroUsize;

@@ -12,6 +12,20 @@ use crate::args::Format;
 /// Clients that the text lists; the JSON has them all.
 const CLIENTS_SHOWN: usize = 10;
 
+/// The classes of latencies as people know them, in the order of the table.
+const ROWS: &[(&str, &str)] = &[
+    ("handshake_full", "full handshake"),
+    ("handshake_resumed", "resumed handshake"),
+    ("compute_full", "compute full"),
+    ("compute_resumed", "compute resumed"),
+    ("connect", "connect"),
+    ("exchange", "exchange"),
+    ("lifetime", "lifetime"),
+    ("response", "response, corrected"),
+    ("service", "service, uncorr."),
+    ("lag", "send lag"),
+];
+
 /// Prints a summary.
 pub(crate) fn print(summary: &Summary, format: Format) -> anyhow::Result<()> {
     let text = match format {
@@ -64,26 +78,25 @@ fn text(summary: &Summary) -> String {
         let r = &load.requests;
         line(
             &mut out,
-            "load",
-            format_args!(
-                "{} scheduled, {} sent, {} ok, {} failed, {} never sent, {} unfinished",
-                r.scheduled, r.sent, r.ok, r.failed, r.never_sent, r.unfinished
-            ),
+            "requests",
+            format_args!("{} scheduled, {} sent, {} ok, {} failed", r.scheduled, r.sent, r.ok, r.failed),
         );
+        if r.never_sent + r.unfinished > 0 {
+            line(&mut out, "", format_args!("{} never sent, {} unfinished", r.never_sent, r.unfinished));
+        }
         let h = &load.handshakes;
         line(
             &mut out,
             "load saw",
             format_args!(
-                "{} full, {} resumed{}, {} failed handshakes; {} in, {} out",
+                "{} full, {} resumed{}, {} failed",
                 h.full,
                 h.resumed,
                 share(h.resumed, h.full),
-                h.failed,
-                bytes(load.bytes.r#in),
-                bytes(load.bytes.out)
+                h.failed
             ),
         );
+        line(&mut out, "", format_args!("{} in, {} out", bytes(load.bytes.r#in), bytes(load.bytes.out)));
     }
     clients(summary, &mut out);
     if let Some(journal) = &summary.journal {
@@ -109,13 +122,14 @@ fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
 fn latency_table(summary: &Summary, out: &mut String) {
     let proxy = summary.proxy.iter().flat_map(|proxy| &proxy.latency_us);
     let load = summary.load.iter().flat_map(|load| &load.latency_us);
-    let rows: Vec<_> = load.chain(proxy).filter(|(_, percentiles)| percentiles.n > 0).collect();
+    let mut rows: Vec<_> = proxy.chain(load).filter(|(_, percentiles)| percentiles.n > 0).collect();
+    rows.sort_by_key(|(class, _)| ROWS.iter().position(|(name, _)| name == *class));
     if rows.is_empty() {
         return;
     }
     let _ = writeln!(
         out,
-        "{:<18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
+        "{:<20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "latency, ms", "p50", "p90", "p99", "p99.9", "max", "n"
     );
     for (class, percentiles) in rows {
@@ -129,8 +143,8 @@ fn latency_table(summary: &Summary, out: &mut String) {
         let max = max.map_or_else(|| "-".to_owned(), |us| format!("{:.3}", us / 1e3));
         let _ = writeln!(
             out,
-            "{:<18} {:>10} {:>10} {:>10} {:>10} {max:>10} {n:>10}",
-            class.replace('_', " "),
+            "{:<20} {:>9} {:>9} {:>9} {:>9} {max:>9} {n:>9}",
+            ROWS.iter().find(|(name, _)| name == class).map_or(*class, |(_, words)| words),
             cell(p50, 0.5),
             cell(p90, 0.9),
             cell(p99, 0.99),
@@ -141,26 +155,31 @@ fn latency_table(summary: &Summary, out: &mut String) {
 }
 
 fn clients(summary: &Summary, out: &mut String) {
-    for (i, client) in summary.clients.iter().take(CLIENTS_SHOWN).enumerate() {
-        let name = if i == 0 { "clients" } else { "" };
-        line(
+    if summary.clients.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<25} {:>11} {:>8} {:>8} {:>10} {:>10}",
+        "client", "connections", "full", "resumed", "in", "out"
+    );
+    for client in summary.clients.iter().take(CLIENTS_SHOWN) {
+        let _ = writeln!(
             out,
-            name,
-            format_args!(
-                "{:<15} {:>6} connections, {:>6} full, {:>6} resumed, {:>10} in, {:>10} out",
-                client.client,
-                client.connections,
-                client.handshakes_full,
-                client.handshakes_resumed,
-                bytes(client.bytes_in),
-                bytes(client.bytes_out)
-            ),
+            "{:<25} {:>11} {:>8} {:>8} {:>10} {:>10}",
+            client.client,
+            client.connections,
+            client.handshakes_full,
+            client.handshakes_resumed,
+            bytes(client.bytes_in),
+            bytes(client.bytes_out)
         );
     }
     let more = summary.clients.len().saturating_sub(CLIENTS_SHOWN);
     if more > 0 {
-        line(out, "", format_args!("and {more} more"));
+        let _ = writeln!(out, "and {more} more");
     }
+    out.push('\n');
 }
 
 fn share(resumed: u64, full: u64) -> String {

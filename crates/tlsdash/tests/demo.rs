@@ -148,7 +148,7 @@ fn the_text_summary_is_for_people() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &["demo", "--headless", "--duration", "2s"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    for part in ["handshake full", "p99.9", "resumed (", "0 lost", "and 6 more", "CPU seconds"] {
+    for part in ["full handshake", "send lag", "p99.9", "resumed (", "0 lost", "and 6 more", "CPU seconds"] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
     assert!(!text.contains('\u{1b}'));

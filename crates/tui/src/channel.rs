@@ -49,7 +49,7 @@ impl Sender {
     }
 }
 
-/// The dashboard's end, for [`crate::run`]; it outlives the dashboard, so that a program can take in what comes while it
+/// The dashboard's end, for [`run`](crate::run()); it outlives the dashboard, so that a program can take in what comes while it
 /// ends.
 #[derive(Debug)]
 pub struct Inbox {
