@@ -108,18 +108,18 @@ impl<D: Delta> Collector<D> {
 }
 
 impl<D: Delta> Source<D> {
-    /// Takes the answer; false once the worker has ended and nothing of it is left.
+    /// Takes the answer, and the last delta that may stand behind it; false once the worker has ended and nothing of
+    /// it is left.
     fn receive(&mut self, into: &mut D, deadline: Instant) -> bool {
+        let mut patience = deadline.saturating_duration_since(Instant::now());
         loop {
-            let patience = deadline.saturating_duration_since(Instant::now());
             match self.full.recv_timeout(patience) {
                 Ok(mut delta) => {
                     into.add(&delta);
-                    if self.spare.is_none() {
-                        delta.clear();
-                        self.spare = Some(delta);
-                        return true;
-                    }
+                    delta.clear();
+                    self.spare = Some(delta);
+                    // Whatever else comes has been sent already: a worker that goes on answers only when asked.
+                    patience = Duration::ZERO;
                 }
                 Err(RecvTimeoutError::Timeout) => return true,
                 Err(RecvTimeoutError::Disconnected) => return false,
@@ -181,6 +181,23 @@ mod tests {
         collector.collect(&mut all, LONG);
         assert!(collector.is_empty());
         assert_eq!(all.counters[LoadCounter::Sent], 7);
+    }
+
+    #[test]
+    fn a_worker_that_was_late_and_ended_is_gathered_whole_by_one_call() {
+        let mut collector = Collector::<LoadDelta>::default();
+        let reporter = collector.add_worker(|| {});
+        let mut current = LoadDelta::default();
+        let mut all = LoadDelta::default();
+        collector.collect(&mut all, NONE);
+        collector.collect(&mut all, NONE);
+        count(&mut current, 3);
+        reporter.answer(&mut current, |_| {});
+        count(&mut current, 4);
+        reporter.finish(current, |_| {});
+        collector.collect(&mut all, NONE);
+        assert_eq!(all.counters[LoadCounter::Sent], 7);
+        assert!(collector.is_empty());
     }
 
     #[test]
