@@ -21,6 +21,8 @@ pub mod model;
 mod publish;
 mod record;
 mod setting;
+#[cfg(test)]
+mod testing;
 mod update;
 mod wire;
 

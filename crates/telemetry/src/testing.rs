@@ -1,0 +1,111 @@
+//! Records for tests.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::connection::{ConnectionRecord, Outcome};
+use crate::histogram::Histograms;
+use crate::ids::{ClientId, ConnId};
+use crate::metric::{Counters, Metric};
+use crate::record::{
+    Body, ClientRecord, HealthRecord, HostRecord, Latencies, LoadRecord, MarkRecord, Phase, ProxyRecord,
+    RunRecord, SettingRecord,
+};
+use crate::setting::{Applies, Setting, Value};
+
+pub(crate) fn client(n: u8) -> ClientId {
+    IpAddr::from(Ipv4Addr::new(127, 0, 0, n)).into()
+}
+
+pub(crate) fn connection(n: u64) -> ConnectionRecord {
+    ConnectionRecord {
+        conn: ConnId(n + 1),
+        client: client(2),
+        outcome: Outcome::NotTls,
+        detail: "first byte 0x47".into(),
+        tls_version: String::new(),
+        cipher: String::new(),
+        group: String::new(),
+        sni: "example.org".into(),
+        alpn: String::new(),
+        resumed: false,
+        bytes_in: 0,
+        bytes_out: 0,
+        lifetime_us: 1_200,
+    }
+}
+
+fn fill<M: Metric>(numbers: &[u64]) -> Counters<M> {
+    let mut counters = Counters::default();
+    for (&metric, &number) in M::ALL.iter().zip(numbers.iter().cycle()) {
+        counters[metric] = number;
+    }
+    counters
+}
+
+fn latencies<M: Metric>(numbers: &[u64]) -> Latencies<M> {
+    let mut histograms = Histograms::default();
+    for (i, &number) in numbers.iter().enumerate() {
+        histograms[M::ALL[i % M::ALL.len()]].record_ns(number % 70_000_000_000);
+    }
+    Latencies::new(&histograms, &fill(numbers))
+}
+
+/// One record of each kind.
+pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
+    let proxy = ProxyRecord {
+        open: numbers[4],
+        clients_deferred: numbers[5],
+        counters: fill(numbers),
+        latencies: latencies(numbers),
+    };
+    let load = LoadRecord {
+        running: flag,
+        rate: numbers[6] as f64 / 7.0,
+        resume_percent: 12.5,
+        connections: numbers[7],
+        counters: fill(numbers),
+        latencies: latencies(numbers),
+    };
+    let setting = Setting {
+        name: "load.rate".into(),
+        value: if flag { Value::Number(0.1) } else { Value::Text(text.into()) },
+        unit: "1/s".into(),
+        applies: Applies::Live,
+        range: Some((0.0, 1e6)),
+    };
+    let run = RunRecord {
+        phase: Phase::Stop,
+        version: text.into(),
+        host: text.into(),
+        settings: vec![setting.clone()],
+        proxy: Some(proxy.clone()),
+        load: flag.then(|| load.clone()),
+        ..RunRecord::default()
+    };
+    vec![
+        Body::Run(Box::new(run)),
+        Body::Proxy(Box::new(proxy)),
+        Body::Load(Box::new(load)),
+        Body::Client(ClientRecord {
+            client: if flag { ClientId::Other } else { client(9) },
+            epoch: numbers[8],
+            last: flag,
+            open: numbers[9],
+            counters: fill(numbers),
+        }),
+        Body::Connection(Box::new(ConnectionRecord {
+            detail: text.into(),
+            resumed: flag,
+            ..connection(numbers[10])
+        })),
+        Body::Setting(SettingRecord { name: "load.rate".into(), before: text.into(), after: Some(setting) }),
+        Body::Mark(MarkRecord { number: numbers[11], text: text.into() }),
+        Body::Host(HostRecord { memory_bytes: numbers[12], descriptors: 3, threads: 4, cpu: fill(numbers) }),
+        Body::Health(HealthRecord {
+            refused_total: numbers[13],
+            clock_step_us: numbers[14] as i64,
+            error: text.into(),
+            ..HealthRecord::default()
+        }),
+    ]
+}
