@@ -3,7 +3,7 @@
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -337,6 +337,29 @@ impl ProxyWords {
     }
 }
 
+/// The words that have no default, with what they may be.
+const WITHOUT_DEFAULT: &[(&str, &str)] = &[
+    ("upstream", "\"unix:/run/app.sock\""),
+    ("cert", "\"/etc/ssl/chain.pem\""),
+    ("key", "\"/etc/ssl/key.pem\""),
+    ("load", "\"rate=500,connections=64,resume=80%\""),
+    ("connections-max", "10000"),
+    ("duration", "\"10s\""),
+];
+
+impl ProxyWords {
+    /// The words as a configuration file; those that are not set stand in it as comments.
+    pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
+        let mut text = toml::to_string(self)?;
+        for (word, example) in WITHOUT_DEFAULT {
+            if !text.lines().any(|line| line.starts_with(&format!("{word} = "))) {
+                let _ = writeln!(text, "# {word} = {example}");
+            }
+        }
+        Ok(text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -363,9 +386,25 @@ mod tests {
     fn the_printed_configuration_reads_back() {
         let words = ProxyWords { upstream: Some("unix:/a".into()), ..ProxyWords::default() }
             .or(ProxyWords::defaults());
-        let printed = toml::to_string(&words).unwrap();
+        let printed = words.to_toml().unwrap();
         let read: ProxyWords = toml::from_str(&printed).unwrap();
-        assert_eq!(toml::to_string(&read).unwrap(), printed);
+        assert_eq!(read.to_toml().unwrap(), printed);
+    }
+
+    #[test]
+    fn every_flag_stands_in_the_printed_configuration() {
+        let printed = ProxyWords::default().or(ProxyWords::defaults()).to_toml().unwrap();
+        for argument in Cli::command().get_arguments() {
+            let word = argument.get_long().unwrap_or_default();
+            if ["config", "print-config", "help", "version"].contains(&word) {
+                continue;
+            }
+            let stands =
+                printed.lines().any(|line| line.trim_start_matches("# ").starts_with(&format!("{word} = ")));
+            assert!(stands, "{word} in {printed}");
+        }
+        let uncommented = printed.replace("# ", "");
+        assert!(toml::from_str::<ProxyWords>(&uncommented).is_ok(), "{uncommented}");
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use anyhow::Context;
 use telemetry::{Command, Model, RunId, Update};
-use tui::{Event, Exit, Inbox, TuiError};
+use tui::{Event, Exit, Inbox};
 
-use crate::session::spawn;
 use crate::signals::Screen;
 
 /// How often a front end that has ended looks whether the rest of the program has.
@@ -59,18 +59,20 @@ pub(crate) struct Options {
 #[derive(Debug)]
 pub(crate) struct Shown {
     inbox: Inbox,
-    model: Model,
-    failure: Option<TuiError>,
+    /// `None` if it was lost with a dashboard that panicked.
+    model: Option<Model>,
+    failure: Option<anyhow::Error>,
 }
 
 impl Shown {
     /// Takes in what still comes until `ending` is done; then the model holds the whole run.
-    pub(crate) fn until_ended<T>(mut self, ending: &JoinHandle<T>) -> (Model, Option<TuiError>) {
+    pub(crate) fn until_ended<T>(mut self, ending: &JoinHandle<T>) -> (Option<Model>, Option<anyhow::Error>) {
+        let mut unseen = Model::new(1);
         loop {
             // Looked at first: what was sent before the end is taken in after it.
             let ended = ending.is_finished();
             match self.inbox.recv_timeout(POLL) {
-                Some(event) => take_in(&mut self.model, event),
+                Some(event) => take_in(self.model.as_mut().unwrap_or(&mut unseen), event),
                 None if ended => return (self.model, self.failure),
                 None => {}
             }
@@ -82,35 +84,50 @@ impl Shown {
 pub(crate) fn show(
     frontend: Frontend,
     options: Options,
-    inbox: Inbox,
+    mut inbox: Inbox,
     commands: SyncSender<Command>,
 ) -> anyhow::Result<Shown> {
     match frontend {
         Frontend::Headless => Ok(headless(inbox, commands)),
         Frontend::Dashboard => {
-            let thread = spawn("dashboard", move || dashboard(options, inbox, commands))?;
-            thread.join().map_err(|_| anyhow::anyhow!("the dashboard panicked"))
+            // Exclusively, since a receiver is not to be shared; it comes back even if the dashboard panics.
+            let lent = &mut inbox;
+            let drawn = std::thread::scope(|scope| {
+                // CPU time is accounted by the beginning of the name.
+                let thread = std::thread::Builder::new().name("dashboard".to_owned());
+                let thread = thread.spawn_scoped(scope, move || dashboard(options, lent, commands))?;
+                Ok::<_, std::io::Error>(thread.join())
+            })
+            .context("cannot start the thread dashboard")?;
+            // The rest of the program ends in order also after a panic.
+            let (model, failure) =
+                drawn.unwrap_or_else(|_| (None, Some(anyhow::anyhow!("the dashboard panicked"))));
+            Ok(Shown { inbox, model, failure })
         }
     }
 }
 
-fn dashboard(options: Options, inbox: Inbox, commands: SyncSender<Command>) -> Shown {
+fn dashboard(
+    options: Options,
+    inbox: &Inbox,
+    commands: SyncSender<Command>,
+) -> (Option<Model>, Option<anyhow::Error>) {
     let mut shape = tui::Options::new(options.title, options.source);
     shape.read_only = options.read_only;
     shape.run = options.run;
     if options.ascii {
         shape.glyphs = tui::Glyphs::Ascii;
     }
-    let ended = tui::run(shape, &inbox, commands);
+    let ended = tui::run(shape, inbox, commands);
     let failure = match ended.exit {
         Ok(Exit::Quit | Exit::Terminated) => {
             crate::say("ending: connections may finish (again to cut them)");
             None
         }
         Ok(Exit::TerminalLost) => None,
-        Err(error) => Some(error),
+        Err(error) => Some(error.into()),
     };
-    Shown { inbox, model: ended.model, failure }
+    (Some(ended.model), failure)
 }
 
 fn headless(inbox: Inbox, commands: SyncSender<Command>) -> Shown {
@@ -123,7 +140,7 @@ fn headless(inbox: Inbox, commands: SyncSender<Command>) -> Shown {
         }
     }
     drop(commands);
-    Shown { inbox, model, failure: None }
+    Shown { inbox, model: Some(model), failure: None }
 }
 
 fn take_in(model: &mut Model, event: Event) {

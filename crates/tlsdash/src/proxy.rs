@@ -18,7 +18,7 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     let file = args.config.as_deref().map(ProxyWords::read).transpose()?.unwrap_or_default();
     let words = args.words.or(file).or(ProxyWords::defaults());
     if args.print_config {
-        return crate::summary::print_text(&toml::to_string(&words)?);
+        return crate::summary::print_text(&words.to_toml()?);
     }
     let shape = Shape::resolve(&words.run, words.duration.as_deref())?;
     let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;

@@ -124,12 +124,13 @@ impl Session {
         })?;
         let (model, failure) = shown.until_ended(&ending);
         let outcome = ending.join().ok().and_then(Result::ok);
-        let summary = model.run(run).map(|run| run.summary(source.as_deref()));
+        let summary =
+            model.as_ref().and_then(|model| model.run(run)).map(|run| run.summary(source.as_deref()));
         if let Some(summary) = summary {
             summary::print(&summary, shape.format)?;
         }
         outcome.context("a thread of the program panicked")??;
-        failure.map_or(Ok(()), |error| Err(error.into()))
+        failure.map_or(Ok(()), Err)
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(args: WatchArgs) -> anyhow::Result<()> {
             let shown = frontend::show(Frontend::Dashboard, options, inbox, commands)?;
             let ending = spawn("ending", move || follower.finish())?;
             let (_, failure) = shown.until_ended(&ending);
-            failure.map_or(Ok(()), |error| Err(error.into()))
+            failure.map_or(Ok(()), Err)
         }
     }
 }
