@@ -59,7 +59,7 @@ impl<M: Metric> Counters<M> {
 
     /// The sum over some of the metrics.
     pub fn sum(&self, metrics: &[M]) -> u64 {
-        metrics.iter().map(|&metric| self[metric]).sum()
+        metrics.iter().fold(0, |sum, &metric| sum.saturating_add(self[metric]))
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn client(n: u8) -> ClientId {
 
 pub(crate) fn connection(n: u64) -> ConnectionRecord {
     ConnectionRecord {
-        conn: ConnId(n + 1),
+        conn: ConnId(n),
         client: client(2),
         outcome: Outcome::NotTls,
         detail: "first byte 0x47".into(),

@@ -7,6 +7,8 @@ mod clients;
 mod reading;
 mod run;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod track;
 
 use crate::ids::RunId;

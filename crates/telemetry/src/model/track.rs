@@ -95,7 +95,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
         let start_us = if self.begun { self.last_us } else { covered_from_us };
         let delta = if self.begun { counters.since(&self.totals) } else { Counters::default() };
         // Half an interval of slack: ticks wander, losses are whole intervals.
-        let after_loss = !self.begun || covered_from_us > start_us + stamp.interval_us / 2;
+        let after_loss = !self.begun || covered_from_us > start_us.saturating_add(stamp.interval_us / 2);
         for (class, latency) in latencies.iter() {
             self.whole[class].add_distribution(&latency.interval);
             self.samples_total[class] = latency.samples_total;
@@ -172,7 +172,8 @@ impl<C: Metric, L: Metric> Track<C, L> {
         let within =
             newest_first.enumerate().take_while(|(i, interval)| *i == 0 || middle_us(interval) > from_us);
         for (_, interval) in within {
-            window.span_us += interval.end_us.saturating_sub(interval.start_us);
+            let length_us = interval.end_us.saturating_sub(interval.start_us);
+            window.span_us = window.span_us.saturating_add(length_us);
             window.counters.add(&interval.counters);
             window.intervals += 1;
             window.losses += usize::from(interval.after_loss);
