@@ -13,6 +13,9 @@ use crate::histogram::{DIGITS, Distribution, HIGHEST_NS, Histogram, LOWEST_NS};
 const TEXT_BYTES_MAX: usize = 512 * 1024;
 /// Largest inflated histogram: a header and nine bytes for each of some 22,000 buckets.
 const INFLATED_BYTES_MAX: u64 = 256 * 1024;
+/// Most samples of one histogram: a hundred thousand a second for five years. Buckets at rest hold 2³² samples each,
+/// so a count that only claims to be large would make many of them.
+const SAMPLES_MAX: u64 = 1 << 44;
 /// First word of the deflated form, and of what is inside it.
 const COOKIE_DEFLATED: u32 = 0x1c84_9314;
 const COOKIE: u32 = 0x1c84_9313;
@@ -50,6 +53,9 @@ pub(crate) fn decode(text: &str) -> Result<Distribution, NotAHistogram> {
         return Err(NotAHistogram);
     }
     let hdr = Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|_| NotAHistogram)?;
+    if hdr.len() > SAMPLES_MAX {
+        return Err(NotAHistogram);
+    }
     Ok(Histogram::from_hdr(hdr, 0, 0, 0).to_distribution())
 }
 
@@ -130,6 +136,17 @@ mod tests {
         bytes.extend((body.len() as u32).to_be_bytes());
         bytes.extend(body);
         STANDARD.encode(bytes)
+    }
+
+    #[test]
+    fn counts_that_a_payload_only_claims_are_not_allocated() {
+        // 2⁵⁴ samples, zigzag and LEB128 as the format has it.
+        let count = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40];
+        let payload = count.repeat(100);
+        assert_eq!(
+            decode(&deflated(&header(payload.len() as u32, HIGHEST_NS), &payload)),
+            Err(NotAHistogram)
+        );
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(crate) const LOWEST_NS: u64 = 100;
 pub const HIGHEST_NS: u64 = 60_000_000_000;
 /// Significant decimal digits of a latency.
 pub(crate) const DIGITS: u8 = 3;
+/// Samples that a histogram takes in from records at the most, so that a rank among them is exact as `f64`.
+const COUNT_MAX: u64 = 1 << 53;
 /// A percentile that rests on fewer samples above it than this is marked as thin.
 pub(crate) const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
@@ -61,8 +63,12 @@ impl Histogram {
         self.saturated += other.saturated;
     }
 
-    /// Adds all samples of a distribution that came from a record.
+    /// Adds all samples of a distribution that came from a record. Beyond 2⁵³ samples, which no honest journal
+    /// holds, it adds none.
     pub fn add_distribution(&mut self, other: &Distribution) {
+        if other.count > COUNT_MAX.saturating_sub(self.count()) {
+            return;
+        }
         for (value_ns, count) in other.buckets() {
             self.inner.saturating_record_n(value_ns, count);
         }
@@ -323,6 +329,17 @@ mod tests {
         let mut back = Histogram::new();
         back.add_distribution(&distribution);
         assert_eq!(back.count(), 10_000_000_000);
+    }
+
+    #[test]
+    fn no_number_of_samples_makes_a_percentile_overflow() {
+        let mut histogram = Histogram::new();
+        histogram.inner.saturating_record_n(5_000, COUNT_MAX - 10);
+        histogram.max_ns = 5_000;
+        let more = sample().to_distribution();
+        histogram.add_distribution(&more);
+        assert_eq!(histogram.count(), COUNT_MAX - 10);
+        assert_eq!(histogram.quantile_ns(1.0), Some(5_000));
     }
 
     #[test]
