@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use telemetry::{Outcome, ProxyCounter, Value};
 
 use crate::support::{
-    Counted, Duplex, PATIENCE, Served, TLS12, TLS13, echo, end, eventually, read_all, serve_echo,
+    Counted, Duplex, PATIENCE, Served, TLS12, TLS13, echo, end, eventually, read_all, serve_echo, tcp_to,
+    tls_over,
 };
 
 /// What a connection may hold of ours in one direction.
@@ -119,8 +120,10 @@ fn a_raised_bound_acts_at_once() {
     let served = Served::unix(serve_echo);
     let proxy = Counted::start_with(&served.upstream, |config| config.limits.connections_max = Some(1));
     let config = proxy.client(&TLS13);
-    let (mut first, mut second) = (proxy.connect(&config), proxy.connect(&config));
+    // One after the other: two workers would not accept them in the order in which they came.
+    let mut first = proxy.connect(&config);
     echo(&mut first, b"hello");
+    let mut second = proxy.connect(&config);
     let before = proxy.proxy.set("proxy.connections-max", &Value::Number(2.0)).unwrap();
     assert_eq!(before.value, Value::Number(1.0));
     echo(&mut second, b"hello");
@@ -176,6 +179,96 @@ fn an_idle_connection_is_ended_with_a_close_notify_and_an_active_one_is_not() {
         read_all(&mut tls);
     }
     proxy.expect(ProxyCounter::IdleTimeouts, 2);
+}
+
+#[test]
+fn an_idle_connection_that_owes_an_answer_is_cut_without_a_close_notify() {
+    let served = Served::unix(serve_nothing);
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
+        config.limits.idle_timeout = Duration::from_millis(200);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"hello").unwrap();
+    assert_eq!(read_all(&mut tls), (Vec::new(), false), "no answer must not look like an empty one");
+    proxy.expect(ProxyCounter::IdleTimeouts, 1);
+}
+
+#[test]
+fn a_connection_whose_upstream_let_it_wait_is_still_ended_when_idle() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("app.sock");
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
+    socket.listen(0).unwrap();
+    let filler = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let mut proxy = Counted::start_with(&proxy_core::Upstream::Unix(path), |config| {
+        config.limits.connect_timeout = PATIENCE;
+        config.limits.idle_timeout = Duration::from_millis(200);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.conn.complete_io(&mut tls.sock).unwrap();
+    proxy.expect(ProxyCounter::HandshakesFull, 1);
+    // Longer than it takes until the full backlog is tried again.
+    std::thread::sleep(Duration::from_millis(50));
+    let _held = [socket.accept().unwrap(), socket.accept().unwrap()];
+    drop(filler);
+    proxy.expect(ProxyCounter::UpstreamConnects, 1);
+    proxy.expect(ProxyCounter::IdleTimeouts, 1);
+}
+
+#[test]
+fn at_the_bound_every_address_has_its_turn() {
+    let served = Served::unix(serve_echo);
+    let proxy = Counted::start_with(&served.upstream, |config| {
+        config.workers = 1.try_into().unwrap();
+        config.listen.push("127.0.0.1:0".parse().unwrap());
+        config.limits.connections_max = Some(1);
+    });
+    let config = proxy.client(&TLS13);
+    let other = proxy.proxy.local_addrs()[1];
+    let mut held = proxy.connect(&config);
+    echo(&mut held, b"hello");
+    let mut crowd: Vec<_> = (0..5).map(|_| proxy.connect(&config)).collect();
+    let mut alone = tls_over(tcp_to(other), &config);
+    alone.conn.writer().write_all(b"my turn").unwrap();
+    alone.sock.set_nonblocking(true).unwrap();
+    drop((held, crowd.remove(0)));
+    drop(crowd.remove(0));
+    eventually("the other address is served", || alone.read(&mut [0; 7]).is_ok());
+    drop(crowd);
+}
+
+/// Takes two bytes and refuses the rest, without an end of its own.
+fn serve_deaf(stream: &mut dyn Duplex, _: &AtomicU64) {
+    let _ = stream.read_exact(&mut [0; 2]);
+    stream.refuse();
+    std::thread::sleep(PATIENCE);
+}
+
+#[test]
+fn a_client_that_floods_does_not_keep_its_worker_from_others() {
+    let served = Served::unix(serve_deaf);
+    let mut proxy = Counted::start_with(&served.upstream, |config| config.workers = 1.try_into().unwrap());
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"go").unwrap();
+    proxy.expect(ProxyCounter::BytesIn, 2);
+    // Encrypted beforehand, so that it is sent faster than anybody can decrypt it.
+    let mut flood = Vec::new();
+    tls.conn.set_buffer_limit(None);
+    tls.conn.writer().write_all(&vec![1; 128 << 20]).unwrap();
+    while tls.conn.wants_write() {
+        tls.conn.write_tls(&mut flood).unwrap();
+    }
+    let whole = proxy.count(ProxyCounter::WireIn) + flood.len() as u64;
+    let flooding = std::thread::spawn(move || tls.sock.write_all(&flood).map(|()| tls));
+    let mut seen = std::collections::BTreeSet::new();
+    eventually("all is taken", || {
+        let taken = proxy.count(ProxyCounter::WireIn);
+        seen.insert(taken);
+        taken == whole
+    });
+    flooding.join().unwrap().unwrap();
+    assert!(seen.len() > 10, "the worker turned to something else only {} times", seen.len());
 }
 
 #[test]
