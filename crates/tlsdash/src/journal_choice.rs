@@ -7,6 +7,9 @@ use journal::{FileOptions, FileWriter, WriteError};
 
 use crate::args::usage;
 
+/// Size at which a file is archived and the next begun. Whoever follows a file keeps its values in memory, at some
+/// three times their size, until the next file begins: that bounds what watching a long run takes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Writers that may use the same state directory at once.
 const WRITERS_MAX: u32 = 16;
 
@@ -50,7 +53,7 @@ impl JournalChoice {
 }
 
 fn create(path: &Path) -> anyhow::Result<FileWriter> {
-    let options = FileOptions { common: journal::process_fields(), ..FileOptions::default() };
+    let options = FileOptions { size_max: FILE_BYTES_MAX, ..FileOptions::default() };
     Ok(FileWriter::create(path, options)?)
 }
 
