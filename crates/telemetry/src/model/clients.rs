@@ -11,6 +11,9 @@ use crate::record::{ClientRecord, Stamp};
 /// Intervals of a client that are kept for its sparkline.
 pub(super) const HISTORY_MAX: usize = 60;
 
+/// Clients that left the table and are remembered. The writer tells at most [`CLIENTS_MAX`] apart at a time.
+const FOLDED_MAX: usize = 4 * CLIENTS_MAX;
+
 /// What one client did in the time that one of its records covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientRate {
@@ -48,6 +51,8 @@ pub struct Client {
     earlier: Counters<ClientCounter>,
     /// Totals of this epoch.
     present: Counters<ClientCounter>,
+    /// Records of the run that were known to be lost when its last record was read.
+    lost_before: u64,
     history: VecDeque<ClientRate>,
 }
 
@@ -60,31 +65,45 @@ impl Client {
             epoch: 0,
             earlier: Counters::default(),
             present: Counters::default(),
+            lost_before: 0,
             history: VecDeque::new(),
         }
     }
 
-    fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, from_start: bool, lost_before: bool) {
+    /// Takes in a record, and gives what was counted in which time; nothing if that is not known.
+    fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, known: Known) -> Option<ClientRate> {
         let is_first = self.epoch == 0;
         if record.epoch != self.epoch {
             self.earlier.add(&self.present);
             self.present = Counters::default();
             self.epoch = record.epoch;
         }
-        let delta = record.counters.since(&self.present);
-        // After a loss the counters may cover more than the record says; the longer time is the honest one.
+        let counters = record.counters.since(&self.present);
         let since_last_us = stamp.mono_us.saturating_sub(self.last_us);
-        let lost_some = lost_before && !is_first && since_last_us > stamp.interval_us;
-        let span_us = if lost_some { since_last_us } else { stamp.interval_us };
-        if span_us > 0 && (from_start || !is_first) {
-            if self.history.len() == HISTORY_MAX {
-                self.history.pop_front();
-            }
-            self.history.push_back(ClientRate { end_us: stamp.mono_us, span_us, counters: delta });
-        }
+        let may_cover_more = known.lost > self.lost_before;
         self.present = record.counters;
         self.open = record.open;
         self.last_us = stamp.mono_us;
+        self.lost_before = known.lost;
+        let span_us = match is_first {
+            true if !known.from_start || known.lost_lately => return None,
+            // One of the lost records may have been of this client; the longer time is the honest one.
+            false if may_cover_more => since_last_us.max(stamp.interval_us),
+            _ => stamp.interval_us,
+        };
+        // A record that covers no time repeats what is known.
+        (span_us > 0 && stamp.interval_us > 0).then_some(ClientRate {
+            end_us: stamp.mono_us,
+            span_us,
+            counters,
+        })
+    }
+
+    fn remember(&mut self, rate: ClientRate, history: usize) {
+        if self.history.len() >= history {
+            self.history.pop_front();
+        }
+        self.history.push_back(rate);
     }
 
     /// Totals over all its epochs.
@@ -100,54 +119,116 @@ impl Client {
     }
 }
 
+/// What a run knows when a client's record is read.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The run's beginning was read, when everything stood at nothing.
+    from_start: bool,
+    /// Records lost so far.
+    lost: u64,
+    /// Some of them in this interval or the one before.
+    lost_lately: bool,
+}
+
+/// What is kept of a client that left the table, in case it comes back in the same epoch.
+#[derive(Clone, Copy, Debug)]
+struct Folded {
+    epoch: u64,
+    present: Counters<ClientCounter>,
+    last_us: u64,
+}
+
 /// The clients of a run, at most [`CLIENTS_MAX`] and one for `other`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Clients {
     rows: HashMap<ClientId, Client>,
+    /// Clients whose totals went to `other`.
+    folded: HashMap<ClientId, Folded>,
+    /// Rates that are kept of each client.
+    history: usize,
     /// Records of clients for which the table had no room.
     turned_away: u64,
-    lost_so_far: u64,
+    /// Records that were known to be lost at the end of the last interval, and of the one before.
+    lost_at_ends: [u64; 2],
 }
 
 impl Clients {
-    pub(super) fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, from_start: bool, lost: u64) {
-        let lost_before = lost > self.lost_so_far;
-        if self.rows.len() > CLIENTS_MAX && !self.rows.contains_key(&record.client) {
-            self.make_room(stamp.mono_us);
+    pub(super) fn new(history: usize) -> Self {
+        Self {
+            rows: HashMap::new(),
+            folded: HashMap::new(),
+            history: history.clamp(1, HISTORY_MAX),
+            turned_away: 0,
+            lost_at_ends: [0; 2],
         }
-        if self.rows.len() > CLIENTS_MAX && !self.rows.contains_key(&record.client) {
+    }
+
+    pub(super) fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, from_start: bool, lost: u64) {
+        if !self.rows.contains_key(&record.client) && !self.take_in(record) {
             self.turned_away += 1;
             return;
         }
+        let known = Known { from_start, lost, lost_lately: lost > self.lost_at_ends[1] };
         let client = self.rows.entry(record.client).or_insert_with(|| Client::new(record.client));
-        client.apply(stamp, record, from_start, lost_before);
-    }
-
-    /// Called when an interval is complete: earlier losses then no longer concern the next records.
-    pub(super) fn end_interval(&mut self, lost: u64) {
-        self.lost_so_far = lost;
-    }
-
-    /// Forgets the tenth of the clients that has been silent longest. Their totals leave the table with them, so
-    /// this only happens beyond the size that the writer itself keeps to.
-    fn make_room(&mut self, _now_us: u64) {
-        let mut by_age: Vec<(u64, ClientId)> = self
-            .rows
-            .values()
-            .filter(|client| client.open == 0 && client.id != ClientId::Other)
-            .map(|client| (client.last_us, client.id))
-            .collect();
-        by_age.sort_unstable();
-        for (_, id) in by_age.into_iter().take(CLIENTS_MAX / 10) {
-            if let Some(gone) = self.rows.remove(&id) {
-                self.fold_into_other(&gone);
-            }
+        if let Some(rate) = client.apply(stamp, record, known) {
+            client.remember(rate, self.history);
         }
     }
 
-    fn fold_into_other(&mut self, gone: &Client) {
-        let other = self.rows.entry(ClientId::Other).or_insert_with(|| Client::new(ClientId::Other));
-        other.earlier.add(&gone.totals());
+    /// Called when an interval is complete.
+    pub(super) fn end_interval(&mut self, lost: u64) {
+        self.lost_at_ends = [lost, self.lost_at_ends[0]];
+    }
+
+    /// True if records were lost in the interval that is being read.
+    pub(super) fn lost_some_now(&self, lost: u64) -> bool {
+        lost > self.lost_at_ends[0]
+    }
+
+    /// Makes a row for a client that has none; false if there is no room.
+    fn take_in(&mut self, record: &ClientRecord) -> bool {
+        if self.rows.len() > CLIENTS_MAX {
+            self.make_room();
+        }
+        if self.rows.len() > CLIENTS_MAX {
+            return false;
+        }
+        let mut client = Client::new(record.client);
+        // In the same epoch its counters go on from where they were, and `other` must not count them too.
+        if let Some(folded) = self.folded.remove(&record.client).filter(|it| it.epoch == record.epoch) {
+            let other = self.rows.entry(ClientId::Other).or_insert_with(|| Client::new(ClientId::Other));
+            other.earlier = other.earlier.since(&folded.present);
+            client =
+                Client { epoch: folded.epoch, present: folded.present, last_us: folded.last_us, ..client };
+        }
+        self.rows.insert(record.client, client);
+        true
+    }
+
+    /// Lets the tenth of the clients go that has been silent longest, and adds their totals to `other`.
+    fn make_room(&mut self) {
+        let idle = self.rows.values().filter(|client| client.open == 0 && client.id != ClientId::Other);
+        let mut by_age: Vec<(u64, ClientId)> = idle.map(|client| (client.last_us, client.id)).collect();
+        by_age.sort_unstable();
+        for (_, id) in by_age.into_iter().take(CLIENTS_MAX / 10) {
+            if let Some(gone) = self.rows.remove(&id) {
+                let other = self.rows.entry(ClientId::Other).or_insert_with(|| Client::new(ClientId::Other));
+                other.earlier.add(&gone.totals());
+                let Client { epoch, present, last_us, .. } = gone;
+                self.folded.insert(id, Folded { epoch, present, last_us });
+            }
+        }
+        self.forget_folded();
+    }
+
+    /// Forgets those that left longest ago: the writer has forgotten them too, and will begin a new epoch.
+    fn forget_folded(&mut self) {
+        if self.folded.len() <= FOLDED_MAX {
+            return;
+        }
+        let mut ages: Vec<u64> = self.folded.values().map(|folded| folded.last_us).collect();
+        let (_, &mut median_us, _) = ages.select_nth_unstable(FOLDED_MAX / 2);
+        self.folded.retain(|_, folded| folded.last_us > median_us);
     }
 
     /// All clients, in no order.

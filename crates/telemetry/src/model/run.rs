@@ -90,7 +90,7 @@ impl Run {
             clients_deferred: 0,
             load: None,
             load_record: None,
-            clients: Clients::default(),
+            clients: Clients::new(history),
             hosts: VecDeque::new(),
             health: HealthRecord::default(),
             log: VecDeque::new(),
@@ -231,9 +231,11 @@ impl Run {
         self.last.map_or(0, |stamp| stamp.mono_us)
     }
 
-    /// From its first record read to its last, in microseconds of the monotonic clock.
+    /// From its first record read to its last, in microseconds of the monotonic clock. The final record covers the
+    /// whole run, also where its beginning was not read.
     pub fn duration_us(&self) -> u64 {
-        self.first.map_or(0, |first| self.last_us().saturating_sub(first.mono_us))
+        let read_us = self.first.map_or(0, |first| self.last_us().saturating_sub(first.mono_us));
+        self.stopped.as_ref().map_or(read_us, |(stamp, _)| stamp.interval_us.max(read_us))
     }
 
     /// Every setting as it stands.
@@ -271,18 +273,18 @@ impl Run {
         &self.clients
     }
 
-    /// What a client does now. A silent client does nothing, unless its record was put off, or records were lost:
-    /// then its last rate stands for up to 10 s, and `None` after that.
+    /// What a client does now; `None` if that is not known. A silent client does nothing, unless its record may have
+    /// been put off or lost: then its last rate stands for up to 10 s.
     pub fn client_rate(&self, client: &Client) -> Option<ClientRate> {
         let latest = client.history().next_back().copied();
         let now_us = self.proxy.as_ref().map_or(0, Track::last_us);
-        let idle = ClientRate { end_us: now_us, span_us: 1, counters: Counters::default() };
+        let may_be_missing = self.clients_deferred > 0 || self.clients.lost_some_now(self.reading.lost());
         match latest {
             Some(rate) if rate.end_us >= now_us => Some(rate),
-            Some(rate) if self.clients_deferred > 0 => {
-                (now_us - rate.end_us <= DEFERRED_US_MAX).then_some(rate)
-            }
-            _ => Some(idle),
+            // Its first record came without what it could be compared with.
+            None if client.last_us >= now_us => None,
+            rate if may_be_missing => rate.filter(|rate| now_us - rate.end_us <= DEFERRED_US_MAX),
+            _ => Some(ClientRate { end_us: now_us, span_us: 1, counters: Counters::default() }),
         }
     }
 

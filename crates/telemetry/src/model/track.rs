@@ -6,6 +6,10 @@ use crate::histogram::{Distribution, Histograms};
 use crate::metric::{Counters, Metric};
 use crate::record::{Latencies, Stamp};
 
+/// How far the beginning of an interval may lie behind the end of the one before it without a loss between them. It
+/// must be small against an interval: one that was refused goes with the next, which then is long itself.
+const GAP_SLACK_US_MAX: u64 = 20_000;
+
 /// What happened between two records of one kind.
 #[derive(Clone, Debug)]
 pub struct Interval<C: Metric, L: Metric> {
@@ -92,10 +96,11 @@ impl<C: Metric, L: Metric> Track<C, L> {
     /// Takes in one record of an interval.
     pub(super) fn apply(&mut self, stamp: &Stamp, counters: &Counters<C>, latencies: &Latencies<L>) {
         let covered_from_us = stamp.mono_us.saturating_sub(stamp.interval_us);
-        let start_us = if self.begun { self.last_us } else { covered_from_us };
+        // Without a record before it nothing is known of the counters: they cover no time, which is not a zero.
+        let start_us = if self.begun { self.last_us } else { stamp.mono_us };
         let delta = if self.begun { counters.since(&self.totals) } else { Counters::default() };
-        // Half an interval of slack: ticks wander, losses are whole intervals.
-        let after_loss = !self.begun || covered_from_us > start_us.saturating_add(stamp.interval_us / 2);
+        let slack_us = (stamp.interval_us / 2).min(GAP_SLACK_US_MAX);
+        let after_loss = !self.begun || covered_from_us > start_us.saturating_add(slack_us);
         for (class, latency) in latencies.iter() {
             self.whole[class].add_distribution(&latency.interval);
             self.samples_total[class] = latency.samples_total;
