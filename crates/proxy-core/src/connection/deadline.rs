@@ -11,6 +11,10 @@ use crate::timers::Kind;
 impl Connection {
     /// Takes notice of a deadline that has passed. [`Connection::write`] must follow.
     pub(crate) fn expired(&mut self, kind: Kind, context: &mut Context) {
+        if kind == Kind::Phase {
+            // It is no longer armed, and must not be taken for one that comes soon enough.
+            context.timers.disarm(&mut self.deadline, self.key, kind);
+        }
         match (kind, self.phase) {
             (Kind::Ticket, _) => self.release_ticket(context),
             (Kind::Phase, Phase::Handshake) => {

@@ -272,6 +272,29 @@ fn a_client_that_floods_does_not_keep_its_worker_from_others() {
 }
 
 #[test]
+fn a_connection_whose_upstream_let_it_wait_is_still_ended_when_idle() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("app.sock");
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
+    socket.listen(0).unwrap();
+    let filler = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let mut proxy = Counted::start_with(&proxy_core::Upstream::Unix(path), |config| {
+        config.limits.connect_timeout = PATIENCE;
+        config.limits.idle_timeout = Duration::from_millis(200);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.conn.complete_io(&mut tls.sock).unwrap();
+    proxy.expect(ProxyCounter::HandshakesFull, 1);
+    // Longer than it takes until the full backlog is tried again.
+    std::thread::sleep(Duration::from_millis(50));
+    let _held = [socket.accept().unwrap(), socket.accept().unwrap()];
+    drop(filler);
+    proxy.expect(ProxyCounter::UpstreamConnects, 1);
+    proxy.expect(ProxyCounter::IdleTimeouts, 1);
+}
+
+#[test]
 fn a_client_that_does_not_end_after_its_upstream_is_let_go() {
     let served = Served::unix(|stream, _| stream.end());
     let mut proxy = Counted::start_with(&served.upstream, |config| {
