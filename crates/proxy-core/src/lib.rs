@@ -32,7 +32,8 @@
 //!   direction: then its other side is no longer read.
 //! - The end of a direction is passed on by itself: a client's `close_notify` or FIN becomes a FIN to the upstream,
 //!   an upstream's FIN becomes a `close_notify` and a FIN to the client, and the other direction goes on. Only an
-//!   upstream that breaks, and what a drain cuts, ends without `close_notify`.
+//!   upstream that breaks, and what a drain or the idle timeout cuts off in mid-exchange, ends without
+//!   `close_notify`.
 //! - Each connection ends with exactly one outcome, counted once; each handshake is counted once, as full, resumed
 //!   or failed; the sums over all clients are the proxy's totals.
 //! - Bytes of a peer never panic, and never take memory without a bound.

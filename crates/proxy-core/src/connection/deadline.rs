@@ -78,7 +78,8 @@ impl Connection {
         } else {
             let may_end = context.is_draining && self.is_between_exchanges();
             self.release_ticket(context);
-            if !self.owes_client {
+            // What the client has asked for and not got is cut off, and must not look like a whole answer.
+            if !self.owes_client && self.asked_at.is_none() {
                 self.notify_close();
             }
             if may_end {

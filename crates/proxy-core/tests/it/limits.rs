@@ -194,6 +194,18 @@ fn an_idle_connection_that_owes_an_answer_is_cut_without_a_close_notify() {
 }
 
 #[test]
+fn an_idle_connection_that_owes_an_answer_is_cut_without_a_close_notify() {
+    let served = Served::unix(serve_nothing);
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
+        config.limits.idle_timeout = Duration::from_millis(200);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"hello").unwrap();
+    assert_eq!(read_all(&mut tls), (Vec::new(), false), "no answer must not look like an empty one");
+    proxy.expect(ProxyCounter::IdleTimeouts, 1);
+}
+
+#[test]
 fn a_connection_whose_upstream_let_it_wait_is_still_ended_when_idle() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
