@@ -26,6 +26,9 @@ pub(crate) struct Side {
     /// The peer has ended or broken its direction: a short read is then no sign that nothing is left.
     hung_up: bool,
     writable: bool,
+    /// How writing has failed, unless because the peer has ended. The kernel tells of a reset only once, and to
+    /// a read that comes after it the stream would seem to have ended well.
+    broken: Option<io::ErrorKind>,
     /// What the kernel was asked to tell. Most clients never need to be waited for when writing.
     interest: Interest,
 }
@@ -71,7 +74,7 @@ impl Side {
             Socket::Tcp(tcp) => registry.register(tcp, token, interest)?,
             Socket::Unix(unix) => registry.register(unix, token, interest)?,
         }
-        Ok(Self { socket, token, readable: false, hung_up: false, writable: true, interest })
+        Ok(Self { socket, token, readable: false, hung_up: false, writable: true, broken: None, interest })
     }
 
     /// Notes what an event tells.
@@ -110,7 +113,7 @@ impl Side {
         match result {
             Ok(0) => {
                 self.readable = false;
-                Ok(Moved::End)
+                self.broken.map_or(Ok(Moved::End), |kind| Err(kind.into()))
             }
             Ok(n) => {
                 // After a short read the next one would only say that there is nothing left, and the kernel tells
@@ -135,7 +138,10 @@ impl Side {
         let moved = match result {
             Ok(n) => Moved::Bytes(n),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Moved::Blocked,
-            Err(error) => return Err(error),
+            Err(error) => {
+                self.broken = Some(error.kind()).filter(|kind| *kind != io::ErrorKind::BrokenPipe);
+                return Err(error);
+            }
         };
         if !matches!(moved, Moved::Bytes(n) if n == bytes.len()) {
             self.writable = false;

@@ -58,6 +58,30 @@ fn an_upstream_that_breaks_ends_the_client_without_a_close_notify() {
 }
 
 #[test]
+fn an_upstream_that_broke_unnoticed_while_its_client_sent_does_not_look_whole() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut proxy = Counted::start(&listener.local_addr().unwrap().to_string().parse().unwrap());
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"go").unwrap();
+    let (mut app, _) = listener.accept().unwrap();
+    app.read_exact(&mut [0; 2]).unwrap();
+    // More than the proxy takes while its client does not read, so that it does not read the upstream either.
+    app.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+    let answer = vec![1; 100_000];
+    while app.write(&answer).is_ok() {}
+    tls.write_all(b"unread").unwrap();
+    proxy.expect(ProxyCounter::BytesIn, 8);
+    drop(app);
+    let before = proxy.count(ProxyCounter::WireIn);
+    // Writing is what learns of the reset, and the kernel tells of it only once.
+    tls.write_all(b"into the void").unwrap();
+    proxy.expect_at_least(ProxyCounter::WireIn, before + 13);
+    let (_, ended_well) = read_all(&mut tls);
+    assert!(!ended_well, "a truncated answer must not look whole");
+    proxy.expect(ProxyCounter::UpstreamBroken, 1);
+}
+
+#[test]
 fn an_absent_upstream_ends_clients_cleanly_until_it_appears() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
