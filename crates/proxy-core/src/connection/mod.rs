@@ -233,11 +233,12 @@ impl Connection {
         if self.inward.passed_on {
             self.inward.pending.clear();
         }
-        if let Err(error) = result {
-            return self.engine_failed(&error, context);
-        }
+        // Also when what came right behind it was bad: to the client the handshake is done.
         if in_handshake && !self.engine.is_handshaking() {
             self.handshake_done(context);
+        }
+        if let Err(error) = result {
+            return self.engine_failed(&error, context);
         }
         self.inward.ended |= self.engine.is_peer_closed();
     }

@@ -60,6 +60,29 @@ fn a_client_that_leaves_before_or_during_its_hello_is_told_apart() {
 }
 
 #[test]
+fn a_handshake_that_is_done_counts_even_if_rubbish_comes_with_its_end() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start(&served.upstream);
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.conn.write_tls(&mut tls.sock).unwrap();
+    while tls.conn.is_handshaking() {
+        tls.conn.read_tls(&mut tls.sock).unwrap();
+        tls.conn.process_new_packets().unwrap();
+    }
+    tls.conn.writer().write_all(b"rubbish").unwrap();
+    let mut last = Vec::new();
+    while tls.conn.wants_write() {
+        tls.conn.write_tls(&mut last).unwrap();
+    }
+    *last.last_mut().unwrap() ^= 1;
+    tls.sock.write_all(&last).unwrap();
+    proxy.expect(ProxyCounter::HandshakesFull, 1);
+    proxy.expect(ProxyCounter::ClientBroken, 1);
+    drop(tls);
+    assert_eq!(proxy.finish().counters[ProxyCounter::HandshakesFailed], 0);
+}
+
+#[test]
 fn a_malformed_hello_is_told_apart() {
     let served = Served::unix(serve_echo);
     let proxy = Counted::start(&served.upstream);
