@@ -30,6 +30,8 @@ use crate::tls::{Engine, PARTIAL_BYTES_MAX};
 
 /// Most that is read at once. Smaller reads cost up to a third of the throughput of large bodies.
 const READ_BYTES_MAX: usize = 64 << 10;
+/// Reads of a client before the others have their turn. What is read may lead to nothing that would fill a buffer.
+const READS_PER_TURN_MAX: u32 = 4;
 /// Room that the worker's scratch buffer needs.
 pub(crate) const SCRATCH_BYTES: usize = READ_BYTES_MAX + PARTIAL_BYTES_MAX;
 /// How long a session ticket waits for the first answer to go out with. A client that has had it together with
@@ -192,7 +194,11 @@ impl Connection {
     }
 
     fn read_client(&mut self, context: &mut Context) {
-        while matches!(self.phase, Phase::Handshake | Phase::Connect | Phase::Open) && self.wants_client() {
+        for _ in 0..READS_PER_TURN_MAX {
+            if !matches!(self.phase, Phase::Handshake | Phase::Connect | Phase::Open) || !self.wants_client()
+            {
+                return;
+            }
             let reserved = self.engine.partial_len();
             match self.client.read(&mut context.scratch[reserved..reserved + READ_BYTES_MAX]) {
                 Ok(Moved::Bytes(n)) => {
