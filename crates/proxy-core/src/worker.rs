@@ -243,12 +243,17 @@ impl Worker {
             return;
         }
         self.accept_at = None;
+        let open_before = self.connections.len();
         let mut left = ACCEPTS_PER_TURN_MAX;
         for i in 0..self.listeners.len() {
             while self.listeners[i].is_ready && self.accept_at.is_none() && left > 0 {
                 self.accept_one(i);
                 left -= 1;
             }
+        }
+        if self.connections.len() > open_before {
+            // A crowd at one address must not keep those at the others waiting: who was first is last next time.
+            self.listeners.rotate_left(1);
         }
         if self.context.is_draining {
             // A backlog that has been taken is closed; one that has not is left open until there are places.

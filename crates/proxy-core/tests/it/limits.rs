@@ -194,18 +194,6 @@ fn an_idle_connection_that_owes_an_answer_is_cut_without_a_close_notify() {
 }
 
 #[test]
-fn an_idle_connection_that_owes_an_answer_is_cut_without_a_close_notify() {
-    let served = Served::unix(serve_nothing);
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
-        config.limits.idle_timeout = Duration::from_millis(200);
-    });
-    let mut tls = proxy.connect(&proxy.client(&TLS13));
-    tls.write_all(b"hello").unwrap();
-    assert_eq!(read_all(&mut tls), (Vec::new(), false), "no answer must not look like an empty one");
-    proxy.expect(ProxyCounter::IdleTimeouts, 1);
-}
-
-#[test]
 fn a_connection_whose_upstream_let_it_wait_is_still_ended_when_idle() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
@@ -248,62 +236,6 @@ fn at_the_bound_every_address_has_its_turn() {
     drop(crowd.remove(0));
     eventually("the other address is served", || alone.read(&mut [0; 7]).is_ok());
     drop(crowd);
-}
-
-/// Takes two bytes and refuses the rest, without an end of its own.
-fn serve_deaf(stream: &mut dyn Duplex, _: &AtomicU64) {
-    let _ = stream.read_exact(&mut [0; 2]);
-    stream.refuse();
-    std::thread::sleep(PATIENCE);
-}
-
-#[test]
-fn a_client_that_floods_does_not_keep_its_worker_from_others() {
-    let served = Served::unix(serve_deaf);
-    let mut proxy = Counted::start_with(&served.upstream, |config| config.workers = 1.try_into().unwrap());
-    let mut tls = proxy.connect(&proxy.client(&TLS13));
-    tls.write_all(b"go").unwrap();
-    proxy.expect(ProxyCounter::BytesIn, 2);
-    // Encrypted beforehand, so that it is sent faster than anybody can decrypt it.
-    let mut flood = Vec::new();
-    tls.conn.set_buffer_limit(None);
-    tls.conn.writer().write_all(&vec![1; 128 << 20]).unwrap();
-    while tls.conn.wants_write() {
-        tls.conn.write_tls(&mut flood).unwrap();
-    }
-    let whole = proxy.count(ProxyCounter::WireIn) + flood.len() as u64;
-    let flooding = std::thread::spawn(move || tls.sock.write_all(&flood).map(|()| tls));
-    let mut seen = std::collections::BTreeSet::new();
-    eventually("all is taken", || {
-        let taken = proxy.count(ProxyCounter::WireIn);
-        seen.insert(taken);
-        taken == whole
-    });
-    flooding.join().unwrap().unwrap();
-    assert!(seen.len() > 10, "the worker turned to something else only {} times", seen.len());
-}
-
-#[test]
-fn a_connection_whose_upstream_let_it_wait_is_still_ended_when_idle() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("app.sock");
-    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
-    socket.listen(0).unwrap();
-    let filler = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    let mut proxy = Counted::start_with(&proxy_core::Upstream::Unix(path), |config| {
-        config.limits.connect_timeout = PATIENCE;
-        config.limits.idle_timeout = Duration::from_millis(200);
-    });
-    let mut tls = proxy.connect(&proxy.client(&TLS13));
-    tls.conn.complete_io(&mut tls.sock).unwrap();
-    proxy.expect(ProxyCounter::HandshakesFull, 1);
-    // Longer than it takes until the full backlog is tried again.
-    std::thread::sleep(Duration::from_millis(50));
-    let _held = [socket.accept().unwrap(), socket.accept().unwrap()];
-    drop(filler);
-    proxy.expect(ProxyCounter::UpstreamConnects, 1);
-    proxy.expect(ProxyCounter::IdleTimeouts, 1);
 }
 
 /// Takes two bytes and refuses the rest, without an end of its own.
