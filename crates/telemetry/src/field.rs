@@ -114,7 +114,7 @@ fields! {
     THREADS = "THREADS", Count, "7", "Threads of the process.";
     HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records that the journal did not accept.";
     HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters went with a later record instead.";
-    HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Connection records that found no room in the budget.";
+    HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors that found no room in the budget.";
     HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal in words.";
     CONNECTION = "CONNECTION", Id, "1204", "Number of the connection within the run.";

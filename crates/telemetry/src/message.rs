@@ -40,7 +40,7 @@ pub(crate) fn sentence(record: &Record) -> String {
             host.threads
         ),
         Body::Health(health) => format!(
-            "telemetry: {} records refused, {} intervals merged, {} connection records over budget, clock step {} us{}{}",
+            "telemetry: {} records refused, {} intervals merged, {} connection errors over budget, clock step {} us{}{}",
             health.refused_total,
             health.merged_total,
             health.over_budget_total,

@@ -213,7 +213,7 @@ wire! {
         pub refused_total: u64 = &field::HEALTH_REFUSED,
         /// Intervals whose counters went with a later record instead, so far.
         pub merged_total: u64 = &field::HEALTH_MERGED,
-        /// Connection records that found no room in the budget, so far.
+        /// Records of connection errors that found no room in the budget, so far.
         pub over_budget_total: u64 = &field::HEALTH_OVER_BUDGET,
         /// By how much the wall clock jumped against the monotonic clock, in microseconds; negative if backwards.
         pub clock_step_us: i64 = &field::HEALTH_CLOCK_STEP,

@@ -273,6 +273,11 @@ impl Run {
         &self.clients
     }
 
+    /// Clients that changed and whose record the last interval put off.
+    pub fn clients_deferred(&self) -> u64 {
+        self.clients_deferred
+    }
+
     /// What a client does now; `None` if that is not known. A silent client does nothing, unless its record may have
     /// been put off or lost: then its last rate stands for up to 10 s.
     pub fn client_rate(&self, client: &Client) -> Option<ClientRate> {

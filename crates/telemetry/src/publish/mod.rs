@@ -24,6 +24,10 @@ use clients::{ClientTable, Due};
 
 /// Connection records that wait for room in the budget.
 const CONNECTIONS_WAITING_MAX: usize = 256;
+/// Connection errors for which room is kept each interval, however many clients changed.
+const ERRORS_RESERVED: usize = 4;
+/// While the budget drops errors, this is said so often at the most, in microseconds.
+const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
 /// Jump of the wall clock against the monotonic one that is reported, in microseconds.
 const CLOCK_STEP_US_MIN: i64 = 100_000;
 
@@ -114,6 +118,8 @@ pub struct Publisher<S> {
     marks: u64,
     health: HealthRecord,
     health_sent: HealthRecord,
+    /// When it was sent, `CLOCK_MONOTONIC` in microseconds.
+    health_sent_us: Option<u64>,
     started_us: u64,
     ticked: Timestamps,
 }
@@ -134,6 +140,7 @@ impl<S: Sink> Publisher<S> {
             marks: 0,
             health: HealthRecord::default(),
             health_sent: HealthRecord::default(),
+            health_sent_us: None,
             started_us: now.monotonic_us,
             ticked: now,
         }
@@ -174,9 +181,11 @@ impl<S: Sink> Publisher<S> {
         let start_us = self.ticked.monotonic_us;
         self.add(proxy, load, start_us, now.monotonic_us);
         // Reserved for proxy, load, host and health, which are written in any case.
-        let room = self.budget.left().saturating_sub(4);
+        let errors = self.connections.iter().filter(|record| record.outcome.is_error()).count();
+        let room = self.budget.left().saturating_sub(4 + errors.min(ERRORS_RESERVED));
         let due = self.clients.due(room);
-        let deferred = self.clients.deferred().saturating_sub(due.len());
+        let present = due.iter().filter(|due| !due.record.last).count();
+        let deferred = self.clients.deferred().saturating_sub(present);
         self.write_sides(deferred as u64, now);
         if let Some(host) = host {
             self.necessary(Body::Host(host), now.monotonic_us - start_us, now);
@@ -185,7 +194,9 @@ impl<S: Sink> Publisher<S> {
             self.write_client(due, now);
         }
         self.write_connections(now);
-        self.write_health(now);
+        if self.is_health_due(now) {
+            self.write_health(now);
+        }
         self.flush();
         self.ticked = now;
     }
@@ -250,16 +261,20 @@ impl<S: Sink> Publisher<S> {
         }
     }
 
-    /// Errors wait before samples; what finds no room is counted.
+    /// Errors wait before samples. Errors that find no room are counted; a sample is none the worse for being smaller.
     fn queue_connections(&mut self, records: &[ConnectionRecord]) {
         let (errors, samples): (Vec<_>, Vec<_>) = records.iter().partition(|r| r.outcome.is_error());
         for record in errors.into_iter().chain(samples) {
             if self.connections.len() < CONNECTIONS_WAITING_MAX {
                 self.connections.push_back(record.clone());
             } else {
-                self.health.over_budget_total += 1;
+                self.drop_connection(record);
             }
         }
+    }
+
+    fn drop_connection(&mut self, record: &ConnectionRecord) {
+        self.health.over_budget_total += u64::from(record.outcome.is_error());
     }
 
     fn write_sides(&mut self, clients_deferred: u64, now: Timestamps) {
@@ -297,11 +312,20 @@ impl<S: Sink> Publisher<S> {
     fn write_connections(&mut self, now: Timestamps) {
         while self.budget.left() > 1 {
             let Some(record) = self.connections.pop_front() else { return };
-            if !self.necessary(Body::Connection(Box::new(record)), 0, now) {
-                self.health.over_budget_total += 1;
-            }
+            self.necessary(Body::Connection(Box::new(record)), 0, now);
         }
-        self.health.over_budget_total += self.connections.drain(..).len() as u64;
+        for record in std::mem::take(&mut self.connections) {
+            self.drop_connection(&record);
+        }
+    }
+
+    /// True if there is something new to tell. A budget that is short for long is not news each interval.
+    fn is_health_due(&self, now: Timestamps) -> bool {
+        let over_budget_total = self.health_sent.over_budget_total;
+        let is_news = HealthRecord { over_budget_total, ..self.health.clone() } != self.health_sent;
+        let told_lately =
+            self.health_sent_us.is_some_and(|sent_us| now.monotonic_us - sent_us < OVER_BUDGET_TOLD_US_MIN);
+        is_news || !told_lately
     }
 
     fn write_health(&mut self, now: Timestamps) {
@@ -309,6 +333,7 @@ impl<S: Sink> Publisher<S> {
             let health = self.health.clone();
             if self.necessary(Body::Health(health.clone()), 0, now) {
                 self.health_sent = health;
+                self.health_sent_us = Some(now.monotonic_us);
             }
         }
     }
@@ -340,8 +365,8 @@ impl<S: Sink> Publisher<S> {
     }
 
     fn flush(&mut self) {
+        // What was accepted is not refused by this: it waits, and the next flush tries again.
         if let Err(reason) = self.sink.flush() {
-            self.health.refused_total += 1;
             self.health.error = reason;
         }
     }

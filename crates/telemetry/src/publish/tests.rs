@@ -1,12 +1,15 @@
 use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr};
 
 use journal::EntryBuf;
 use proptest::prelude::*;
 
 use super::*;
 use crate::codec;
+use crate::connection::Outcome;
 use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
+use crate::ids::ClientId;
 use crate::model::Model;
 use crate::testing::{bodies, client, connection};
 
@@ -16,6 +19,7 @@ struct Paper {
     entries: Vec<(EntryBuf, u64)>,
     offered: u64,
     refuse: HashSet<u64>,
+    cannot_flush: bool,
 }
 
 impl Sink for Paper {
@@ -31,7 +35,7 @@ impl Sink for Paper {
     }
 
     fn flush(&mut self) -> Result<(), String> {
-        Ok(())
+        if self.cannot_flush { Err("no space left".into()) } else { Ok(()) }
     }
 }
 
@@ -177,6 +181,92 @@ fn errors_beyond_the_budget_are_counted() {
     assert_eq!(written as u64 + dropped, 100);
     let model = read(&entries, |_| false);
     assert_eq!(model.current().unwrap().health().over_budget_total, dropped);
+}
+
+/// A run of some seconds in which so many clients are active that the budget is short, with the same connection
+/// records each second.
+fn crowded(seconds: u64, connections: &[ConnectionRecord]) -> Publisher<Paper> {
+    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    for second in 1..=seconds {
+        let mut delta = ProxyDelta { connections: connections.to_vec(), ..ProxyDelta::default() };
+        for n in 0..200 {
+            let mut counters = Counters::default();
+            counters[ClientCounter::BytesIn] = u64::from(n) + 1;
+            delta.clients.push(ClientDelta { client: client(n), open_change: 0, counters });
+        }
+        publisher.interval(Some(&delta), None, None, at(second));
+    }
+    publisher
+}
+
+fn count_of(publisher: &Publisher<Paper>, kind: &str) -> usize {
+    let is_it = |entry: &EntryBuf| entry.iter().any(|field| field == ("TLSDASH_KIND", kind.as_bytes()));
+    publisher.sink.entries.iter().filter(|(entry, _)| is_it(entry)).count()
+}
+
+#[test]
+fn samples_without_room_are_no_loss_to_warn_of() {
+    let sample = ConnectionRecord { outcome: Outcome::Ended, ..connection(1) };
+    let publisher = crowded(20, &[sample]);
+    assert_eq!(publisher.health().over_budget_total, 0);
+    assert_eq!(count_of(&publisher, "health"), 0);
+}
+
+#[test]
+fn some_errors_are_recorded_however_many_clients_are_active() {
+    let publisher = crowded(10, &[connection(1), connection(2)]);
+    assert_eq!(count_of(&publisher, "connection"), 20);
+    assert!(publisher.made() <= 60 * 10 + 1, "{} records", publisher.made());
+}
+
+#[test]
+fn a_budget_that_is_short_for_long_is_told_now_and_then_and_at_the_end() {
+    let errors: Vec<_> = (0..100).map(connection).collect();
+    let mut publisher = crowded(30, &errors);
+    assert_eq!(count_of(&publisher, "health"), 3);
+    publisher.stop(RunRecord::default(), None, None, None, at(31));
+    let dropped = publisher.health().over_budget_total;
+    assert_eq!(dropped as usize + count_of(&publisher, "connection"), 3_000);
+    let model = read(&publisher.into_sink().entries, |_| false);
+    assert_eq!(model.current().unwrap().health().over_budget_total, dropped);
+}
+
+#[test]
+fn a_journal_that_cannot_be_brought_up_to_date_has_refused_nothing() {
+    let paper = Paper { cannot_flush: true, ..Paper::default() };
+    let mut publisher = Publisher::new(RunId::from_bits(1), paper, 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    (1..10).for_each(|second| publisher.interval(Some(&proxy_delta(second)), None, None, at(second)));
+    assert_eq!((publisher.health().refused_total, &*publisher.health().error), (0, "no space left"));
+    assert_eq!(count_of(&publisher, "health"), 1);
+}
+
+#[test]
+fn ten_thousand_changing_clients_keep_to_the_budget_and_lose_no_byte() {
+    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    let mut counted = 0;
+    for second in 1..=5_u32 {
+        let mut delta = ProxyDelta::default();
+        for n in second * 3_000..second * 3_000 + 10_000 {
+            let mut counters = Counters::default();
+            counters[ClientCounter::BytesIn] = u64::from(n);
+            counted += u64::from(n);
+            let client = ClientId::from(IpAddr::from(Ipv4Addr::from_bits(n)));
+            delta.clients.push(ClientDelta { client, open_change: 0, counters });
+        }
+        let before = publisher.made();
+        publisher.interval(Some(&delta), None, None, at(second.into()));
+        assert!(publisher.made() - before <= 60);
+    }
+    let waiting = publisher.clients.deferred() as u64;
+    let model = read(&publisher.sink.entries, |_| false);
+    assert_eq!(model.current().unwrap().clients_deferred(), waiting);
+    publisher.stop(RunRecord::default(), None, None, None, at(6));
+    let model = read(&publisher.into_sink().entries, |_| false);
+    let clients = model.current().unwrap().clients().iter();
+    assert_eq!(clients.map(|client| client.totals()[ClientCounter::BytesIn]).sum::<u64>(), counted);
 }
 
 #[test]
