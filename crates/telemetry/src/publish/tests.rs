@@ -195,7 +195,8 @@ fn crowded(seconds: u64, connections: &[ConnectionRecord]) -> Publisher<Paper> {
             counters[ClientCounter::BytesIn] = u64::from(n) + 1;
             delta.clients.push(ClientDelta { client: client(n), open_change: 0, counters });
         }
-        publisher.interval(Some(&delta), None, None, at(second));
+        let load = Some((&LoadDelta::default(), STATE));
+        publisher.interval(Some(&delta), load, Some(HostRecord::default()), at(second));
     }
     publisher
 }
