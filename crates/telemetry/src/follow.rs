@@ -13,6 +13,7 @@ use journal::{ReadError, Start, Tail, Timestamps};
 use crate::codec;
 use crate::model::Level;
 use crate::update::{BATCH_RECORDS_MAX, Batch, Update};
+use crate::wire::DecodeError;
 
 /// How often the journal is looked at. `journalctl -f` may be told of news only every 250 ms; polling is sooner.
 const POLL: Duration = Duration::from_millis(20);
@@ -90,10 +91,11 @@ fn run(
     let _ = opened.send(Ok(()));
     let mut live = false;
     let mut failing = false;
+    let mut newer = Newer::NotMet;
     loop {
         // Read before polling: what was written before the end was asked for must still be delivered.
         let last = ending.load(Ordering::Acquire);
-        let (idle, error) = match drain(&mut tail, live, &mut deliver) {
+        let (idle, error) = match drain(&mut tail, live, &mut newer, &mut deliver) {
             Ok(Drained::Gone) => return,
             Ok(Drained::Idle) => (true, None),
             Err(error) => (true, Some(error)),
@@ -125,9 +127,17 @@ enum Drained {
     Gone,
 }
 
+/// Whether records of a later version were met: that they are malformed would be no help.
+enum Newer {
+    NotMet,
+    Met(DecodeError),
+    Told,
+}
+
 fn drain(
     tail: &mut Tail,
     live: bool,
+    newer: &mut Newer,
     deliver: &mut impl FnMut(Update) -> bool,
 ) -> Result<Drained, ReadError> {
     loop {
@@ -137,15 +147,27 @@ fn drain(
             match codec::decode(entry) {
                 Ok(Some(record)) => batch.records.push(record),
                 Ok(None) => {}
-                Err(_) => batch.malformed += 1,
+                Err(error) => {
+                    batch.malformed += 1;
+                    if matches!((&error, &*newer), (DecodeError::Newer(_), Newer::NotMet)) {
+                        *newer = Newer::Met(error);
+                    }
+                }
             }
-            if batch.records.len() == BATCH_RECORDS_MAX {
-                listening &= hand_over(&mut batch, live, deliver);
+            if listening && batch.records.len() == BATCH_RECORDS_MAX {
+                listening = hand_over(&mut batch, live, deliver);
             }
         })?;
         batch.skipped_bytes = progress.skipped_bytes;
-        if !(batch.is_empty() || hand_over(&mut batch, live, deliver)) || !listening {
+        if !listening || !(batch.is_empty() || hand_over(&mut batch, live, deliver)) {
             return Ok(Drained::Gone);
+        }
+        if let Newer::Met(error) = newer {
+            let told = deliver(Update::Notice(Level::Warning, format!("the journal was {error}")));
+            *newer = Newer::Told;
+            if !told {
+                return Ok(Drained::Gone);
+            }
         }
         if !progress.more {
             return Ok(Drained::Idle);
