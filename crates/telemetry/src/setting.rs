@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Settings that are kept of a run; more are not taken from a journal.
+pub(crate) const SETTINGS_MAX: usize = 256;
+
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]

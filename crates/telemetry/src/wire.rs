@@ -13,7 +13,7 @@ use crate::field::{Field, Unit};
 use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
 use crate::record::{Latencies, Latency, Phase};
-use crate::setting::Setting;
+use crate::setting::{SETTINGS_MAX, Setting};
 
 /// Why an entry that claims to be a record of ours is not one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -248,7 +248,7 @@ impl Member for Vec<Setting> {
     fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
         let settings: Self =
             from.text(&field.name).map_or_else(|| Ok(Self::new()), |text| json(field, text))?;
-        Ok(settings.into_iter().map(clean_setting).collect())
+        Ok(settings.into_iter().take(SETTINGS_MAX).map(clean_setting).collect())
     }
 }
 

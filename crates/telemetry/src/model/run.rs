@@ -12,12 +12,10 @@ use crate::model::track::Track;
 use crate::record::{
     Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
 };
-use crate::setting::Setting;
+use crate::setting::{SETTINGS_MAX, Setting};
 
 /// Log lines that are kept, the latest.
 const LOG_MAX: usize = 1_000;
-/// Settings that are kept; more are not taken from a journal.
-const SETTINGS_MAX: usize = 256;
 /// How long a client whose record was put off keeps its last rate, in microseconds (see the budget's promise).
 const DEFERRED_US_MAX: u64 = 10_000_000;
 
@@ -126,7 +124,6 @@ impl Run {
         match run.phase {
             Phase::Start => {
                 self.settings.clone_from(&run.settings);
-                self.settings.truncate(SETTINGS_MAX);
                 self.began = Some((stamp, run));
             }
             Phase::Stop => {
@@ -303,13 +300,14 @@ impl Run {
         self.hosts.back().map(|(_, host)| host)
     }
 
-    /// CPU of a group of threads over about `span_us` microseconds up to the last record; `None` before there are
-    /// two records.
+    /// CPU of a group of threads over about `span_us` microseconds up to the last record, or over the last interval if
+    /// that is longer; `None` before there are two records.
     pub fn cpu(&self, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
         let (end_us, end) = self.hosts.back()?;
         let from_us = end_us.saturating_sub(span_us);
+        let earlier = || self.hosts.iter().rev().skip(1);
         let (start_us, start) =
-            self.hosts.iter().rev().skip(1).take_while(|(us, _)| *us >= from_us).last()?;
+            earlier().take_while(|(us, _)| *us >= from_us).last().or_else(|| earlier().next())?;
         let span_us = end_us.checked_sub(*start_us).filter(|&span| span > 0)?;
         let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
         Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })

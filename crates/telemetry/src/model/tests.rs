@@ -7,7 +7,7 @@ use crate::delta::CLIENTS_MAX;
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter};
 use crate::ids::ClientId;
 use crate::metric::{Counters, Metric};
-use crate::record::{Body, ClientRecord, Phase, ProxyRecord, RunRecord, Stamp};
+use crate::record::{Body, ClientRecord, HostRecord, Phase, ProxyRecord, RunRecord, Stamp};
 use crate::testing::{bodies, client};
 
 /// Takes every figure that a model gives.
@@ -204,6 +204,19 @@ fn a_loss_before_an_interval_that_took_in_others_is_still_a_gap() {
     pen.proxy(5);
     let gaps: Vec<_> = pen.run().proxy().unwrap().intervals().map(|interval| interval.after_loss).collect();
     assert_eq!(gaps, [false, true]);
+}
+
+#[test]
+fn cpu_is_known_from_two_records_on_however_far_apart_they_are() {
+    let mut pen = Pen::begun();
+    for second in [10, 20] {
+        pen.second = second;
+        let mut host = HostRecord::default();
+        host.cpu[CpuGroup::Proxy] = second * 500_000;
+        pen.write(Body::Host(host), 10);
+        let known = (second == 20).then_some(0.5);
+        assert_eq!(pen.run().cpu(CpuGroup::Proxy, 5_000_000).map(|cpu| cpu.cores), known);
+    }
 }
 
 #[test]
