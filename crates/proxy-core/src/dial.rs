@@ -9,8 +9,11 @@ use mio::{Registry, Token};
 use crate::stream::Side;
 use crate::upstream::Target;
 
-/// How soon to try a Unix socket again whose backlog is full, of which no event would tell.
-const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+/// How soon to try a Unix socket again whose backlog is full, of which no event would tell. It doubles with each
+/// time, since many that wait for a slow upstream would otherwise take a core for asking alone.
+const RETRY_INTERVAL_MIN: Duration = Duration::from_millis(5);
+/// Longest such interval; what a connection may lose once there is room again.
+const RETRY_INTERVAL_MAX: Duration = Duration::from_millis(80);
 
 /// An attempt to reach the upstream.
 #[derive(Debug)]
@@ -22,6 +25,8 @@ pub(crate) struct Dial {
     next: usize,
     /// The address being tried, and until when.
     trying: Option<(Side, Instant)>,
+    /// How long to wait after the next full backlog.
+    retry_interval: Duration,
 }
 
 /// How far an attempt has got.
@@ -35,7 +40,8 @@ pub(crate) enum Dialled {
 
 impl Dial {
     pub(crate) fn new(now: Instant, timeout: Duration) -> Self {
-        Self { began_at: now, deadline: now + timeout, next: 0, trying: None }
+        let retry_interval = RETRY_INTERVAL_MIN;
+        Self { began_at: now, deadline: now + timeout, next: 0, trying: None, retry_interval }
     }
 
     pub(crate) fn began_at(&self) -> Instant {
@@ -63,7 +69,9 @@ impl Dial {
             Target::Unix(addr) => match Side::connect_unix(addr, registry, token) {
                 Ok(side) => Ok(Dialled::Established(side)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && now < self.deadline => {
-                    Ok(Dialled::Wait((now + RETRY_INTERVAL).min(self.deadline)))
+                    let again_at = (now + self.retry_interval).min(self.deadline);
+                    self.retry_interval = (self.retry_interval * 2).min(RETRY_INTERVAL_MAX);
+                    Ok(Dialled::Wait(again_at))
                 }
                 Err(error) => Err(error),
             },
@@ -96,5 +104,32 @@ impl Dial {
                 Err(failed)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::{SocketAddr as UnixAddr, UnixStream};
+
+    #[test]
+    fn a_full_backlog_is_asked_less_and_less_often_and_not_beyond_the_deadline() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("app.sock");
+        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+        socket.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
+        socket.listen(0).unwrap();
+        let _filler = UnixStream::connect(&path).unwrap();
+        let target = Target::Unix(UnixAddr::from_pathname(&path).unwrap());
+        let poll = mio::Poll::new().unwrap();
+        let start = Instant::now();
+        let mut dial = Dial::new(start, Duration::from_secs(1));
+        let (mut now, mut waits) = (start, Vec::new());
+        while let Ok(Dialled::Wait(until)) = dial.advance(&target, poll.registry(), Token(0), now) {
+            waits.push((until - now).as_millis());
+            now = until;
+        }
+        assert_eq!(waits[..6], [5, 10, 20, 40, 80, 80]);
+        assert_eq!(waits.iter().sum::<u128>(), 1000, "it is tried a last time at the deadline");
     }
 }
