@@ -1,10 +1,12 @@
 use journal::EntryBuf;
 use proptest::prelude::*;
 
+use super::track::BUCKETS_MAX;
 use super::*;
 use crate::codec;
 use crate::delta::CLIENTS_MAX;
-use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter};
+use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
+use crate::histogram::Histogram;
 use crate::ids::ClientId;
 use crate::metric::{Counters, Metric};
 use crate::record::{Body, ClientRecord, HostRecord, Phase, ProxyRecord, RunRecord, Stamp};
@@ -227,6 +229,29 @@ fn a_run_whose_beginning_was_not_read_lasted_as_long_as_its_end_says() {
     assert_eq!(pen.run().duration_us(), 0);
     pen.write(Body::Run(Box::new(RunRecord { phase: Phase::Stop, ..RunRecord::default() })), 100);
     assert_eq!(pen.run().duration_us(), 100_000_000);
+}
+
+#[test]
+fn a_series_stays_small_however_wide_its_latencies_are() {
+    let mut widest = Histogram::new();
+    let microseconds = (0..30_000).chain((30_000..60_000_000).step_by(3_000));
+    microseconds.for_each(|us| widest.record_ns(us * 1_000));
+    let mut proxy = ProxyRecord::default();
+    for &class in ProxyLatency::ALL {
+        proxy.latencies[class].interval = widest.to_distribution();
+    }
+    let buckets = ProxyLatency::ALL.len() * widest.to_distribution().buckets().len();
+    let mut pen = Pen::begun();
+    for second in 1..=200 {
+        pen.second = second;
+        pen.write(Body::Proxy(Box::new(proxy.clone())), 1);
+    }
+    let kept = pen.run().proxy().unwrap().intervals().len();
+    assert!(
+        buckets * 200 > BUCKETS_MAX && kept < 200 && kept * buckets <= BUCKETS_MAX,
+        "{kept} of {buckets}"
+    );
+    assert_eq!(pen.run().proxy().unwrap().whole()[ProxyLatency::Exchange].count(), 200 * widest.count());
 }
 
 #[test]

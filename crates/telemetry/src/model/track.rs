@@ -6,6 +6,9 @@ use crate::histogram::{Distribution, Histograms};
 use crate::metric::{Counters, Metric};
 use crate::record::{Latencies, Stamp};
 
+/// Buckets of latencies that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
+pub(super) const BUCKETS_MAX: usize = 8_000_000;
+
 /// How far the beginning of an interval may lie behind the end of the one before it without a loss between them. It
 /// must be small against an interval: one that was refused goes with the next, which then is long itself.
 const GAP_SLACK_US_MAX: u64 = 20_000;
@@ -30,6 +33,10 @@ impl<C: Metric, L: Metric> Interval<C, L> {
     /// The latencies of one class.
     pub fn latency(&self, class: L) -> &Distribution {
         &self.latencies[class.index()]
+    }
+
+    fn buckets(&self) -> usize {
+        self.latencies.iter().map(|latency| latency.buckets().len()).sum()
     }
 
     /// Length of the time that the counters cover, in seconds.
@@ -73,6 +80,8 @@ pub struct Track<C: Metric, L: Metric> {
     samples_total: Counters<L>,
     whole: Histograms<L>,
     intervals: VecDeque<Interval<C, L>>,
+    /// Buckets in the latencies of all of them.
+    buckets: usize,
     last_us: u64,
     begun: bool,
     history: usize,
@@ -87,6 +96,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
             samples_total: Counters::default(),
             whole: Histograms::default(),
             intervals: VecDeque::new(),
+            buckets: 0,
             last_us: start_us.unwrap_or(0),
             begun: start_us.is_some(),
             history,
@@ -108,10 +118,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.totals = *counters;
         self.last_us = stamp.mono_us;
         self.begun = true;
-        if self.intervals.len() >= self.history {
-            self.intervals.pop_front();
-        }
-        self.intervals.push_back(Interval {
+        self.keep(Interval {
             start_us,
             end_us: stamp.mono_us,
             after_loss,
@@ -119,6 +126,16 @@ impl<C: Metric, L: Metric> Track<C, L> {
             latencies: latencies.iter().map(|(_, latency)| latency.interval.clone()).collect(),
             family: std::marker::PhantomData,
         });
+    }
+
+    /// Keeps an interval, and lets the oldest go that are too many or too large together.
+    fn keep(&mut self, interval: Interval<C, L>) {
+        self.buckets += interval.buckets();
+        self.intervals.push_back(interval);
+        while self.intervals.len() > self.history || (self.buckets > BUCKETS_MAX && self.intervals.len() > 1)
+        {
+            self.buckets -= self.intervals.pop_front().map_or(0, |oldest| oldest.buckets());
+        }
     }
 
     /// Takes in the final totals, and the histograms of the whole run in place of those gathered here.
