@@ -82,25 +82,37 @@ pub(crate) const BINDINGS: &[Binding] = &[
 pub(crate) struct Hint {
     pub(crate) intents: &'static [Intent],
     pub(crate) word: &'static str,
-    /// True if a dashboard that only watches cannot do it.
-    pub(crate) changes_the_run: bool,
+    pub(crate) needs: Needs,
 }
 
-const fn hint(intents: &'static [Intent], word: &'static str, changes_the_run: bool) -> Hint {
-    Hint { intents, word, changes_the_run }
+/// What there must be for a hint to make sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A table of clients.
+    Clients,
+    /// A run that takes commands.
+    Control,
+    /// One with a load.
+    Load,
+}
+
+const fn hint(intents: &'static [Intent], word: &'static str, needs: Needs) -> Hint {
+    Hint { intents, word, needs }
 }
 
 /// What the footer names, the most wanted first; the keys stand in [`BINDINGS`].
 pub(crate) const HINTS: &[Hint] = &[
-    hint(&[Intent::Quit], "quit", false),
-    hint(&[Intent::Help], "help", false),
-    hint(&[Intent::Freeze], "freeze", false),
-    hint(&[Intent::WindowShorter, Intent::WindowLonger], "win", false),
-    hint(&[Intent::SortNext], "sort", false),
-    hint(&[Intent::LoadToggle], "load", true),
-    hint(&[Intent::RateDown, Intent::RateUp], "rate", true),
-    hint(&[Intent::ResumeDown, Intent::ResumeUp], "resume", true),
-    hint(&[Intent::Mark], "mark", true),
+    hint(&[Intent::Quit], "quit", Needs::Nothing),
+    hint(&[Intent::Help], "help", Needs::Nothing),
+    hint(&[Intent::Freeze], "freeze", Needs::Nothing),
+    hint(&[Intent::WindowShorter, Intent::WindowLonger], "win", Needs::Nothing),
+    hint(&[Intent::SortNext], "sort", Needs::Clients),
+    hint(&[Intent::LoadToggle], "load", Needs::Load),
+    hint(&[Intent::RateDown, Intent::RateUp], "rate", Needs::Load),
+    hint(&[Intent::ResumeDown, Intent::ResumeUp], "resume", Needs::Load),
+    hint(&[Intent::Mark], "mark", Needs::Control),
 ];
 
 /// What a person wants with this key; `None` if it is bound to nothing.

@@ -25,8 +25,8 @@ const PROXY: &[(Class, ProxyLatency, ProxyCounter)] = &[
     (class("full handshake", "", 0), ProxyLatency::HandshakeFull, ProxyCounter::HandshakesFull),
     (class("resumed handshake", "", 0), ProxyLatency::HandshakeResumed, ProxyCounter::HandshakesResumed),
     (class("compute full", "", 2), ProxyLatency::ComputeFull, ProxyCounter::HandshakesFull),
-    (class("compute resumed", "", 3), ProxyLatency::ComputeResumed, ProxyCounter::HandshakesResumed),
-    (class("connect", "", 2), ProxyLatency::Connect, ProxyCounter::UpstreamConnects),
+    (class("compute resumed", "", 2), ProxyLatency::ComputeResumed, ProxyCounter::HandshakesResumed),
+    (class("connect", "", 3), ProxyLatency::Connect, ProxyCounter::UpstreamConnects),
     (class("exchange", "", 0), ProxyLatency::Exchange, ProxyCounter::Exchanges),
     (class("lifetime", "", 4), ProxyLatency::Lifetime, ProxyCounter::Closed),
 ];

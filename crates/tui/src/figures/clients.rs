@@ -2,11 +2,13 @@
 
 use std::cmp::Ordering;
 
-use telemetry::model::{Client, Run};
+use telemetry::model::{Client, Run, Track};
 use telemetry::{ClientCounter, ClientId};
 
-/// One client. Rates are `None` once the run has ended, and where a client's record has been put off for so long that
-/// it says nothing about now.
+use super::Span;
+use super::sparkline::SLOTS;
+
+/// One client. Rates are `None` where a client's record has been put off for so long that it says nothing about now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClientRow {
     pub(crate) id: ClientId,
@@ -29,17 +31,16 @@ pub(crate) struct ClientRow {
 }
 
 impl ClientRow {
-    pub(super) fn of(run: &Run, client: &Client) -> Self {
+    pub(super) fn of(run: &Run, client: &Client, span: Span) -> Self {
         let totals = client.totals();
-        let rate = run.client_rate(client).filter(|_| run.stopped().is_none());
-        let per_second = |counter| rate.map(|rate| rate.per_second(counter));
+        let [bytes_in, bytes_out, exchanges] = rates(run, client, span).map_or([None; 3], |r| r.map(Some));
         let full = totals[ClientCounter::HandshakesFull];
         let handshakes = full.saturating_add(totals[ClientCounter::HandshakesResumed]);
         Self {
             id: client.id,
-            in_per_second: per_second(ClientCounter::BytesIn),
-            out_per_second: per_second(ClientCounter::BytesOut),
-            exchanges_per_second: per_second(ClientCounter::Exchanges),
+            in_per_second: bytes_in,
+            out_per_second: bytes_out,
+            exchanges_per_second: exchanges,
             open: client.open,
             connections: totals[ClientCounter::Connections],
             full_share: (handshakes > 0).then(|| full as f64 / handshakes as f64),
@@ -47,6 +48,38 @@ impl ClientRow {
             bytes: totals[ClientCounter::BytesIn].saturating_add(totals[ClientCounter::BytesOut]),
         }
     }
+}
+
+/// The time over which clients' rates can be taken: their records are kept for so many intervals.
+pub(super) fn span(wanted: Span, interval_us: u64) -> Span {
+    match wanted {
+        Span::Last(us) => Span::Last(us.min(interval_us.max(1) * SLOTS as u64)),
+        Span::WholeRun => Span::WholeRun,
+    }
+}
+
+/// Bytes in, bytes out and exchanges a second over the span, so that they add up to what the proxy's line says.
+fn rates(run: &Run, client: &Client, span: Span) -> Option<[f64; 3]> {
+    const COUNTERS: [ClientCounter; 3] =
+        [ClientCounter::BytesIn, ClientCounter::BytesOut, ClientCounter::Exchanges];
+    let Span::Last(span_us) = span else {
+        let (totals, span_us) = (client.totals(), run.duration_us());
+        return (span_us > 0).then(|| COUNTERS.map(|counter| totals[counter] as f64 * 1e6 / span_us as f64));
+    };
+    let now_us = run.proxy().map_or(0, Track::last_us);
+    let span_us = span_us.min(run.duration_us()).max(1);
+    let from_us = now_us.saturating_sub(span_us);
+    // Until the record that was put off comes, the client is taken to go on as it did.
+    let latest = run.client_rate(client)?;
+    let since_us = now_us.saturating_sub(latest.end_us).min(span_us);
+    let mut counted = COUNTERS.map(|counter| latest.per_second(counter) * since_us as f64 / 1e6);
+    for rate in client.history().rev().take_while(|rate| rate.end_us > from_us) {
+        let within_us = rate.end_us.min(now_us).saturating_sub(rate.end_us.saturating_sub(rate.span_us).max(from_us));
+        for (sum, counter) in counted.iter_mut().zip(COUNTERS) {
+            *sum += rate.per_second(counter) * within_us as f64 / 1e6;
+        }
+    }
+    Some(counted.map(|sum| sum * 1e6 / span_us as f64))
 }
 
 /// What the clients are sorted by.

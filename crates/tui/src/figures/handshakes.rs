@@ -103,7 +103,8 @@ fn versions(totals: &Counters<ProxyCounter>) -> Vec<(&'static str, u64, u64)> {
     rows.into_iter().filter(|&(_, full, resumed)| full.saturating_add(resumed) > 0).collect()
 }
 
-fn seen(table: &[(&'static str, ProxyCounter)], totals: &Counters<ProxyCounter>) -> Vec<Named> {
+/// The counters that are above nothing, the largest first.
+pub(super) fn seen<C: Metric>(table: &[(&'static str, C)], totals: &Counters<C>) -> Vec<Named> {
     let mut rows: Vec<Named> =
         table.iter().map(|&(name, counter)| (name, totals[counter])).filter(|&(_, n)| n > 0).collect();
     rows.sort_by_key(|&(_, n)| std::cmp::Reverse(n));

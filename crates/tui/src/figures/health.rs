@@ -1,9 +1,9 @@
 //! How far the figures can be trusted.
 
 use telemetry::model::Run;
-use telemetry::{CpuGroup, LoadCounter, Model, Value};
+use telemetry::{CpuGroup, LoadCounter, Model, ProxyCounter, Value};
 
-use super::{NOW_US, Span};
+use super::{NOW_US, Span, now};
 use crate::format;
 
 /// Share of what falls due that must be sent for offered and achieved load to count as the same.
@@ -60,6 +60,9 @@ pub(super) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
         let because = if error.is_empty() { String::new() } else { format!(": {error}") };
         found.push(format!("the journal refused {} records{because}", health.refused));
     }
+    if run.stopped().is_none() {
+        found.extend(upstream(run));
+    }
     found.extend(gaps(run, span));
     if run.stopped().is_none() {
         found.extend(parted(run));
@@ -85,14 +88,28 @@ fn gaps(run: &Run, span: Span) -> Option<String> {
     (gaps > 0).then(|| format!("{missing} records lost in {gaps} {noun}: rates over a gap are averages"))
 }
 
+/// The application behind the proxy is not there, or goes away.
+fn upstream(run: &Run) -> Option<String> {
+    let counted = now(run.proxy()?);
+    let connections = |n: u64| if n == 1 { "1 connection".to_owned() } else { format!("{n} connections") };
+    let seconds = NOW_US / 1_000_000;
+    match (counted[ProxyCounter::UpstreamConnectsFailed], counted[ProxyCounter::UpstreamBroken]) {
+        (0, 0) => None,
+        (0, n) => Some(format!("the upstream broke off {} in the last {seconds} s", connections(n))),
+        (n, _) => {
+            Some(format!("upstream out of reach: {} turned away in the last {seconds} s", connections(n)))
+        }
+    }
+}
+
 /// Offered and achieved load have parted.
 fn parted(run: &Run) -> Option<String> {
-    let window = run.load()?.window(NOW_US);
-    let (due, sent) = (window.counters[LoadCounter::Scheduled], window.counters[LoadCounter::Sent]);
-    let is_open = run.load_record()?.rate > 0.0;
+    let counted = now(run.load()?);
+    let (due, sent) = (counted[LoadCounter::Scheduled], counted[LoadCounter::Sent]);
+    let is_open = run.load_record().is_some_and(|record| record.running && record.rate > 0.0);
     (is_open && (sent as f64) < due as f64 * ACHIEVED_SHARE_MIN).then(|| {
         let share = format::percent(sent as f64 / due as f64);
-        format!("only {share} of the requests that fell due were sent: the load does not keep up")
+        format!("only {share} of the requests due were sent: more is offered than gets through")
     })
 }
 

@@ -3,7 +3,18 @@
 use telemetry::model::Run;
 use telemetry::{LoadCounter, Value};
 
+use super::handshakes::{Named, seen};
 use super::span::LoadTaken;
+
+/// Why requests fail.
+const CAUSES: &[(&str, LoadCounter)] = &[
+    ("no connection", LoadCounter::FailedConnect),
+    ("TLS", LoadCounter::FailedTls),
+    ("timeout", LoadCounter::FailedTimeout),
+    ("cut off", LoadCounter::FailedReset),
+    ("not HTTP", LoadCounter::FailedProtocol),
+    ("status 4xx 5xx", LoadCounter::FailedStatus),
+];
 
 /// How the load goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +47,8 @@ pub(crate) struct LoadFigures {
     pub(crate) ok: u64,
     /// Requests failed since the beginning.
     pub(crate) failed: u64,
+    /// Failed requests by cause, since the beginning.
+    pub(crate) causes: Vec<Named>,
     /// Requests that were due and never sent.
     pub(crate) never_sent: u64,
     /// Requests that were sent and never answered whole.
@@ -66,6 +79,7 @@ impl LoadFigures {
             sent: totals[LoadCounter::Sent],
             ok: totals[LoadCounter::Ok],
             failed: totals[LoadCounter::Failed],
+            causes: seen(CAUSES, totals),
             never_sent: totals[LoadCounter::NeverSent],
             unfinished: totals[LoadCounter::Unfinished],
         })

@@ -12,7 +12,7 @@ mod span;
 mod sparkline;
 
 use telemetry::model::{LogLine, Run, Track};
-use telemetry::{CpuGroup, Metric, Model};
+use telemetry::{Counters, CpuGroup, Metric, Model};
 
 pub(crate) use classes::Latency;
 pub(crate) use clients::{ClientRow, Order, SortKey, sort};
@@ -27,9 +27,23 @@ pub(crate) use sparkline::{History, history};
 const LOG_LINES_MAX: usize = 200;
 /// Intervals whose length is compared to find the usual one.
 const INTERVALS_COMPARED: usize = 60;
+/// What lengths of intervals are rounded to, in microseconds, if they are not shorter than any tlsdash has.
+const TICK_US: u64 = 10_000;
+/// The shortest interval that tlsdash offers, in microseconds.
+const INTERVAL_MIN_US: u64 = 100_000;
 /// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
 /// not linger for a quarter of an hour.
 const NOW_US: u64 = 10_000_000;
+
+/// What a series counted in the last [`NOW_US`].
+fn now<C: Metric, L: Metric>(track: &Track<C, L>) -> Counters<C> {
+    let from_us = track.last_us().saturating_sub(NOW_US);
+    let mut counters = Counters::default();
+    for interval in track.intervals().rev().take_while(|interval| interval.end_us > from_us) {
+        counters.add(&interval.counters);
+    }
+    counters
+}
 
 /// A run at one moment.
 #[derive(Clone, Debug)]
@@ -64,6 +78,8 @@ pub(crate) struct Figures {
     pub(crate) memory_bytes: Option<u64>,
     /// What cannot be trusted or overlooked, the worst first.
     pub(crate) warnings: Vec<Warning>,
+    /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
+    pub(crate) clients_span: Span,
     /// All clients, in no order.
     pub(crate) clients: Vec<ClientRow>,
     /// The latest log lines, oldest first.
@@ -78,12 +94,15 @@ impl Figures {
         let proxy = run.proxy().map(|track| span.of(run, track));
         let load = run.load().map(|track| span.of(run, track));
         let health = Health::of(model, run);
+        let interval_us =
+            run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0);
+        let clients_span = clients::span(span, interval_us);
         Self {
             target: began.map_or_else(String::new, target),
             setup: began.map_or_else(String::new, setup),
             run: run.id().short(),
             duration_us: run.duration_us(),
-            interval_us: run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0),
+            interval_us,
             ended: run.stopped().is_some(),
             span,
             latencies: classes::all(run, proxy.as_ref(), load.as_ref()),
@@ -98,7 +117,8 @@ impl Figures {
             health,
             cpu,
             memory_bytes: run.host().map(|host| host.memory_bytes),
-            clients: run.clients().iter().map(|client| ClientRow::of(run, client)).collect(),
+            clients: run.clients().iter().map(|client| ClientRow::of(run, client, clients_span)).collect(),
+            clients_span,
             log: last(run.log(), LOG_LINES_MAX).cloned().collect(),
         }
     }
@@ -122,12 +142,13 @@ fn setup(run: &telemetry::RunRecord) -> String {
 }
 
 /// The usual time between the records of a series, in microseconds; 0 while unknown. The median, since the last
-/// interval of a run is shorter and one with a loss is longer.
+/// interval of a run is shorter and one with a loss is longer; without the milliseconds by which ticks wander.
 fn interval_us<C: Metric, L: Metric>(track: &Track<C, L>) -> u64 {
     let latest = track.intervals().rev().take(INTERVALS_COMPARED);
     let mut lengths: Vec<u64> = latest.map(|i| i.end_us.saturating_sub(i.start_us)).collect();
     lengths.sort_unstable();
-    lengths.get(lengths.len() / 2).copied().unwrap_or(0)
+    let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    if median < INTERVAL_MIN_US { median } else { (median + TICK_US / 2) / TICK_US * TICK_US }
 }
 
 fn cpu(run: &Run) -> Vec<(&'static str, f64)> {

@@ -6,7 +6,7 @@ use telemetry::model::Run;
 use super::interval_us;
 
 /// Intervals of a sparkline.
-const SLOTS: usize = 60;
+pub(super) const SLOTS: usize = 60;
 
 /// Bytes a second, both ways, for each of the last intervals, oldest first; `None` where records are missing.
 pub(crate) type History = Vec<Option<f64>>;

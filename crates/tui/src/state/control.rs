@@ -119,7 +119,7 @@ impl Control {
         }
         let has_load = run.load().is_some() || run.settings().iter().any(|s| s.name.starts_with("load."));
         if !has_load {
-            return Err("this run has no load");
+            return Err("this run has no load: start tlsdash with --load PLAN for one");
         }
         let setting = run.setting(lever.setting()).ok_or_else(|| lever.missing())?;
         let asked = self.asks.iter().find(|ask| ask.lever == lever).map(|ask| &ask.value);

@@ -11,10 +11,11 @@ mod update;
 use std::collections::VecDeque;
 
 use telemetry::model::{Level, LogLine, Run};
-use telemetry::{ClientId, Command, Model, Update};
+use telemetry::{ClientId, Command, Model, RunId, Update};
 
 use crate::clock::Now;
 use crate::figures::{self, Figures, History, SortKey, Span};
+use crate::format;
 use crate::options::{Exit, Options};
 use crate::pace::Urgency;
 use crate::terminal::Suspend;
@@ -24,6 +25,7 @@ use crate::view::layout;
 pub(crate) use client_list::ClientList;
 use control::Control;
 use frozen::Frozen;
+use phase::Heard;
 pub(crate) use phase::Phase;
 pub(crate) use update::update;
 
@@ -129,8 +131,9 @@ pub(crate) struct State {
     end_seen: bool,
     /// True once all that the journal held at the start has been read.
     caught_up: bool,
-    /// When a record was read last.
-    last_read: Option<Now>,
+    heard: Option<Heard>,
+    /// The run that was shown last.
+    shown: Option<RunId>,
     notices: VecDeque<LogLine>,
     /// Columns and rows of the terminal.
     size: (u16, u16),
@@ -153,7 +156,8 @@ impl State {
             frozen: None,
             end_seen: false,
             caught_up: false,
-            last_read: None,
+            heard: None,
+            shown: None,
             notices: VecDeque::new(),
             size,
         }
@@ -197,6 +201,7 @@ impl State {
     fn refresh(&mut self, now: Now) {
         let Some(run) = shown_run(&self.model, &self.options) else { return };
         self.control.settle(run, now);
+        let (id, began_us) = (run.id(), run.began_realtime_us());
         let ended = run.stopped().is_some();
         if ended != std::mem::replace(&mut self.end_seen, ended) {
             // What ended does nothing any more: its totals are what is left to see.
@@ -204,6 +209,11 @@ impl State {
             self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
         }
         self.live = Some(Figures::of(&self.model, run, self.span));
+        let before = self.shown.replace(id);
+        if self.caught_up && before.is_some_and(|before| before != id) {
+            let began = format::time_of_day(began_us);
+            self.notice(Level::Notice, format!("a new run is shown: {}, begun {began}", id.short()), now);
+        }
         self.phase = Phase::of(self, now);
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use telemetry::{Batch, Record, RunId};
+
 use super::State;
 use crate::clock::Now;
 
@@ -9,6 +11,27 @@ use crate::clock::Now;
 const SILENCE_MIN: Duration = Duration::from_secs(3);
 /// Intervals without a record after which a run counts as silent.
 const SILENT_INTERVALS: u32 = 3;
+
+/// When a record of the shown run was read last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub(super) at: Now,
+    /// How old it was; nothing if it was read as it was written.
+    pub(super) age: Duration,
+}
+
+impl Heard {
+    /// What a batch says of the run; `None` if it holds no record of it.
+    pub(super) fn of(batch: &Batch, run: Option<RunId>, now: Now) -> Option<Self> {
+        let is_shown = |record: &&Record| run.is_none_or(|id| record.stamp.run == id);
+        let latest = batch.records.iter().rev().find(is_shown)?;
+        let age_us = match batch.read_mono_us {
+            Some(_) => 0,
+            None => now.realtime_us.saturating_sub(latest.stamp.realtime_us),
+        };
+        Some(Self { at: now, age: Duration::from_micros(age_us) })
+    }
+}
 
 /// Where the view stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +55,10 @@ impl Phase {
         if let Some(frozen) = &state.frozen {
             return Self::Frozen(since(frozen.since, now).as_secs());
         }
-        let (Some(figures), Some(last_read)) = (&state.live, state.last_read) else { return Self::Waiting };
-        let silence = since(last_read, now);
+        let (Some(figures), Some(heard)) = (&state.live, state.heard) else { return Self::Waiting };
+        // How old the newest record is matters once it is the newest.
+        let age = if state.caught_up { heard.age } else { Duration::ZERO };
+        let silence = since(heard.at, now) + age;
         let patience = SILENCE_MIN.max(Duration::from_micros(figures.interval_us) * SILENT_INTERVALS);
         match (figures.ended, silence > patience) {
             (true, _) => Self::Ended,

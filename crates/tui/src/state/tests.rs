@@ -204,7 +204,7 @@ proptest! {
                 prop_assert!(page == 0 || seen.contains(&at.unwrap()), "{at:?} in {seen:?}");
             }
             if let Screen::Help { offset } = stage.state.screen {
-                prop_assert!(offset < crate::keymap::BINDINGS.len());
+                prop_assert!(offset < crate::view::help::LINES);
             }
         }
     }

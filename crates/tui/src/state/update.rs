@@ -6,13 +6,13 @@ use telemetry::{Command, Update};
 use super::client_list::Move;
 use super::control::{Direction, Lever};
 use super::frozen::Frozen;
+use super::phase::Heard;
 use super::{Action, Effect, Intent, Phase, Screen, State};
 use crate::clock::Now;
-use crate::keymap;
 use crate::options::Exit;
 use crate::pace::Urgency;
 use crate::terminal::Suspend;
-use crate::view::layout;
+use crate::view::{help, layout};
 
 const DRAW: Effect = Effect::Draw(Urgency::Now);
 
@@ -40,9 +40,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
 fn take_in(state: &mut State, news: Update, now: Now) {
     match news {
         Update::Batch(batch) => {
-            if !batch.records.is_empty() {
-                state.last_read = Some(now);
-            }
+            state.heard = Heard::of(&batch, state.options.run, now).or(state.heard);
             state.model.apply_batch(batch);
             state.stale = true;
         }
@@ -121,7 +119,7 @@ fn change_span(state: &mut State, intent: Intent, now: Now) {
 
 fn scroll(state: &mut State, to: Move) {
     if let Screen::Help { offset } = state.screen {
-        let last = keymap::BINDINGS.len().saturating_sub(1);
+        let last = help::LINES - 1;
         let offset = match to {
             Move::Up => offset.saturating_sub(1),
             Move::Down => offset + 1,

@@ -1,10 +1,12 @@
 //! The clients, sorted, with what each one does now and has done so far.
 //!
 //! ```text
-//! ─ clients 1-4/20 by out▼ ──    out▼       in  exch/s  open   full  errors   total
+//! ─ clients 1-4/20, 10 s ────    out▼       in  exch/s  open   full  errors   total
 //! ▶10.0.0.12               41.2 MB/s 1.2 MB/s    1210     8   3.0%       0  4.1 GB
 //!  10.0.0.31               18.7 MB/s 640 kB/s     640     8  22.0%       0  1.9 GB
 //! ```
+
+use std::ops::Range;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -98,15 +100,30 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
     let longest = shown.iter().map(|row| format::width(&row.id.to_string())).max().unwrap_or(0);
     let widths = Widths::of(usize::from(area.width), longest);
     let order = state.clients.order;
-    let short = match figures.clients.len() {
-        0 => "clients: none yet".to_owned(),
-        total => format!("clients {}-{}/{total}", range.start + 1, range.end),
-    };
-    let long = format!("{short} by {}", marked(theme, order.key, order));
-    let titles = if shown.is_empty() { vec![short.as_str()] } else { vec![long.as_str(), short.as_str()] };
+    let titles = titles(state, figures, &range, &widths);
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
     let mut lines = vec![heading(theme, &titles, &names(theme, figures, &widths, order), area.width)];
     lines.extend(shown.iter().map(|row| client_line(state, row, &widths)));
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// Which clients are in sight, over which time their rates are taken, and their order if no column shows it; shorter
+/// ones follow.
+fn titles(state: &State, figures: &Figures, range: &Range<usize>, widths: &Widths) -> Vec<String> {
+    let order = state.clients.order;
+    let word = if order.key == SortKey::Client {
+        state.theme.glyphs.sorted("clients", order.is_descending())
+    } else {
+        "clients".to_owned()
+    };
+    if range.is_empty() {
+        return vec!["clients: none yet".to_owned(), word];
+    }
+    let part = format!("{word} {}-{}/{}", range.start + 1, range.end, figures.clients.len());
+    let is_hidden = order.key != SortKey::Client && !widths.columns.contains(&order.key);
+    let by = if is_hidden { format!(" by {}", marked(state.theme, order.key, order)) } else { String::new() };
+    let with_span = format!("{part}, {}{by}", figures.clients_span.words());
+    vec![with_span, format!("{part}{by}"), part]
 }
 
 /// The name of a column, with the direction of the order if it is sorted by.

@@ -1,7 +1,7 @@
 //! Handshakes: one line, or a table where there is room.
 //!
 //! ```text
-//! ─ handshakes  full 100/s (20.0%)  resumed 400/s (80.0%)  failed 3 (alert 2) ─────
+//! ─ handshakes  full 100/s (20.0%)  resumed 400/s (80.0%)  failed 3  alert 2, not … ─
 //! ```
 //!
 //! ```text
@@ -30,6 +30,8 @@ use crate::theme::Theme;
 pub(super) const HEIGHT: u16 = 9;
 /// Cells of the table's names.
 const NAME_CELLS: usize = 10;
+/// Cells below which the beginning of a cause says nothing.
+const CAUSES_CELLS_MIN: usize = 8;
 /// Cells of the table of rates.
 const WIDTH_MAX: u16 = 76;
 
@@ -60,19 +62,27 @@ fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
     } else {
         Segment::text(1, format!("failed {}", format::count(h.failed)), theme.warning())
     });
-    for &(cause, n) in &h.causes {
-        segments.push(Segment::text(2, format!("{cause} {}", format::count(n)), theme.warning()));
-    }
     let mut spans = vec![
         Span::styled(format!("{rule} "), theme.quiet()),
         Span::styled("handshakes ", theme.heading()),
         Span::raw(" "),
     ];
     spans.extend(fit(segments, usize::from(width).saturating_sub(16)));
-    let used: usize = spans.iter().map(|span| format::width(&span.content)).sum();
+    let cells = |spans: &[Span<'_>]| spans.iter().map(|span| format::width(&span.content)).sum::<usize>();
+    let room = usize::from(width).saturating_sub(cells(&spans) + 4);
+    if !h.causes.is_empty() && room >= CAUSES_CELLS_MIN {
+        let causes = format::cut(&listed(&h.causes), room, theme.glyphs);
+        spans.push(Span::styled(format!("  {causes}"), theme.warning()));
+    }
+    let used = cells(&spans);
     let fill = usize::from(width).saturating_sub(used + 1);
     spans.push(Span::styled(format!(" {}", rule.to_string().repeat(fill)), theme.quiet()));
     Line::from(spans)
+}
+
+fn listed(items: &[(&str, u64)]) -> String {
+    let items: Vec<String> = items.iter().map(|(name, n)| format!("{name} {}", format::count(*n))).collect();
+    items.join(", ")
 }
 
 fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
@@ -97,11 +107,6 @@ fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
     let versions = h.versions.iter().map(|&(name, full, resumed)| {
         (name, format!("full {}, resumed {}", format::count(full), format::count(resumed)))
     });
-    let listed = |items: &[(&str, u64)]| {
-        let items: Vec<String> =
-            items.iter().map(|(name, n)| format!("{name} {}", format::count(*n))).collect();
-        items.join(", ")
-    };
     let lists = [("group", listed(&h.groups)), ("cipher", listed(&h.ciphers)), ("causes", listed(&h.causes))];
     let details = versions.chain(lists).filter(|(_, text)| !text.is_empty());
     lines.extend(details.map(|(name, text)| {

@@ -128,8 +128,9 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
     let name_cells = (area.width - cells.min(area.width)).min(NAME_CELLS_MAX);
     let table = Rect { width: (name_cells + cells).min(area.width), ..area };
     let names: String = columns.iter().map(|column| column.name()).collect();
-    let title = format!("latency, ms, {}", figures.span.words());
-    let mut lines = vec![heading(theme, &[&title], &names, table.width)];
+    let span = figures.span.words();
+    let titles = [format!("latency, ms, {span}"), format!("ms, {span}")];
+    let mut lines = vec![heading(theme, &titles.each_ref().map(String::as_str), &names, table.width)];
     lines.extend(fitting(&figures.latencies, usize::from(area.height) - 1).map(|row| {
         let mut spans = name(theme, row, usize::from(name_cells));
         spans.extend(columns.iter().map(|column| column.cell(theme, row)));

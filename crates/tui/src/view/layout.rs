@@ -12,7 +12,8 @@
 //! +---------------------------+
 //! ```
 //!
-//! Where there is less room the clients go first, then the log; below 40 × 10 one line is left.
+//! Where there is less room the clients go first, then the log; below 40 × 10 one line is left. A run without a proxy
+//! has no clients. What the clients do not need the log gets.
 
 use ratatui::layout::Rect;
 
@@ -29,6 +30,8 @@ const TALL_MIN: u16 = 20;
 const CLIENTS_MIN: u16 = 5;
 /// Rows with the heading below which clients are not shown at all.
 const CLIENTS_USEFUL: u16 = 3;
+/// Clients for which there is room even if there are fewer.
+const CLIENTS_KEPT: u16 = 8;
 /// Rows that the latencies get before the clients do, with the heading.
 const LATENCY_MIN: u16 = 9;
 
@@ -86,7 +89,7 @@ fn narrow(area: Rect, state: &State) -> Panes {
     let some_latency = if is_tall { (rest.saturating_sub(CLIENTS_MIN)).max(LATENCY_MIN) } else { rest };
     let clients = rest.saturating_sub(all_latency.min(some_latency));
     // A heading with next to nothing below it is no use.
-    let clients = if clients >= CLIENTS_USEFUL { clients } else { 0 };
+    let clients = if clients >= CLIENTS_USEFUL { clients.min(clients_wanted(state)) } else { 0 };
     let latency = all_latency.min(rest - clients);
     let log = log + (rest - latency - clients);
     let mut rows = Rows { area };
@@ -109,7 +112,8 @@ fn wide(area: Rect, state: &State) -> Panes {
     let tables = rows.next(tables);
     let left = latency::WIDTH_MAX.min(tables.width);
     let right = Rect { x: tables.x + left + 2, width: tables.width.saturating_sub(left + 2), ..tables };
-    let clients = rows.area.height - log - 1;
+    let clients = (rows.area.height - log - 1).min(clients_wanted(state));
+    let log = rows.area.height - clients - 1;
     Panes {
         status,
         latency: Rect { width: left, ..tables },
@@ -117,6 +121,16 @@ fn wide(area: Rect, state: &State) -> Panes {
         clients: rows.next(clients),
         log: rows.next(log),
         footer: rows.next(1),
+    }
+}
+
+/// Rows that the clients can use, with the heading; some are kept for clients that are still to come, so that the
+/// panes do not move with each.
+fn clients_wanted(state: &State) -> u16 {
+    match state.figures() {
+        Some(figures) if figures.proxy.is_none() => 0,
+        Some(figures) => u16::try_from(figures.clients.len()).unwrap_or(u16::MAX).max(CLIENTS_KEPT).saturating_add(1),
+        None => u16::MAX,
     }
 }
 

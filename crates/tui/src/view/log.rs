@@ -3,7 +3,7 @@
 //! ```text
 //! ─ log, UTC ─────────────────────────────────────────────────────────────────
 //! ! proxy at 88% of its cores: latency now includes waiting for CPU (+1 more)
-//! 12:04:31Z warning  connection 17 from 10.0.0.9 not-tls
+//! 12:04:31Z warn connection 17 from 10.0.0.9 not-tls
 //! ```
 
 use ratatui::Frame;
@@ -13,11 +13,15 @@ use ratatui::widgets::Paragraph;
 use telemetry::model::{Level, LogLine};
 
 use super::parts::heading;
+use crate::figures::Warning;
 use crate::format;
-use crate::state::State;
+use crate::state::{Phase, State};
 
 /// Rows from which on a heading is worth one of them.
 const HEADING_HEIGHT_MIN: u16 = 5;
+
+/// Cells of a line's level.
+const LEVEL_CELLS: usize = 5;
 
 /// Draws the warnings, if there are any, and as many lines as fit.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
@@ -33,7 +37,14 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 /// The worst warning, and how many there are besides.
 fn banner(state: &State, width: u16) -> Option<Line<'static>> {
-    let warnings = &state.figures()?.warnings;
+    let silence = match state.phase {
+        Phase::Silent(seconds) => Some(Warning(format!(
+            "no record for {}: the program that makes them hangs, or was killed",
+            format::clock(seconds)
+        ))),
+        _ => None,
+    };
+    let warnings: Vec<&Warning> = silence.iter().chain(&state.figures()?.warnings).collect();
     let more = match warnings.len() {
         0 | 1 => String::new(),
         n => format!(" (+{} more)", n - 1),
@@ -49,15 +60,15 @@ fn log_line(state: &State, line: &LogLine, width: u16) -> Line<'static> {
     let theme = state.theme;
     let (word, style) = match line.level {
         Level::Info => ("info", theme.quiet()),
-        Level::Notice => ("notice", theme.label()),
-        Level::Warning => ("warning", theme.warning()),
+        Level::Notice => ("note", theme.label()),
+        Level::Warning => ("warn", theme.warning()),
     };
     let time = format::time_of_day(line.realtime_us);
-    let used = format::width(&time) + 1 + 9;
+    let used = format::width(&time) + 1 + LEVEL_CELLS;
     let text = format::cut(&line.text, usize::from(width).saturating_sub(used), theme.glyphs);
     Line::from(vec![
         Span::styled(format!("{time} "), theme.quiet()),
-        Span::styled(format!("{word:<9}"), style),
+        Span::styled(format!("{word:<LEVEL_CELLS$}"), style),
         Span::styled(text, theme.label()),
     ])
 }

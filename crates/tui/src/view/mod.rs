@@ -3,7 +3,7 @@
 mod clients;
 mod footer;
 mod handshakes;
-mod help;
+pub(crate) mod help;
 mod latency;
 pub(crate) mod layout;
 mod log;

@@ -83,9 +83,8 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let target = format::cut(&target, room, theme.glyphs);
     let left = room - format::width(&target);
     let run = figures.map_or_else(String::new, |figures| format!("run {}", figures.run));
-    let read_only = if state.options.read_only { "read-only" } else { "" };
     let mut extra = String::new();
-    for part in [read_only, setup, &run].into_iter().filter(|part| !part.is_empty()) {
+    for part in [setup, &run].into_iter().filter(|part| !part.is_empty()) {
         if format::width(&extra) + format::width(part) + 3 <= left {
             extra = format!("{extra}  {part}");
         }
@@ -128,11 +127,12 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
         }
         segments.push(figure(1, "sent", rate(theme, load.sent_per_second)));
         if load.failed > 0 {
-            segments.push(Segment::text(
-                0,
-                format!("failed {}", format::count(load.failed)),
-                theme.warning(),
-            ));
+            let failed = format!("failed {}", format::count(load.failed));
+            segments.push(Segment::text(0, failed, theme.warning()));
+        }
+        if load.never_sent > 0 {
+            let never_sent = format!("never sent {}", format::count(load.never_sent));
+            segments.push(Segment::text(1, never_sent, theme.warning()));
         }
     }
     segments.extend([
@@ -141,6 +141,9 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
     ]);
     if !load.keep_alive.is_empty() {
         segments.push(figure(4, "keep-alive", load.keep_alive.clone()));
+    }
+    for &(cause, n) in &load.causes {
+        segments.push(Segment::text(5, format!("{cause} {}", format::count(n)), theme.warning()));
     }
     status_line(theme, "load", segments, width)
 }
@@ -164,7 +167,9 @@ fn proxy_line(state: &State, figures: &Figures, proxy: &ProxyFigures, width: u16
     }
     for (name, n) in [("failed", proxy.failed), ("upstream errors", proxy.upstream_errors)] {
         let text = format!("{name} {}", format::count(n));
-        segments.push(Segment::text(3, text, if n == 0 { theme.label() } else { theme.warning() }));
+        // What is wrong stays where there is little room, what is not gives way.
+        let (rank, style) = if n == 0 { (3, theme.label()) } else { (1, theme.warning()) };
+        segments.push(Segment::text(rank, text, style));
     }
     status_line(theme, "proxy", segments, width)
 }
