@@ -74,7 +74,8 @@ fn rates(run: &Run, client: &Client, span: Span) -> Option<[f64; 3]> {
     let since_us = now_us.saturating_sub(latest.end_us).min(span_us);
     let mut counted = COUNTERS.map(|counter| latest.per_second(counter) * since_us as f64 / 1e6);
     for rate in client.history().rev().take_while(|rate| rate.end_us > from_us) {
-        let within_us = rate.end_us.min(now_us).saturating_sub(rate.end_us.saturating_sub(rate.span_us).max(from_us));
+        let within_us =
+            rate.end_us.min(now_us).saturating_sub(rate.end_us.saturating_sub(rate.span_us).max(from_us));
         for (sum, counter) in counted.iter_mut().zip(COUNTERS) {
             *sum += rate.per_second(counter) * within_us as f64 / 1e6;
         }

@@ -94,8 +94,7 @@ impl Figures {
         let proxy = run.proxy().map(|track| span.of(run, track));
         let load = run.load().map(|track| span.of(run, track));
         let health = Health::of(model, run);
-        let interval_us =
-            run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0);
+        let interval_us = run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0);
         let clients_span = clients::span(span, interval_us);
         Self {
             target: began.map_or_else(String::new, target),

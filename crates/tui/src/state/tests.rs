@@ -100,6 +100,28 @@ fn every_order_sorts_by_its_column() {
 }
 
 #[test]
+fn a_clients_rate_is_what_it_did_in_the_window() {
+    let mut stage = Stage::live(options(), 25);
+    let rows = |stage: &Stage| {
+        let rows = &stage.state.figures().unwrap().clients;
+        rows.iter().map(|row| (row.id, *row)).collect::<std::collections::HashMap<_, _>>()
+    };
+    let before = rows(&stage);
+    stage.pass(10);
+    let after = rows(&stage);
+    for (id, row) in &after {
+        let both_ways = row.in_per_second.unwrap() + row.out_per_second.unwrap();
+        let moved = (row.bytes - before[id].bytes) as f64 / 10.0;
+        assert!((both_ways - moved).abs() <= moved * 1e-3, "{id}: {both_ways} and {moved}");
+    }
+    (0..20).for_each(|_| drop(stage.want(Intent::WindowLonger)));
+    for (id, row) in rows(&stage) {
+        let both_ways = row.in_per_second.unwrap() + row.out_per_second.unwrap();
+        assert!((both_ways * 35.0 - row.bytes as f64).abs() <= row.bytes as f64 * 1e-3, "{id}");
+    }
+}
+
+#[test]
 fn the_window_goes_from_a_second_to_the_whole_run() {
     let mut stage = Stage::live(options(), 5);
     for _ in 0..20 {

@@ -123,7 +123,7 @@ fn titles(state: &State, figures: &Figures, range: &Range<usize>, widths: &Width
     let is_hidden = order.key != SortKey::Client && !widths.columns.contains(&order.key);
     let by = if is_hidden { format!(" by {}", marked(state.theme, order.key, order)) } else { String::new() };
     let with_span = format!("{part}, {}{by}", figures.clients_span.words());
-    vec![with_span, format!("{part}{by}"), part]
+    vec![with_span, format!("{part}{by}"), if is_hidden { format!("{word}{by}") } else { part }]
 }
 
 /// The name of a column, with the direction of the order if it is sorted by.

@@ -69,7 +69,7 @@ fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
     ];
     spans.extend(fit(segments, usize::from(width).saturating_sub(16)));
     let cells = |spans: &[Span<'_>]| spans.iter().map(|span| format::width(&span.content)).sum::<usize>();
-    let room = usize::from(width).saturating_sub(cells(&spans) + 4);
+    let room = usize::from(width).saturating_sub(cells(&spans) + 2);
     if !h.causes.is_empty() && room >= CAUSES_CELLS_MIN {
         let causes = format::cut(&listed(&h.causes), room, theme.glyphs);
         spans.push(Span::styled(format!("  {causes}"), theme.warning()));

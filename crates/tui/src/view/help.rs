@@ -83,8 +83,12 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
     let block = Block::bordered().border_set(set).title(Span::styled(title, theme.heading()));
     let cells = usize::from(area.width) - 4;
     let texts = texts();
-    let lines: Vec<Line<'_>> =
-        texts.iter().skip(offset).take(rows).map(|(name, meaning)| line(theme, name, meaning, cells)).collect();
+    let lines: Vec<Line<'_>> = texts
+        .iter()
+        .skip(offset)
+        .take(rows)
+        .map(|(name, meaning)| line(theme, name, meaning, cells))
+        .collect();
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }

@@ -129,7 +129,9 @@ fn wide(area: Rect, state: &State) -> Panes {
 fn clients_wanted(state: &State) -> u16 {
     match state.figures() {
         Some(figures) if figures.proxy.is_none() => 0,
-        Some(figures) => u16::try_from(figures.clients.len()).unwrap_or(u16::MAX).max(CLIENTS_KEPT).saturating_add(1),
+        Some(figures) => {
+            u16::try_from(figures.clients.len()).unwrap_or(u16::MAX).max(CLIENTS_KEPT).saturating_add(1)
+        }
         None => u16::MAX,
     }
 }

@@ -164,6 +164,43 @@ fn a_journal_that_is_still_being_read_is_not_called_live() {
     assert!(stage.screen(80, 24).contains("LIVE 00:00"));
 }
 
+/// What a journal that nobody writes any more says to one who opens it so much later.
+fn opened_later(seconds: u64) -> Stage {
+    let mut stage = Stage::empty(options());
+    let mut records = vec![stage.run.start()];
+    records.extend(stage.run.second());
+    stage.wait(1 + seconds);
+    let batch = telemetry::Batch { records, read_mono_us: None, ..telemetry::Batch::default() };
+    stage.act(Action::Update(Update::Batch(batch)));
+    stage.act(Action::Update(Update::CaughtUp));
+    stage
+}
+
+#[test]
+fn a_run_that_was_killed_long_ago_is_never_called_live() {
+    let screen = opened_later(600).screen(80, 24);
+    assert!(screen.contains("NO DATA for 10:00"), "{screen}");
+    assert!(
+        screen.contains("! no record for 10:00: the program that makes them hangs, or was killed"),
+        "{screen}"
+    );
+    assert!(opened_later(1).screen(80, 24).contains("LIVE 00:01"));
+}
+
+#[test]
+fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
+    let mut stage = Stage::live(options(), 3);
+    stage.wait(10);
+    let mut record = stage.run.start();
+    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
+    record.stamp.realtime_us += 10_000_000;
+    record.stamp.seq = 1;
+    stage.read(vec![record]);
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("LIVE 00:00"), "{screen}");
+    assert!(screen.contains("note a new run is shown: 00000007, begun 12:04:13Z"), "{screen}");
+}
+
 #[test]
 fn a_run_is_shown_by_its_id_when_that_is_asked_for() {
     let other = telemetry::RunId::from_bits(7);
@@ -210,6 +247,89 @@ fn offered_and_achieved_load_that_part_are_said() {
     assert!(screen.contains("! only 90.0% of the requests due were sent"), "{screen}");
     let screen = late(96).screen(80, 24);
     assert!(!screen.contains("requests due"), "{screen}");
+}
+
+#[test]
+fn a_load_that_was_stopped_is_not_said_to_fall_behind() {
+    let screen = changed(4, |body| {
+        if let telemetry::Body::Load(load) = body {
+            load.running = false;
+            load.counters[telemetry::LoadCounter::Sent] /= 2;
+            load.counters[telemetry::LoadCounter::NeverSent] = 1234;
+        }
+    })
+    .screen(80, 24);
+    assert!(!screen.contains("requests due") && screen.contains("never sent 1234"), "{screen}");
+}
+
+#[test]
+fn an_upstream_that_is_not_there_is_said_for_as_long_as_it_is_news() {
+    let mut failed = 0;
+    let failing = std::cell::RefCell::new(&mut failed);
+    let mut stage = changed(3, |body| {
+        if let telemetry::Body::Proxy(proxy) = body {
+            **failing.borrow_mut() += 20;
+            proxy.counters[telemetry::ProxyCounter::UpstreamConnectsFailed] = **failing.borrow();
+        }
+    });
+    let screen = stage.screen(80, 24);
+    assert!(
+        screen.contains("! upstream out of reach: 60 connections turned away in the last 10 s"),
+        "{screen}"
+    );
+    assert!(screen.contains("upstream errors 60"), "{screen}");
+    for _ in 0..11 {
+        let mut records = stage.run.second();
+        for record in &mut records {
+            if let telemetry::Body::Proxy(proxy) = &mut record.body {
+                proxy.counters[telemetry::ProxyCounter::UpstreamConnectsFailed] = 60;
+            }
+        }
+        stage.read(records);
+    }
+    let screen = stage.screen(80, 24);
+    assert!(!screen.contains("out of reach") && screen.contains("upstream errors 60"), "{screen}");
+}
+
+#[test]
+fn a_load_alone_has_no_clients_and_no_hint_to_sort_them() {
+    let mut stage = Stage::empty(options());
+    let mut records = vec![stage.run.start()];
+    records.extend(stage.run.second());
+    records.retain(|record| !matches!(record.body.kind().word, "proxy" | "client"));
+    stage.read(records);
+    for (columns, rows) in [(80, 24), (160, 48)] {
+        let screen = stage.screen(columns, rows);
+        assert!(!screen.contains("clients") && !screen.contains("s sort"), "{screen}");
+        assert!(screen.contains("l load"), "{screen}");
+    }
+}
+
+#[test]
+fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
+    let mut stage = Stage::live(options(), 3);
+    let mut headings = Vec::new();
+    for _ in crate::figures::SortKey::ALL {
+        let screen = stage.screen(80, 24);
+        headings.push(screen.lines().find(|line| line.contains("clients")).unwrap().to_owned());
+        stage.want(Intent::SortNext);
+    }
+    assert!(headings.iter().all(|heading| heading.matches('▼').count() + heading.matches('▲').count() == 1));
+    assert!(headings[4].contains("clients by conns▼"), "{}", headings[4]);
+    assert!(headings[8].contains("clients▲ 1-4/20"), "{}", headings[8]);
+}
+
+#[test]
+fn failed_handshakes_name_as_many_causes_as_fit_and_say_if_there_are_more() {
+    let mut stage = changed(2, |body| {
+        if let telemetry::Body::Proxy(proxy) = body {
+            for cause in [telemetry::ProxyCounter::FailedNotTls, telemetry::ProxyCounter::FailedTimeout] {
+                proxy.counters[cause] = 5;
+            }
+        }
+    });
+    assert!(stage.screen(80, 24).contains("timeout 5, n…"), "{}", stage.screen(80, 24));
+    assert!(stage.screen(100, 24).contains("timeout 5, not TLS 5, alert 1 ─"), "{}", stage.screen(100, 24));
 }
 
 #[test]
