@@ -40,7 +40,8 @@ pub(crate) struct Recorder {
     host: HostSampler,
     proxy_delta: ProxyDelta,
     load_delta: LoadDelta,
-    refused_told: String,
+    refused_total: u64,
+    is_refusing: bool,
 }
 
 /// How far the end has come.
@@ -71,16 +72,21 @@ impl Recorder {
             host: HostSampler::default(),
             proxy_delta: ProxyDelta::default(),
             load_delta: LoadDelta::default(),
-            refused_told: String::new(),
+            refused_total: 0,
+            is_refusing: false,
         }
     }
 
     /// Lets the load go, and runs until nobody can send commands any more, or the load that it ends with has ended; then ends everything
     /// in order and closes the journal.
     ///
+    /// Gives back how many records the journal has accepted.
+    ///
     /// # Errors
     /// When a part of the program panicked, or the journal cannot be closed.
-    pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<()> {
+    pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<u64> {
+        // So that it knows every thread, however soon it ends.
+        self.host.sample();
         if let Some(load) = &self.measured.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
         }
@@ -117,13 +123,15 @@ impl Recorder {
         (Timestamps::now().monotonic_us / interval_us + 1) * interval_us
     }
 
-    fn advance(&self, stage: Stage) -> Stage {
+    fn advance(&mut self, stage: Stage) -> Stage {
         let load_ended = self.measured.load.as_ref().is_none_or(Load::is_finished);
         match stage {
             Stage::Running if self.measured.ends_with_load && load_ended => Stage::StoppingLoad,
             // Workers only end by themselves when they panic.
             Stage::Running if self.measured.proxy.as_ref().is_some_and(Proxy::is_drained) => self.stop_load(),
             Stage::StoppingLoad if load_ended => {
+                // The load's threads have ended and the proxy's have not: what they used last is the load's.
+                self.host.sample();
                 if let Some(proxy) = &self.measured.proxy {
                     proxy.drain();
                 }
@@ -175,11 +183,16 @@ impl Recorder {
 
     /// Says once an episode that the journal refuses records: the journal itself cannot.
     fn tell_refusals(&mut self) {
-        let error = &self.publisher.health().error;
-        if *error != self.refused_told {
-            self.refused_told.clone_from(error);
-            self.notice(Level::Warning, format!("the journal refuses records: {}", self.refused_told));
+        let health = self.publisher.health();
+        let is_refusing = health.refused_total > self.refused_total;
+        self.refused_total = health.refused_total;
+        if is_refusing && !self.is_refusing {
+            self.notice(Level::Warning, format!("the journal refuses records: {}", health.error));
         }
+        if self.is_refusing && !is_refusing {
+            self.notice(Level::Notice, "the journal takes records again".to_owned());
+        }
+        self.is_refusing = is_refusing;
     }
 
     fn notice(&self, level: Level, text: String) {
@@ -225,7 +238,7 @@ impl Recorder {
         RunRecord { settings, ..self.header.clone() }
     }
 
-    fn finish(mut self) -> anyhow::Result<()> {
+    fn finish(mut self) -> anyhow::Result<u64> {
         // All threads have ended and handed over their last counters: this gathers them, and waits for none.
         self.gather(PATIENCE);
         let host = self.host.sample();
@@ -234,10 +247,12 @@ impl Recorder {
         let load = self.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));
         self.publisher.stop(stop, proxy, load, Some(host), Timestamps::now());
         self.tell_refusals();
+        let made = self.publisher.made();
         let closed = self.publisher.into_sink().close();
         if let Some(proxy) = self.measured.proxy {
             proxy.join()?;
         }
-        closed.map_err(|error| anyhow::anyhow!("cannot close the journal: {error}"))
+        closed.map_err(|error| anyhow::anyhow!("cannot close the journal: {error}"))?;
+        Ok(made)
     }
 }

@@ -124,9 +124,15 @@ impl Session {
         })?;
         let (model, failure) = shown.until_ended(&ending);
         let outcome = ending.join().ok().and_then(Result::ok);
+        let made = outcome.as_ref().and_then(|recorded| recorded.as_ref().ok()).copied().unwrap_or(0);
         let summary =
             model.as_ref().and_then(|model| model.run(run)).map(|run| run.summary(source.as_deref()));
-        if let Some(summary) = summary {
+        if let Some(mut summary) = summary {
+            // Records after the last one that was read are lost too.
+            if let Some(journal) = &mut summary.journal {
+                journal.made = journal.made.max(made);
+                journal.lost = journal.made - journal.read;
+            }
             summary::print(&summary, shape.format)?;
         }
         outcome.context("a thread of the program panicked")??;

@@ -60,19 +60,18 @@ fn named(path: PathBuf) -> PathBuf {
 /// Reads the journal to its present end.
 fn read_all(path: &std::path::Path) -> anyhow::Result<Model> {
     let (updates, read) = sync_channel(4);
-    let follower = Follower::start(path, Start::Oldest, move |update| {
-        let at_end = update == Update::CaughtUp;
-        updates.send(update).is_ok() && !at_end
-    })?;
+    let follower = Follower::start(path, Start::Oldest, move |update| updates.send(update).is_ok())?;
+    let ending = spawn("ending", move || follower.finish())?;
     let mut model = Model::new(1);
     for update in read {
         match update {
             Update::Batch(batch) => model.apply_batch(batch),
-            Update::Notice(_, text) => anyhow::bail!(text),
-            Update::CaughtUp => break,
+            Update::Notice(_, text) => crate::say(format_args!("warning: {text}")),
+            Update::CaughtUp => {}
         }
     }
-    follower.finish();
+    // It has delivered all there is: its end of the channel is closed.
+    let _ = ending.join();
     if model.skipped_bytes() > 0 {
         crate::say(format_args!(
             "warning: {} bytes of {} cannot be read",

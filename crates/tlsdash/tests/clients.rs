@@ -158,6 +158,7 @@ fn ten_thousand_short_connections_are_counted_and_leave_nothing_behind() {
     let (descriptors, memory) = (running.descriptors(), running.memory_bytes());
     let summary = load("10000");
     assert_eq!(summary["load"]["requests"]["ok"], 10_000, "{summary}");
+    assert!(summary["cpu_s"]["load"].as_f64().unwrap() > 0.1, "{summary}");
     until("the descriptors are back", || running.descriptors() <= descriptors);
     let grown = running.memory_bytes().saturating_sub(memory);
     assert!(grown < 4 << 20, "memory grew by {grown} bytes");
