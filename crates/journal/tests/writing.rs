@@ -350,3 +350,35 @@ fn an_entry_that_cannot_be_written_whole_is_refused_and_nothing_is_written() {
         verify(&file);
     }
 }
+
+#[test]
+fn the_oldest_archives_make_room_and_nothing_else_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kept.journal");
+    let other = folder.path().join("other.journal");
+    let begin = |path: &Path, archives_bytes_max| {
+        let options = FileOptions { size_max: 4 << 20, archives_bytes_max, ..FileOptions::default() };
+        let mut writer = FileWriter::create(path, options).unwrap();
+        let mut entry = EntryBuf::new();
+        entry.push("MESSAGE", b"one");
+        writer.append(&entry, Timestamps::now()).unwrap();
+        writer.close().unwrap();
+        fs::metadata(path).unwrap().len()
+    };
+    let archives = || {
+        let names = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+        let mut kept: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("kept@")).collect();
+        kept.sort();
+        kept
+    };
+    begin(&other, None);
+    begin(&other, None);
+    let size = (0..5).map(|_| begin(&path, None)).max().unwrap();
+    assert_eq!(archives().len(), 4, "without a bound all are kept");
+    begin(&path, Some(2 * size));
+    assert_eq!(archives().len(), 2, "the newest that fit are kept");
+    begin(&path, Some(0));
+    assert_eq!(archives().len(), 0);
+    assert!(path.exists());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "others are left alone");
+}

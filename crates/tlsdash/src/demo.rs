@@ -8,7 +8,7 @@ use proxy_core::{ProxyConfig, Upstream};
 
 use crate::args::{DemoArgs, usage};
 use crate::proxy;
-use crate::session::Shape;
+use crate::session::{Shape, Wiring};
 
 /// The demo's load: an open loop from many addresses, most connections resumed.
 const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%";
@@ -19,6 +19,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let plan = plan(args.load.as_deref())?;
     let listen = args.listen.as_deref().unwrap_or("127.0.0.1:0");
     let listen = listen.parse().map_err(|error| usage(format!("--listen {listen}: {error}")))?;
+    // Before there is a folder that a signal would leave behind.
+    let wiring = Wiring::new(&shape)?;
     let folder = tempfile::Builder::new()
         .prefix("tlsdash-")
         .tempdir()
@@ -27,7 +29,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
     let mut config = ProxyConfig::new(vec![listen], Upstream::Unix(socket), proxy::generated()?);
     config.workers = args.workers.unwrap_or_else(half_the_cores);
-    proxy::start(config, Some(plan), requests(), shape)
+    proxy::start(config, Some(plan), requests(), shape, wiring)
 }
 
 /// The demo's plan with the words that are given put in place of its own.

@@ -11,6 +11,8 @@ use crate::args::usage;
 /// which grows with this, is full first: at about 19 MB, ten minutes of the demo. Whoever follows a file keeps its
 /// values in memory, at some three times their size, until the next begins: this bounds what watching takes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
+/// What the archives in the state directory may take together: some ten hours of the demo, far more of a quiet proxy.
+const ARCHIVES_BYTES_MAX: u64 = 1 << 30;
 /// Writers that may use the same state directory at once.
 const WRITERS_MAX: u32 = 16;
 
@@ -42,7 +44,8 @@ impl JournalChoice {
     pub(crate) fn open(&self) -> anyhow::Result<Option<FileWriter>> {
         match self {
             Self::Off => Ok(None),
-            Self::File(path) => Ok(Some(create(path)?)),
+            // A place that was named is the user's: nothing is removed there.
+            Self::File(path) => Ok(Some(create(path, None)?)),
             Self::Auto => {
                 let folder = state_directory()?;
                 std::fs::create_dir_all(&folder)
@@ -53,8 +56,8 @@ impl JournalChoice {
     }
 }
 
-fn create(path: &Path) -> anyhow::Result<FileWriter> {
-    let options = FileOptions { size_max: FILE_BYTES_MAX, ..FileOptions::default() };
+fn create(path: &Path, archives_bytes_max: Option<u64>) -> anyhow::Result<FileWriter> {
+    let options = FileOptions { size_max: FILE_BYTES_MAX, archives_bytes_max, ..FileOptions::default() };
     Ok(FileWriter::create(path, options)?)
 }
 
@@ -62,7 +65,7 @@ fn create(path: &Path) -> anyhow::Result<FileWriter> {
 fn create_in(folder: &Path) -> anyhow::Result<FileWriter> {
     for n in 1..=WRITERS_MAX {
         let name = if n == 1 { "tlsdash.journal".to_owned() } else { format!("tlsdash-{n}.journal") };
-        match create(&folder.join(name)) {
+        match create(&folder.join(name), Some(ARCHIVES_BYTES_MAX)) {
             Err(error) if matches!(error.downcast_ref(), Some(WriteError::Locked { .. })) => {}
             created => return created,
         }

@@ -26,7 +26,8 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     if let Err(error) = config.upstream.probe() {
         crate::say(format_args!("warning: {error}; clients will be turned away until it is there"));
     }
-    start(config, plan, Vec::new(), shape)
+    let wiring = Wiring::new(&shape)?;
+    start(config, plan, Vec::new(), shape, wiring)
 }
 
 /// Starts the proxy and what goes with it, and runs them to the end.
@@ -35,6 +36,7 @@ pub(crate) fn start(
     plan: Option<Plan>,
     requests: Vec<Template>,
     shape: Shape,
+    wiring: Wiring,
 ) -> anyhow::Result<()> {
     let mut header = RunRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -45,7 +47,6 @@ pub(crate) fn start(
         ..RunRecord::default()
     };
     let leaf = config.certificate.leaf_der().to_vec();
-    let wiring = Wiring::new(&shape)?;
     // Everything that can be refused is asked for before the first connection is accepted.
     let bound = Proxy::bind(config)?;
     let writer = shape.journal.open()?;

@@ -38,24 +38,20 @@ pub(crate) fn count(n: u64) -> String {
     }
 }
 
-/// Decimal bytes.
+/// Decimal bytes, with three digits.
 pub(crate) fn bytes(bytes: f64) -> String {
     match bytes {
         b if b < 999.5 => format!("{b:.0} B"),
-        b if b < 999_500.0 => format!("{} kB", short(b / 1e3)),
-        b if b < 999.5e6 => format!("{} MB", short(b / 1e6)),
-        b if b < 999.5e9 => format!("{} GB", short(b / 1e9)),
-        b => format!("{} TB", short(b / 1e12)),
+        b if b < 999_500.0 => format!("{} kB", three_digits(b / 1e3)),
+        b if b < 999.5e6 => format!("{} MB", three_digits(b / 1e6)),
+        b if b < 999.5e9 => format!("{} GB", three_digits(b / 1e9)),
+        b => format!("{} TB", three_digits(b / 1e12)),
     }
 }
 
 /// Decimal bytes a second.
 pub(crate) fn bytes_per_second(rate: f64) -> String {
     format!("{}/s", bytes(rate))
-}
-
-fn short(value: f64) -> String {
-    if value < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 /// A share of one in percent, with one decimal.
@@ -160,7 +156,7 @@ mod tests {
     #[test]
     fn bytes_are_decimal_and_change_unit_before_they_take_four_digits() {
         assert_eq!(bytes(999.0), "999 B");
-        assert_eq!(bytes(999_700.0), "1.0 MB");
+        assert_eq!(bytes(999_700.0), "1.00 MB");
         assert_eq!(bytes(41_234_000.0), "41.2 MB");
         assert_eq!(bytes(512_000_000.0), "512 MB");
     }

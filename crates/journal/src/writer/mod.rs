@@ -5,6 +5,7 @@ mod chain;
 mod hash_table;
 mod image;
 mod place;
+mod retention;
 #[cfg(test)]
 mod stopped_tests;
 
@@ -35,14 +36,17 @@ pub struct FileOptions {
     /// smaller. The writer's memory grows with the number of distinct values in the file: at most 100 bytes
     /// for every 512 bytes of `size_max`.
     pub size_max: u64,
+    /// The size in bytes that the archives of this file may take together; the oldest are removed beyond it, at the
+    /// start and whenever a file is archived. `None` keeps them all.
+    pub archives_bytes_max: Option<u64>,
     /// Fields that are added to every entry.
     pub common: EntryBuf,
 }
 
 impl Default for FileOptions {
-    /// Files of at most 128 MiB, with the [fields of this process](process_fields).
+    /// Files of at most 128 MiB, all kept, with the [fields of this process](process_fields).
     fn default() -> Self {
-        Self { size_max: 128 << 20, common: process_fields() }
+        Self { size_max: 128 << 20, archives_bytes_max: None, common: process_fields() }
     }
 }
 
@@ -58,6 +62,7 @@ impl Default for FileOptions {
 pub struct FileWriter {
     path: PathBuf,
     size_max: u64,
+    archives_bytes_max: Option<u64>,
     common: EntryBuf,
     ids: Ids,
     file: File,
@@ -76,7 +81,7 @@ impl FileWriter {
     /// journal is there, another writer holds it, the disk is full, or a common field has a bad name.
     pub fn create(path: &Path, options: FileOptions) -> Result<Self, WriteError> {
         place::check_name(path)?;
-        let FileOptions { size_max, common } = options;
+        let FileOptions { size_max, archives_bytes_max, common } = options;
         if let Some(fault) = common.fault() {
             return Err(WriteError::Entry { path: path.to_owned(), fault: fault.clone() });
         }
@@ -91,7 +96,9 @@ impl FileWriter {
         let occupant = place::occupant(path)?;
         let (candidate, image) = begin(path, Image::new(ids, size_max, 1))?;
         let file = candidate.take_place(path, occupant.as_ref())?;
-        Ok(Self { path: path.to_owned(), size_max, common, ids, file, image })
+        let writer = Self { path: path.to_owned(), size_max, archives_bytes_max, common, ids, file, image };
+        writer.remove_old_archives();
+        Ok(writer)
     }
 
     /// Appends an entry of the given fields and the common ones.
@@ -188,7 +195,15 @@ impl FileWriter {
         let header = self.image.final_header(FileState::Archived);
         let full = std::mem::replace(&mut self.file, file);
         self.image = image;
+        self.remove_old_archives();
         finish(&full, &header).map_err(WriteError::io("archive", &self.path))
+    }
+
+    /// What cannot be removed now is tried again with the next archive; writing must not fail for it.
+    fn remove_old_archives(&self) {
+        if let Some(bytes_max) = self.archives_bytes_max {
+            retention::keep_at_most(bytes_max, &self.path).ok();
+        }
     }
 }
 

@@ -130,6 +130,8 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
             let failed = format!("failed {}", format::count(load.failed));
             segments.push(Segment::text(0, failed, theme.warning()));
         }
+        let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
+        segments.extend(causes.map(|cause| Segment::text(1, cause, theme.warning())));
         if load.never_sent > 0 {
             let never_sent = format!("never sent {}", format::count(load.never_sent));
             segments.push(Segment::text(1, never_sent, theme.warning()));
@@ -141,9 +143,6 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
     ]);
     if !load.keep_alive.is_empty() {
         segments.push(figure(4, "keep-alive", load.keep_alive.clone()));
-    }
-    for &(cause, n) in &load.causes {
-        segments.push(Segment::text(5, format!("{cause} {}", format::count(n)), theme.warning()));
     }
     status_line(theme, "load", segments, width)
 }
