@@ -178,16 +178,17 @@ fn allow_descriptors(plan: &Plan) -> Result<(), StartError> {
 fn clients(plan: &Plan, part: Part, tls: Option<&TlsSetup>) -> Vec<Client> {
     let sources = plan.sources.unwrap_or(1);
     let all = sources.max(part.threads);
-    (part.thread..all)
-        .step_by(part.threads as usize)
-        .map(|client| Client {
-            bind: plan.sources.map(|_| source(client % sources)),
-            tls: tls.map(TlsSetup::client),
-            resume: Diffusion::new(client, all),
-            address: None,
-            totals: crate::client::Totals::default(),
-        })
-        .collect()
+    let mine = (part.thread..all).step_by(part.threads as usize);
+    // They take their turns, so that none has more connections at once than this.
+    let connections = (part.of(plan.connections.into()) as usize).div_ceil(mine.len().max(1));
+    mine.map(|client| Client {
+        bind: plan.sources.map(|_| source(client % sources)),
+        tls: tls.map(|tls| tls.client(connections)),
+        resume: Diffusion::new(client, all),
+        address: None,
+        totals: crate::client::Totals::default(),
+    })
+    .collect()
 }
 
 /// 127.0.0.2 and up.

@@ -287,7 +287,7 @@ mod tests {
             .unwrap();
         server.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().unwrap();
         let trust = Trust::Certificate(made.cert.der().to_vec());
-        let client = TlsSetup::new(&trust, "localhost").unwrap().client();
+        let client = TlsSetup::new(&trust, "localhost").unwrap().client(1);
         Pair { client, server: Arc::new(server) }
     }
 

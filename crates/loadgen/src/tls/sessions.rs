@@ -7,15 +7,15 @@ use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls_pki_types::ServerName;
 
-/// Tickets kept; the oldest goes first. Servers send one or two a connection, and each is used once.
-const TICKETS_MAX: usize = 256;
+/// Fewest tickets that a client keeps: connections come one after the other too.
+const TICKETS_MAX_LEAST: usize = 8;
 
 /// The library asks for a session while a connection begins, so whether it finds one is decided right before, by
 /// [`Sessions::allow`]. There is one server, so its name is no key here.
 ///
 /// The library wants a store that threads may share; the mutex is never contended, since a client lives on one
 /// thread, and it is taken a few times a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sessions {
     kept: Mutex<Kept>,
 }
@@ -27,11 +27,20 @@ struct Kept {
     group: Option<NamedGroup>,
     /// TLS 1.2: one session that serves again and again.
     session: Option<Tls12ClientSessionValue>,
-    /// TLS 1.3: single-use tickets. The newest is offered first, since it stays good the longest.
+    /// TLS 1.3: single-use tickets, at most so many. The newest is offered first, since it stays good the longest,
+    /// and the oldest makes room.
     tickets: VecDeque<Tls13ClientSessionValue>,
+    tickets_max: usize,
 }
 
 impl Sessions {
+    /// A store for a client of so many connections at once: servers send one or two tickets a connection, and a
+    /// connection that resumes uses one up.
+    pub(crate) fn new(connections: usize) -> Self {
+        let tickets_max = connections.saturating_mul(2).max(TICKETS_MAX_LEAST);
+        Self { kept: Mutex::new(Kept { tickets_max, ..Kept::default() }) }
+    }
+
     /// Decides whether the next connection may offer a session.
     pub(crate) fn allow(&self, allowed: bool) {
         let mut kept = self.kept();
@@ -74,7 +83,7 @@ impl ClientSessionStore for Sessions {
 
     fn insert_tls13_ticket(&self, _server: ServerName<'static>, ticket: Tls13ClientSessionValue) {
         let mut kept = self.kept();
-        if kept.tickets.len() == TICKETS_MAX {
+        if kept.tickets.len() >= kept.tickets_max {
             kept.tickets.pop_front();
         }
         kept.tickets.push_back(ticket);
@@ -85,5 +94,16 @@ impl ClientSessionStore for Sessions {
         let ticket = if kept.allowed { kept.tickets.pop_back() } else { None };
         kept.offered |= ticket.is_some();
         ticket
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_for_tickets_goes_with_the_connections_and_not_with_time() {
+        assert_eq!(Sessions::new(1).kept().tickets_max, TICKETS_MAX_LEAST);
+        assert_eq!(Sessions::new(100).kept().tickets_max, 200);
     }
 }

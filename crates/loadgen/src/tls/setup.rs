@@ -37,9 +37,9 @@ impl TlsSetup {
         Ok(Self { config, name })
     }
 
-    /// TLS for a client, with sessions of its own.
-    pub(crate) fn client(&self) -> ClientTls {
-        let sessions = Arc::new(Sessions::default());
+    /// TLS for a client of so many connections at once, with sessions of its own.
+    pub(crate) fn client(&self, connections: usize) -> ClientTls {
+        let sessions = Arc::new(Sessions::new(connections));
         let mut config = self.config.clone();
         let store: Arc<Sessions> = Arc::clone(&sessions);
         config.resumption = Resumption::store(store).tls12_resumption(Tls12Resumption::SessionIdOrTickets);
