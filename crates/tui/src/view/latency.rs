@@ -30,8 +30,8 @@ const RATE_CELLS: u16 = 7;
 const SAMPLES_CELLS: u16 = 8;
 /// Cells of a name beside figures at the most: further apart the eye loses the row.
 const NAME_CELLS_MAX: u16 = 30;
-/// Cells that it can use.
-pub(super) const WIDTH_MAX: u16 = NAME_CELLS + 6 * QUANTILE_CELLS + RATE_CELLS + SAMPLES_CELLS;
+/// Cells that it can use; two more than it needs, for the title with the longest window.
+pub(super) const WIDTH_MAX: u16 = NAME_CELLS + 2 + 6 * QUANTILE_CELLS + RATE_CELLS + SAMPLES_CELLS;
 
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -154,20 +154,20 @@ fn proxy_line(state: &State, figures: &Figures, proxy: &ProxyFigures, width: u16
     if figures.ended {
         segments.extend([
             figure(1, "accepted", format::count(proxy.accepted)),
-            figure(2, "in", format::bytes(proxy.bytes_in as f64)),
-            figure(2, "out", format::bytes(proxy.bytes_out as f64)),
+            figure(1, "in", format::bytes(proxy.bytes_in as f64)),
+            figure(1, "out", format::bytes(proxy.bytes_out as f64)),
         ]);
     } else {
         segments.extend([
             figure(1, "accepted", rate(theme, proxy.accepted_per_second)),
-            figure(2, "in", byte_rate(theme, proxy.in_per_second)),
-            figure(2, "out", byte_rate(theme, proxy.out_per_second)),
+            figure(1, "in", byte_rate(theme, proxy.in_per_second)),
+            figure(1, "out", byte_rate(theme, proxy.out_per_second)),
         ]);
     }
-    for (name, n) in [("failed", proxy.failed), ("upstream errors", proxy.upstream_errors)] {
+    // What is wrong stays where there is little room; an upstream's errors say most of why connections failed.
+    for (name, n, rank) in [("failed", proxy.failed, 2), ("upstream errors", proxy.upstream_errors, 0)] {
         let text = format!("{name} {}", format::count(n));
-        // What is wrong stays where there is little room, what is not gives way.
-        let (rank, style) = if n == 0 { (3, theme.label()) } else { (1, theme.warning()) };
+        let (rank, style) = if n == 0 { (3, theme.label()) } else { (rank, theme.warning()) };
         segments.push(Segment::text(rank, text, style));
     }
     status_line(theme, "proxy", segments, width)
