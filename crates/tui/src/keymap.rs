@@ -153,6 +153,15 @@ mod tests {
     }
 
     #[test]
+    fn the_page_on_the_dashboard_names_every_key() {
+        let page = include_str!("../../../docs/dashboard.md");
+        let (_, table) = page.split_once("## Keys").unwrap();
+        for key in BINDINGS.iter().flat_map(|binding| binding.keys) {
+            assert!(table.contains(&format!("`{}`", key.name())), "{}", key.name());
+        }
+    }
+
+    #[test]
     fn shifted_characters_and_control_keys_are_told_apart() {
         let press = |c, modifiers| intent(&KeyEvent::new(KeyCode::Char(c), modifiers));
         assert_eq!(press('S', KeyModifiers::SHIFT), Some(Intent::SortReverse));
