@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use common::{Running, connects, journal, outside, proxy, run, stderr, tlsdash, until, upstream};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+use rustix::process::Signal;
 
 /// The program on a terminal of its own.
 struct Terminal {
@@ -67,15 +68,8 @@ impl Terminal {
         writer.flush().unwrap();
     }
 
-    fn signal(&self, signal: &str) {
-        let pid = self.child.process_id().unwrap().to_string();
-        assert!(
-            std::process::Command::new("kill")
-                .args([&format!("-{signal}"), &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+    fn signal(&self, signal: Signal) {
+        common::send(signal, self.child.process_id().unwrap());
     }
 
     /// Closes the terminal under the program; the reader lets go of it at the next output.
@@ -145,7 +139,7 @@ fn sigterm_ends_the_dashboard_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let mut terminal = Terminal::start(folder.path(), &["demo"]);
     terminal.shows("LIVE");
-    terminal.signal("TERM");
+    terminal.signal(Signal::TERM);
     assert_eq!(terminal.ended(), 0);
     terminal.shows("0 lost");
     assert!(!terminal.screen.lock().unwrap().screen().alternate_screen());
@@ -225,7 +219,7 @@ fn sigterm_lets_a_transfer_finish() {
     let mut head = [0; 16];
     let _ = stream.read(&mut head).unwrap();
     stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nfirst").unwrap();
-    running.signal("TERM");
+    running.signal(Signal::TERM);
     until("the proxy accepts no more", || !connects(address));
     stream.write_all(b" last").unwrap();
     drop(stream);
@@ -243,9 +237,9 @@ fn a_second_signal_ends_at_once() {
     let address = running.address();
     let client = std::thread::spawn(move || outside("curl", "curl").args(["-sk", &url]).output().unwrap());
     let hung = accept_client(&listener);
-    running.signal("TERM");
+    running.signal(Signal::TERM);
     until("the proxy accepts no more", || !connects(address));
-    running.signal("TERM");
+    running.signal(Signal::TERM);
     running.line_with("second signal");
     assert_eq!(running.wait().0, 1);
     drop(hung);
@@ -293,7 +287,7 @@ fn a_hang_up_without_a_lost_terminal_does_not_end_the_proxy() {
     let socket = upstream(folder.path(), b"x");
     let mut running = proxy(folder.path(), &socket, &[]);
     let address = running.address();
-    running.signal("HUP");
+    running.signal(Signal::HUP);
     std::thread::sleep(Duration::from_millis(50));
     assert!(connects(address));
     assert_eq!(running.end().0, 0);

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Longest that anything here is waited for.
@@ -45,6 +46,12 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Sends a signal to a process that the test has started.
+pub(crate) fn send(signal: Signal, pid: u32) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(pid, signal).expect("the process can be signalled");
 }
 
 /// A running program, ended with the test.
@@ -89,9 +96,8 @@ impl Running {
         self.child.id()
     }
 
-    pub(crate) fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([&format!("-{signal}"), &self.pid().to_string()]).status();
-        assert!(status.is_ok_and(|status| status.success()), "kill -{signal}");
+    pub(crate) fn signal(&self, signal: Signal) {
+        send(signal, self.pid());
     }
 
     pub(crate) fn descriptors(&self) -> usize {
@@ -105,7 +111,7 @@ impl Running {
 
     /// Ends it with SIGTERM; its exit code and what it printed.
     pub(crate) fn end(self) -> (i32, String) {
-        self.signal("TERM");
+        self.signal(Signal::TERM);
         self.wait()
     }
 
