@@ -8,12 +8,15 @@ use super::interval_us;
 /// Intervals of a sparkline.
 pub(super) const SLOTS: usize = 60;
 
-/// Bytes a second, both ways, for each of the last intervals, oldest first; `None` where records are missing.
+/// Bytes a second, both ways, for each of the last intervals, oldest first; `None` where records are missing, or have
+/// been put off.
 pub(crate) type History = Vec<Option<f64>>;
 
 /// What the client did, on the time line of the proxy's records; empty if nothing is known of it.
 pub(crate) fn history(run: &Run, id: ClientId) -> History {
     let (Some(track), Some(client)) = (run.proxy(), run.client(id)) else { return History::new() };
+    // A silent client does nothing, unless its record is still to come.
+    let known_until_us = run.client_rate(client).map_or(client.last_us, |rate| rate.end_us);
     let slot_us = interval_us(track).max(1);
     let mut rates = client.history().rev().peekable();
     let mut intervals = track.intervals().rev().peekable();
@@ -26,7 +29,10 @@ pub(crate) fn history(run: &Run, id: ClientId) -> History {
             let interval = intervals.peek().filter(|interval| !interval.after_loss)?;
             debug_assert!(interval.start_us <= middle_us);
             let rate = rates.peek().filter(|rate| rate.end_us > middle_us);
-            Some(rate.map_or(0.0, |rate| rate.bytes_per_second()))
+            match rate {
+                Some(rate) => Some(rate.bytes_per_second()),
+                None => (middle_us < known_until_us).then_some(0.0),
+            }
         })
         .collect();
     slots.reverse();

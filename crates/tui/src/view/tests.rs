@@ -408,6 +408,34 @@ fn a_sparkline_keeps_its_scale_of_time_when_one_interval_is_short() {
 }
 
 #[test]
+fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
+    let silent_for_three_seconds = |deferred: u64| {
+        let mut stage = Stage::live(options(), 20);
+        let mut seq = None;
+        for _ in 0..3 {
+            let mut records = stage.run.second();
+            let first = records[0].stamp.seq;
+            records.retain(|record| record.body.kind().word != "client");
+            for record in &mut records {
+                // What is left out was never made, and leaves no hole in the sequence.
+                record.stamp.seq = *seq.get_or_insert(first);
+                seq = seq.map(|seq| seq + 1);
+                if let telemetry::Body::Proxy(proxy) = &mut record.body {
+                    proxy.clients_deferred = deferred;
+                }
+            }
+            stage.read(records);
+        }
+        let screen = stage.screen(160, 48);
+        screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned()
+    };
+    let idle = silent_for_three_seconds(0);
+    assert!(idle.ends_with("▁▁▁"), "{idle}");
+    let put_off = silent_for_three_seconds(1);
+    assert!(!put_off.contains('▁') && put_off.ends_with(|c| ('▂'..='█').contains(&c)), "{put_off}");
+}
+
+#[test]
 fn every_small_size_is_drawn_with_and_without_help() {
     let mut stage = with_a_gap(options());
     for help in [false, true] {
