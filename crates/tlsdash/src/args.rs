@@ -91,7 +91,7 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) interval: Option<String>,
-    /// Run without a dashboard
+    /// Run without a dashboard, until SIGTERM or Ctrl-C
     #[arg(long)]
     pub(crate) headless: bool,
     /// How the summary at the end is printed [default: text]
@@ -123,7 +123,8 @@ pub(crate) struct ProxyWords {
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<PathBuf>,
-    /// Run the built-in load beside the proxy, such as rate=500,connections=64,resume=80%
+    /// Run the built-in load beside the proxy, such as rate=500,connections=64,resume=80%; the other words are
+    /// keepalive, sources, threads, duration and requests, and without rate it is a closed loop
     #[arg(long, value_name = "PLAN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<String>,
@@ -177,7 +178,8 @@ pub(crate) struct DemoArgs {
     /// Address of the proxy [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<String>,
-    /// Words of the load plan that differ from the demo's, such as rate=2000
+    /// Words of the load plan that differ from the demo's
+    /// rate=1000,connections=32,sources=16,keepalive=10,resume=80%
     #[arg(long, value_name = "PLAN")]
     pub(crate) load: Option<String>,
     /// Worker threads of the proxy [default: half the cores]
@@ -235,7 +237,7 @@ pub(crate) struct WatchArgs {
     /// Journal file to watch [default: the newest that `--journal auto` has written]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<PathBuf>,
-    /// The run to show, by its id or the beginning of it [default: the newest]
+    /// The run to show, by its id of 32 hexadecimal digits (TLSDASH_RUN) [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
     /// Print the summary that the journal gives, without a screen
