@@ -26,7 +26,7 @@ pub(crate) fn sentence(record: &Record) -> String {
         Body::Client(client) => client_sentence(client),
         Body::Connection(c) => {
             let detail = if c.detail.is_empty() { String::new() } else { format!(": {}", c.detail) };
-            format!("connection {} from {} {}{detail}", c.conn, c.client, c.outcome)
+            format!("{} {}{detail} (connection {})", c.client, c.outcome, c.conn)
         }
         Body::Setting(setting) => match &setting.after {
             Some(after) => format!("{} changed from {} to {}", setting.name, setting.before, after.value),

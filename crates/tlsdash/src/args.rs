@@ -33,6 +33,9 @@ pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
     anyhow::Error::new(Usage(reason.to_string()))
 }
 
+/// Stands below the help.
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed at run time, 2 wrong usage or configuration";
+
 /// Observe what TLS costs, live, on this box.
 ///
 /// Terminates TLS in front of an application, loads it if asked to, and shows latency percentiles, full against
@@ -42,7 +45,7 @@ pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
     version,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    max_term_width = 100
+    max_term_width = 100, after_help = EXIT_CODES
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -64,8 +67,11 @@ pub(crate) enum Mode {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print the manual page, or that of a command
+    Man {
+        /// The command, such as demo
+        command: Option<String>,
+    },
 }
 
 /// How a summary is printed.

@@ -25,14 +25,14 @@ pub(crate) enum Frontend {
 impl Frontend {
     /// A dashboard where there is a terminal, unless none is wanted.
     pub(crate) fn choose(headless: bool) -> Self {
-        if headless {
-            return Self::Headless;
+        if !headless && tui::has_terminal() { Self::Dashboard } else { Self::Headless }
+    }
+
+    /// Says so if a dashboard was wanted and there is none.
+    pub(crate) fn say_if_forced(self, headless: bool) {
+        if self == Self::Headless && !headless {
+            crate::say("no terminal to draw on: running as with --headless");
         }
-        if tui::has_terminal() {
-            return Self::Dashboard;
-        }
-        crate::say("no terminal to draw on: running as with --headless");
-        Self::Headless
     }
 }
 
@@ -53,6 +53,8 @@ pub(crate) struct Options {
     pub(crate) read_only: bool,
     pub(crate) run: Option<RunId>,
     pub(crate) ascii: bool,
+    /// True if connections may outlast the front end.
+    pub(crate) drains: bool,
 }
 
 /// A front end that has ended, while the rest of the program is still ending.
@@ -121,7 +123,9 @@ fn dashboard(
     let ended = tui::run(shape, inbox, commands);
     let failure = match ended.exit {
         Ok(Exit::Quit | Exit::Terminated) => {
-            crate::say("ending: connections may finish (again to cut them)");
+            if options.drains {
+                crate::say("ending: open connections may finish; Ctrl-C cuts them");
+            }
             None
         }
         Ok(Exit::TerminalLost) => None,

@@ -20,10 +20,13 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Mode, Usage};
+use crate::args::{Cli, Mode, Usage, usage};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -32,6 +35,22 @@ fn main() -> ExitCode {
             if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// Prints help and the version as they are; of a mistake the one line that says what it is.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let what = lines.next().unwrap_or_default().trim_start_matches("error: ");
+    // What is missing, or a word that is meant, stands on lines of its own.
+    let more: Vec<_> = lines.take_while(|line| !line.starts_with("Usage:")).collect();
+    let more = if more.is_empty() { String::new() } else { format!(" {}", more.join("; ")) };
+    say(format_args!("{what}{more} (--help tells more)"));
+    ExitCode::from(2)
 }
 
 /// Says one line on standard error. Nothing can be done if that is gone, as when the terminal was closed.
@@ -49,6 +68,20 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             clap_complete::generate(shell, &mut Cli::command(), "tlsdash", &mut std::io::stdout());
             Ok(())
         }
-        Some(Mode::Man) => Ok(clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?),
+        Some(Mode::Man { command }) => manual(command.as_deref()),
     }
+}
+
+/// Prints the manual page of the program, or of one of its commands.
+fn manual(command: Option<&str>) -> anyhow::Result<()> {
+    let mut program = Cli::command();
+    program.build();
+    let page = match command {
+        None => program,
+        Some(name) => {
+            let found = program.find_subcommand(name).cloned();
+            found.ok_or_else(|| usage(format!("man {name}: there is no such command")))?
+        }
+    };
+    Ok(clap_mangen::Man::new(page).render(&mut std::io::stdout())?)
 }

@@ -19,7 +19,7 @@ use crate::sink::RecordSink;
 /// How often the recorder looks whether what it waits for has ended.
 const POLL: Duration = Duration::from_millis(20);
 /// How long it waits for a busy worker's counters: they come with the next interval otherwise.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is measured.
 #[derive(Debug)]

@@ -27,6 +27,8 @@ pub(crate) struct Shape {
     pub(crate) journal: JournalChoice,
     pub(crate) interval: Duration,
     pub(crate) frontend: Frontend,
+    /// Whether no dashboard was wanted.
+    pub(crate) headless: bool,
     pub(crate) format: Format,
     pub(crate) ascii: bool,
     pub(crate) duration: Option<Duration>,
@@ -46,6 +48,7 @@ impl Shape {
             journal,
             interval: words.interval()?,
             frontend,
+            headless: words.headless,
             format: words.format.unwrap_or_default(),
             ascii: words.ascii,
             duration: duration.map(|text| crate::args::time("duration", text)).transpose()?,
@@ -63,6 +66,7 @@ pub(crate) struct Wiring {
 
 impl Wiring {
     pub(crate) fn new(shape: &Shape) -> anyhow::Result<Self> {
+        shape.frontend.say_if_forced(shape.headless);
         let (events, inbox) = tui::channel();
         signals::listen(shape.frontend.into(), events.clone())?;
         Ok(Self { events, inbox })
@@ -87,10 +91,19 @@ impl Session {
     /// When a part of it failed.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let Self { shape, wiring: Wiring { events, inbox }, title, header, measured, writer } = self;
+        let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
         let path = writer.as_ref().map(|writer| writer.path().to_owned());
         let source = path.as_ref().map(|path| format!("file:{}", path.display()));
         let follower = path.as_ref().map(|path| follow(path, events.clone())).transpose()?;
+        let options = frontend::Options {
+            title,
+            source: source.clone().unwrap_or_else(|| "none".to_owned()),
+            read_only: false,
+            run: Some(run),
+            ascii: shape.ascii,
+            drains: measured.proxy.is_some(),
+        };
         let sink = writer.map_or_else(|| RecordSink::direct(events.clone()), RecordSink::file);
         let publisher = Publisher::new(run, sink, RECORDS_PER_SECOND_OWN, Timestamps::now());
         let recorder = Recorder::new(measured, publisher, header, shape.interval, events.clone());
@@ -108,13 +121,6 @@ impl Session {
                 let _ = events.send(Event::Terminate);
             })?;
         }
-        let options = frontend::Options {
-            title,
-            source: source.clone().unwrap_or_else(|| "none".to_owned()),
-            read_only: false,
-            run: Some(run),
-            ascii: shape.ascii,
-        };
         // The commands go with the front end: once nobody can send any, the recorder ends the run.
         let shown = frontend::show(shape.frontend, options, inbox, commands)?;
         let ending = spawn("ending", move || {
@@ -124,6 +130,7 @@ impl Session {
         })?;
         let (model, failure) = shown.until_ended(&ending);
         let outcome = ending.join().ok().and_then(Result::ok);
+        let mut nothing_answered = false;
         let made = outcome.as_ref().and_then(|recorded| recorded.as_ref().ok()).copied().unwrap_or(0);
         let summary =
             model.as_ref().and_then(|model| model.run(run)).map(|run| run.summary(source.as_deref()));
@@ -134,8 +141,10 @@ impl Session {
                 journal.lost = journal.made - journal.read;
             }
             summary::print(&summary, shape.format)?;
+            nothing_answered = ends_with_load && summary.load.is_some_and(|load| load.requests.ok == 0);
         }
         outcome.context("a thread of the program panicked")??;
+        anyhow::ensure!(!nothing_answered, "no request was answered");
         failure.map_or(Ok(()), Err)
     }
 }

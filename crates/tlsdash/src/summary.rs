@@ -5,7 +5,9 @@ use std::io::{self, Write as _};
 
 use anyhow::Context;
 use rustix::io::Errno;
-use telemetry::model::{Percentiles, Summary};
+use telemetry::model::{
+    HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProxySummary, RequestCounts, Summary,
+};
 
 use crate::args::Format;
 
@@ -47,72 +49,53 @@ pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
 }
 
 fn text(summary: &Summary) -> String {
-    let mut out = format!("run {}, {:.1} s\n\n", summary.run, summary.duration_s);
+    let ended = if summary.ended { "" } else { "; no last record: it still runs, or was killed" };
+    let mut out = format!("run {}, {:.1} s{ended}\n\n", summary.run, summary.duration_s);
     latency_table(summary, &mut out);
     if let Some(proxy) = &summary.proxy {
-        let c = &proxy.connections;
-        line(
-            &mut out,
-            "connections",
-            format_args!("{} accepted, {} open, {} failed", c.accepted, c.open, c.failed),
-        );
-        let h = &proxy.handshakes;
-        line(
-            &mut out,
-            "handshakes",
-            format_args!(
-                "{} full, {} resumed{}, {} failed",
-                h.full,
-                h.resumed,
-                share(h.resumed, h.full),
-                h.failed
-            ),
-        );
-        line(
-            &mut out,
-            "bytes",
-            format_args!("{} in, {} out", bytes(proxy.bytes.r#in), bytes(proxy.bytes.out)),
-        );
+        proxy_lines(proxy, &mut out);
     }
     if let Some(load) = &summary.load {
-        let r = &load.requests;
-        line(
-            &mut out,
-            "requests",
-            format_args!("{} scheduled, {} sent, {} ok, {} failed", r.scheduled, r.sent, r.ok, r.failed),
-        );
-        if r.never_sent + r.unfinished > 0 {
-            line(&mut out, "", format_args!("{} never sent, {} unfinished", r.never_sent, r.unfinished));
-        }
-        let h = &load.handshakes;
-        line(
-            &mut out,
-            "load saw",
-            format_args!(
-                "{} full, {} resumed{}, {} failed",
-                h.full,
-                h.resumed,
-                share(h.resumed, h.full),
-                h.failed
-            ),
-        );
-        line(&mut out, "", format_args!("{} in, {} out", bytes(load.bytes.r#in), bytes(load.bytes.out)));
+        load_lines(load, &mut out);
     }
     clients(summary, &mut out);
     if let Some(journal) = &summary.journal {
-        line(
-            &mut out,
-            "journal",
-            format_args!(
-                "{}: {} records made, {} read, {} lost",
-                journal.source, journal.made, journal.read, journal.lost
-            ),
-        );
+        let JournalSummary { made, read, lost, source } = journal;
+        line(&mut out, "journal", format_args!("{read} read of {made} made, {lost} lost"));
+        line(&mut out, "", format_args!("{source}"));
     }
-    let cpu: Vec<String> =
-        summary.cpu_s.iter().map(|(name, seconds)| format!("{name} {seconds:.2}")).collect();
+    let used = summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0);
+    let cpu: Vec<String> = used.map(|(name, seconds)| format!("{name} {seconds:.2}")).collect();
     line(&mut out, "CPU seconds", format_args!("{}", cpu.join(", ")));
     out
+}
+
+fn proxy_lines(proxy: &ProxySummary, out: &mut String) {
+    let c = &proxy.connections;
+    line(out, "connections", format_args!("{} accepted, {} open, {} failed", c.accepted, c.open, c.failed));
+    handshake_line(&proxy.handshakes, "handshakes", out);
+    line(out, "bytes", format_args!("{} in, {} out", bytes(proxy.bytes.r#in), bytes(proxy.bytes.out)));
+}
+
+fn load_lines(load: &LoadSummary, out: &mut String) {
+    let RequestCounts { scheduled, sent, ok, failed, never_sent, unfinished } = &load.requests;
+    line(out, "requests", format_args!("{scheduled} scheduled, {sent} sent, {ok} ok, {failed} failed"));
+    if never_sent + unfinished > 0 {
+        line(out, "", format_args!("{never_sent} never sent, {unfinished} unfinished"));
+    }
+    let causes = load.failures.iter().filter(|(_, count)| **count > 0);
+    let causes: Vec<String> = causes.map(|(cause, count)| format!("{count} {cause}")).collect();
+    if !causes.is_empty() {
+        line(out, "failed by", format_args!("{}", causes.join(", ")));
+    }
+    handshake_line(&load.handshakes, "load saw", out);
+    line(out, "", format_args!("{} in, {} out", bytes(load.bytes.r#in), bytes(load.bytes.out)));
+}
+
+fn handshake_line(handshakes: &HandshakeCounts, name: &str, out: &mut String) {
+    let HandshakeCounts { full, resumed, failed } = handshakes;
+    let share = share(*resumed, *full);
+    line(out, name, format_args!("{full} full, {resumed} resumed{share}, {failed} failed"));
 }
 
 fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {

@@ -1,10 +1,11 @@
 //! `tlsdash watch`: the dashboard, or the summary, over a journal that is or was written elsewhere.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use journal::Start;
+use telemetry::model::Run;
 use telemetry::{Follower, Model, RunId, Update};
 use tui::Event;
 
@@ -17,28 +18,41 @@ use crate::summary;
 
 /// Watches until a person leaves, or prints the summary.
 pub(crate) fn run(args: WatchArgs) -> anyhow::Result<()> {
-    let run = args.run.as_deref().map(run_id).transpose()?;
+    let prefix = args.run.as_deref().map(run_prefix).transpose()?;
     let path = match args.source {
         Some(path) => named(path),
         None => journal_choice::newest_auto()?,
     };
     let source = format!("file:{}", path.display());
+    let frontend = Frontend::choose(args.headless);
+    frontend.say_if_forced(args.headless);
     let (events, inbox) = tui::channel();
-    match Frontend::choose(args.headless) {
+    match frontend {
         Frontend::Headless => {
             let model = read_all(&path)?;
+            let run = prefix.map(|prefix| run_named(&model, prefix, &path)).transpose()?;
             let found = run.map_or_else(|| model.current(), |id| model.run(id));
             let wanted = run.map_or_else(|| "a run of tlsdash".to_owned(), |id| format!("run {id}"));
             let found = found.with_context(|| format!("{} holds no records of {wanted}", path.display()))?;
             summary::print(&found.summary(Some(&source)), args.format.unwrap_or_default())
         }
         Frontend::Dashboard => {
+            let run = match prefix {
+                Some(prefix) => Some(run_named(&read_all(&path)?, prefix, &path)?),
+                None => None,
+            };
             let told = events.clone();
             let deliver = move |update| told.send(Event::Update(update)).is_ok();
             let follower = Follower::start(&path, Start::Oldest, deliver)?;
             signals::listen(Frontend::Dashboard.into(), events)?;
-            let options =
-                frontend::Options { title: String::new(), source, read_only: true, run, ascii: args.ascii };
+            let options = frontend::Options {
+                title: String::new(),
+                source,
+                read_only: true,
+                run,
+                ascii: args.ascii,
+                drains: false,
+            };
             // Nobody takes commands: the dashboard is read-only.
             let (commands, _) = sync_channel(1);
             let shown = frontend::show(Frontend::Dashboard, options, inbox, commands)?;
@@ -58,7 +72,7 @@ fn named(path: PathBuf) -> PathBuf {
 }
 
 /// Reads the journal to its present end.
-fn read_all(path: &std::path::Path) -> anyhow::Result<Model> {
+fn read_all(path: &Path) -> anyhow::Result<Model> {
     let (updates, read) = sync_channel(4);
     let follower = Follower::start(path, Start::Oldest, move |update| updates.send(update).is_ok())?;
     let ending = spawn("ending", move || follower.finish())?;
@@ -89,6 +103,25 @@ fn read_all(path: &std::path::Path) -> anyhow::Result<Model> {
     Ok(model)
 }
 
-fn run_id(text: &str) -> anyhow::Result<RunId> {
-    text.parse().map_err(|_| usage(format!("--run {text}: expected the 32 hexadecimal digits of a run's id")))
+/// The beginning of a run's id.
+fn run_prefix(text: &str) -> anyhow::Result<&str> {
+    let is_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    if is_hex && (1..=32).contains(&text.len()) {
+        return Ok(text);
+    }
+    Err(usage(format!(
+        "--run {text}: expected a run's id, or the beginning of it: up to 32 hexadecimal digits"
+    )))
+}
+
+/// The one run whose id begins so.
+fn run_named(model: &Model, prefix: &str, path: &Path) -> anyhow::Result<RunId> {
+    let mut runs = model.runs().iter().map(Run::id).filter(|id| id.to_string().starts_with(prefix));
+    match (runs.next(), runs.next()) {
+        (Some(run), None) => Ok(run),
+        (None, _) => anyhow::bail!("{} holds no records of run {prefix}", path.display()),
+        (Some(_), Some(_)) => {
+            Err(usage(format!("--run {prefix}: several runs in {} begin so", path.display())))
+        }
+    }
 }

@@ -52,7 +52,9 @@ fn wrong_words_end_with_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     for (args, parts) in [
-        (&["--no-such-flag"][..], &[][..]),
+        (&["--no-such-flag"][..], &["unexpected argument '--no-such-flag'", "--help"][..]),
+        (&["load"], &["URL"]),
+        (&["man", "nothing"], &["nothing"]),
         (&[], &["--upstream is missing"]),
         (&["--upstream", "nowhere"], &["--upstream nowhere"]),
         (&["--upstream", "unix:"], &["--upstream unix:"]),
@@ -196,6 +198,20 @@ fn a_journal_that_cannot_be_read_is_named() {
     refused(at, &["watch", "--headless", text.to_str().unwrap()], 1, &["text.journal"]);
     fs::write(&text, "").unwrap();
     refused(at, &["watch", "--headless", text.to_str().unwrap()], 1, &["text.journal"]);
+}
+
+#[test]
+fn a_load_that_nobody_answers_says_why_and_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    // A port that was just given back, so that nobody listens there.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("https://{address}/");
+    let args = ["load", &url, "--insecure", "-n", "3", "-c", "1", "--headless", "--journal", "off"];
+    let output = run(folder.path(), &args);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("failed by    3 connect"), "{text}");
+    assert!(stderr(&output).contains("no request was answered"), "{}", stderr(&output));
 }
 
 #[test]

@@ -198,6 +198,12 @@ fn a_summary_can_be_had_from_the_journal_of_a_running_proxy() {
     assert_eq!(code, 0);
     let own: serde_json::Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(watched(), own, "the same figures from the journal as from the run itself");
+    let prefix = &own["run"].as_str().unwrap()[..8];
+    let named = run(folder.path(), &["watch", "--headless", "--run", prefix, file.to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&named.stdout).contains(prefix), "{}", stderr(&named));
+    let other =
+        run(folder.path(), &["watch", "--headless", "--run", "0123456789abcdef", file.to_str().unwrap()]);
+    assert_eq!(other.status.code(), Some(1), "{}", stderr(&other));
 }
 
 /// The first connection is the program looking at its start whether the upstream is there.
@@ -277,6 +283,8 @@ fn completions_and_the_manual_are_printed() {
         let output = run(folder.path(), &["completions", shell]);
         assert!(String::from_utf8(output.stdout).unwrap().contains("upstream"), "{shell}");
     }
+    let page = String::from_utf8(run(folder.path(), &["man", "load"]).stdout).unwrap();
+    assert!(page.contains(".TH tlsdash-load") && page.contains("insecure"), "{page}");
     let manual = String::from_utf8(run(folder.path(), &["man"]).stdout).unwrap();
     assert!(manual.contains(".TH") && manual.contains("resumed handshakes"), "{manual}");
 }

@@ -17,7 +17,10 @@ use crate::record::Record;
 pub use clients::{Client, ClientRate, Clients};
 pub use reading::{Gap, Reading};
 pub use run::{CpuUse, Level, LogLine, Run};
-pub use summary::{Percentiles, SUMMARY_SCHEMA, Summary};
+pub use summary::{
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, LoadSummary, Percentiles,
+    ProxySummary, RequestCounts, SUMMARY_SCHEMA, Summary,
+};
 pub use track::{Interval, Track, Window};
 
 /// Runs that a model keeps; the one that has been silent longest makes room.

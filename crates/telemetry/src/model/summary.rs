@@ -22,6 +22,8 @@ pub struct Summary {
     pub run: String,
     /// How long it lasted, in seconds.
     pub duration_s: f64,
+    /// True if the run's last record was read; false while it runs, and for a run that was killed.
+    pub ended: bool,
     /// The proxy's side; absent in a run without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxySummary>,
@@ -102,6 +104,8 @@ pub struct RequestCounts {
 pub struct LoadSummary {
     /// Requests.
     pub requests: RequestCounts,
+    /// Failed requests by cause; they add up to `requests.failed`.
+    pub failures: BTreeMap<&'static str, u64>,
     /// Handshakes.
     pub handshakes: HandshakeCounts,
     /// Bytes.
@@ -184,6 +188,7 @@ impl Run {
             schema: SUMMARY_SCHEMA,
             run: self.id().to_string(),
             duration_s: self.duration_us() as f64 / 1e6,
+            ended: self.stopped().is_some(),
             proxy: self.proxy().map(|track| proxy_summary(track, self.proxy_open())),
             load: self.load().map(load_summary),
             clients: self.client_summaries(),
@@ -245,6 +250,16 @@ fn proxy_summary(track: &Track<ProxyCounter, ProxyLatency>, open: u64) -> ProxyS
     }
 }
 
+/// The causes of failed requests.
+const FAILURES: [(&str, LoadCounter); 6] = [
+    ("connect", LoadCounter::FailedConnect),
+    ("tls", LoadCounter::FailedTls),
+    ("timeout", LoadCounter::FailedTimeout),
+    ("reset", LoadCounter::FailedReset),
+    ("protocol", LoadCounter::FailedProtocol),
+    ("status", LoadCounter::FailedStatus),
+];
+
 fn load_summary(track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
     let totals = track.totals();
     LoadSummary {
@@ -256,6 +271,7 @@ fn load_summary(track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
             never_sent: totals[LoadCounter::NeverSent],
             unfinished: totals[LoadCounter::Unfinished],
         },
+        failures: FAILURES.iter().map(|&(cause, counter)| (cause, totals[counter])).collect(),
         handshakes: HandshakeCounts {
             full: totals[LoadCounter::HandshakesFull],
             resumed: totals[LoadCounter::HandshakesResumed],
