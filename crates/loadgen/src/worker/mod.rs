@@ -28,8 +28,10 @@ pub(crate) const WAKER: Token = Token(usize::MAX);
 pub(crate) const TIMER: Token = Token(usize::MAX - 1);
 /// How often deadlines are looked at.
 const TICK_NS: u64 = 10_000_000;
-/// How long requests may still be sent and answered once the load is to end or to pause.
+/// How long requests may still be answered once the load is to end or to pause.
 const GRACE_NS: u64 = 2_000_000_000;
+/// The last part of the grace, in which nothing more is sent: a backlog must not cut what is under way.
+const GRACE_TO_ANSWER_NS: u64 = GRACE_NS / 2;
 const EVENTS_MAX: usize = 1024;
 
 /// What all threads have in common.
@@ -233,6 +235,11 @@ impl Worker {
 
     /// Gives requests that are due to slots that are free.
     fn dispatch(&mut self, now_ns: u64) {
+        if let State::Draining { until_ns, .. } = self.state
+            && now_ns >= until_ns.saturating_sub(GRACE_TO_ANSWER_NS)
+        {
+            self.give_up_backlog(now_ns);
+        }
         while let Some(&index) = self.free.front() {
             let Some(due) = self.pacer.take() else { break };
             if due.intended_ns.is_none() {
@@ -321,11 +328,16 @@ impl Worker {
         };
     }
 
-    /// Accounts for what has no answer yet, and drops its connections.
-    fn cut(&mut self, now_ns: u64) {
+    /// Accounts for what is due and will not be sent.
+    fn give_up_backlog(&mut self, now_ns: u64) {
         while let Some(due) = self.pacer.take() {
             self.ledger.never_sent(due.intended_ns, now_ns);
         }
+    }
+
+    /// Accounts for what has no answer yet, and drops its connections.
+    fn cut(&mut self, now_ns: u64) {
+        self.give_up_backlog(now_ns);
         for index in 0..self.slots.len() {
             if let Some(request) = self.slots[index].request.take() {
                 self.ledger.ended(&request, now_ns);

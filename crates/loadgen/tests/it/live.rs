@@ -177,3 +177,22 @@ fn threads_carry_the_names_that_cpu_time_is_grouped_by() {
         names.contains(&"load-0\n".to_owned()) && names.contains(&"load-1\n".to_owned())
     });
 }
+
+#[test]
+fn a_stop_under_overload_cuts_no_request() {
+    // A server that takes its time: the schedule asks for ten times what it can do.
+    let server = Server::tls(TlsVersion::V13, |_| {
+        std::thread::sleep(Duration::from_millis(20));
+        Act::ok(10)
+    });
+    let mut load = Load::start(config(&server, "rate=1000,connections=2")).unwrap();
+    let mut all = LoadDelta::default();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Scheduled] >= 2_000);
+    load.stop();
+    let counts = finish_on_top(&mut load, &mut all).counters;
+    assert_adds_up(&counts);
+    assert_eq!((counts[C::Unfinished], counts[C::Failed]), (0, 0), "{counts:?}");
+    assert!(counts[C::NeverSent] > 0, "{counts:?}");
+    let seen = server.seen();
+    assert_eq!(seen.clean_ends, seen.connections, "each connection is closed in order");
+}
