@@ -46,10 +46,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let what = lines.next().unwrap_or_default().trim_start_matches("error: ");
-    // What is missing, or a word that is meant, stands on lines of its own.
-    let more: Vec<_> = lines.take_while(|line| !line.starts_with("Usage:")).collect();
-    let more = if more.is_empty() { String::new() } else { format!(" {}", more.join("; ")) };
-    say(format_args!("{what}{more} (--help tells more)"));
+    // What is missing, or a word that may be meant, stands on lines of its own.
+    let more = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let words: Vec<_> = std::iter::once(what).chain(more).collect();
+    say(format_args!("{} (--help tells more)", words.join("; ").replace(":;", ":")));
     ExitCode::from(2)
 }
 
