@@ -7,6 +7,15 @@ use crate::families::CpuGroup;
 use crate::metric::Counters;
 use crate::record::HostRecord;
 
+/// The groups of threads of the program, by the beginning of their names.
+pub(crate) const GROUPS: [(&str, CpuGroup); 5] = [
+    ("proxy", CpuGroup::Proxy),
+    ("load", CpuGroup::Load),
+    ("upstream", CpuGroup::Upstream),
+    ("dashboard", CpuGroup::Dashboard),
+    ("journal", CpuGroup::Journal),
+];
+
 /// Reads what the process uses. Threads are grouped by the beginning of their names.
 ///
 /// What a thread used between the last reading and its end is known only as a part of the whole process's time; it
@@ -91,14 +100,7 @@ fn thread_cpu_ns(task: &std::path::Path) -> Option<u64> {
 }
 
 fn group(name: &str) -> CpuGroup {
-    let groups = [
-        ("proxy", CpuGroup::Proxy),
-        ("load", CpuGroup::Load),
-        ("upstream", CpuGroup::Upstream),
-        ("dashboard", CpuGroup::Dashboard),
-        ("journal", CpuGroup::Journal),
-    ];
-    groups.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(CpuGroup::Other, |(_, group)| *group)
+    GROUPS.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(CpuGroup::Other, |(_, group)| *group)
 }
 
 fn memory_bytes() -> u64 {

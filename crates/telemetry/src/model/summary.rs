@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
+use crate::host::GROUPS;
 use crate::metric::Metric;
 use crate::model::run::Run;
 use crate::model::track::Track;
@@ -220,15 +221,8 @@ impl Run {
     }
 
     fn cpu_seconds(&self) -> BTreeMap<&'static str, f64> {
-        let groups = [
-            ("proxy", CpuGroup::Proxy),
-            ("load", CpuGroup::Load),
-            ("upstream", CpuGroup::Upstream),
-            ("dashboard", CpuGroup::Dashboard),
-            ("journal", CpuGroup::Journal),
-        ];
         let seconds = |group| self.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6);
-        groups.into_iter().map(|(name, group)| (name, seconds(group))).collect()
+        GROUPS.into_iter().map(|(name, group)| (name, seconds(group))).collect()
     }
 }
 
