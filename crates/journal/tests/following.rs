@@ -138,24 +138,9 @@ fn what_cannot_be_read_is_said_by_name() {
 
     drop(FileWriter::create(&path, small()).unwrap());
     let file = fs::File::options().write(true).open(&path).unwrap();
-    for (flags, feature) in [(1 << 3, "zstd"), (1 << 1, "lz4"), (1, "xz"), (1 << 9, "0x200")] {
-        file.write_all_at(&u32::to_le_bytes(0b1_0100 | flags), 12).unwrap();
-        let error = open();
-        assert!(
-            matches!(error, ReadError::Unsupported { .. }) && error.to_string().contains(feature),
-            "{error}"
-        );
-    }
-}
-
-/// Numbers from a seed, so that a failure can be had again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
+    file.write_all_at(&u32::to_le_bytes(0b1_0100 | 1 << 9), 12).unwrap();
+    let error = open();
+    assert!(matches!(error, ReadError::Unsupported { .. }) && error.to_string().contains("0x200"), "{error}");
 }
 
 #[test]

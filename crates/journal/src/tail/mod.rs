@@ -1,8 +1,10 @@
 //! The tail: entries of a journal file as they are written, through its rotations.
 
+mod compressed;
 mod entry;
 mod feed;
 mod objects;
+mod shifts;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -47,7 +49,8 @@ pub struct Progress {
     pub more: bool,
     /// How often the tail went on to a later file.
     pub rotations: u64,
-    /// Bytes that could not be read: damaged, of an unknown kind, or one value above 16 MiB.
+    /// Bytes of files that could not be read: damaged, of an unknown kind, a value above 16 MiB (above 1 MiB if it is
+    /// compressed), or compressed values beyond 256 MiB in one file.
     pub skipped_bytes: u64,
     /// The state of the file that is being read, as its header says.
     pub writer: FileState,
@@ -55,8 +58,9 @@ pub struct Progress {
 
 /// Follows a journal file from one end to the other, and on to the files that replace it.
 ///
-/// It never writes and takes no lock. Its memory is bounded by a small multiple of the size of one file: all distinct
-/// values of the file that is being read are kept, some 200 bytes each more than their length. It is not `Send`: it
+/// It never writes and takes no lock. Its memory is bounded by a small multiple of the size of one file, and of 256 MiB
+/// if values are compressed: all distinct values of the file that is being read are kept, some 200 bytes each more than
+/// their length. It is not `Send`: it
 /// lives on the thread that opened it.
 pub struct Tail {
     path: PathBuf,
