@@ -127,9 +127,9 @@ impl Objects {
         Ok(Ok((walk, start)))
     }
 
-    /// Passes over the entries that are there now.
-    pub(super) fn skip_existing_entries(&mut self) {
-        self.entries_to_skip = self.header.n_entries;
+    /// Passes over the first `entries` entries.
+    pub(super) fn pass_over(&mut self, entries: u64) {
+        self.entries_to_skip = entries;
     }
 
     pub(super) fn file(&self) -> &File {

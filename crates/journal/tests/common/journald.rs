@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::values::number_at;
-use super::{Fields, Running, files, wait_until};
+use super::{Fields, Running, drain, files, wait_until};
+use journal::{Start, Tail};
 
 /// Binds the folders that journald uses to those of the test, and becomes journald.
 const START: &str = "mount --bind $0/run-systemd /run/systemd && mount --bind $0/run-log /run/log \
@@ -83,7 +84,9 @@ impl Journald {
     pub(crate) fn rotate(&self) {
         let before = files(&self.folder()).len();
         kill_process(Pid::from_child(&self.process.0), Signal::USR2).unwrap();
-        wait_until("a rotation", || files(&self.folder()).len() > before && self.live().exists());
+        wait_until("a rotation", || {
+            files(&self.folder()).len() > before && Tail::open(&self.live(), Start::File).is_ok()
+        });
     }
 
     /// Ends journald, which closes its files.
@@ -145,6 +148,7 @@ fn run(root: &Path, format: Format) -> (Running, UnixStream) {
     let privately: &[&str] =
         if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] };
     let flag = |on: bool| if on { "1" } else { "0" };
+    let said = root.join("said");
     let process = Command::new("unshare")
         .args(privately)
         .args(["--propagation", "private", "sh", "-c", START])
@@ -152,20 +156,23 @@ fn run(root: &Path, format: Format) -> (Running, UnixStream) {
         .env("SYSTEMD_JOURNAL_COMPACT", flag(format.compact))
         .env("SYSTEMD_JOURNAL_KEYED_HASH", flag(format.keyed_hash))
         .stdin(Stdio::null())
+        .stderr(std::fs::File::create(&said).unwrap())
         .spawn();
     let mut process = Running(process.expect("unshare cannot be run: install the Debian package util-linux"));
-    let live = || folder(root).is_some_and(|folder| folder.join("system.journal").exists());
+    // The file has its name before it is a journal, and the socket before it listens.
+    let is_journal = |folder: PathBuf| Tail::open(&folder.join("system.journal"), Start::File).is_ok();
+    let mut stdout = None;
     wait_until("a private journald", || {
-        let ended = process.0.try_wait().unwrap();
         assert!(
-            ended.is_none(),
+            process.0.try_wait().unwrap().is_none(),
             "no private journald can be started: this test needs the Debian package systemd, and root or user \
-             namespaces that may mount (and the folders /run/systemd, /run/log, /var/log/journal, /etc/systemd)"
+             namespaces that may mount (and the folders /run/systemd, /run/log, /var/log/journal, /etc/systemd)\n{}",
+            std::fs::read_to_string(&said).unwrap()
         );
-        live() && socket(root, "stdout").exists()
+        stdout = stdout.take().or_else(|| UnixStream::connect(socket(root, "stdout")).ok());
+        stdout.is_some() && folder(root).is_some_and(is_journal)
     });
-    let stdout = UnixStream::connect(socket(root, "stdout")).unwrap();
-    (process, stdout)
+    (process, stdout.unwrap())
 }
 
 /// Tells whether an entry that the tail read is the one that journalctl exported, as far as it is preserved: of a
@@ -181,18 +188,18 @@ pub(crate) fn is_same(read: &Fields, exported: &Fields) -> bool {
 /// Has a journald write entries of all sorts, and gives its file without what is allocated beyond its end.
 pub(crate) fn written(format: Format, entries: u64) -> Vec<u8> {
     let journald = Journald::start(format);
-    let mut tail = super::Tail::open(&journald.live(), super::Start::File).unwrap();
+    let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
     let mut read = 0;
     for number in 0..entries {
         send_all_sorts(&journald, number..number + 1);
         wait_until("an entry", || {
-            super::drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
+            drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
             // Its queue is short.
             read + 5 > number || read == entries
         });
     }
     wait_until("all entries", || {
-        super::drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
+        drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
         read == entries
     });
     let root = journald.stop();
