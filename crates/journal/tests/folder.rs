@@ -85,6 +85,34 @@ fn a_tail_of_a_folder_begins_where_it_is_told_to() {
 }
 
 #[test]
+fn a_tail_that_begins_at_a_time_does_not_read_what_ends_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "a", 0..10, 1_000);
+    let unread = dir.path().join("a.journal");
+    let mut bytes = fs::read(&unread).unwrap();
+    bytes[300..].fill(0xff);
+    fs::write(&unread, bytes).unwrap();
+    write(dir.path(), "a", 10..20, 2_000);
+    write(dir.path(), "a", 20..30, 3_000);
+    let live = dir.path().join("a.journal");
+    let named = |range: std::ops::Range<u64>| range.map(|number| format!("a{number}")).collect::<Vec<_>>();
+    for path in [dir.path(), &live] {
+        let (found, skipped_bytes) = read(&mut Tail::open(path, Start::Oldest).unwrap());
+        assert!(found == named(10..30) && skipped_bytes > 0, "{found:?}");
+        for (time, first) in [(1_010, 10), (2_013, 13), (2_020, 20), (3_025, 25), (3_029, 29)] {
+            let mut tail = Tail::open(path, Start::Since(time)).unwrap();
+            assert_eq!(read(&mut tail), (named(first..30), 0), "since {time}");
+        }
+    }
+    // Later files are read whole, also where the clock was set back.
+    let mut tails = [dir.path(), &live].map(|path| Tail::open(path, Start::Since(4_000)).unwrap());
+    write(dir.path(), "a", 30..32, 500);
+    for tail in &mut tails {
+        assert_eq!(read(tail), (named(30..32), 0));
+    }
+}
+
+#[test]
 fn more_files_are_followed_than_one_poll_has_steps() {
     let dir = tempfile::tempdir().unwrap();
     let small = journal::FileOptions { size_max: 0, ..small() };

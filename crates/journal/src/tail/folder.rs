@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::listing::{FileId, Listing};
-use super::objects::Step;
+use super::objects::{Passed, Step};
 use super::source::Source;
 use super::{Progress, Start};
 use crate::layout::Header;
@@ -29,8 +29,7 @@ struct Pending {
     header: Header,
     path: PathBuf,
     size_bytes: u64,
-    /// So many entries from its beginning are passed over.
-    entries_to_skip: u64,
+    passed: Passed,
 }
 
 /// A file that is being read.
@@ -55,12 +54,15 @@ impl Folder {
         folder.list()?;
         folder.listing.check_readable()?;
         let listing = &folder.listing;
-        folder.pending.retain(|id, _| start == Start::Oldest || listing.is_live(*id));
-        if start == Start::End {
-            for pending in folder.pending.values_mut() {
-                pending.entries_to_skip = pending.header.n_entries;
-            }
-        }
+        folder.pending.retain(|id, pending| {
+            pending.passed = Passed::before(start.since_us(), &pending.header);
+            let is_read = match start {
+                Start::Oldest => true,
+                Start::File | Start::End => false,
+                Start::Since(time) => pending.header.tail_entry_realtime >= time,
+            };
+            is_read || listing.is_live(*id)
+        });
         Ok(folder)
     }
 
@@ -129,7 +131,7 @@ impl Folder {
                 header: file.header,
                 path: file.path,
                 size_bytes: file.size_bytes,
-                entries_to_skip: 0,
+                passed: Passed::default(),
             };
             self.pending.insert(file.id, pending);
         }
@@ -180,7 +182,7 @@ impl Folder {
         if FileId::of(source.objects.header()) != id {
             return Ok(false);
         }
-        source.objects.pass_over(pending.entries_to_skip);
+        source.objects.pass_over(pending.passed);
         let is_closed = !self.listing.is_live(id);
         let path = pending.path.clone();
         self.pending.remove(&id);

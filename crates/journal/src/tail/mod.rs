@@ -35,6 +35,22 @@ pub enum Start {
     File,
     /// With what is written from now on.
     End,
+    /// With entries of this time, in microseconds since 1970-01-01 UTC, wherever they are.
+    ///
+    /// Files whose last entry is earlier are not read at all. What is written after the tail was opened is always
+    /// read, also after the clock was set back.
+    Since(u64),
+}
+
+impl Start {
+    /// Gives the time before which entries that are already there are passed over.
+    fn since_us(self) -> u64 {
+        match self {
+            Self::Oldest | Self::File => 0,
+            Self::End => u64::MAX,
+            Self::Since(realtime_us) => realtime_us,
+        }
+    }
 }
 
 /// What one poll found.

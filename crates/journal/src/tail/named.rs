@@ -25,6 +25,8 @@ struct Archives {
     done: HashSet<ArchiveName>,
     /// The sizes of those that could not be read at all.
     skipped_bytes: u64,
+    /// Those that end before this time are not read, nor are earlier entries of others.
+    since_us: u64,
 }
 
 impl Named {
@@ -33,19 +35,16 @@ impl Named {
         // Before the archives are listed, so that a rotation in between is not taken for something older.
         let live = Source::open(path);
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
-        let mut beside = Archives { done: HashSet::new(), skipped_bytes: 0 };
+        let mut beside = Archives { done: HashSet::new(), skipped_bytes: 0, since_us: start.since_us() };
         let oldest = match start {
-            Start::Oldest => beside.first_readable(&archives, None)?,
+            Start::Oldest | Start::Since(_) => beside.first_readable(&archives, None)?,
             Start::File | Start::End => None,
         };
         if let Some(current) = oldest {
             return Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: true });
         }
         let mut current = live?;
-        if start == Start::End {
-            let existing = current.objects.header().n_entries;
-            current.objects.pass_over(existing);
-        }
+        beside.pass_last(&mut current);
         let begin = ArchiveName::of(current.objects.header());
         let is_later = |name: &ArchiveName| {
             name.seqnum_id == begin.seqnum_id && name.head_seqnum > begin.head_seqnum && begin.head_seqnum > 0
@@ -100,7 +99,10 @@ impl Named {
             return Ok(Some(next));
         }
         match live {
-            Ok(live) => Ok(Some(live)),
+            Ok(mut live) => {
+                self.archives.pass_last(&mut live);
+                Ok(Some(live))
+            }
             // The next file is not there yet, or is just being made.
             Err(ReadError::NotFound { .. } | ReadError::NotAJournal { reason: EMPTY, .. }) => Ok(None),
             Err(error) => Err(error),
@@ -109,6 +111,11 @@ impl Named {
 }
 
 impl Archives {
+    /// Passes over what is too early in the last of the files that were there at the beginning, or came until now.
+    fn pass_last(&mut self, live: &mut Source) {
+        live.pass_before(std::mem::take(&mut self.since_us));
+    }
+
     /// Opens the first of the listed archives that is not done yet, nor is the current file.
     fn first_readable(
         &mut self,
@@ -125,7 +132,11 @@ impl Archives {
             let opened = match current {
                 Some(current) if is_at(current, path) => None,
                 _ => match Source::open(path) {
-                    Ok(source) => Some(source),
+                    Ok(source) if source.objects.header().tail_entry_realtime < self.since_us => None,
+                    Ok(mut source) => {
+                        source.pass_before(self.since_us);
+                        Some(source)
+                    }
                     Err(error @ ReadError::Io { .. }) => return Err(error),
                     // One that is no journal, or may not be read, must not keep us from those that follow it.
                     Err(_) => {

@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use super::compressed::{Compression, EXPANDED_BYTES_MAX, Expander};
-use super::shifts::Shifts;
+use super::shifts::{ENTRY_ITEMS_AT, Shifts};
 use crate::layout::{
     HEADER_BYTES, HEADER_BYTES_MIN, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH,
     OBJECT_HEADER_BYTES, align8, kind, u64_at,
@@ -46,6 +46,9 @@ const INCOMPATIBLE_KNOWN: u32 = INCOMPATIBLE_KEYED_HASH
     | Compression::Lz4.file_flag()
     | Compression::Zstd.file_flag();
 
+/// Where an ENTRY object has its time by the realtime clock.
+const ENTRY_REALTIME_AT: usize = 24;
+
 /// What keeps a file from being read at all.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -63,8 +66,7 @@ pub(super) struct Objects {
     position: u64,
     /// ENTRY objects met so far.
     entries_seen: u64,
-    /// So many entries from the beginning are passed over.
-    entries_to_skip: u64,
+    passed: Passed,
     /// Bytes before `position` for which the reader has not been given anything yet.
     gap: u64,
     /// Within a damaged part, where the next object may begin at any multiple of eight.
@@ -74,6 +76,22 @@ pub(super) struct Objects {
     /// Bytes of plain values that were handed over in place of compressed ones.
     expanded_bytes: u64,
     shifts: Shifts,
+}
+
+/// The entries that are passed over, because the tail begins later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Only entries that were there when the tail was opened are passed over: so many.
+    entries: u64,
+    /// They are passed over if they are earlier than this.
+    before_us: u64,
+}
+
+impl Passed {
+    /// Gives what is passed over of a file as it is now, for a tail that begins at a time.
+    pub(super) fn before(realtime_us: u64, header: &Header) -> Self {
+        Self { entries: header.n_entries, before_us: realtime_us }
+    }
 }
 
 /// What one step of the walk came to.
@@ -116,7 +134,7 @@ impl Objects {
             compact,
             position,
             entries_seen: 0,
-            entries_to_skip: 0,
+            passed: Passed::default(),
             gap: 0,
             searching: false,
             skipped_bytes: 0,
@@ -127,9 +145,9 @@ impl Objects {
         Ok(Ok((walk, start)))
     }
 
-    /// Passes over the first `entries` entries.
-    pub(super) fn pass_over(&mut self, entries: u64) {
-        self.entries_to_skip = entries;
+    /// Passes over some of the entries.
+    pub(super) fn pass_over(&mut self, passed: Passed) {
+        self.passed = passed;
     }
 
     pub(super) fn file(&self) -> &File {
@@ -169,7 +187,7 @@ impl Objects {
             }
             match self.object(rest, limit) {
                 None => self.pass_damaged(),
-                Some(object) if self.reader_needs(object) => {
+                Some(object) if self.reader_needs(object, rest) => {
                     let Some(whole) = rest.get(..object.padded_size as usize) else { break };
                     match object.compression {
                         Some(compression) => expanded += self.expand(object, compression, whole, out),
@@ -214,7 +232,9 @@ impl Objects {
         let len = read_at_most(&self.file, &mut window, self.position)?;
         window.truncate(len);
         let larger = self.object(&window, limit).filter(|object| {
-            self.reader_needs(*object) && len as u64 == WINDOW_BYTES && object.padded_size > WINDOW_BYTES
+            self.reader_needs(*object, &window)
+                && len as u64 == WINDOW_BYTES
+                && object.padded_size > WINDOW_BYTES
         });
         if let Some(object) = larger {
             window.resize(object.padded_size as usize, 0);
@@ -256,8 +276,11 @@ impl Objects {
         }
     }
 
-    fn reader_needs(&self, object: Object) -> bool {
-        let is_skipped = object.kind == kind::ENTRY && self.entries_seen < self.entries_to_skip;
+    /// Tells whether the reader needs an object, of which at least the beginning is given.
+    fn reader_needs(&self, object: Object, bytes: &[u8]) -> bool {
+        let is_early =
+            || bytes.len() >= ENTRY_ITEMS_AT && u64_at(bytes, ENTRY_REALTIME_AT) < self.passed.before_us;
+        let is_skipped = object.kind == kind::ENTRY && self.entries_seen < self.passed.entries && is_early();
         matches!(object.kind, kind::DATA | kind::ENTRY)
             && object.padded_size <= OBJECT_BYTES_MAX
             && !is_skipped

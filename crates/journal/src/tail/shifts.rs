@@ -3,7 +3,7 @@
 use crate::layout::u64_at;
 
 /// Where the items of an ENTRY object begin.
-const ENTRY_ITEMS_AT: usize = 64;
+pub(super) const ENTRY_ITEMS_AT: usize = 64;
 
 /// How much further on in the stream things lie than in the file.
 #[derive(Debug, Default)]

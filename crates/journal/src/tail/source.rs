@@ -10,7 +10,7 @@ use systemd_journal_reader::JournalReader;
 
 use super::entry::Entry;
 use super::feed::Feed;
-use super::objects::{Objects, Refusal, Step};
+use super::objects::{Objects, Passed, Refusal, Step};
 use crate::ReadError;
 
 /// What gives away a file that journald is just making: it has its name before its header.
@@ -30,6 +30,11 @@ impl Source {
         feed.extend(|bytes| *bytes = start);
         let reader = JournalReader::new(feed.clone()).map_err(ReadError::io("read", path))?;
         Ok(Self { objects, feed, reader })
+    }
+
+    /// Passes over the entries that are there now and earlier than the given time.
+    pub(super) fn pass_before(&mut self, realtime_us: u64) {
+        self.objects.pass_over(Passed::before(realtime_us, self.objects.header()));
     }
 
     /// Hands out at most `entries_max` entries of what the reader was given, and counts them.
