@@ -113,6 +113,22 @@ fn a_tail_that_begins_at_a_time_does_not_read_what_ends_before_it() {
 }
 
 #[test]
+fn a_file_that_was_met_empty_comes_before_those_that_continue_it() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "a", 0..1, 1_000);
+    let path = dir.path().join("a.journal");
+    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut tail = Tail::open(dir.path(), Start::Oldest).unwrap();
+    let mut expected = vec!["a0".to_owned()];
+    while files(dir.path()).len() < 5 {
+        let number = expected.len() as u64;
+        append(&mut writer, "a", number..number + 1, 1_000);
+        expected.push(format!("a{number}"));
+    }
+    assert_eq!(read(&mut tail), (expected, 0));
+}
+
+#[test]
 fn more_files_are_followed_than_one_poll_has_steps() {
     let dir = tempfile::tempdir().unwrap();
     let small = journal::FileOptions { size_max: 0, ..small() };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::listing::{FileId, Listing};
 use super::objects::{Passed, Step};
-use super::source::Source;
+use super::source::{self, Source};
 use super::{Progress, Start};
 use crate::layout::Header;
 use crate::{FileState, ReadError};
@@ -25,7 +25,7 @@ pub(super) struct Folder {
 
 /// A file that has still to be read.
 struct Pending {
-    /// The header when it was met.
+    /// The header when it was met, or the first that told of entries.
     header: Header,
     path: PathBuf,
     size_bytes: u64,
@@ -39,6 +39,21 @@ struct Open {
     source: Source,
     /// It is written no more: when all of it is read, that was all.
     is_closed: bool,
+}
+
+impl Pending {
+    /// Looks again where the file comes in the order, if it had no entry when it was met: by now it may have, and be
+    /// continued by others.
+    fn refresh_order(&mut self) {
+        if self.header.n_entries > 0 {
+            return;
+        }
+        if let Ok((objects, _)) = source::open(&self.path)
+            && FileId::of(objects.header()) == FileId::of(&self.header)
+        {
+            self.header = objects.header().clone();
+        }
+    }
 }
 
 impl Folder {
@@ -143,6 +158,7 @@ impl Folder {
                 return false;
             };
             pending.path = path;
+            pending.refresh_order();
             true
         });
         let mut is_any_closed = false;
