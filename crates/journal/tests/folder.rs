@@ -268,3 +268,36 @@ fn a_journald_is_followed_through_rotations_and_its_own_death() {
     }
     assert_eq!(journald.aside().len(), 1);
 }
+
+#[test]
+fn of_a_journald_at_full_speed_nothing_is_lost_over_many_rotations() {
+    follow_at_full_speed(Journald::folder);
+    follow_at_full_speed(Journald::live);
+}
+
+fn follow_at_full_speed(path: impl Fn(&Journald) -> std::path::PathBuf) {
+    const ENTRIES: u64 = 20_000;
+    let journald = Journald::start_with(Format::USUAL, "RuntimeMaxFileSize=1M");
+    let mut tail = Tail::open(&path(&journald), Start::End).unwrap();
+    let (mut next, mut rotations) = (0, 0);
+    std::thread::scope(|scope| {
+        // Sending waits while its queue is full.
+        scope.spawn(|| {
+            for number in 0..ENTRIES {
+                journald.send(&[("NUMBER", number.to_string().as_bytes()), ("LONG", &[b'x'; 600])]);
+            }
+        });
+        wait_until("all entries", || {
+            let progress = drain(&mut tail, |entry| {
+                if let Some(number) = entry.text("NUMBER") {
+                    assert_eq!(number, next.to_string());
+                    next += 1;
+                }
+            });
+            assert_eq!(progress.skipped_bytes, 0);
+            rotations += progress.rotations;
+            next == ENTRIES
+        });
+    });
+    assert!(rotations >= 10, "{rotations} rotations are too few to prove anything");
+}

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::source;
+use super::source::{self, EMPTY};
 use crate::ReadError;
 use crate::layout::Header;
 
@@ -170,12 +170,13 @@ impl Listing {
         let (objects, _) = match source::open(&path) {
             Ok(opened) => opened,
             Err(error @ ReadError::Io { .. }) => return Err(error),
-            Err(ReadError::NotFound { .. }) => return Ok(None),
+            // An empty file is just being made, and has nothing to lose.
+            Err(ReadError::NotFound { .. } | ReadError::NotAJournal { reason: EMPTY, .. }) => {
+                return Ok(None);
+            }
             Err(refusal) => {
-                let size_bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-                // An empty file has nothing to lose: it is just being made.
-                if size_bytes > 0 && self.refused.insert(name.to_owned()) {
-                    self.skipped_bytes += size_bytes;
+                if self.refused.insert(name.to_owned()) {
+                    self.skipped_bytes += fs::metadata(&path).map_or(0, |metadata| metadata.len());
                     self.first_refusal.get_or_insert(refusal);
                 }
                 return Ok(None);

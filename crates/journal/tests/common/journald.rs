@@ -39,12 +39,17 @@ pub(crate) struct Journald {
 
 impl Journald {
     pub(crate) fn start(format: Format) -> Self {
+        Self::start_with(format, "")
+    }
+
+    /// Starts journald with more lines in its configuration.
+    pub(crate) fn start_with(format: Format, settings: &str) -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["run-systemd", "run-log", "var-log-journal", "etc"] {
             std::fs::create_dir(root.path().join(folder)).unwrap();
         }
         let config = format!(
-            "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\nCompress={}\nRuntimeMaxUse=256M\n",
+            "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\nCompress={}\nRuntimeMaxUse=256M\n{settings}\n",
             if format.compressed { "yes" } else { "no" }
         );
         std::fs::write(root.path().join("etc/journald@test.conf"), config).unwrap();
