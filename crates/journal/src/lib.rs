@@ -3,7 +3,7 @@
 //!
 //! [`FileWriter`] writes one `.journal` file in the documented [Journal File Format] (compact, keyed hash,
 //! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such
-//! a file, through its rotations, over the `systemd-journal-reader` crate. This crate knows bytes and fields and
+//! a file, or those of journald, or a whole folder, through rotations, over the `systemd-journal-reader` crate. This crate knows bytes and fields and
 //! nothing of what they mean.
 //!
 //! ```no_run

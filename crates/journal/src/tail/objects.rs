@@ -4,14 +4,19 @@
 //! which every object is whole and of a bounded size, and which ends before what the writer has not completed. What
 //! cannot be read, and what it need not read, is replaced by objects of the kind "unused" and of the same size, since
 //! the reader knows objects by where they lie.
+//!
+//! Compressed values are handed over plain, since the reader would make them plain without a bound. They are larger
+//! then, and everything behind them lies further on in the stream than in the file: entries are told so.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
+use super::compressed::{Compression, EXPANDED_BYTES_MAX, Expander};
+use super::shifts::{ENTRY_ITEMS_AT, Shifts};
 use crate::layout::{
     HEADER_BYTES, HEADER_BYTES_MIN, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH,
-    OBJECT_HEADER_BYTES, kind, u64_at,
+    OBJECT_HEADER_BYTES, align8, kind, u64_at,
 };
 
 /// So much of the file is looked at in one step, unless one object is larger.
@@ -23,10 +28,26 @@ const OBJECT_BYTES_MAX: u64 = 16 << 20;
 /// What is passed over reaches the reader in pieces of this size, which bounds the memory that it takes.
 const GAP_BYTES_MAX: u64 = 1 << 20;
 
+/// So many bytes of values that were compressed are handed over from one file: the reader keeps them all.
+const EXPANDED_BYTES_PER_FILE_MAX: u64 = 256 << 20;
+
+/// A step ends when it has made so much plain, or tried to, in addition to its window.
+const EXPANDED_BYTES_PER_STEP_MAX: u64 = 1 << 20;
+
 /// The reader below wants at least this much of a header; systemd has written it since version 189.
 const READER_HEADER_BYTES: u64 = 240;
 /// No known header is larger than this by far.
 const HEADER_BYTES_MAX: u64 = 4096;
+
+/// The incompatible flags of files that can be read.
+const INCOMPATIBLE_KNOWN: u32 = INCOMPATIBLE_KEYED_HASH
+    | INCOMPATIBLE_COMPACT
+    | Compression::Xz.file_flag()
+    | Compression::Lz4.file_flag()
+    | Compression::Zstd.file_flag();
+
+/// Where an ENTRY object has its time by the realtime clock.
+const ENTRY_REALTIME_AT: usize = 24;
 
 /// What keeps a file from being read at all.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,13 +66,32 @@ pub(super) struct Objects {
     position: u64,
     /// ENTRY objects met so far.
     entries_seen: u64,
-    /// So many entries from the beginning are passed over.
-    entries_to_skip: u64,
+    passed: Passed,
     /// Bytes before `position` for which the reader has not been given anything yet.
     gap: u64,
     /// Within a damaged part, where the next object may begin at any multiple of eight.
     searching: bool,
     skipped_bytes: u64,
+    expander: Expander,
+    /// Bytes of plain values that were handed over in place of compressed ones.
+    expanded_bytes: u64,
+    shifts: Shifts,
+}
+
+/// The entries that are passed over, because the tail begins later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Only entries that were there when the tail was opened are passed over: so many.
+    entries: u64,
+    /// They are passed over if they are earlier than this.
+    before_us: u64,
+}
+
+impl Passed {
+    /// Gives what is passed over of a file as it is now, for a tail that begins at a time.
+    pub(super) fn before(realtime_us: u64, header: &Header) -> Self {
+        Self { entries: header.n_entries, before_us: realtime_us }
+    }
 }
 
 /// What one step of the walk came to.
@@ -67,6 +107,8 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug)]
 struct Object {
     kind: u8,
+    compression: Option<Compression>,
+    size: u64,
     /// With the padding behind it.
     padded_size: u64,
 }
@@ -92,17 +134,20 @@ impl Objects {
             compact,
             position,
             entries_seen: 0,
-            entries_to_skip: 0,
+            passed: Passed::default(),
             gap: 0,
             searching: false,
             skipped_bytes: 0,
+            expander: Expander::default(),
+            expanded_bytes: 0,
+            shifts: Shifts::default(),
         };
         Ok(Ok((walk, start)))
     }
 
-    /// Passes over the entries that are there now.
-    pub(super) fn skip_existing_entries(&mut self) {
-        self.entries_to_skip = self.header.n_entries;
+    /// Passes over some of the entries.
+    pub(super) fn pass_over(&mut self, passed: Passed) {
+        self.passed = passed;
     }
 
     pub(super) fn file(&self) -> &File {
@@ -131,16 +176,23 @@ impl Objects {
             return Ok(Step::CaughtUp);
         }
         let window = self.read_window(limit)?;
-        while self.entries_seen < self.header.n_entries && self.gap < GAP_BYTES_MAX {
+        let mut expanded = 0;
+        while self.entries_seen < self.header.n_entries
+            && self.gap < GAP_BYTES_MAX
+            && expanded < EXPANDED_BYTES_PER_STEP_MAX
+        {
             let rest = window.get((self.position - start) as usize..).unwrap_or_default();
             if rest.len() < OBJECT_HEADER_BYTES as usize {
                 break;
             }
             match self.object(rest, limit) {
                 None => self.pass_damaged(),
-                Some(object) if self.reader_needs(object) => {
+                Some(object) if self.reader_needs(object, rest) => {
                     let Some(whole) = rest.get(..object.padded_size as usize) else { break };
-                    self.hand_over(whole, out);
+                    match object.compression {
+                        Some(compression) => expanded += self.expand(object, compression, whole, out),
+                        None => self.hand_over(whole, out),
+                    }
                 }
                 Some(object) => self.pass_object(object),
             }
@@ -180,7 +232,9 @@ impl Objects {
         let len = read_at_most(&self.file, &mut window, self.position)?;
         window.truncate(len);
         let larger = self.object(&window, limit).filter(|object| {
-            self.reader_needs(*object) && len as u64 == WINDOW_BYTES && object.padded_size > WINDOW_BYTES
+            self.reader_needs(*object, &window)
+                && len as u64 == WINDOW_BYTES
+                && object.padded_size > WINDOW_BYTES
         });
         if let Some(object) = larger {
             window.resize(object.padded_size as usize, 0);
@@ -201,13 +255,15 @@ impl Objects {
         }
         let (kind, flags, reserved, size) = (bytes[0], bytes[1], &bytes[2..8], u64_at(bytes, 8));
         let padded_size = size.checked_next_multiple_of(8)?;
-        let is_sound = flags == 0
+        let compression = Compression::of_object(flags)
+            .filter(|by| kind == kind::DATA && self.header.incompatible_flags & by.file_flag() != 0);
+        let is_sound = (flags == 0 || compression.is_some())
             && reserved.iter().all(|byte| *byte == 0)
             && size >= self.least_size(kind)
             && padded_size <= limit - self.position;
         // Kinds that are not known yet are skipped as the format asks, but not taken for the end of a damaged part.
         let is_known = (kind::DATA..=kind::TAG).contains(&kind);
-        (is_sound && (is_known || !self.searching)).then_some(Object { kind, padded_size })
+        (is_sound && (is_known || !self.searching)).then_some(Object { kind, compression, size, padded_size })
     }
 
     fn least_size(&self, kind: u8) -> u64 {
@@ -220,8 +276,11 @@ impl Objects {
         }
     }
 
-    fn reader_needs(&self, object: Object) -> bool {
-        let is_skipped = object.kind == kind::ENTRY && self.entries_seen < self.entries_to_skip;
+    /// Tells whether the reader needs an object, of which at least the beginning is given.
+    fn reader_needs(&self, object: Object, bytes: &[u8]) -> bool {
+        let is_early =
+            || bytes.len() >= ENTRY_ITEMS_AT && u64_at(bytes, ENTRY_REALTIME_AT) < self.passed.before_us;
+        let is_skipped = object.kind == kind::ENTRY && self.entries_seen < self.passed.entries && is_early();
         matches!(object.kind, kind::DATA | kind::ENTRY)
             && object.padded_size <= OBJECT_BYTES_MAX
             && !is_skipped
@@ -229,10 +288,40 @@ impl Objects {
 
     fn hand_over(&mut self, object: &[u8], out: &mut Vec<u8>) {
         self.fill_gap(out);
+        let start = out.len();
         out.extend_from_slice(object);
+        if object[0] == kind::ENTRY {
+            self.entries_seen += 1;
+            self.shifts.apply(&mut out[start..], self.compact);
+        }
         self.searching = false;
         self.position += object.len() as u64;
-        self.entries_seen += u64::from(object[0] == kind::ENTRY);
+    }
+
+    /// Hands over a plain object in place of a compressed one; gives the size of what it made, or tried to make.
+    fn expand(&mut self, object: Object, compression: Compression, whole: &[u8], out: &mut Vec<u8>) -> u64 {
+        self.fill_gap(out);
+        let start = out.len();
+        let value_at = self.least_size(kind::DATA) as usize;
+        let value = &whole[value_at..object.size as usize];
+        out.extend_from_slice(&whole[..value_at]);
+        let is_allowed = self.expanded_bytes < EXPANDED_BYTES_PER_FILE_MAX;
+        if !is_allowed || self.expander.expand(compression, value, out).is_none() {
+            out.truncate(start);
+            self.skipped_bytes += object.padded_size;
+            self.pass_object(object);
+            return EXPANDED_BYTES_MAX as u64;
+        }
+        let size = (out.len() - start) as u64;
+        out[start + 1] = 0;
+        out[start + 8..start + 16].copy_from_slice(&size.to_le_bytes());
+        let padded_size = align8(size);
+        out.resize(start + padded_size as usize, 0);
+        self.searching = false;
+        self.position += object.padded_size;
+        self.expanded_bytes += size;
+        self.shifts.grow(self.position, padded_size as i64 - object.padded_size as i64);
+        size
     }
 
     fn pass_object(&mut self, object: Object) {
@@ -278,13 +367,7 @@ fn check(bytes: &[u8]) -> Result<Header, Refusal> {
         return Err(Refusal::NotAJournal("it is too short"));
     }
     let header = Header::parse(bytes).ok_or(Refusal::NotAJournal("its header is not one"))?;
-    let features = [(1, "compression by xz"), (2, "compression by lz4"), (8, "compression by zstd")];
-    for (flag, feature) in features {
-        if header.incompatible_flags & flag != 0 {
-            return Err(Refusal::Unsupported(feature.to_owned()));
-        }
-    }
-    let unknown = header.incompatible_flags & !(INCOMPATIBLE_KEYED_HASH | INCOMPATIBLE_COMPACT);
+    let unknown = header.incompatible_flags & !INCOMPATIBLE_KNOWN;
     if unknown != 0 {
         return Err(Refusal::Unsupported(format!("a newer format (flags {unknown:#x})")));
     }

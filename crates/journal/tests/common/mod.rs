@@ -2,6 +2,9 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
+pub(crate) mod journald;
+pub(crate) mod values;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -143,4 +146,14 @@ pub(crate) fn numbered(number: u64) -> EntryBuf {
     entry.push_display("NUMBER", number);
     entry.push("SAME", b"value");
     entry
+}
+
+/// Numbers from a seed, so that a failure can be had again.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
 }

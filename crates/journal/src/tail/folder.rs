@@ -1,0 +1,208 @@
+//! All the journal files of a folder.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::listing::{FileId, Listing};
+use super::objects::{Passed, Step};
+use super::source::{self, Source};
+use super::{Progress, Start};
+use crate::layout::Header;
+use crate::{FileState, ReadError};
+
+/// Follows the files of a folder: reads what they hold one after the other, keeps those open that are being written,
+/// and takes turns among these.
+pub(super) struct Folder {
+    listing: Listing,
+    /// Those that have still to be read.
+    pending: HashMap<FileId, Pending>,
+    open: Vec<Open>,
+    /// Which of the open files is read.
+    turn: usize,
+    /// No file was read yet.
+    is_first: bool,
+}
+
+/// A file that has still to be read.
+struct Pending {
+    /// The header when it was met, or the first that told of entries.
+    header: Header,
+    path: PathBuf,
+    size_bytes: u64,
+    passed: Passed,
+}
+
+/// A file that is being read.
+struct Open {
+    id: FileId,
+    path: PathBuf,
+    source: Source,
+    /// It is written no more: when all of it is read, that was all.
+    is_closed: bool,
+}
+
+impl Pending {
+    /// Looks again where the file comes in the order, if it had no entry when it was met: by now it may have, and be
+    /// continued by others.
+    fn refresh_order(&mut self) {
+        if self.header.n_entries > 0 {
+            return;
+        }
+        if let Ok((objects, _)) = source::open(&self.path)
+            && FileId::of(objects.header()) == FileId::of(&self.header)
+        {
+            self.header = objects.header().clone();
+        }
+    }
+}
+
+impl Folder {
+    /// Opens a folder.
+    pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
+        let mut folder = Self {
+            listing: Listing::of(path),
+            pending: HashMap::new(),
+            open: Vec::new(),
+            turn: 0,
+            is_first: true,
+        };
+        folder.list()?;
+        folder.listing.check_readable()?;
+        let listing = &folder.listing;
+        folder.pending.retain(|id, pending| {
+            pending.passed = Passed::before(start.since_us(), &pending.header);
+            let is_read = match start {
+                Start::Oldest => true,
+                Start::File | Start::End => false,
+                Start::Since(time) => pending.header.tail_entry_realtime >= time,
+            };
+            is_read || listing.is_live(*id)
+        });
+        Ok(folder)
+    }
+
+    /// Gives the file that is being read, if there is one.
+    pub(super) fn current(&mut self) -> Option<&mut Source> {
+        self.open.get_mut(self.turn).map(|open| &mut open.source)
+    }
+
+    /// Tells whether any file is being written.
+    pub(super) fn writer(&self) -> FileState {
+        let mut states = self.open.iter().map(|open| open.source.objects.header().state);
+        if states.any(|state| state == FileState::Online) { FileState::Online } else { FileState::Offline }
+    }
+
+    /// Goes on in the file that is being read, or to another one; tells whether there may be more.
+    pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+        progress.skipped_bytes += self.listing.take_skipped_bytes();
+        let Some(open) = self.open.get_mut(self.turn) else { return self.end_round(progress) };
+        let step = open.source.step();
+        progress.skipped_bytes += open.source.objects.take_skipped_bytes();
+        match step {
+            Ok(Step::Moved) => {}
+            Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.turn)),
+            Ok(Step::CaughtUp) => self.turn += 1,
+            Err(error) => {
+                let error = ReadError::io("read", &open.path)(error);
+                // One file that cannot be read must not keep us from the others.
+                self.turn += 1;
+                return Err(error);
+            }
+        }
+        if self.turn < self.open.len() { Ok(true) } else { self.end_round(progress) }
+    }
+
+    /// Looks for files, when all that are open were read as far as they go; tells whether there may be more.
+    fn end_round(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+        self.turn = 0;
+        let is_any_closed = self.list()?;
+        progress.skipped_bytes += self.listing.take_skipped_bytes();
+        // What was written to them between our last look and their end comes before what is in new files.
+        if is_any_closed {
+            return Ok(true);
+        }
+        let Some(id) = self.next_pending() else { return Ok(false) };
+        match self.open_pending(id) {
+            Ok(true) => {
+                progress.rotations += u64::from(!std::mem::take(&mut self.is_first));
+                self.turn = self.open.len() - 1;
+            }
+            // It was renamed or removed just now.
+            Ok(false) => self.listing.outdate(),
+            Err(error @ ReadError::Io { .. }) => return Err(error),
+            Err(_) => {
+                let lost = self.pending.remove(&id);
+                progress.skipped_bytes += lost.map_or(0, |pending| pending.size_bytes);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lists the folder anew; tells whether a file that is being read was found closed.
+    fn list(&mut self) -> Result<bool, ReadError> {
+        let Some(new) = self.listing.refresh()? else { return Ok(false) };
+        for file in new {
+            let pending = Pending {
+                header: file.header,
+                path: file.path,
+                size_bytes: file.size_bytes,
+                passed: Passed::default(),
+            };
+            self.pending.insert(file.id, pending);
+        }
+        let mut paths = self.listing.paths();
+        let listing = &mut self.listing;
+        self.pending.retain(|id, pending| {
+            let Some(path) = paths.remove(id) else {
+                listing.note_skipped(pending.size_bytes);
+                return false;
+            };
+            pending.path = path;
+            pending.refresh_order();
+            true
+        });
+        let mut is_any_closed = false;
+        for open in &mut self.open {
+            let is_closed = !self.listing.is_live(open.id);
+            is_any_closed |= is_closed && !open.is_closed;
+            open.is_closed = is_closed;
+        }
+        Ok(is_any_closed)
+    }
+
+    /// Chooses the file to read next: of each writer the first by its numbers, of these the first by the clock, so
+    /// that a clock that was set back does not confuse a writer's own order.
+    fn next_pending(&self) -> Option<FileId> {
+        let mut first_of_writer: HashMap<u128, (u64, u64, FileId)> = HashMap::new();
+        for (id, pending) in &self.pending {
+            let header = &pending.header;
+            // What has no entry yet is later than all that has.
+            let order = if header.n_entries == 0 {
+                (u64::MAX, u64::MAX, *id)
+            } else {
+                (header.head_entry_seqnum, header.head_entry_realtime, *id)
+            };
+            let first = first_of_writer.entry(header.seqnum_id).or_insert(order);
+            *first = order.min(*first);
+        }
+        first_of_writer.into_values().map(|(_, realtime, id)| (realtime, id)).min().map(|(_, id)| id)
+    }
+
+    /// Opens a pending file; tells whether it is still at its path.
+    fn open_pending(&mut self, id: FileId) -> Result<bool, ReadError> {
+        let Some(pending) = self.pending.get(&id) else { return Ok(false) };
+        let mut source = match Source::open(&pending.path) {
+            Err(ReadError::NotFound { .. }) => return Ok(false),
+            source => source?,
+        };
+        if FileId::of(source.objects.header()) != id {
+            return Ok(false);
+        }
+        source.objects.pass_over(pending.passed);
+        let is_closed = !self.listing.is_live(id);
+        let path = pending.path.clone();
+        self.pending.remove(&id);
+        self.open.push(Open { id, path, source, is_closed });
+        Ok(true)
+    }
+}

@@ -1,0 +1,194 @@
+//! One file by its name, and the archives beside it.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::objects::Step;
+use super::source::{EMPTY, Source, is_at};
+use super::{Progress, Start};
+use crate::archive::{self, ArchiveName};
+use crate::{FileState, ReadError};
+
+/// Follows the file at a path, and on to the files that replace it.
+pub(super) struct Named {
+    path: PathBuf,
+    current: Source,
+    archives: Archives,
+    /// The file at the path is another one: the current one gets no more entries.
+    is_replaced: bool,
+}
+
+/// The files beside the one that is followed.
+struct Archives {
+    /// Those that were read, or that lie before the beginning.
+    done: HashSet<ArchiveName>,
+    /// The sizes of those that could not be read at all.
+    skipped_bytes: u64,
+    /// Those that end before this time are not read, nor are earlier entries of others.
+    since_us: u64,
+}
+
+impl Named {
+    /// Opens the file at a path, or the oldest of its archives.
+    pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
+        // Before the archives are listed, so that a rotation in between is not taken for something older.
+        let live = Source::open(path);
+        let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
+        let mut beside = Archives { done: HashSet::new(), skipped_bytes: 0, since_us: start.since_us() };
+        let oldest = match start {
+            Start::Oldest | Start::Since(_) => beside.first_readable(&archives, None)?,
+            Start::File | Start::End => None,
+        };
+        if let Some(current) = oldest {
+            return Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: true });
+        }
+        let mut current = live?;
+        beside.pass_last(&mut current);
+        let begin = ArchiveName::of(current.objects.header());
+        let is_later = |name: &ArchiveName| {
+            name.seqnum_id == begin.seqnum_id && name.head_seqnum > begin.head_seqnum && begin.head_seqnum > 0
+        };
+        beside.done.extend(archives.into_iter().map(|(name, _)| name).filter(|name| !is_later(name)));
+        Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: false })
+    }
+
+    /// Gives the file that is being read.
+    pub(super) fn current(&mut self) -> &mut Source {
+        &mut self.current
+    }
+
+    /// Gives what the file that is being read says of its writer.
+    pub(super) fn writer(&self) -> FileState {
+        self.current.objects.header().state
+    }
+
+    /// Goes on in the current file, or to the next one; tells whether there may be more.
+    pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+        let step = self.current.step().map_err(ReadError::io("read", &self.path))?;
+        progress.skipped_bytes += self.current.objects.take_skipped_bytes();
+        progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
+        match step {
+            Step::Moved => Ok(true),
+            Step::CaughtUp => self.go_on(progress),
+        }
+    }
+
+    /// Goes on to the next file if there is one, at the end of the current one; tells whether there may be more.
+    fn go_on(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+        if self.is_replaced {
+            let Some(next) = self.next_source()? else { return Ok(false) };
+            self.current = next;
+            self.is_replaced = !is_at(self.current.objects.file(), &self.path);
+            progress.rotations += 1;
+            return Ok(true);
+        }
+        // What was written between the last look at the file and its replacement has still to be read.
+        self.is_replaced = self.path.exists() && !is_at(self.current.objects.file(), &self.path);
+        Ok(self.is_replaced)
+    }
+
+    /// Opens the oldest file that was not read yet: an archive, else the one at the path.
+    fn next_source(&mut self) -> Result<Option<Source>, ReadError> {
+        // The file at the path is opened before the archives are listed: then whatever came between the current
+        // file and that one is in the list.
+        let live = Source::open(&self.path);
+        let archives = archive::list(&self.path).map_err(ReadError::io("list the folder of", &self.path))?;
+        let current = self.current.objects.file();
+        if let Some(next) = self.archives.first_readable(&archives, Some(current))? {
+            return Ok(Some(next));
+        }
+        match live {
+            Ok(mut live) => {
+                self.archives.pass_last(&mut live);
+                Ok(Some(live))
+            }
+            // The next file is not there yet, or is just being made.
+            Err(ReadError::NotFound { .. } | ReadError::NotAJournal { reason: EMPTY, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Archives {
+    /// Passes over what is too early in the last of the files that were there at the beginning, or came until now.
+    fn pass_last(&mut self, live: &mut Source) {
+        live.pass_before(std::mem::take(&mut self.since_us));
+    }
+
+    /// Opens the first of the listed archives that is not done yet, nor is the current file.
+    fn first_readable(
+        &mut self,
+        archives: &[(ArchiveName, PathBuf)],
+        current: Option<&File>,
+    ) -> Result<Option<Source>, ReadError> {
+        // What was removed need not be remembered.
+        let names: HashSet<_> = archives.iter().map(|(name, _)| *name).collect();
+        self.done.retain(|name| names.contains(name));
+        for (name, path) in archives {
+            if self.done.contains(name) {
+                continue;
+            }
+            let opened = match current {
+                Some(current) if is_at(current, path) => None,
+                _ => match Source::open(path) {
+                    Ok(source) if source.objects.header().tail_entry_realtime < self.since_us => None,
+                    Ok(mut source) => {
+                        source.pass_before(self.since_us);
+                        Some(source)
+                    }
+                    Err(error @ ReadError::Io { .. }) => return Err(error),
+                    // One that is no journal, or may not be read, must not keep us from those that follow it.
+                    Err(_) => {
+                        self.skipped_bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
+                        None
+                    }
+                },
+            };
+            self.done.insert(*name);
+            if opened.is_some() {
+                return Ok(opened);
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EntryBuf, FileOptions, FileWriter, Timestamps};
+
+    #[test]
+    fn what_is_written_between_the_last_look_and_a_rotation_is_read_before_the_next_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.journal");
+        let mut writer =
+            FileWriter::create(&path, FileOptions { size_max: 0, ..FileOptions::default() }).unwrap();
+        let mut tail = Named::open(&path, Start::File).unwrap();
+        assert_eq!(tail.current.step().unwrap(), Step::CaughtUp);
+
+        let mut written = Vec::new();
+        let mut entry = EntryBuf::new();
+        while fs::read_dir(dir.path()).unwrap().count() == 1 {
+            entry.clear();
+            entry.push_display("NUMBER", written.len());
+            writer.append(&entry, Timestamps::now()).unwrap();
+            written.push(written.len().to_string());
+        }
+        writer.flush().unwrap();
+
+        let mut progress =
+            Progress { entries: 0, more: false, rotations: 0, skipped_bytes: 0, writer: FileState::Online };
+        assert!(tail.go_on(&mut progress).unwrap());
+        assert_eq!(progress.rotations, 0);
+        let mut read = Vec::new();
+        loop {
+            tail.current().read(u64::MAX, &mut |entry| read.extend(entry.text("NUMBER").map(str::to_owned)));
+            if !tail.step(&mut progress).unwrap() {
+                break;
+            }
+        }
+        assert_eq!(read, written);
+    }
+}

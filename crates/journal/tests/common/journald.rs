@@ -1,0 +1,218 @@
+//! A journald that a test has to itself, in private mounts.
+
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::values::number_at;
+use super::{Fields, Running, drain, files, wait_until};
+use journal::{Start, Tail};
+
+/// Binds the folders that journald uses to those of the test, and becomes journald.
+const START: &str = "mount --bind $0/run-systemd /run/systemd && mount --bind $0/run-log /run/log \
+    && mount --bind $0/var-log-journal /var/log/journal && mount --bind $0/etc /etc/systemd \
+    && exec /lib/systemd/systemd-journald test";
+
+/// How the files shall be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Format {
+    pub(crate) compact: bool,
+    pub(crate) keyed_hash: bool,
+    pub(crate) compressed: bool,
+}
+
+impl Format {
+    /// As journald writes if nobody says otherwise.
+    pub(crate) const USUAL: Self = Self { compact: true, keyed_hash: true, compressed: true };
+}
+
+pub(crate) struct Journald {
+    process: Running,
+    root: tempfile::TempDir,
+    format: Format,
+    socket: UnixDatagram,
+    /// A namespace's journald that has no such connection ends by itself.
+    stdout: UnixStream,
+}
+
+impl Journald {
+    pub(crate) fn start(format: Format) -> Self {
+        Self::start_with(format, "")
+    }
+
+    /// Starts journald with more lines in its configuration.
+    pub(crate) fn start_with(format: Format, settings: &str) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["run-systemd", "run-log", "var-log-journal", "etc"] {
+            std::fs::create_dir(root.path().join(folder)).unwrap();
+        }
+        let config = format!(
+            "[Journal]\nStorage=volatile\nRateLimitIntervalSec=0\nCompress={}\nRuntimeMaxUse=256M\n{settings}\n",
+            if format.compressed { "yes" } else { "no" }
+        );
+        std::fs::write(root.path().join("etc/journald@test.conf"), config).unwrap();
+        let (process, stdout) = run(root.path(), format);
+        Self { process, root, format, socket: UnixDatagram::unbound().unwrap(), stdout }
+    }
+
+    /// Kills journald and starts it again, which renames the file that was not closed to `….journal~`.
+    pub(crate) fn kill_and_start(&mut self) {
+        self.process.0.kill().unwrap();
+        self.process.0.wait().unwrap();
+        std::fs::remove_dir_all(self.root.path().join("run-systemd/journal.test")).unwrap();
+        (self.process, self.stdout) = run(self.root.path(), self.format);
+        wait_until("a file put aside", || !self.aside().is_empty());
+    }
+
+    /// The files that were found not closed.
+    pub(crate) fn aside(&self) -> Vec<PathBuf> {
+        let is_aside = |path: &PathBuf| path.to_string_lossy().ends_with(".journal~");
+        files(&self.folder()).into_iter().filter(is_aside).collect()
+    }
+
+    /// Sends an entry by the native protocol.
+    pub(crate) fn send(&self, fields: &[(&str, &[u8])]) {
+        let mut datagram = Vec::new();
+        for (name, value) in fields {
+            datagram.extend_from_slice(name.as_bytes());
+            datagram.push(b'\n');
+            datagram.extend_from_slice(&(value.len() as u64).to_le_bytes());
+            datagram.extend_from_slice(value);
+            datagram.push(b'\n');
+        }
+        self.socket.send_to(&datagram, socket(self.root.path(), "socket")).unwrap();
+    }
+
+    /// Asks for new files; the live one is another one afterwards.
+    pub(crate) fn rotate(&self) {
+        let before = files(&self.folder()).len();
+        kill_process(Pid::from_child(&self.process.0), Signal::USR2).unwrap();
+        wait_until("a rotation", || {
+            files(&self.folder()).len() > before && Tail::open(&self.live(), Start::File).is_ok()
+        });
+    }
+
+    /// Ends journald, which closes its files.
+    pub(crate) fn stop(mut self) -> tempfile::TempDir {
+        kill_process(Pid::from_child(&self.process.0), Signal::TERM).unwrap();
+        self.process.0.wait().unwrap();
+        self.root
+    }
+
+    pub(crate) fn live(&self) -> PathBuf {
+        self.folder().join("system.journal")
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        folder(self.root.path()).expect("journald has made its folder")
+    }
+}
+
+/// Text that compresses well, and differs from the next.
+fn long(number: u64, bytes: usize) -> Vec<u8> {
+    format!("a line of text that is number {number}, repeated; ")
+        .into_bytes()
+        .into_iter()
+        .cycle()
+        .take(bytes)
+        .collect()
+}
+
+/// Sends entries with short, long, binary, repeated and empty values.
+pub(crate) fn send_all_sorts(journald: &Journald, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let text = number.to_string();
+        let (kib, large) = (long(number, 1500), long(number % 5, 70_000));
+        let binary: Vec<u8> = (0..2000).map(|i| (i * number % 251) as u8).collect();
+        let mut fields: Vec<(&str, &[u8])> = vec![("NUMBER", text.as_bytes()), ("SAME", b"value")];
+        match number % 6 {
+            0 => fields.push(("LONG", &kib)),
+            1 => fields.extend([("LONG", &*large), ("EMPTY", b"")]),
+            2 => fields.push(("BINARY", &binary)),
+            3 => fields.extend([("TWICE", &*kib), ("TWICE", &*large), ("TWICE", &*kib)]),
+            4 => fields.push(("BINARY", b"\0\x01=\n\xff")),
+            _ => fields.push(("MESSAGE", b"short")),
+        }
+        journald.send(&fields);
+    }
+}
+
+/// Gives the folder of the files below the root of a journald.
+pub(crate) fn folder(root: &Path) -> Option<PathBuf> {
+    let journals = root.join("run-log/journal");
+    journals.exists().then(|| files(&journals).into_iter().next())?
+}
+
+fn socket(root: &Path, name: &str) -> PathBuf {
+    root.join("run-systemd/journal.test").join(name)
+}
+
+fn run(root: &Path, format: Format) -> (Running, UnixStream) {
+    let privately: &[&str] =
+        if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] };
+    let flag = |on: bool| if on { "1" } else { "0" };
+    let said = root.join("said");
+    let process = Command::new("unshare")
+        .args(privately)
+        .args(["--propagation", "private", "sh", "-c", START])
+        .arg(root)
+        .env("SYSTEMD_JOURNAL_COMPACT", flag(format.compact))
+        .env("SYSTEMD_JOURNAL_KEYED_HASH", flag(format.keyed_hash))
+        .stdin(Stdio::null())
+        .stderr(std::fs::File::create(&said).unwrap())
+        .spawn();
+    let mut process = Running(process.expect("unshare cannot be run: install the Debian package util-linux"));
+    // The file has its name before it is a journal, and the socket before it listens.
+    let is_journal = |folder: PathBuf| Tail::open(&folder.join("system.journal"), Start::File).is_ok();
+    let mut stdout = None;
+    wait_until("a private journald", || {
+        assert!(
+            process.0.try_wait().unwrap().is_none(),
+            "no private journald can be started: this test needs the Debian package systemd, and root or user \
+             namespaces that may mount (and the folders /run/systemd, /run/log, /var/log/journal, /etc/systemd)\n{}",
+            std::fs::read_to_string(&said).unwrap()
+        );
+        stdout = stdout.take().or_else(|| UnixStream::connect(socket(root, "stdout")).ok());
+        stdout.is_some() && folder(root).is_some_and(is_journal)
+    });
+    (process, stdout.unwrap())
+}
+
+/// Tells whether an entry that the tail read is the one that journalctl exported, as far as it is preserved: of a
+/// repeated field one value remains, and what is not UTF-8 is replaced.
+pub(crate) fn is_same(read: &Fields, exported: &Fields) -> bool {
+    let lossy = |value: &[u8]| String::from_utf8_lossy(value).into_owned().into_bytes();
+    let is_there = |(name, value): &(String, Vec<u8>)| {
+        exported.iter().any(|(other, bytes)| name == other && (value == bytes || *value == lossy(bytes)))
+    };
+    read.iter().all(is_there) && exported.iter().all(|(name, _)| read.iter().any(|(other, _)| name == other))
+}
+
+/// Has a journald write entries of all sorts, and gives its file without what is allocated beyond its end.
+pub(crate) fn written(format: Format, entries: u64) -> Vec<u8> {
+    let journald = Journald::start(format);
+    let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
+    let mut read = 0;
+    for number in 0..entries {
+        send_all_sorts(&journald, number..number + 1);
+        wait_until("an entry", || {
+            drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
+            // Its queue is short.
+            read + 5 > number || read == entries
+        });
+    }
+    wait_until("all entries", || {
+        drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
+        read == entries
+    });
+    let root = journald.stop();
+    let mut bytes = std::fs::read(folder(root.path()).unwrap().join("system.journal")).unwrap();
+    let last = number_at(&bytes, 136);
+    let end = (last + number_at(&bytes, last + 8)).next_multiple_of(8);
+    bytes.truncate(end);
+    let arena = (end - number_at(&bytes, 88)) as u64;
+    bytes[96..104].copy_from_slice(&arena.to_le_bytes());
+    bytes
+}
