@@ -240,10 +240,10 @@ pub(crate) struct LoadArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// Journal file to watch [default: the newest that `--journal auto` has written]
+    /// Journal file to watch, its archives included, or a folder of them, also of journald [default: the newest that `--journal auto` has written]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<PathBuf>,
-    /// The run to show, by its id of 32 hexadecimal digits (TLSDASH_RUN) [default: the newest]
+    /// The run to show, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
     /// Print the summary that the journal gives, without a screen

@@ -23,7 +23,8 @@ pub(crate) fn run(args: WatchArgs) -> anyhow::Result<()> {
         Some(path) => named(path),
         None => journal_choice::newest_auto()?,
     };
-    let source = format!("file:{}", path.display());
+    let kind = if path.is_dir() { "" } else { "file:" };
+    let source = format!("{kind}{}", path.display());
     let frontend = Frontend::choose(args.headless);
     frontend.say_if_forced(args.headless);
     let (events, inbox) = tui::channel();

@@ -277,6 +277,36 @@ fn the_auto_journal_is_where_watch_looks() {
 }
 
 #[test]
+fn a_folder_of_journals_can_be_watched_and_a_run_in_it_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = |name: &str| {
+        let at = format!("file:{}", folder.path().join(name).display());
+        let args = ["demo", "--headless", "--duration", "1s", "--format", "json", "--journal", &at];
+        let output = run(folder.path(), &args);
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    // The second archives the first beside it; the third has a file of its own.
+    let runs = [demo("a.journal"), demo("a.journal"), demo("b.journal")];
+    let watch = |more: &[&str]| {
+        let mut args = vec!["watch", "--headless", "--format", "json", folder.path().to_str().unwrap()];
+        args.extend(more);
+        let output = run(folder.path(), &args);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let mut summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["journal"]["source"], folder.path().to_str().unwrap());
+        summary["journal"]["source"] = "elsewhere".into();
+        summary
+    };
+    for expected in runs.iter().rev() {
+        let mut expected = expected.clone();
+        expected["journal"]["source"] = "elsewhere".into();
+        assert_eq!(watch(&["--run", &expected["run"].as_str().unwrap()[..10]]), expected);
+    }
+    assert_eq!(watch(&[])["run"], runs[2]["run"], "the newest, unless one is named");
+}
+
+#[test]
 fn completions_and_the_manual_are_printed() {
     let folder = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish"] {
