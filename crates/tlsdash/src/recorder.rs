@@ -44,6 +44,15 @@ pub(crate) struct Recorder {
     is_refusing: bool,
 }
 
+/// What became of the records of a run.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    /// Records that the journal has accepted.
+    pub(crate) made: u64,
+    /// Why the last of them may not be in it.
+    pub(crate) closed: Result<(), String>,
+}
+
 /// How far the end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -80,11 +89,9 @@ impl Recorder {
     /// Lets the load go, and runs until nobody can send commands any more, or the load that it ends with has ended; then ends everything
     /// in order and closes the journal.
     ///
-    /// Gives back how many records the journal has accepted.
-    ///
     /// # Errors
-    /// When a part of the program panicked, or the journal cannot be closed.
-    pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<u64> {
+    /// When a part of the program panicked.
+    pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<Recorded> {
         // So that it knows every thread, however soon it ends.
         self.host.sample();
         if let Some(load) = &self.measured.load {
@@ -184,10 +191,10 @@ impl Recorder {
     /// Says once an episode that the journal refuses records: the journal itself cannot.
     fn tell_refusals(&mut self) {
         let health = self.publisher.health();
-        let is_refusing = health.refused_total > self.refused_total;
+        let is_refusing = health.refused_total > self.refused_total || self.publisher.stalled().is_some();
         self.refused_total = health.refused_total;
         if is_refusing && !self.is_refusing {
-            self.notice(Level::Warning, format!("the journal refuses records: {}", health.error));
+            self.notice(Level::Warning, format!("the journal takes no records: {}", health.error));
         }
         if self.is_refusing && !is_refusing {
             self.notice(Level::Notice, "the journal takes records again".to_owned());
@@ -238,7 +245,7 @@ impl Recorder {
         RunRecord { settings, ..self.header.clone() }
     }
 
-    fn finish(mut self) -> anyhow::Result<u64> {
+    fn finish(mut self) -> anyhow::Result<Recorded> {
         // All threads have ended and handed over their last counters: this gathers them, and waits for none.
         self.gather(PATIENCE);
         let host = self.host.sample();
@@ -252,7 +259,6 @@ impl Recorder {
         if let Some(proxy) = self.measured.proxy {
             proxy.join()?;
         }
-        closed.map_err(|error| anyhow::anyhow!("cannot close the journal: {error}"))?;
-        Ok(made)
+        Ok(Recorded { made, closed })
     }
 }

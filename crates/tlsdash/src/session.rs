@@ -13,7 +13,7 @@ use tui::{Event, Inbox, Sender};
 use crate::args::{Format, RunWords, usage};
 use crate::frontend::{self, Frontend};
 use crate::journal_choice::JournalChoice;
-use crate::recorder::{Measured, Recorder};
+use crate::recorder::{Measured, Recorded, Recorder};
 use crate::signals;
 use crate::sink::RecordSink;
 use crate::summary;
@@ -131,7 +131,7 @@ impl Session {
         let (model, failure) = shown.until_ended(&ending);
         let outcome = ending.join().ok().and_then(Result::ok);
         let mut nothing_answered = false;
-        let made = outcome.as_ref().and_then(|recorded| recorded.as_ref().ok()).copied().unwrap_or(0);
+        let made = outcome.as_ref().and_then(|recorded| recorded.as_ref().ok()).map_or(0, |r| r.made);
         let summary =
             model.as_ref().and_then(|model| model.run(run)).map(|run| run.summary(source.as_deref()));
         if let Some(mut summary) = summary {
@@ -143,7 +143,8 @@ impl Session {
             summary::print(&summary, shape.format)?;
             nothing_answered = ends_with_load && summary.load.is_some_and(|load| load.requests.ok == 0);
         }
-        outcome.context("a thread of the program panicked")??;
+        let Recorded { closed, .. } = outcome.context("a thread of the program panicked")??;
+        closed.map_err(|error| anyhow::anyhow!("the journal lacks the end of the run: {error}"))?;
         anyhow::ensure!(!nothing_answered, "no request was answered");
         failure.map_or(Ok(()), Err)
     }

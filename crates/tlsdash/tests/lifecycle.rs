@@ -277,6 +277,40 @@ fn the_auto_journal_is_where_watch_looks() {
 }
 
 #[test]
+fn a_full_disk_is_said_and_serving_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = upstream(folder.path(), b"x");
+    let disk = folder.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    // A disk of its own, in a mount namespace of its own: root may make one, others where user namespaces may.
+    let mut command = outside("unshare", "util-linux");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command
+        .args(["--mount", "sh", "-c"])
+        .arg("mount -t tmpfs -o size=2600k tmpfs \"$0\" && exec \"$@\"")
+        .args([path(&disk), env!("CARGO_BIN_EXE_tlsdash").to_owned(), "--headless".to_owned()])
+        .args(["--listen", "127.0.0.1:0", "--interval", "100ms", "--format", "json"])
+        .args(["--upstream".to_owned(), format!("unix:{}", path(&socket))])
+        .args(["--journal".to_owned(), format!("file:{}/x.journal", path(&disk))])
+        .args(["--load", "rate=300,sources=20,connections=20,keepalive=off"]);
+    let mut running = Running::start(command);
+    let url = format!("https://{}/", running.address());
+    assert!(running.line_with("the journal takes no records").contains("No space left"));
+    for _ in 0..5 {
+        let served = outside("curl", "curl").args(["-sk", &url]).output().unwrap();
+        assert_eq!(served.stdout, b"x", "{}", stderr(&served));
+    }
+    let (code, printed) = running.end();
+    assert_eq!(code, 1, "the record of the run is not whole");
+    let summary: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert!(summary["journal"]["lost"].as_u64().unwrap() > 0, "{summary}");
+    assert_eq!(summary["ended"], false);
+}
+
+#[test]
 fn a_folder_of_journals_can_be_watched_and_a_run_in_it_named() {
     let folder = tempfile::tempdir().unwrap();
     let demo = |name: &str| {

@@ -117,6 +117,7 @@ pub struct Publisher<S> {
     connections: VecDeque<ConnectionRecord>,
     marks: u64,
     health: HealthRecord,
+    stalled: Option<String>,
     health_sent: HealthRecord,
     /// When it was sent, `CLOCK_MONOTONIC` in microseconds.
     health_sent_us: Option<u64>,
@@ -139,6 +140,7 @@ impl<S: Sink> Publisher<S> {
             connections: VecDeque::new(),
             marks: 0,
             health: HealthRecord::default(),
+            stalled: None,
             health_sent: HealthRecord::default(),
             health_sent_us: None,
             started_us: now.monotonic_us,
@@ -228,6 +230,11 @@ impl<S: Sink> Publisher<S> {
     /// What is known of losses on the way to the journal.
     pub fn health(&self) -> &HealthRecord {
         &self.health
+    }
+
+    /// Why records that were accepted cannot be read yet, if the last flush failed.
+    pub fn stalled(&self) -> Option<&str> {
+        self.stalled.as_deref()
     }
 
     /// Records that the sink has accepted.
@@ -366,8 +373,9 @@ impl<S: Sink> Publisher<S> {
 
     fn flush(&mut self) {
         // What was accepted is not refused by this: it waits, and the next flush tries again.
-        if let Err(reason) = self.sink.flush() {
-            self.health.error = reason;
+        self.stalled = self.sink.flush().err();
+        if let Some(reason) = &self.stalled {
+            self.health.error.clone_from(reason);
         }
     }
 }
