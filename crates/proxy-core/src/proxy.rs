@@ -77,6 +77,14 @@ pub struct BoundProxy {
     workers: Vec<(Worker, Waker)>,
 }
 
+#[cfg(test)]
+impl BoundProxy {
+    /// Where it listens, and a worker to be driven by hand.
+    pub(crate) fn into_first_worker(mut self) -> (SocketAddr, Worker) {
+        (self.addrs[0], self.workers.remove(0).0)
+    }
+}
+
 impl BoundProxy {
     /// Where it will serve, in the order of the configuration.
     pub fn local_addrs(&self) -> &[SocketAddr] {

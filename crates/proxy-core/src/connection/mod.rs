@@ -29,9 +29,9 @@ use crate::timers::{Armed, Kind};
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
 
 /// Most that is read at once. Smaller reads cost up to a third of the throughput of large bodies.
-const READ_BYTES_MAX: usize = 64 << 10;
+pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
 /// Reads of a client before the others have their turn. What is read may lead to nothing that would fill a buffer.
-const READS_PER_TURN_MAX: u32 = 4;
+pub(crate) const READS_PER_TURN_MAX: u32 = 4;
 /// Room that the worker's scratch buffer needs.
 pub(crate) const SCRATCH_BYTES: usize = READ_BYTES_MAX + PARTIAL_BYTES_MAX;
 /// How long a session ticket waits for the first answer to go out with. A client that has had it together with

@@ -238,39 +238,6 @@ fn at_the_bound_every_address_has_its_turn() {
     drop(crowd);
 }
 
-/// Takes two bytes and refuses the rest, without an end of its own.
-fn serve_deaf(stream: &mut dyn Duplex, _: &AtomicU64) {
-    let _ = stream.read_exact(&mut [0; 2]);
-    stream.refuse();
-    std::thread::sleep(PATIENCE);
-}
-
-#[test]
-fn a_client_that_floods_does_not_keep_its_worker_from_others() {
-    let served = Served::unix(serve_deaf);
-    let mut proxy = Counted::start_with(&served.upstream, |config| config.workers = 1.try_into().unwrap());
-    let mut tls = proxy.connect(&proxy.client(&TLS13));
-    tls.write_all(b"go").unwrap();
-    proxy.expect(ProxyCounter::BytesIn, 2);
-    // Encrypted beforehand, so that it is sent faster than anybody can decrypt it.
-    let mut flood = Vec::new();
-    tls.conn.set_buffer_limit(None);
-    tls.conn.writer().write_all(&vec![1; 128 << 20]).unwrap();
-    while tls.conn.wants_write() {
-        tls.conn.write_tls(&mut flood).unwrap();
-    }
-    let whole = proxy.count(ProxyCounter::WireIn) + flood.len() as u64;
-    let flooding = std::thread::spawn(move || tls.sock.write_all(&flood).map(|()| tls));
-    let mut seen = std::collections::BTreeSet::new();
-    eventually("all is taken", || {
-        let taken = proxy.count(ProxyCounter::WireIn);
-        seen.insert(taken);
-        taken == whole
-    });
-    flooding.join().unwrap().unwrap();
-    assert!(seen.len() > 10, "the worker turned to something else only {} times", seen.len());
-}
-
 #[test]
 fn a_client_that_does_not_end_after_its_upstream_is_let_go() {
     let served = Served::unix(|stream, _| stream.end());

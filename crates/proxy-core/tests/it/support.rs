@@ -189,27 +189,17 @@ pub(crate) fn read_all(tls: &mut Tls) -> (Vec<u8>, bool) {
 /// A stream of either kind, as an upstream sees it.
 pub(crate) trait Duplex: Read + Write + Send + 'static {
     fn end(&self);
-    /// Takes nothing more.
-    fn refuse(&self);
 }
 
 impl Duplex for TcpStream {
     fn end(&self) {
         self.shutdown(Shutdown::Write).unwrap();
     }
-
-    fn refuse(&self) {
-        self.shutdown(Shutdown::Read).unwrap();
-    }
 }
 
 impl Duplex for UnixStream {
     fn end(&self) {
         self.shutdown(Shutdown::Write).unwrap();
-    }
-
-    fn refuse(&self) {
-        self.shutdown(Shutdown::Read).unwrap();
     }
 }
 
