@@ -6,7 +6,7 @@ use crate::field;
 use crate::ids::RunId;
 use crate::message;
 use crate::record::{Body, Record, SCHEMA, Stamp};
-use crate::wire::{DecodeError, Source};
+use crate::wire::{DecodeError, Source, get_parsed};
 
 /// The value of `SYSLOG_IDENTIFIER`.
 pub const IDENTIFIER: &str = "tlsdash";
@@ -38,22 +38,17 @@ pub fn decode(entry: &Entry) -> Result<Option<Record>, DecodeError> {
 
 pub(crate) fn decode_from(from: &dyn Source, realtime_us: u64) -> Result<Option<Record>, DecodeError> {
     let Some(kind) = from.text(&field::KIND.name) else { return Ok(None) };
-    let schema: u64 = parse(&field::SCHEMA, from)?;
+    let schema: u64 = get_parsed(&field::SCHEMA, from)?;
     if schema > SCHEMA {
         return Err(DecodeError::Newer(schema));
     }
     let stamp = Stamp {
-        run: parse::<RunId>(&field::RUN, from)?,
-        seq: parse(&field::SEQ, from)?,
-        mono_us: parse(&field::MONO, from)?,
+        run: get_parsed::<RunId>(&field::RUN, from)?,
+        seq: get_parsed(&field::SEQ, from)?,
+        mono_us: get_parsed(&field::MONO, from)?,
         realtime_us,
-        interval_us: parse(&field::INTERVAL, from)?,
+        interval_us: get_parsed(&field::INTERVAL, from)?,
     };
     let body = Body::get(kind, from).ok_or(DecodeError::UnknownKind)??;
     Ok(Some(Record { stamp, body }))
-}
-
-fn parse<T: std::str::FromStr>(field: &'static field::Field, from: &dyn Source) -> Result<T, DecodeError> {
-    let text = from.text(&field.name).ok_or_else(|| DecodeError::Missing(field.name.clone()))?;
-    text.parse().map_err(|_| DecodeError::Malformed(field.name.clone()))
 }

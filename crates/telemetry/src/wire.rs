@@ -2,7 +2,6 @@
 //! and the document of the schema.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::str::FromStr;
 
 use journal::EntryBuf;
@@ -177,11 +176,8 @@ impl Member for String {
     }
 }
 
-fn put_parsed(value: &impl Display, field: &'static Field, out: &mut EntryBuf) {
-    out.push_display(&field.name, value);
-}
-
-fn get_parsed<T: FromStr>(field: &'static Field, from: &dyn Source) -> Result<T, DecodeError> {
+/// Reads a field that every record of its kind has.
+pub(crate) fn get_parsed<T: FromStr>(field: &'static Field, from: &dyn Source) -> Result<T, DecodeError> {
     let text = from.text(&field.name).ok_or_else(|| DecodeError::Missing(field.name.clone()))?;
     text.parse().map_err(|_| malformed(field.name.clone()))
 }
@@ -190,7 +186,7 @@ macro_rules! parsed {
     ($($type:ty)*) => {$(
         impl Member for $type {
             fn put(&self, field: &'static Field, out: &mut EntryBuf) {
-                put_parsed(self, field, out);
+                out.push_display(&field.name, self);
             }
 
             fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {

@@ -8,8 +8,6 @@ use anyhow::Context;
 use telemetry::{Command, Model, RunId, Update};
 use tui::{Event, Exit, Inbox};
 
-use crate::signals::Screen;
-
 /// How often a front end that has ended looks whether the rest of the program has.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -32,15 +30,6 @@ impl Frontend {
     pub(crate) fn say_if_forced(self, headless: bool) {
         if self == Self::Headless && !headless {
             crate::say("no terminal to draw on: running as with --headless");
-        }
-    }
-}
-
-impl From<Frontend> for Screen {
-    fn from(frontend: Frontend) -> Self {
-        match frontend {
-            Frontend::Dashboard => Self::Dashboard,
-            Frontend::Headless => Self::None,
         }
     }
 }

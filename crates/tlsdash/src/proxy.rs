@@ -1,6 +1,6 @@
 //! `tlsdash --listen … --upstream …`: the proxy, with the dashboard and, if asked for, the load beside it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use anyhow::Context;
@@ -83,7 +83,6 @@ fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         // A dual-stack listener also takes IPv4, which has many loopback addresses to come from.
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip == Ipv6Addr::LOCALHOST => ip.into(),
         ip => ip,
     };
     let target = format!("https://{}/", SocketAddr::new(ip, listening.port()));

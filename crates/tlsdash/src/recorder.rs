@@ -86,8 +86,8 @@ impl Recorder {
         }
     }
 
-    /// Lets the load go, and runs until nobody can send commands any more, or the load that it ends with has ended; then ends everything
-    /// in order and closes the journal.
+    /// Lets the load go, and runs until nobody can send commands any more, or the load that it ends with has ended;
+    /// then ends everything in order and closes the journal.
     ///
     /// # Errors
     /// When a part of the program panicked.

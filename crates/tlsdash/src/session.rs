@@ -68,7 +68,7 @@ impl Wiring {
     pub(crate) fn new(shape: &Shape) -> anyhow::Result<Self> {
         shape.frontend.say_if_forced(shape.headless);
         let (events, inbox) = tui::channel();
-        signals::listen(shape.frontend.into(), events.clone())?;
+        signals::listen(shape.frontend, events.clone())?;
         Ok(Self { events, inbox })
     }
 }

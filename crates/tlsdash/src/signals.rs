@@ -7,24 +7,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use tui::{Event, Sender};
 
-/// Whether a dashboard is on the screen, and must be taken off it before the program ends at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Screen {
-    /// It is.
-    Dashboard,
-    /// It is not.
-    None,
-}
+use crate::frontend::Frontend;
 
 /// Listens for signals on a thread of its own, and tells the program.
-pub(crate) fn listen(screen: Screen, events: Sender) -> anyhow::Result<()> {
+pub(crate) fn listen(frontend: Frontend, events: Sender) -> anyhow::Result<()> {
     let mut wanted = vec![SIGTERM, SIGINT];
     // nohup and the like ask for hang-ups to be ignored; so they are.
     if !is_ignored(SIGHUP) {
         wanted.push(SIGHUP);
     }
     // Without a dashboard the default action, stopping, is what a shell expects.
-    if screen == Screen::Dashboard {
+    if frontend == Frontend::Dashboard {
         wanted.push(SIGTSTP);
     }
     let had_terminal = has_controlling_terminal();
@@ -42,14 +35,14 @@ pub(crate) fn listen(screen: Screen, events: Sender) -> anyhow::Result<()> {
                         crate::say("SIGHUP ignored: this version cannot reload certificates; restart it");
                     }
                     SIGHUP if ending => {}
-                    _ if ending => end_at_once(screen),
+                    _ if ending => end_at_once(frontend),
                     _ => {
                         ending = true;
                         // Sending may wait for a busy program; a second signal must not wait for that.
                         let events = events.clone();
                         let tell = move || events.send(Event::Terminate);
                         if std::thread::Builder::new().name("signals".into()).spawn(tell).is_err() {
-                            end_at_once(screen);
+                            end_at_once(frontend);
                         }
                     }
                 }
@@ -59,8 +52,9 @@ pub(crate) fn listen(screen: Screen, events: Sender) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn end_at_once(screen: Screen) -> ! {
-    if screen == Screen::Dashboard {
+/// A dashboard that is on the screen must be taken off it first.
+fn end_at_once(frontend: Frontend) -> ! {
+    if frontend == Frontend::Dashboard {
         tui::restore();
     }
     crate::say("second signal, ending at once; connections are cut and the journal's end is missing");

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use journal::Start;
 use telemetry::model::Run;
-use telemetry::{Follower, Model, RunId, Update};
+use telemetry::{Follower, Model, Update};
 use tui::Event;
 
 use crate::args::{WatchArgs, usage};
@@ -31,21 +31,22 @@ pub(crate) fn run(args: WatchArgs) -> anyhow::Result<()> {
     match frontend {
         Frontend::Headless => {
             let model = read_all(&path)?;
-            let run = prefix.map(|prefix| run_named(&model, prefix, &path)).transpose()?;
-            let found = run.map_or_else(|| model.current(), |id| model.run(id));
-            let wanted = run.map_or_else(|| "a run of tlsdash".to_owned(), |id| format!("run {id}"));
-            let found = found.with_context(|| format!("{} holds no records of {wanted}", path.display()))?;
-            summary::print(&found.summary(Some(&source)), args.format.unwrap_or_default())
+            let none = || format!("{} holds no records of a run of tlsdash", path.display());
+            let run = match prefix {
+                Some(prefix) => run_named(&model, prefix, &path)?,
+                None => model.current().with_context(none)?,
+            };
+            summary::print(&run.summary(Some(&source)), args.format.unwrap_or_default())
         }
         Frontend::Dashboard => {
             let run = match prefix {
-                Some(prefix) => Some(run_named(&read_all(&path)?, prefix, &path)?),
+                Some(prefix) => Some(run_named(&read_all(&path)?, prefix, &path)?.id()),
                 None => None,
             };
             let told = events.clone();
             let deliver = move |update| told.send(Event::Update(update)).is_ok();
             let follower = Follower::start(&path, Start::Oldest, deliver)?;
-            signals::listen(Frontend::Dashboard.into(), events)?;
+            signals::listen(Frontend::Dashboard, events)?;
             let options = frontend::Options {
                 title: String::new(),
                 source,
@@ -116,8 +117,8 @@ fn run_prefix(text: &str) -> anyhow::Result<&str> {
 }
 
 /// The one run whose id begins so.
-fn run_named(model: &Model, prefix: &str, path: &Path) -> anyhow::Result<RunId> {
-    let mut runs = model.runs().iter().map(Run::id).filter(|id| id.to_string().starts_with(prefix));
+fn run_named<'a>(model: &'a Model, prefix: &str, path: &Path) -> anyhow::Result<&'a Run> {
+    let mut runs = model.runs().iter().filter(|run| run.id().to_string().starts_with(prefix));
     match (runs.next(), runs.next()) {
         (Some(run), None) => Ok(run),
         (None, _) => anyhow::bail!("{} holds no records of run {prefix}", path.display()),
