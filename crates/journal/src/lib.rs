@@ -28,6 +28,7 @@ mod archive;
 mod entry;
 mod error;
 mod hash;
+mod instance;
 mod layout;
 mod process;
 mod tail;
@@ -35,6 +36,7 @@ mod writer;
 
 pub use entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault};
 pub use error::{ReadError, WriteError};
+pub use instance::{Instance, InstanceError};
 pub use layout::FileState;
 pub use process::{Timestamps, process_fields};
 pub use tail::{Entry, Progress, Start, Tail};
