@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::entry::EntryFault;
 
@@ -128,6 +129,71 @@ impl ReadError {
                 io::ErrorKind::PermissionDenied => Self::PermissionDenied { path },
                 _ => Self::Io { operation, path, source },
             }
+        }
+    }
+}
+
+/// Why an entry was not sent to journald.
+///
+/// The path is shared, since back-pressure makes `Full` a thing of every second.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The queue of the daemon is full. This passes by.
+    #[error("cannot send an entry to {}: journald's queue is full; try again when it has caught up", socket.display())]
+    Full {
+        /// The daemon's socket.
+        socket: Arc<Path>,
+    },
+    /// No daemon is there. This may pass by.
+    #[error("cannot send to {}: no journald is there ({source}); is it running?", socket.display())]
+    Absent {
+        /// The daemon's socket.
+        socket: Arc<Path>,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// This user may not send to the daemon; so it can seem for a moment while a daemon opens its own socket.
+    #[error("cannot send to {}: permission denied; the folder, the socket or a security module forbids it to this \
+        user", socket.display())]
+    Denied {
+        /// The daemon's socket.
+        socket: Arc<Path>,
+    },
+    /// The daemon would not take the entry as it is. This never passes by.
+    #[error("cannot send an entry to {}: {fault}", socket.display())]
+    Entry {
+        /// The daemon's socket.
+        socket: Arc<Path>,
+        /// What is wrong with the entry.
+        fault: EntryFault,
+    },
+    /// The operating system refused an operation.
+    #[error("cannot {operation} {}: {source}", socket.display())]
+    Io {
+        /// What was tried, such as `connect to`.
+        operation: &'static str,
+        /// The daemon's socket.
+        socket: Arc<Path>,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl SendError {
+    /// Says what an I/O error of `operation` means for the sender to `socket`.
+    pub(crate) fn of_io(operation: &'static str, socket: &Arc<Path>, source: io::Error) -> Self {
+        use io::ErrorKind::{
+            BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected, NotFound, PermissionDenied,
+            WouldBlock,
+        };
+        let socket = socket.clone();
+        match source.kind() {
+            WouldBlock => Self::Full { socket },
+            PermissionDenied => Self::Denied { socket },
+            NotFound | ConnectionRefused | ConnectionReset | NotConnected | BrokenPipe => {
+                Self::Absent { socket, source }
+            }
+            _ => Self::Io { operation, socket, source },
         }
     }
 }
