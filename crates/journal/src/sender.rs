@@ -35,12 +35,15 @@ const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 /// drops, merges, or [waits](Self::wait) and tries again. Nor is there anything to flush or to close.
 ///
 /// # What `Ok` promises
-/// That the kernel holds the entry in the queue of the daemon's socket. It does not promise that the entry can be
-/// read back: journald gives no answer, and drops without a word what exceeds its rate limit for a service (5,000
-/// to 10,000 in 30 s by default; it stores a message about how many at the next entry that it accepts), what has a
-/// `PRIORITY` above its `MaxLevelStore`, and what it has no disk for. What it had not yet taken from its queue
-/// outlives it if the service manager holds the socket, as systemd does, and is lost with it if it opened the
-/// socket by itself. A sender notices a new daemon by itself: no entry is accepted for one that has gone.
+/// That the kernel has put the entry into the queue of the daemon's socket; never that of a daemon that has gone,
+/// since a sender notices a new one by itself. It does not promise that the entry can be read back:
+///
+/// - What the daemon had not yet taken when it ended is lost with its socket, unless somebody else holds that, as
+///   systemd does for the services of journald.
+/// - journald gives no answer. It drops what exceeds its rate limit: 10,000 in 30 s, times a factor for the free
+///   disk, for a unit (a service, or the scope of a login) and a class of priorities. How many these were it tells
+///   the journal with the next entry of the same that it lets through.
+/// - It drops what has a `PRIORITY` above its `MaxLevelStore`, see journald.conf(5), and what it cannot write.
 ///
 /// [native protocol]: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
 #[derive(Debug)]
@@ -200,7 +203,7 @@ mod tests {
         let (_dir, receiver, mut sender) = receiver();
         set_socket_send_buffer_size(&sender.socket, 4096).unwrap();
         let mut entry = EntryBuf::new();
-        entry.push("A", &[b'x'; DATAGRAM_BYTES_MAX / 2]);
+        entry.push("A", &vec![b'x'; DATAGRAM_BYTES_MAX / 2]);
         sender.send(&entry).unwrap();
         let mut buffer = [0; 16];
         assert_eq!(receiver.recv(&mut buffer).unwrap(), 0);

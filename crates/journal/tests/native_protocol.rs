@@ -98,7 +98,9 @@ proptest! {
         fields in proptest::collection::vec(("[A-Z][A-Z0-9_]{0,63}", any_value()), 1..20)
     ) {
         let mut entry = EntryBuf::new();
-        fields.iter().for_each(|(name, value)| entry.push(name, value));
+        for (name, value) in &fields {
+            entry.push(name, value);
+        }
         prop_assume!(entry.fault().is_none());
         let (receiver, mut sender) = Receiver::new();
         sender.send(&entry).unwrap();

@@ -70,7 +70,11 @@ fn values_of_any_bytes_are_stored_as_they_were_sent() {
     }
     numbers_stored(&journald, sent.len());
     let mut stored = journald.entries_with("NUMBER");
-    stored.iter_mut().for_each(|fields| fields.retain(|(name, _)| !name.starts_with('_')));
+    for fields in &mut stored {
+        assert_eq!(value(fields, "_PID"), std::process::id().to_string());
+        assert_eq!(value(fields, "_TRANSPORT"), "journal");
+        fields.retain(|(name, _)| !name.starts_with('_'));
+    }
     assert_eq!(stored, sent);
 }
 
@@ -107,7 +111,7 @@ fn a_stopped_journald_blocks_nobody_and_gets_all_that_it_accepted() {
     }
     assert!((1..100_000).contains(&accepted), "{accepted}");
     let mut large = numbered(accepted);
-    large.push("LARGE", &[0; 100_000]);
+    large.push("LARGE", &vec![0; 100_000]);
     assert!(matches!(sender.send(&large), Err(SendError::Full { .. })));
     assert!(!sender.wait(Duration::from_millis(50)));
     journald.resume();

@@ -1,4 +1,4 @@
-//! journald's rate limit, which is for services only: this program becomes one for a while, so it has only this test.
+//! journald's rate limit, which is for units only: this program becomes one for a while, so it has only this test.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -115,6 +115,7 @@ fn a_burst_is_suppressed_of_a_service_only_and_journald_says_how_much_of_which()
 }
 
 /// Says so past the test harness, which keeps the output of a test that passes to itself.
+#[expect(clippy::explicit_write, reason = "eprintln is what the harness catches")]
 fn say_not_run(error: &std::io::Error) {
     let said = "NOT RUN: journald's rate limit, which needs root and control groups of version 2 that can be written";
     writeln!(std::io::stderr(), "{said}: {error}").unwrap();
