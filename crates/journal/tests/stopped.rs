@@ -77,6 +77,7 @@ fn a_writer_killed_at_any_moment_leaves_all_that_it_flushed_and_at_most_loose_en
 /// Writes entries for ever, and tells how many there are after each flush.
 fn write_and_tell(path: &Path, random: &mut Random) -> ! {
     let mut writer = FileWriter::create(path, small()).unwrap();
+    let mut told = std::io::stderr();
     let mut number = 0;
     loop {
         for _ in 0..=random.below(60) {
@@ -84,7 +85,7 @@ fn write_and_tell(path: &Path, random: &mut Random) -> ! {
             number += 1;
         }
         writer.flush().unwrap();
-        writeln!(std::io::stderr(), "{number}").unwrap();
+        writeln!(told, "{number}").unwrap();
     }
 }
 
