@@ -78,6 +78,8 @@ impl Default for FileOptions {
 /// Entries gather in memory until [`flush`](Self::flush), or until there is a megabyte of them. Dropping the writer
 /// flushes too, but only [`close`](Self::close) says whether that worked. A writer that is killed loses what was not
 /// flushed; the file then reads to the last flush.
+///
+/// Space for the file is set aside as it grows, so that a full disk is an error before anything is written.
 #[derive(Debug)]
 pub struct FileWriter {
     path: PathBuf,
@@ -94,7 +96,8 @@ impl FileWriter {
     /// Creates a journal file.
     ///
     /// A journal that is there already is archived beside under the name that journald would give it,
-    /// `NAME@SEQNUM_ID-HEAD_SEQNUM-HEAD_REALTIME.journal`, or, if its header is damaged, one ending in `.journal~`.
+    /// `NAME@SEQNUM_ID-HEAD_SEQNUM-HEAD_REALTIME.journal`, or, if its header is damaged or that name is taken, one
+    /// ending in `.journal~`.
     ///
     /// # Errors
     ///
