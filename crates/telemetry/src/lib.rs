@@ -26,7 +26,7 @@ mod testing;
 mod update;
 mod wire;
 
-pub use codec::{IDENTIFIER, decode, encode};
+pub use codec::{IDENTIFIER, decode, decode_fields, encode};
 pub use connection::{ConnectionRecord, Outcome};
 pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use exchange::{Asked, Collector, Reporter};

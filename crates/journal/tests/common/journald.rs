@@ -194,13 +194,16 @@ fn socket(root: &Path, name: &str) -> PathBuf {
     root.join("run-systemd/journal.test").join(name)
 }
 
+/// Gives what unshare needs to be told for mounts of one's own.
+pub(crate) fn privately() -> &'static [&'static str] {
+    if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] }
+}
+
 fn run(root: &Path, format: Format) -> (Running, UnixStream) {
-    let privately: &[&str] =
-        if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] };
     let flag = |on: bool| if on { "1" } else { "0" };
     let said = root.join("said");
     let process = Command::new("unshare")
-        .args(privately)
+        .args(privately())
         .args(["--propagation", "private", "sh", "-c", START])
         .arg(root)
         .env("SYSTEMD_JOURNAL_COMPACT", flag(format.compact))
