@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::listing::{FileId, Listing};
-use super::objects::{Passed, Step};
-use super::source::{self, Source};
+use super::source::{self, Source, Step};
+use super::walk::Passed;
+use super::wanted::Filter;
 use super::{Progress, Start};
 use crate::layout::Header;
 use crate::{FileState, ReadError};
@@ -14,6 +15,7 @@ use crate::{FileState, ReadError};
 /// and takes turns among these.
 pub(super) struct Folder {
     listing: Listing,
+    filter: Filter,
     /// Those that have still to be read.
     pending: HashMap<FileId, Pending>,
     open: Vec<Open>,
@@ -48,7 +50,7 @@ impl Pending {
         if self.header.n_entries > 0 {
             return;
         }
-        if let Ok((objects, _)) = source::open(&self.path)
+        if let Ok(objects) = source::open(&self.path)
             && FileId::of(objects.header()) == FileId::of(&self.header)
         {
             self.header = objects.header().clone();
@@ -61,6 +63,7 @@ impl Folder {
     pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
             listing: Listing::of(path),
+            filter: Filter::default(),
             pending: HashMap::new(),
             open: Vec::new(),
             turn: 0,
@@ -81,6 +84,14 @@ impl Folder {
         Ok(folder)
     }
 
+    /// Hands out only what is wanted from now on.
+    pub(super) fn set_filter(&mut self, filter: Filter) {
+        for open in &mut self.open {
+            open.source.set_filter(&filter);
+        }
+        self.filter = filter;
+    }
+
     /// Gives the file that is being read, if there is one.
     pub(super) fn current(&mut self) -> Option<&mut Source> {
         self.open.get_mut(self.turn).map(|open| &mut open.source)
@@ -88,7 +99,7 @@ impl Folder {
 
     /// Tells whether any file is being written.
     pub(super) fn writer(&self) -> FileState {
-        let mut states = self.open.iter().map(|open| open.source.objects.header().state);
+        let mut states = self.open.iter().map(|open| open.source.header().state);
         if states.any(|state| state == FileState::Online) { FileState::Online } else { FileState::Offline }
     }
 
@@ -97,7 +108,7 @@ impl Folder {
         progress.skipped_bytes += self.listing.take_skipped_bytes();
         let Some(open) = self.open.get_mut(self.turn) else { return self.end_round(progress) };
         let step = open.source.step();
-        progress.skipped_bytes += open.source.objects.take_skipped_bytes();
+        progress.skipped_bytes += open.source.take_skipped_bytes();
         match step {
             Ok(Step::Moved) => {}
             Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.turn)),
@@ -191,14 +202,14 @@ impl Folder {
     /// Opens a pending file; tells whether it is still at its path.
     fn open_pending(&mut self, id: FileId) -> Result<bool, ReadError> {
         let Some(pending) = self.pending.get(&id) else { return Ok(false) };
-        let mut source = match Source::open(&pending.path) {
+        let mut source = match Source::open(&pending.path, &self.filter) {
             Err(ReadError::NotFound { .. }) => return Ok(false),
             source => source?,
         };
-        if FileId::of(source.objects.header()) != id {
+        if FileId::of(source.header()) != id {
             return Ok(false);
         }
-        source.objects.pass_over(pending.passed);
+        source.pass_over(pending.passed);
         let is_closed = !self.listing.is_live(id);
         let path = pending.path.clone();
         self.pending.remove(&id);

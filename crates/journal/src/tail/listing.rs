@@ -167,7 +167,7 @@ impl Listing {
         new: &mut HashMap<FileId, NewFile>,
     ) -> Result<Option<FileId>, ReadError> {
         let path = self.folder.join(name);
-        let (objects, _) = match source::open(&path) {
+        let objects = match source::open(&path) {
             Ok(opened) => opened,
             Err(error @ ReadError::Io { .. }) => return Err(error),
             // An empty file is just being made, and has nothing to lose.

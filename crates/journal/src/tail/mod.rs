@@ -7,8 +7,11 @@ mod folder;
 mod listing;
 mod named;
 mod objects;
-mod shifts;
 mod source;
+mod stream;
+mod values;
+mod walk;
+mod wanted;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,6 +20,7 @@ pub use entry::Entry;
 use folder::Folder;
 use named::Named;
 use source::Source;
+use wanted::Filter;
 
 use crate::{FileState, ReadError};
 
@@ -105,6 +109,20 @@ impl Tail {
             Followed::File(Box::new(Named::open(path, start)?))
         };
         Ok(Self { path: path.to_owned(), followed })
+    }
+
+    /// Hands out only entries that have at least one of these fields, from now on.
+    ///
+    /// A file that has none of them is not read, but for its table of fields, and in others only what is wanted is
+    /// kept and made plain. Damage to what is not wanted may then go unnoticed.
+    #[must_use]
+    pub fn only_with(mut self, names: &[&str]) -> Self {
+        let filter = Filter::new(names);
+        match &mut self.followed {
+            Followed::File(named) => named.set_filter(filter),
+            Followed::Folder(folder) => folder.set_filter(filter),
+        }
+        self
     }
 
     /// Hands out the entries that are complete now, in the order they were written to their file, and never waits
