@@ -40,6 +40,11 @@ impl Entry {
         self.head.seqnum
     }
 
+    /// Gives what an entry and its copy in another file have in common.
+    pub(super) fn identity(&self) -> impl std::hash::Hash {
+        (self.head.boot_id, self.head.monotonic_us, self.inner.realtime, self.head.xor_hash)
+    }
+
     /// Gives the value of a field as text: bytes that are not UTF-8 are replaced by U+FFFD.
     ///
     /// Of a field that appears more than once the last value is given, by the order of the file.

@@ -1,9 +1,12 @@
-//! All the journal files of a folder.
+//! All the journal files of one or several folders.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::copies::Copies;
+use super::entry::Entry;
 use super::listing::{FileId, Listing};
+use super::places::Places;
 use super::source::{self, Source, Step};
 use super::walk::Passed;
 use super::wanted::Filter;
@@ -11,10 +14,12 @@ use super::{Progress, Start};
 use crate::layout::Header;
 use crate::{FileState, ReadError};
 
-/// Follows the files of a folder: reads what they hold one after the other, keeps those open that are being written,
+/// Follows the files of one or several folders: reads what they hold one after the other, keeps those open that are being written,
 /// and takes turns among these.
 pub(super) struct Folder {
     listing: Listing,
+    /// What was met, if the folders are those between which journald copies.
+    copies: Option<Copies>,
     filter: Filter,
     /// Those that have still to be read.
     pending: HashMap<FileId, Pending>,
@@ -39,6 +44,8 @@ struct Open {
     id: FileId,
     path: PathBuf,
     source: Source,
+    /// Of the folders between which journald copies the one in which it lies.
+    place: Option<usize>,
     /// It is written no more: when all of it is read, that was all.
     is_closed: bool,
 }
@@ -59,10 +66,11 @@ impl Pending {
 }
 
 impl Folder {
-    /// Opens a folder.
-    pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
+    /// Opens folders.
+    pub(super) fn open(places: Places, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
-            listing: Listing::of(path),
+            copies: matches!(places, Places::Any(_)).then(Copies::default),
+            listing: Listing::of(places),
             filter: Filter::default(),
             pending: HashMap::new(),
             open: Vec::new(),
@@ -92,9 +100,23 @@ impl Folder {
         self.filter = filter;
     }
 
-    /// Gives the file that is being read, if there is one.
-    pub(super) fn current(&mut self) -> Option<&mut Source> {
-        self.open.get_mut(self.turn).map(|open| &mut open.source)
+    /// Tells why one of the files cannot be read, if there is such a one.
+    pub(super) fn refusal(&self) -> Option<&ReadError> {
+        self.listing.refusal()
+    }
+
+    /// Hands out at most `entries_max` entries of the file that is being read, and counts them.
+    pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
+        let Some(open) = self.open.get_mut(self.turn) else { return 0 };
+        let (copies, place) = (&mut self.copies, open.place);
+        open.source.read(entries_max, &mut |entry| {
+            let is_copy =
+                copies.as_mut().zip(place).is_some_and(|(copies, place)| copies.is_copy(entry, place));
+            if !is_copy {
+                each(entry);
+            }
+            !is_copy
+        })
     }
 
     /// Tells whether any file is being written.
@@ -213,7 +235,8 @@ impl Folder {
         let is_closed = !self.listing.is_live(id);
         let path = pending.path.clone();
         self.pending.remove(&id);
-        self.open.push(Open { id, path, source, is_closed });
+        let place = self.listing.places().number(&path);
+        self.open.push(Open { id, path, source, place, is_closed });
         Ok(true)
     }
 }

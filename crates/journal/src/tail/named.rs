@@ -193,7 +193,10 @@ mod tests {
         assert_eq!(progress.rotations, 0);
         let mut read = Vec::new();
         loop {
-            tail.current().read(u64::MAX, &mut |entry| read.extend(entry.text("NUMBER").map(str::to_owned)));
+            tail.current().read(u64::MAX, &mut |entry| {
+                read.extend(entry.text("NUMBER").map(str::to_owned));
+                true
+            });
             if !tail.step(&mut progress).unwrap() {
                 break;
             }

@@ -26,7 +26,7 @@ const INCOMPATIBLE_KNOWN: u32 = INCOMPATIBLE_KEYED_HASH
     | Compression::Lz4.file_flag()
     | Compression::Zstd.file_flag();
 
-/// Where the items of ENTRY_ARRAY objects begin.
+/// Where the items of `ENTRY_ARRAY` objects begin.
 const ARRAY_ITEMS_AT: usize = 24;
 /// Each array has room for twice as many entries as the one before it, so there are few.
 const ARRAYS_MAX: usize = 1000;

@@ -77,16 +77,15 @@ impl Source {
         self.walk.take_skipped_bytes() + self.values.take_skipped_bytes()
     }
 
-    /// Hands out at most `entries_max` entries of what the reader was given, and counts them.
-    pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
+    /// Hands out what the reader was given, until `each` has taken `entries_max` entries, and counts these.
+    pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry) -> bool) -> u64 {
         let mut entries = 0;
         while entries < entries_max {
             let Some((head, inner)) = self.stream.next_entry() else { break };
             if self.wanted.filter().is_met(&inner) {
                 let is_exact = head.is_text && head.fields == inner.fields.len();
                 let exact = if is_exact { None } else { self.exact(head) };
-                each(&Entry::new(head, inner, exact));
-                entries += 1;
+                entries += u64::from(each(&Entry::new(head, inner, exact)));
             }
         }
         entries
