@@ -56,9 +56,11 @@ fn rate(
         found = run()?;
         best = best.min(start.elapsed().as_secs_f64());
     }
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default().trim();
     let (entries, bytes) = found;
     println!(
-        "{name}: {entries} entries, {bytes} bytes of values, {best:.3} s, {:.0} entries/s",
+        "{name}: {entries} entries, {bytes} bytes of values, {best:.3} s, {:.0} entries/s; {peak} of memory at most so far",
         entries as f64 / best
     );
     Ok(())

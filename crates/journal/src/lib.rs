@@ -2,9 +2,9 @@
 //! Writes and follows systemd journal files.
 //!
 //! [`FileWriter`] writes one `.journal` file in the documented [Journal File Format] (compact, keyed hash,
-//! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such
-//! a file, or those of journald, or a whole folder, through rotations, over the `systemd-journal-reader` crate. This crate knows bytes and fields and
-//! nothing of what they mean.
+//! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such a
+//! file, or those of journald, or whole folders, through rotations, over the `systemd-journal-reader` crate. This crate
+//! knows bytes and fields and nothing of what they mean.
 //!
 //! ```no_run
 //! use std::path::Path;

@@ -7,7 +7,7 @@ use std::fs;
 
 use common::journald::{Format, Journald, folder, send_all_sorts};
 use common::*;
-use journal::{EntryBuf, FileWriter, Start, Tail, Timestamps};
+use journal::{EntryBuf, Start, Tail, Timestamps};
 
 #[test]
 fn binary_and_repeated_values_of_journald_are_byte_for_byte() {
@@ -45,7 +45,7 @@ fn binary_and_repeated_values_of_journald_are_byte_for_byte() {
 fn entries_tell_their_number_boot_and_monotonic_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut writer = create(&path, &small());
     for number in 0..3 {
         let times = Timestamps { realtime_us: 1_700_000_000_000_000 + number, monotonic_us: 42 + number };
         writer.append(&numbered(number), times).unwrap();
@@ -63,7 +63,7 @@ fn entries_tell_their_number_boot_and_monotonic_time() {
 fn a_field_whose_name_cannot_be_is_refused_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut writer = create(&path, &small());
     let mut entry = EntryBuf::new();
     for name in ["FIRST_NAME", "OTHER_NAME", "THIRD_NAME"] {
         entry.push(name, b"value");
@@ -91,7 +91,7 @@ fn a_field_whose_name_cannot_be_is_refused_and_counted() {
 fn what_is_not_utf_8_is_exact_as_a_value_and_replaced_as_text() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut writer = create(&path, &small());
     let mut entry = EntryBuf::new();
     entry.push("BYTES", b"a\xffb");
     entry.push("TEXT", "a\u{fffd}b".as_bytes());

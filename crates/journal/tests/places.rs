@@ -23,7 +23,7 @@ fn append(writer: &mut FileWriter, numbers: std::ops::Range<u64>) {
 
 fn write(path: &Path, numbers: std::ops::Range<u64>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let mut writer = FileWriter::create(path, small()).unwrap();
+    let mut writer = create(path, &small());
     append(&mut writer, numbers);
     writer.close().unwrap();
 }
@@ -77,7 +77,7 @@ fn what_was_written_before_a_folder_vanished_is_read_if_its_file_was_open() {
     let dir = tempfile::tempdir().unwrap();
     let folders = [dir.path().join("var"), dir.path().join("run")];
     fs::create_dir(&folders[1]).unwrap();
-    let mut writer = FileWriter::create(&folders[1].join("system.journal"), small()).unwrap();
+    let mut writer = create(&folders[1].join("system.journal"), &small());
     let mut tail = Tail::open_folders(&folders, Start::Oldest).unwrap();
     append(&mut writer, 0..10);
     assert_eq!(read(&mut tail), numbers(0..10));

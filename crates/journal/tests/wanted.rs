@@ -49,7 +49,7 @@ fn open(path: &Path) -> Tail {
 fn only_entries_with_the_field_are_handed_out_and_followed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut writer = create(&path, &small());
     append(&mut writer, 1..1000);
     // Of a file and of a folder.
     let mut tails = [open(&path), open(dir.path())];
@@ -63,7 +63,7 @@ fn only_entries_with_the_field_are_handed_out_and_followed() {
         }
         // The next file has the field anew.
         writer.close().unwrap();
-        writer = FileWriter::create(&path, small()).unwrap();
+        writer = create(&path, &small());
     }
     for path in [&path, dir.path()] {
         assert_eq!(read(&mut open(path)), (tens(1..4000), 0));
@@ -74,7 +74,7 @@ fn only_entries_with_the_field_are_handed_out_and_followed() {
 fn a_file_that_gets_the_field_later_is_read_from_there_on() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut writer = create(&path, &small());
     let mut tail = open(&path);
     for begin in [1, 101, 201] {
         for number in begin..begin + 100 {
@@ -91,7 +91,7 @@ fn a_file_that_gets_the_field_later_is_read_from_there_on() {
 fn a_file_without_the_field_is_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut writer = create(&path, &small());
     for number in 0..100 {
         writer.append(&numbered(number), Timestamps::now()).unwrap();
     }
@@ -112,7 +112,7 @@ fn a_file_without_the_field_is_not_read() {
 fn where_the_tables_of_a_file_are_damaged_all_of_it_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut writer = create(&path, &small());
     append(&mut writer, 1..1000);
     writer.close().unwrap();
     let good = fs::read(&path).unwrap();
@@ -171,7 +171,7 @@ fn what_is_wanted_is_found_in_all_formats_of_journald() {
 fn more_values_than_can_be_listed_are_told_by_their_names() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, journal::FileOptions::default()).unwrap();
+    let mut writer = create(&path, &journal::FileOptions::default());
     let mut entry = EntryBuf::new();
     for number in 0..70_000 {
         entry.clear();

@@ -68,8 +68,9 @@ pub struct Progress {
     pub more: bool,
     /// How often the tail went on to another file.
     pub rotations: u64,
-    /// Bytes of files that could not be read: damaged, of an unknown kind, a value above 16 MiB (above 1 MiB if it is
-    /// compressed), or compressed values beyond 256 MiB in one file.
+    /// Bytes of files that could not be read: damaged, of an unknown kind, fields without a proper name or above 16 MiB
+    /// (above 1 MiB if they are compressed), what exceeds 32 MiB or 2,048 fields in one entry, and fields of files
+    /// that are made to keep their reader busy.
     pub skipped_bytes: u64,
     /// The state of the file that is being read, as its header says; in a folder, whether any file is being written.
     pub writer: FileState,
@@ -78,9 +79,16 @@ pub struct Progress {
 /// Follows a journal file, or all those of a folder, from one end to the other, and on to the files that come later.
 ///
 /// It never writes and takes no lock. It has one file open at a time, in a folder also those that are being written.
-/// Its memory is bounded by a small multiple of the size of these files (and of 256 MiB each where values are
-/// compressed): all distinct values of a file that is being read are kept, some 200 bytes each more than their length.
-/// It is not `Send`: it lives on the thread that opened it.
+/// Its memory does not depend on the size of the files: some 32 MiB of fields are kept for each that is open, less for
+/// smaller ones, and as much again for an entry and a part of a file at hand. It is not `Send`: it lives on the thread
+/// that opened it.
+///
+/// # Order
+///
+/// Entries of one file come in the order in which they were written, and the files of one writer in the order of their
+/// sequence numbers; so what one process logs through one journald, or into one file, comes in order. Files of several
+/// writers (hosts, namespaces, the system's file and those of users) are read one after the other, the one with the
+/// earliest entry first, and those that are being written in turns: between them there is no order by time.
 pub struct Tail {
     path: PathBuf,
     followed: Followed,
@@ -95,9 +103,9 @@ impl Tail {
     /// Opens a journal file, or a folder of them.
     ///
     /// A file is followed with its archives `NAME@….journal` beside it. In a folder these are all the files
-    /// `….journal` and `….journal~` there, of any number of writers: first what they hold now, file by file in the
-    /// order of their first entries, then what is added to those that are being written, and new files. Folders
-    /// within it are not looked into.
+    /// `….journal` and `….journal~` there and in the folders within it, of any number of writers: first what they
+    /// hold now, file by file in the order of their first entries, then what is added to those that are being
+    /// written, and new files. What is deeper is not looked into.
     ///
     /// # Errors
     ///
