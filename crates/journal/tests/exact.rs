@@ -108,3 +108,27 @@ fn what_is_not_utf_8_is_exact_as_a_value_and_replaced_as_text() {
         assert_eq!((entry.value("NONE"), entry.text("NONE"), entry.values("NONE").count()), (None, None, 0));
     });
 }
+
+#[test]
+fn values_that_were_met_long_ago_are_still_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = create(&path, &journal::FileOptions::default());
+    let mut tail = Tail::open(&path, Start::File).unwrap();
+    // More than the tail keeps at once; and another value of many entries in between.
+    for number in 0..60_u64 {
+        let mut entry = numbered(number);
+        entry.push_display("HALF", number / 30);
+        entry.push("LARGE", &vec![b'a' + (number % 26) as u8; 900_000 + number as usize]);
+        writer.append(&entry, Timestamps::now()).unwrap();
+    }
+    writer.close().unwrap();
+    let mut read = 0;
+    drain(&mut tail, |entry| {
+        let expected = [read.to_string(), (read / 30).to_string(), "value".to_owned()];
+        assert_eq!(["NUMBER", "HALF", "SAME"].map(|name| entry.text(name).unwrap().to_owned()), expected);
+        assert_eq!(entry.value("LARGE").unwrap().len() as u64, 900_000 + read);
+        read += 1;
+    });
+    assert_eq!(read, 60);
+}

@@ -21,6 +21,9 @@ const KEPT_BYTES_MAX: usize = 32 << 20;
 /// What a field takes in the reader and here, in addition to its bytes.
 const FIELD_BYTES: usize = 256;
 
+/// Or once so much went through it: offsets in the stream have 32 bits.
+const STREAM_BYTES_MAX: u64 = 1 << 30;
+
 /// A step ends when so much was handed over.
 const STEP_BYTES_MAX: usize = 1 << 20;
 
@@ -97,7 +100,7 @@ impl Stream {
 
     /// Begins a step, for which all entries were taken; with another reader if this one keeps much.
     pub(super) fn begin_step(&mut self) -> io::Result<()> {
-        if self.kept_bytes >= KEPT_BYTES_MAX {
+        if self.kept_bytes >= KEPT_BYTES_MAX || self.len >= STREAM_BYTES_MAX {
             *self = Self::new()?;
         }
         self.step_bytes = 0;
@@ -175,7 +178,7 @@ impl Stream {
             out.resize(start + align8(size as u64) as usize, 0);
             Ok((size, is_text))
         })?;
-        // The stream is replaced long before its offsets exceed 32 bits.
+        // The stream is replaced long before this fails.
         let place = if size > 0 { u32::try_from(self.len).unwrap_or_default() } else { 0 };
         let field = Field { offset: place, is_text };
         self.len += align8(size as u64);

@@ -15,6 +15,9 @@ const ENTRY_BYTES_MAX: usize = 32 << 20;
 /// Most objects are not larger than this, so that they are had by one system call.
 const USUAL_BYTES: usize = 1024;
 
+/// What was needed for a larger one is given back.
+const SCRATCH_BYTES_MAX: usize = 1 << 20;
+
 /// For every byte of the file so many bytes of fields may be read, in addition to `READ_BYTES_MIN`.
 ///
 /// Fields that several entries share are read again now and then, and compressed ones become larger, but in a file that
@@ -50,6 +53,9 @@ impl Values {
     /// Begins with the fields of another entry.
     pub(super) fn begin_entry(&mut self) {
         self.entry_bytes_left = ENTRY_BYTES_MAX;
+        if self.scratch.capacity() > SCRATCH_BYTES_MAX {
+            self.scratch = Vec::new();
+        }
     }
 
     /// Notes how many bytes of the file the walk went over.
