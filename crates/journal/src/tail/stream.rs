@@ -8,6 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 
+use foldhash::fast::RandomState;
 use systemd_journal_reader::JournalReader;
 
 use super::feed::Feed;
@@ -38,10 +39,13 @@ pub(super) struct Stream {
     reader: JournalReader<Feed>,
     /// The size of the stream so far.
     len: u64,
-    /// The fields that were met, by where they lie in the file.
-    fields: HashMap<u64, Field>,
+    /// The fields that were met, by where they lie in the file; each is asked for with every entry, so this hash is one
+    /// that is fast.
+    fields: HashMap<u64, Field, RandomState>,
     kept_bytes: usize,
     step_bytes: usize,
+    /// Used again for every entry.
+    items: Vec<u8>,
     /// Of the entries that are on their way to the reader.
     entries: VecDeque<Head>,
 }
@@ -85,9 +89,10 @@ impl Stream {
             reader: JournalReader::new(feed.clone())?,
             feed,
             len: HEADER_BYTES as u64,
-            fields: HashMap::new(),
+            fields: HashMap::default(),
             kept_bytes: 0,
             step_bytes: 0,
+            items: Vec::new(),
             entries: VecDeque::new(),
         })
     }
@@ -129,7 +134,7 @@ impl Stream {
             fields: 0,
             is_text: true,
         };
-        let mut items = Vec::with_capacity(256);
+        self.items.clear();
         values.begin_entry();
         for offset in entry.items() {
             let field = match self.fields.get(&offset) {
@@ -137,17 +142,17 @@ impl Stream {
                 None => self.push_field(offset, objects, values)?,
             };
             if field.offset > 0 {
-                items.extend_from_slice(&field.offset.to_le_bytes());
+                self.items.extend_from_slice(&field.offset.to_le_bytes());
                 head.fields += 1;
                 head.is_text &= field.is_text;
             }
         }
-        let size = ITEMS_AT + items.len();
+        let size = ITEMS_AT + self.items.len();
         self.feed.extend(|out| {
             let start = out.len();
             out.extend_from_slice(&entry.bytes[..ITEMS_AT]);
             out[start + 8..start + 16].copy_from_slice(&(size as u64).to_le_bytes());
-            out.extend_from_slice(&items);
+            out.extend_from_slice(&self.items);
             out.resize(start + align8(size as u64) as usize, 0);
         });
         self.len += align8(size as u64);
