@@ -2,8 +2,8 @@
 //! Writes and follows systemd journal files, and sends to journald.
 //!
 //! [`FileWriter`] writes one `.journal` file in the documented [Journal File Format] (compact, keyed hash,
-//! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such
-//! a file, or those of journald, or a whole folder, through rotations, over the `systemd-journal-reader` crate.
+//! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such a
+//! file, or those of journald, or whole folders, through rotations, over the `systemd-journal-reader` crate.
 //! [`Sender`] hands entries to journald itself. This crate knows bytes and fields and nothing of what they mean.
 //!
 //! ```no_run

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use journal::{Entry, EntryBuf, FileOptions, FileWriter, Progress, Start, Tail, Timestamps};
+use journal::{Entry, EntryBuf, FileOptions, FileWriter, Progress, Start, Tail, Timestamps, WriteError};
 
 /// The fields of an entry, sorted.
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
@@ -17,6 +17,20 @@ pub(crate) type Fields = Vec<(String, Vec<u8>)>;
 /// A file that rotates soon.
 pub(crate) fn small() -> FileOptions {
     FileOptions { size_max: 4 << 20, ..FileOptions::default() }
+}
+
+/// Makes a journal file, as soon as nothing has it open: a process that another test just starts has for a moment all
+/// that this program has, also the locks of files.
+pub(crate) fn create(path: &Path, options: &FileOptions) -> FileWriter {
+    let mut created = None;
+    wait_until("the lock of the file", || {
+        created = match FileWriter::create(path, options.clone()) {
+            Err(WriteError::Locked { .. }) => None,
+            created => Some(created.unwrap()),
+        };
+        created.is_some()
+    });
+    created.unwrap()
 }
 
 /// A process that ends with the test, however that ends.
