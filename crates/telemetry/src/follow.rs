@@ -204,7 +204,7 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
         if writer.origin == self.own {
             self.own_unit.clone_from(&writer.unit);
         }
-        self.batch.writer = writer;
+        self.batch.writer = Arc::new(writer);
     }
 
     fn take_notice(&mut self, notice: Suppressed) {
@@ -218,7 +218,7 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
         if self.batch.is_empty() {
             return;
         }
-        let next = Batch { writer: self.batch.writer.clone(), ..Batch::default() };
+        let next = Batch { writer: Arc::clone(&self.batch.writer), ..Batch::default() };
         let mut full = std::mem::replace(&mut self.batch, next);
         // The monotonic clock of another boot says nothing here.
         let is_comparable = full.writer.origin.boot.is_some() && full.writer.origin.boot == self.own.boot;

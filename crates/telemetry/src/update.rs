@@ -1,5 +1,7 @@
 //! What reaches whoever owns a model: batches of records, and news of the journal they come from.
 
+use std::sync::Arc;
+
 use crate::model::{Level, Model};
 use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
@@ -11,7 +13,7 @@ pub const BATCH_RECORDS_MAX: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// Who wrote them, in the words of the journal; nothing for records that come straight from their making.
-    pub writer: Writer,
+    pub writer: Arc<Writer>,
     /// In the order of the journal.
     pub records: Vec<Record>,
     /// `CLOCK_MONOTONIC` when they were read, in microseconds; `None` if they are history, or of another boot,

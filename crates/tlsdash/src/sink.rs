@@ -38,7 +38,7 @@ impl Sink for RecordSink {
                 telemetry::encode(record, entry);
                 let at =
                     Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-                writer.append(entry, at).map_err(refusal)
+                writer.append(entry, at).map_err(|error| refusal(&error))
             }
             Self::Direct(_, batch) => {
                 batch.records.push(record.clone());
@@ -59,7 +59,7 @@ impl Sink for RecordSink {
 }
 
 /// What is wrong with an entry stays wrong; a disk may get room again.
-fn refusal(error: WriteError) -> Refusal {
+fn refusal(error: &WriteError) -> Refusal {
     let reason = error.to_string();
     if matches!(error, WriteError::Entry { .. }) { Refusal::Never(reason) } else { Refusal::Later(reason) }
 }

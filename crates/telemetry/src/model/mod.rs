@@ -20,6 +20,8 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod track;
+#[cfg(test)]
+mod trust_tests;
 
 use crate::ids::RunId;
 use crate::origin::{Suppressed, Writer};

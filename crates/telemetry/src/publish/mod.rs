@@ -357,7 +357,7 @@ impl<S: Sink> Publisher<S> {
         let record = self.stamped(body, 0, now);
         if !self.events.push(record) {
             self.health.dropped_total += 1;
-            self.health.error = "too many events waited for the journal".to_owned();
+            "too many events waited for the journal".clone_into(&mut self.health.error);
         }
         self.retry();
     }
@@ -448,5 +448,9 @@ impl<S: Sink> Publisher<S> {
     }
 }
 
+#[cfg(test)]
+mod budget_tests;
+#[cfg(test)]
+mod refusal_tests;
 #[cfg(test)]
 mod tests;

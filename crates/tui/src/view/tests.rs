@@ -351,6 +351,11 @@ fn what_the_journal_refused_is_said_first() {
     assert!(screen.contains("refused 3"), "{screen}");
 }
 
+fn another_process() -> std::sync::Arc<telemetry::Writer> {
+    let origin = telemetry::Origin { pid: Some(1), ..telemetry::Origin::default() };
+    telemetry::Writer { origin, ..telemetry::Writer::default() }.into()
+}
+
 #[test]
 fn what_went_wrong_on_the_way_of_the_records_stands_on_the_data_line() {
     let mut stage = Stage::live(options(), 2);
@@ -373,8 +378,7 @@ fn what_went_wrong_on_the_way_of_the_records_stands_on_the_data_line() {
     stage.read(records);
     stage.wait(3);
     let foreign = stage.run.second();
-    let origin = telemetry::Origin { pid: Some(1), ..telemetry::Origin::default() };
-    let writer = telemetry::Writer { origin, ..telemetry::Writer::default() };
+    let writer = another_process();
     let batch = telemetry::Batch { writer, records: foreign[..1].to_vec(), ..telemetry::Batch::default() };
     stage.act(Action::Update(Update::Batch(batch)));
     let screen = stage.screen(160, 48);
@@ -390,8 +394,7 @@ fn records_of_another_process_do_not_make_a_silent_run_live() {
     let mut stage = Stage::live(options(), 5);
     stage.wait(20);
     let records = stage.run.second();
-    let origin = telemetry::Origin { pid: Some(1), ..telemetry::Origin::default() };
-    let writer = telemetry::Writer { origin, ..telemetry::Writer::default() };
+    let writer = another_process();
     let read_mono_us = Some(records[0].stamp.mono_us);
     stage.act(Action::Update(Update::Batch(telemetry::Batch {
         writer,
