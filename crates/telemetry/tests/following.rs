@@ -127,9 +127,17 @@ fn by(entry: &EntryBuf, unit: &str, changed: &[(&str, &str)]) -> EntryBuf {
     all
 }
 
-fn batches(updates: Receiver<Update>) -> Vec<Batch> {
+fn batches(updates: &Receiver<Update>) -> Vec<Batch> {
     let batch = |update| if let Update::Batch(batch) = update { Some(batch) } else { None };
     updates.iter().filter_map(batch).collect()
+}
+
+fn model_of(batches: Vec<Batch>) -> Model {
+    let mut model = Model::default();
+    for batch in batches {
+        model.apply_batch(batch);
+    }
+    model
 }
 
 #[test]
@@ -142,12 +150,11 @@ fn records_come_with_their_writer_and_those_of_others_are_no_records_of_the_run(
     write(&mut writer, [by(&mark(u64::MAX), unit, &[("_PID", "1")]), by(&mark(2), unit, &[])]);
     let (follower, updates) = follow(&path);
     follower.finish();
-    let mut model = Model::default();
-    let batches = batches(updates);
+    let batches = batches(&updates);
     assert_eq!(batches.iter().map(|batch| batch.records.len()).collect::<Vec<_>>(), [1, 1, 1]);
     assert_eq!(batches[0].writer.origin.pid, Some(std::process::id()));
     assert_eq!((batches[1].writer.origin.pid, &*batches[1].writer.unit), (Some(1), unit));
-    batches.into_iter().for_each(|batch| model.apply_batch(batch));
+    let model = model_of(batches);
     let reading = model.current().unwrap().reading();
     assert_eq!((reading.read(), reading.lost(), reading.foreign()), (2, 0, 1));
 }
@@ -166,8 +173,7 @@ fn what_journald_dropped_of_this_process_is_told_to_it_and_to_the_model() {
     let told = follower.suppressed_total();
     follower.finish();
     assert_eq!(told.load(std::sync::atomic::Ordering::Relaxed), 37);
-    let mut model = Model::default();
-    batches(updates).into_iter().for_each(|batch| model.apply_batch(batch));
+    let model = model_of(batches(&updates));
     assert_eq!(model.current().unwrap().reading().suppressed(), 37);
 }
 
@@ -180,6 +186,6 @@ fn the_lag_of_another_boot_is_not_known() {
     write(&mut writer, [by(&mark(2), "", &[("_BOOT_ID", "0123456789abcdef0123456789abcdef")])]);
     write(&mut writer, [mark(3)]);
     follower.finish();
-    let live: Vec<_> = batches(updates).iter().map(|batch| batch.read_mono_us.is_some()).collect();
+    let live: Vec<_> = batches(&updates).iter().map(|batch| batch.read_mono_us.is_some()).collect();
     assert_eq!(live, [true, false, false]);
 }
