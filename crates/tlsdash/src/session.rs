@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use journal::{FileWriter, Start, Timestamps};
+use journal::{FileWriter, Start, Tail, Timestamps};
 use telemetry::{Follower, Publisher, RECORDS_PER_SECOND_OWN, RunId, RunRecord};
 use tui::{Event, Inbox, Sender};
 
@@ -106,7 +106,8 @@ impl Session {
         };
         let sink = writer.map_or_else(|| RecordSink::direct(events.clone()), RecordSink::file);
         let publisher = Publisher::new(run, sink, RECORDS_PER_SECOND_OWN, Timestamps::now());
-        let recorder = Recorder::new(measured, publisher, header, shape.interval, events.clone());
+        let suppressed = follower.as_ref().map(Follower::suppressed_total).unwrap_or_default();
+        let recorder = Recorder::new(measured, publisher, header, shape.interval, events.clone(), suppressed);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {
@@ -133,7 +134,7 @@ impl Session {
         let mut nothing_answered = false;
         let made = outcome.as_ref().and_then(|recorded| recorded.as_ref().ok()).map_or(0, |r| r.made);
         let summary =
-            model.as_ref().and_then(|model| model.run(run)).map(|run| run.summary(source.as_deref()));
+            model.as_ref().and_then(|model| Some(model.summary(model.run(run)?, source.as_deref())));
         if let Some(mut summary) = summary {
             // Records after the last one that was read are lost too.
             if let Some(journal) = &mut summary.journal {
@@ -152,7 +153,8 @@ impl Session {
 
 fn follow(path: &Path, events: Sender) -> anyhow::Result<Follower> {
     let deliver = move |update| events.send(Event::Update(update)).is_ok();
-    Ok(Follower::start(path, Start::File, deliver)?)
+    let path = path.to_owned();
+    Ok(Follower::start(move || Tail::open(&path, Start::File), deliver)?)
 }
 
 /// Starts a named thread: CPU time is accounted by the beginning of the name.

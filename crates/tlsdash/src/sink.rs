@@ -1,7 +1,7 @@
 //! Where the publisher's records go: a journal file, or straight to the model.
 
-use journal::{EntryBuf, FileWriter, Timestamps};
-use telemetry::{Batch, Record, Sink, Update};
+use journal::{EntryBuf, FileWriter, Timestamps, WriteError};
+use telemetry::{Batch, Record, Refusal, Sink, Update};
 use tui::{Event, Sender};
 
 /// Where records go.
@@ -32,13 +32,13 @@ impl RecordSink {
 }
 
 impl Sink for RecordSink {
-    fn accept(&mut self, record: &Record) -> Result<(), String> {
+    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         match self {
             Self::File(writer, entry) => {
                 telemetry::encode(record, entry);
                 let at =
                     Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-                writer.append(entry, at).map_err(|error| error.to_string())
+                writer.append(entry, at).map_err(|error| refusal(&error))
             }
             Self::Direct(_, batch) => {
                 batch.records.push(record.clone());
@@ -56,4 +56,10 @@ impl Sink for RecordSink {
             }
         }
     }
+}
+
+/// What is wrong with an entry stays wrong; a disk may get room again.
+fn refusal(error: &WriteError) -> Refusal {
+    let reason = error.to_string();
+    if matches!(error, WriteError::Entry { .. }) { Refusal::Never(reason) } else { Refusal::Later(reason) }
 }

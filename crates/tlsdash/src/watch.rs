@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
-use journal::Start;
+use journal::{Start, Tail};
 use telemetry::model::Run;
 use telemetry::{Follower, Model, Update};
 use tui::Event;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: WatchArgs) -> anyhow::Result<()> {
                 Some(prefix) => run_named(&model, prefix, &path)?,
                 None => model.current().with_context(none)?,
             };
-            summary::print(&run.summary(Some(&source)), args.format.unwrap_or_default())
+            summary::print(&model.summary(run, Some(&source)), args.format.unwrap_or_default())
         }
         Frontend::Dashboard => {
             let run = match prefix {
@@ -45,7 +45,7 @@ pub(crate) fn run(args: WatchArgs) -> anyhow::Result<()> {
             };
             let told = events.clone();
             let deliver = move |update| told.send(Event::Update(update)).is_ok();
-            let follower = Follower::start(&path, Start::Oldest, deliver)?;
+            let follower = Follower::start(move || Tail::open(&path, Start::Oldest), deliver)?;
             signals::listen(Frontend::Dashboard, events)?;
             let options = frontend::Options {
                 title: String::new(),
@@ -76,7 +76,9 @@ fn named(path: PathBuf) -> PathBuf {
 /// Reads the journal to its present end.
 fn read_all(path: &Path) -> anyhow::Result<Model> {
     let (updates, read) = sync_channel(4);
-    let follower = Follower::start(path, Start::Oldest, move |update| updates.send(update).is_ok())?;
+    let owned = path.to_owned();
+    let open = move || Tail::open(&owned, Start::Oldest);
+    let follower = Follower::start(open, move |update| updates.send(update).is_ok())?;
     let ending = spawn("ending", move || follower.finish())?;
     let mut model = Model::new(1);
     for update in read {
