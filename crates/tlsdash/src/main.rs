@@ -34,10 +34,17 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // One line: what was tried, on what, why it failed.
-            say(format_args!("{error:#}"));
+            say(line(&error));
             if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// An error with its causes, without those that it quotes itself.
+fn line(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |line, cause| {
+        if line.ends_with(&cause) { line } else { format!("{line}: {cause}") }
+    })
 }
 
 /// Prints help and the version as they are; of a mistake the one line that says what it is.

@@ -15,7 +15,7 @@ use crate::layout::{
 use crate::{EntryBuf, Timestamps};
 
 /// The file grows by this much at a time, so that few appends need to extend it.
-const GROWTH_BYTES: u64 = 8 << 20;
+const GROWTH_BYTES: u64 = 512 << 10;
 
 /// One bucket for so many bytes of the largest size. Our records have some 300 bytes a value, so a file fills up
 /// by size and by buckets (three quarters of them) at about the same time, and the table takes 3 % of it.

@@ -4,8 +4,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Gid, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::disk;
 use crate::WriteError;
@@ -15,6 +18,10 @@ use crate::process;
 
 /// How often the start is tried anew when the file changes hands in between.
 const ATTEMPTS_MAX: usize = 8;
+
+/// How long a lock is asked for, and how often.
+const LOCK_PATIENCE: Duration = Duration::from_millis(100);
+const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// A journal file that is where the new one shall be; it is locked, so that nobody writes it.
 #[derive(Debug)]
@@ -204,11 +211,19 @@ fn read_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
 }
 
 /// Takes the lock that a writer holds over a file's life.
+///
+/// A program that is being started has for a moment all that its parent has, also the lock of a file that the parent
+/// just closed; so the lock is asked for a few times.
 fn lock(file: &File, path: &Path) -> Result<(), WriteError> {
-    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-        rustix::io::Errno::WOULDBLOCK => WriteError::Locked { path: path.to_owned() },
-        error => WriteError::io("lock", path)(error.into()),
-    })
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => thread::sleep(LOCK_POLL),
+            Err(Errno::WOULDBLOCK) => return Err(WriteError::Locked { path: path.to_owned() }),
+            Err(error) => return Err(WriteError::io("lock", path)(error.into())),
+        }
+    }
 }
 
 /// Removes a file that a writer left which was killed while it began; if it is alive, it keeps us out.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use journal::{Entry, EntryBuf, FileOptions, FileWriter, Progress, Start, Tail, Timestamps, WriteError};
+use journal::{Entry, EntryBuf, FileOptions, FileWriter, Progress, Start, Tail, Timestamps};
 
 /// The fields of an entry, sorted.
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
@@ -19,18 +19,9 @@ pub(crate) fn small() -> FileOptions {
     FileOptions { size_max: 4 << 20, ..FileOptions::default() }
 }
 
-/// Makes a journal file, as soon as nothing has it open: a process that another test just starts has for a moment all
-/// that this program has, also the locks of files.
+/// Makes a journal file.
 pub(crate) fn create(path: &Path, options: &FileOptions) -> FileWriter {
-    let mut created = None;
-    wait_until("the lock of the file", || {
-        created = match FileWriter::create(path, options.clone()) {
-            Err(WriteError::Locked { .. }) => None,
-            created => Some(created.unwrap()),
-        };
-        created.is_some()
-    });
-    created.unwrap()
+    FileWriter::create(path, options.clone()).unwrap()
 }
 
 /// A process that ends with the test, however that ends.
