@@ -1,7 +1,7 @@
 //! What watching costs: the proxy's work per CPU-second with records on against `--journal off`.
 //!
-//! `just bench-watching`. Two answers, in each of three situations; `docs/performance.md` says how they are taken and
-//! what they are worth:
+//! `just bench-watching [--only PART_OF_A_NAME] [--pairs N] [--seconds S]`. Two answers, in each of three situations;
+//! `docs/performance.md` says how they are taken and what they are worth:
 //!
 //! 1. By instructions. Callgrind counts what the worker spends on a request, and what an interval's records cost. Since
 //!    callgrind slows the program but not the clock, the two are counted apart, and put together with the rate at which
@@ -97,9 +97,10 @@ fn main() -> Result<ExitCode> {
         argument("program").ok_or("--program PATH is missing: the tlsdash to measure")?.into();
     let pairs: usize = argument("pairs").map_or(Ok(10), |text| text.parse())?;
     let seconds: f64 = argument("seconds").map_or(Ok(4.0), |text| text.parse())?;
+    let only = argument("only").unwrap_or_default();
     let core = take_the_last_core()?;
     let mut is_kept = true;
-    for situation in &SITUATIONS {
+    for situation in SITUATIONS.iter().filter(|situation| situation.name.contains(&only)) {
         let natively = natively(&program, situation, pairs, Duration::from_secs_f64(seconds), core)?;
         let off = natively.iter().map(|(off, _)| off.per_cpu_second());
         let counts = Counts::take(&program, situation, median(off))?;
