@@ -45,6 +45,33 @@ schema:
 bench:
     cargo run --release --locked -p journal --example append_rate
 
+# Time of the parts of watching, each alone, such as: just bench-parts encode
+bench-parts *ARGS:
+    cargo bench --locked -p bench --bench parts -- {{ARGS}}
+
+# What watching costs the proxy, in ten minutes, such as: just bench-watching --pairs 20 --seconds 4
+bench-watching *ARGS:
+    cargo build --release --locked -p tlsdash
+    cargo bench --locked -p bench --bench watching -- \
+        --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
+
+# Instructions for handshakes and forwarding, and how they compare with another revision: just bench-instructions main
+bench-instructions REVISION="":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release --locked -p tlsdash
+    target=$(realpath "${CARGO_TARGET_DIR:-target}")
+    arguments=(--program "$target/release/tlsdash")
+    if [ -n "{{REVISION}}" ]; then
+        folder=$(mktemp -d)
+        trap 'rm -rf "$folder"' EXIT
+        git archive "{{REVISION}}" | tar -x -C "$folder"
+        # A target folder of its own, since what is built there would replace what was built here.
+        CARGO_TARGET_DIR="$target/against" cargo build --release --locked -p tlsdash --manifest-path "$folder/Cargo.toml"
+        arguments+=(--against "$target/against/release/tlsdash")
+    fi
+    cargo bench --locked -p bench --bench instructions -- "${arguments[@]}"
+
 # Ten seconds of the demo without a screen, checked against itself.
 smoke:
     .ci/smoke

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// Most connections of a plan.
 const CONNECTIONS_MAX: u32 = 100_000;
-/// Most source addresses: 127.0.0.2 to 127.0.0.254.
-const SOURCES_MAX: u32 = 253;
+/// Most source addresses: 127.0.0.2 to 127.0.255.254.
+const SOURCES_MAX: u32 = 65_533;
 /// Most threads.
 const THREADS_MAX: u32 = 256;
 /// Longest duration: a year.
@@ -264,7 +264,7 @@ impl Plan {
             }
             "sources" => {
                 self.sources = Some(
-                    whole(value, SOURCES_MAX).ok_or_else(|| refuse("sources", "a number from 1 to 253"))?,
+                    whole(value, SOURCES_MAX).ok_or_else(|| refuse("sources", "a number from 1 to 65533"))?,
                 );
             }
             "duration" => {
@@ -405,7 +405,7 @@ mod tests {
             ("keepalive=0", "keepalive"),
             ("keepalive=maybe", "keepalive"),
             ("sources=0", "sources"),
-            ("sources=254", "sources"),
+            ("sources=65534", "sources"),
             ("duration=0", "duration"),
             ("duration=0s", "duration"),
             ("duration=10x", "duration"),

@@ -11,6 +11,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("proxy-core", &["telemetry"]),
     ("loadgen", &["telemetry"]),
     ("tui", &["telemetry"]),
+    ("bench", &["journal", "telemetry", "loadgen"]),
     ("tlsdash", &["journal", "telemetry", "proxy-core", "loadgen", "tui"]),
 ];
 

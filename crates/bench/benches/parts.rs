@@ -1,0 +1,148 @@
+//! Time of the parts of watching, each alone: `just bench-parts`.
+
+#![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use journal::{EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
+use telemetry::{
+    Body, ClientCounter, ClientId, ClientRecord, Counters, Histogram, Histograms, Latencies, Model,
+    ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, Stamp,
+};
+
+/// Records that a full interval has.
+const RECORDS: u64 = 60;
+/// Intervals that are read at once.
+const INTERVALS: u64 = 100;
+
+fn main() {
+    divan::main();
+}
+
+/// A latency in nanoseconds; the same again after a thousand, spread over four decades.
+fn latency_ns(n: u64) -> u64 {
+    10_f64.powf(4.0 + (n * 617 % 1_000) as f64 / 250.0) as u64
+}
+
+fn record(seq: u64, body: Body) -> Record {
+    let stamp = Stamp {
+        run: RunId::from_bits(1),
+        seq,
+        mono_us: seq * 1_000,
+        realtime_us: 1_700_000_000_000_000 + seq * 1_000,
+        interval_us: 1_000_000,
+    };
+    Record { stamp, body }
+}
+
+/// The record of one of 200 clients.
+fn client(seq: u64) -> Record {
+    let mut counters = Counters::default();
+    for (factor, counter) in
+        [ClientCounter::BytesIn, ClientCounter::BytesOut, ClientCounter::Exchanges].into_iter().enumerate()
+    {
+        counters[counter] = seq * (factor as u64 + 3);
+    }
+    let address = IpAddr::from(Ipv4Addr::from_bits(0x7f00_0002 + (seq % 200) as u32));
+    let client = ClientId::from(address);
+    record(seq, Body::Client(ClientRecord { client, epoch: 1 + seq % 200, last: false, open: 1, counters }))
+}
+
+/// The proxy's record of an interval with 20,000 requests over 2,000 connections.
+fn proxy(seq: u64) -> Record {
+    let mut histograms = Histograms::<ProxyLatency>::default();
+    (0..20_000).for_each(|n| histograms[ProxyLatency::Exchange].record_ns(latency_ns(n)));
+    for latency in [ProxyLatency::HandshakeFull, ProxyLatency::ComputeFull, ProxyLatency::Lifetime] {
+        (0..2_000).for_each(|n| histograms[latency].record_ns(latency_ns(n)));
+    }
+    let mut counters = Counters::default();
+    counters[ProxyCounter::Exchanges] = seq * 20_000;
+    let latencies = Latencies::new(&histograms, &Counters::default());
+    record(seq, Body::Proxy(Box::new(ProxyRecord { open: 200, clients_deferred: 0, counters, latencies })))
+}
+
+#[divan::bench]
+fn count_a_latency(bencher: Bencher<'_, '_>) {
+    let mut histogram = Histogram::new();
+    let latencies: Vec<u64> = (0..1_000).map(latency_ns).collect();
+    bencher.counter(ItemsCount::new(latencies.len())).bench_local(|| {
+        for &latency in black_box(&latencies) {
+            histogram.record_ns(latency);
+        }
+    });
+}
+
+#[divan::bench(args = ["client", "proxy"])]
+fn encode_a_record(bencher: Bencher<'_, '_>, kind: &str) {
+    let record = if kind == "client" { client(1) } else { proxy(1) };
+    let mut entry = EntryBuf::new();
+    bencher.bench_local(|| telemetry::encode(black_box(&record), &mut entry));
+}
+
+#[divan::bench]
+fn write_an_interval(bencher: Bencher<'_, '_>) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions { archives_bytes_max: Some(256 << 20), ..FileOptions::default() };
+    let mut writer = FileWriter::create(&folder.path().join("a.journal"), options).unwrap();
+    let mut entry = EntryBuf::new();
+    let mut seq = 0;
+    bencher.counter(ItemsCount::new(RECORDS)).bench_local(|| {
+        for _ in 0..RECORDS {
+            seq += 1;
+            telemetry::encode(&client(seq), &mut entry);
+            writer.append(&entry, Timestamps::now()).unwrap();
+        }
+        writer.flush().unwrap();
+    });
+}
+
+#[divan::bench(args = ["entries", "records"])]
+fn read_a_file(bencher: Bencher<'_, '_>, what: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.journal");
+    let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
+    let mut entry = EntryBuf::new();
+    for seq in 1..=RECORDS * INTERVALS {
+        let record = if seq % RECORDS == 0 { proxy(seq) } else { client(seq) };
+        telemetry::encode(&record, &mut entry);
+        writer.append(&entry, Timestamps::now()).unwrap();
+    }
+    writer.close().unwrap();
+    let decodes = what == "records";
+    let read = || {
+        let mut tail = Tail::open(&path, Start::File).unwrap();
+        let mut read = 0;
+        while tail
+            .poll(|entry| {
+                let is_read = !decodes || telemetry::decode(entry).unwrap().is_some();
+                read += u64::from(is_read);
+            })
+            .unwrap()
+            .more
+        {}
+        assert_eq!(read, RECORDS * INTERVALS);
+    };
+    bencher.counter(ItemsCount::new(RECORDS * INTERVALS)).bench_local(read);
+}
+
+/// Into a model without a history, as a headless run has one, and into the dashboard's.
+#[divan::bench(args = [1, telemetry::model::HISTORY])]
+fn take_in_an_interval(bencher: Bencher<'_, '_>, history: usize) {
+    let mut model = Model::new(history);
+    let mut seq = 0;
+    let interval = || -> Vec<Record> {
+        (0..RECORDS)
+            .map(|n| {
+                seq += 1;
+                if n == 0 { proxy(seq) } else { client(seq) }
+            })
+            .collect()
+    };
+    bencher.counter(ItemsCount::new(RECORDS)).with_inputs(interval).bench_local_values(|records| {
+        for record in records {
+            model.apply(record, None);
+        }
+    });
+}

@@ -1,0 +1,369 @@
+//! What watching costs: the proxy's work per CPU-second with records on against `--journal off`.
+//!
+//! `just bench-watching [--only PART_OF_A_NAME] [--pairs N] [--seconds S]`. Two answers, in each of three situations;
+//! `docs/performance.md` says how they are taken and what they are worth:
+//!
+//! 1. By instructions. Callgrind counts what the worker spends on a request, and what an interval's records cost. Since
+//!    callgrind slows the program but not the clock, the two are counted apart, and put together with the rate at which
+//!    the program runs without it.
+//! 2. By CPU time, in pairs of runs without and with records, one right after the other: that of the other threads,
+//!    which says little of what they do to the worker's caches, and the requests a CPU-second, which say all and are
+//!    noisier.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is what this program is for")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use bench::callgrind::{self, Thread};
+use bench::interval::{Simulation, Traffic};
+use bench::load::{Shape, Upstream, counted};
+use bench::statistics::{Ratio, median};
+use bench::terminator::{Journal, PerRequest, Terminator};
+use bench::{Result, argument};
+use loadgen::{KeepAlive, Plan};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use telemetry::LoadCounter;
+
+/// The share of work that must be left.
+const KEPT_MIN: f64 = 0.97;
+/// Intervals over which callgrind's count is averaged.
+const INTERVALS: u64 = 10;
+/// Length of the load before a measurement begins, at least.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Longest time until every source address has connected once.
+const WARM_UP_MAX: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+const ANSWER_BYTES: u64 = 100;
+
+/// Who the clients are.
+struct Situation {
+    name: &'static str,
+    plan: &'static str,
+    /// The same mixture over few connections. Callgrind meets returning clients within few requests then, and does not
+    /// count the memory that a turn needs for hundreds of slow connections at once, which is rare without it.
+    brief: &'static str,
+    /// Requests that callgrind counts.
+    requests: u64,
+}
+
+const SITUATIONS: [Situation; 3] = [
+    Situation {
+        name: "one client address",
+        plan: "connections=64,keepalive=on,sources=1",
+        brief: "connections=8,keepalive=on,sources=1",
+        requests: 5_000,
+    },
+    Situation {
+        name: "200 active",
+        plan: "connections=200,keepalive=on,sources=200",
+        brief: "connections=8,keepalive=on,sources=8",
+        requests: 5_000,
+    },
+    Situation {
+        name: "10,000 seen",
+        plan: "connections=200,keepalive=5,resume=80%,sources=10000",
+        brief: "connections=8,keepalive=5,resume=80%,sources=8",
+        requests: 1_000,
+    },
+];
+
+impl Situation {
+    /// What an interval of a second holds when the proxy answers `requests` in it.
+    fn traffic(&self, requests: f64) -> Result<Traffic> {
+        let plan: Plan = self.plan.parse()?;
+        let connections = match plan.keepalive {
+            KeepAlive::Requests(n) => requests as u64 / u64::from(n),
+            KeepAlive::Unlimited => 0,
+        };
+        let clients_seen = plan.sources.unwrap_or(1);
+        let clients_active = clients_seen.min(plan.connections + connections as u32);
+        Ok(Traffic {
+            requests: requests as u64,
+            connections,
+            resumed: plan.resume,
+            clients_active,
+            clients_seen,
+        })
+    }
+}
+
+fn main() -> Result<ExitCode> {
+    if let Some(name) = argument("simulate") {
+        return simulate(&name);
+    }
+    let program: PathBuf =
+        argument("program").ok_or("--program PATH is missing: the tlsdash to measure")?.into();
+    let pairs: usize = argument("pairs").map_or(Ok(10), |text| text.parse())?;
+    let seconds: f64 = argument("seconds").map_or(Ok(4.0), |text| text.parse())?;
+    let only = argument("only").unwrap_or_default();
+    let core = take_the_last_core()?;
+    let mut is_kept = true;
+    for situation in SITUATIONS.iter().filter(|situation| situation.name.contains(&only)) {
+        let natively = natively(&program, situation, pairs, Duration::from_secs_f64(seconds), core)?;
+        let off = natively.iter().map(|(off, _)| off.per_cpu_second());
+        let counts = Counts::take(&program, situation, median(off))?;
+        is_kept &= counts.kept() >= KEPT_MIN;
+        report(situation, &natively, &counts);
+    }
+    println!(
+        "by instructions at least {:.0} % is left: {}",
+        KEPT_MIN * 100.0,
+        if is_kept { "yes" } else { "NO" }
+    );
+    Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Leaves the first core that this process may use to the proxy, and keeps to the last; tells the first.
+fn take_the_last_core() -> Result<usize> {
+    let mine = sched_getaffinity(None)?;
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| mine.is_set(core));
+    let first = cores.next().ok_or("there is no core to run on")?;
+    let mut last = CpuSet::new();
+    last.set(cores.next_back().unwrap_or(first));
+    sched_setaffinity(None, &last)?;
+    Ok(first)
+}
+
+/// One run of the program.
+struct Sample {
+    requests: u64,
+    elapsed: Duration,
+    /// CPU time of the workers.
+    working: Duration,
+    /// CPU time of all other threads.
+    watching: Duration,
+}
+
+impl Sample {
+    fn per_cpu_second(&self) -> f64 {
+        self.requests as f64 / (self.working + self.watching).as_secs_f64()
+    }
+
+    /// The share of a core that is busy all the time which the other threads leave to the worker.
+    fn left_to_the_worker(&self) -> f64 {
+        1.0 - self.watching.as_secs_f64() / self.elapsed.as_secs_f64()
+    }
+
+    fn watching_ms_per_s(&self) -> f64 {
+        self.watching.as_secs_f64() * 1e3 / self.elapsed.as_secs_f64()
+    }
+
+    fn utilisation(&self) -> f64 {
+        (self.working + self.watching).as_secs_f64() / self.elapsed.as_secs_f64()
+    }
+}
+
+/// Pairs of runs without and with records; who goes first takes turns.
+fn natively(
+    program: &Path,
+    situation: &Situation,
+    pairs: usize,
+    length: Duration,
+    core: usize,
+) -> Result<Vec<(Sample, Sample)>> {
+    let mut samples = Vec::new();
+    for pair in 0..pairs {
+        let run = |journal| sample(program, situation, journal, length, core);
+        let (off, on) = if pair % 2 == 0 {
+            let off = run(Journal::Off)?;
+            (off, run(Journal::On)?)
+        } else {
+            let on = run(Journal::On)?;
+            (run(Journal::Off)?, on)
+        };
+        eprintln!(
+            "{}, pair {}: {:.0} and {:.0} requests a CPU-second",
+            situation.name,
+            pair + 1,
+            off.per_cpu_second(),
+            on.per_cpu_second()
+        );
+        samples.push((off, on));
+    }
+    Ok(samples)
+}
+
+fn sample(
+    program: &Path,
+    situation: &Situation,
+    journal: Journal,
+    length: Duration,
+    core: usize,
+) -> Result<Sample> {
+    let upstream = Upstream::start()?;
+    let terminator = Terminator::natively(program, &upstream, journal, core)?;
+    let plan: Plan = situation.plan.parse()?;
+    let mut load = Shape::get(situation.plan, ANSWER_BYTES).start(terminator.addr(), "")?;
+    let begun = Instant::now();
+    let mut opened = 0;
+    while begun.elapsed() < WARM_UP || opened < u64::from(plan.sources.unwrap_or(1)) {
+        if begun.elapsed() > WARM_UP_MAX {
+            return Err(format!("only {opened} connections in {WARM_UP_MAX:?}").into());
+        }
+        std::thread::sleep(POLL);
+        opened += counted(&mut load)[LoadCounter::Opened];
+    }
+    let (cpu_before, from) = (terminator.cpu()?, Instant::now());
+    std::thread::sleep(length);
+    let counts = counted(&mut load);
+    let (cpu_after, elapsed) = (terminator.cpu()?, from.elapsed());
+    drop(load);
+    terminator.end()?;
+    if counts[LoadCounter::Failed] > 0 {
+        return Err(format!("{} requests failed", counts[LoadCounter::Failed]).into());
+    }
+    let used = |workers: bool| -> Duration {
+        let threads = cpu_after.iter().filter(|(name, _)| name.starts_with("proxy") == workers);
+        threads
+            .map(|(name, after)| after.saturating_sub(cpu_before.get(name).copied().unwrap_or_default()))
+            .sum()
+    };
+    Ok(Sample { requests: counts[LoadCounter::Ok], elapsed, working: used(true), watching: used(false) })
+}
+
+/// What callgrind counts.
+struct Counts {
+    /// Requests of the program without records, a CPU-second, natively.
+    requests: f64,
+    /// Instructions of the worker for one of them.
+    request: PerRequest,
+    on: Interval,
+    off: Interval,
+}
+
+/// Instructions of an interval.
+struct Interval {
+    gather: f64,
+    publish: f64,
+    follow: f64,
+    fold: f64,
+    records: f64,
+}
+
+impl Interval {
+    fn total(&self) -> f64 {
+        self.gather + self.publish + self.follow + self.fold
+    }
+}
+
+impl Counts {
+    fn take(program: &Path, situation: &Situation, requests: f64) -> Result<Self> {
+        let shape = Shape::get(situation.brief, ANSWER_BYTES);
+        let request = PerRequest::count(program, &shape, situation.requests)?;
+        let interval = |journal| simulated(situation, requests, journal);
+        Ok(Self { requests, request, on: interval("on")?, off: interval("off")? })
+    }
+
+    /// Instructions of the worker in a CPU-second.
+    fn work(&self) -> f64 {
+        self.requests * self.request.total
+    }
+
+    /// The share of work that records leave.
+    fn kept(&self) -> f64 {
+        1.0 - (self.on.total() - self.off.total()) / self.work()
+    }
+}
+
+/// Counts an interval of the simulation, which this program runs in a process of its own.
+fn simulated(situation: &Situation, requests: f64, journal: &str) -> Result<Interval> {
+    let folder = tempfile::tempdir()?;
+    let out = folder.path().join("callgrind");
+    let mut command = callgrind::command(&out)?;
+    command.args(["--zero-before=*warmed_up*".as_ref(), std::env::current_exe()?.as_os_str()]);
+    command.args([
+        "--simulate",
+        situation.name,
+        "--journal",
+        journal,
+        "--requests",
+        &format!("{requests:.0}"),
+    ]);
+    let done = run_for_output(&mut command)?;
+    let records: u64 = done.trim().parse().map_err(|_| format!("the simulation says {done:?}"))?;
+    let threads = Thread::read_all(&out)?;
+    let [thread] = threads.as_slice() else { return Err("the simulation has one thread".into()) };
+    let part = |name: &str| thread.within(name) as f64 / INTERVALS as f64;
+    Ok(Interval {
+        gather: part("::gather_interval"),
+        publish: part("::publish_interval"),
+        follow: part("::follow_interval"),
+        fold: part("::fold_interval"),
+        records: records as f64 / INTERVALS as f64,
+    })
+}
+
+fn run_for_output(command: &mut Command) -> Result<String> {
+    let done = command.output()?;
+    if !done.status.success() {
+        return Err(format!("{command:?} failed: {}", String::from_utf8_lossy(&done.stderr)).into());
+    }
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+/// In a process under callgrind: runs the simulation, and prints how many records it made.
+fn simulate(name: &str) -> Result<ExitCode> {
+    let situation = SITUATIONS.iter().find(|situation| situation.name == name).ok_or("no such situation")?;
+    let requests: f64 = argument("requests").ok_or("--requests is missing")?.parse()?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("simulated.journal");
+    let journal = (argument("journal").as_deref() == Some("on")).then_some(path.as_path());
+    let mut run = Simulation::start(situation.traffic(requests)?, journal)?;
+    run.warm_up()?;
+    warmed_up();
+    let mut records = 0;
+    for _ in 0..INTERVALS {
+        records += run.interval()?;
+    }
+    if run.read() != run.made() {
+        return Err(format!("{} of {} records were read", run.read(), run.made()).into());
+    }
+    println!("{records}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Callgrind counts from here.
+#[inline(never)]
+fn warmed_up() {
+    std::hint::black_box(());
+}
+
+fn report(situation: &Situation, natively: &[(Sample, Sample)], counts: &Counts) {
+    let of = |figure: fn(&Sample) -> f64| {
+        (
+            median(natively.iter().map(|(off, _)| figure(off))),
+            median(natively.iter().map(|(_, on)| figure(on))),
+        )
+    };
+    let line = |name: &str, (off, on): (f64, f64), digits: usize| {
+        println!("  {name:<42}{off:>14.digits$}{on:>14.digits$}");
+    };
+    println!("{} ({})", situation.name, situation.plan);
+    println!("  {:<42}{:>14}{:>14}", "", "records off", "records on");
+    line("requests a CPU-second", of(Sample::per_cpu_second), 0);
+    line("CPU of all threads but the worker, ms a s", of(Sample::watching_ms_per_s), 2);
+    line("share of the proxy's core in use", of(Sample::utilisation), 2);
+    line("instructions of the worker a request", (counts.request.total, counts.request.total), 0);
+    line("  counting and timing, of them", (counts.request.counting, counts.request.counting), 0);
+    let thousands =
+        |name, of: fn(&Interval) -> f64| line(name, (of(&counts.off) / 1e3, of(&counts.on) / 1e3), 0);
+    thousands("instructions of watching a second, 1,000", Interval::total);
+    thousands("  gathering what was counted", |interval| interval.gather);
+    thousands("  making, encoding and writing records", |interval| interval.publish);
+    thousands("  finding and decoding them", |interval| interval.follow);
+    thousands("  the model", |interval| interval.fold);
+    line("records a second", (counts.off.records, counts.on.records), 1);
+    println!("  work left, by instructions: {:.2} %", counts.kept() * 100.0);
+    for (name, figure) in [
+        ("CPU time of the other threads", Sample::left_to_the_worker as fn(&Sample) -> f64),
+        ("requests a CPU-second", Sample::per_cpu_second),
+    ] {
+        let pairs: Vec<_> = natively.iter().map(|(off, on)| (figure(off), figure(on))).collect();
+        let Ratio { mean, low, high } = Ratio::of_pairs(&pairs);
+        let [mean, low, high] = [mean, low, high].map(|share| share * 100.0);
+        println!("  work left, by {name}: {mean:.2} % [{low:.2} to {high:.2}], {} pairs", pairs.len());
+    }
+    println!();
+}

@@ -1,0 +1,29 @@
+//! What the benchmarks share.
+//!
+//! | module | its one job |
+//! |---|---|
+//! | [`terminator`] | the program under measurement, a process of its own: natively on one core, or under callgrind |
+//! | [`load`] | the load and the upstream that it is put under |
+//! | [`callgrind`] | instructions by thread, and by function, from what callgrind has written |
+//! | [`interval`] | what watching does in an interval, alone and without a clock |
+//! | [`statistics`] | the ratio of paired measurements, with its interval |
+//!
+//! The benchmarks themselves are in `benches/`; `docs/performance.md` has their results.
+
+#![forbid(unsafe_code)]
+
+pub mod callgrind;
+pub mod interval;
+pub mod load;
+pub mod statistics;
+pub mod terminator;
+
+/// A benchmark ends with the first thing that goes wrong, and says what it was.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The value behind `--name` among a benchmark's arguments.
+pub fn argument(name: &str) -> Option<String> {
+    let mut arguments = std::env::args().skip(1);
+    arguments.find(|argument| argument.strip_prefix("--") == Some(name))?;
+    arguments.next()
+}

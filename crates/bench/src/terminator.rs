@@ -1,0 +1,180 @@
+//! The program under measurement: a process of its own, natively on one core, or under callgrind.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::Result;
+use crate::callgrind::{self, Thread};
+use crate::load::{Shape, Upstream};
+
+/// Longest time from SIGTERM to the end; under callgrind its counts are written in it.
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+/// Callgrind's counts of a worker's thread are told from others by the code that only workers run.
+const WORKER: &str = "proxy_core::connection::";
+/// Where the code is that counts and times, by parts of its files' paths.
+const COUNTING: [&str; 4] =
+    ["proxy-core/src/account", "proxy-core/src/clients", "crates/telemetry/src/", "/hdrhistogram-"];
+
+/// The proxy with one worker, headless.
+#[derive(Debug)]
+pub struct Terminator {
+    child: Child,
+    addr: SocketAddr,
+    /// Takes what it says, so that it never waits for a reader.
+    listener: Option<JoinHandle<()>>,
+}
+
+/// Where records go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Journal {
+    /// Nowhere.
+    Off,
+    /// Into a file.
+    On,
+}
+
+impl Terminator {
+    /// Starts `program` on the core `core`, all of its threads, with a record interval of a second.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn natively(program: &Path, upstream: &Upstream, journal: Journal, core: usize) -> Result<Self> {
+        let mut command = Command::new("taskset");
+        command.args(["-c", &core.to_string()]).arg(program);
+        Self::start(command, upstream, journal, "1s")
+    }
+
+    /// Starts `program` under callgrind, which writes to `out` at the end. No interval ends within a minute.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn under_callgrind(program: &Path, upstream: &Upstream, out: &Path) -> Result<Self> {
+        let mut command = callgrind::command(out)?;
+        command.arg(program);
+        Self::start(command, upstream, Journal::Off, "60s")
+    }
+
+    fn start(mut command: Command, upstream: &Upstream, journal: Journal, interval: &str) -> Result<Self> {
+        command.args(["--headless", "--workers", "1", "--listen", "127.0.0.1:0", "--interval", interval]);
+        command.arg(format!("--upstream=unix:{}", upstream.socket().display()));
+        command.arg("--journal");
+        match journal {
+            Journal::Off => command.arg("off"),
+            Journal::On => command.arg(format!("file:{}", upstream.folder().join("on.journal").display())),
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+        let mut said = BufReader::new(child.stderr.take().ok_or("its stderr is not piped")?);
+        let Some(addr) = listening(&mut said)? else {
+            let status = child.wait()?;
+            return Err(format!("{command:?} did not start to listen: {status}").into());
+        };
+        let listener = std::thread::spawn(move || drop(io::copy(&mut said, &mut io::sink())));
+        Ok(Self { child, addr, listener: Some(listener) })
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// CPU time that its threads have used so far, by their names.
+    ///
+    /// # Errors
+    /// When `/proc` does not tell.
+    pub fn cpu(&self) -> Result<BTreeMap<String, Duration>> {
+        let mut cpu = BTreeMap::new();
+        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let task = task?.path();
+            let name = fs::read_to_string(task.join("comm"))?.trim_end().to_owned();
+            let schedstat = fs::read_to_string(task.join("schedstat"))?;
+            // The first number is the time on the CPU, in nanoseconds (Documentation/scheduler/sched-stats.rst).
+            let nanos = schedstat.split(' ').next().unwrap_or_default().parse()?;
+            *cpu.entry(name).or_default() += Duration::from_nanos(nanos);
+        }
+        Ok(cpu)
+    }
+
+    /// Ends it in order.
+    ///
+    /// # Errors
+    /// When it fails, or does not end.
+    pub fn end(mut self) -> Result<()> {
+        let pid = Pid::from_raw(i32::try_from(self.child.id())?).ok_or("it has no process id")?;
+        kill_process(pid, Signal::TERM)?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.child.try_wait()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(format!("the program under measurement failed: {status}").into()),
+                None if Instant::now() > deadline => return Err("it does not end".into()),
+                None => std::thread::sleep(POLL),
+            }
+        }
+    }
+}
+
+impl Drop for Terminator {
+    fn drop(&mut self) {
+        // It has ended in order, or something has gone wrong and nobody wants to wait.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+    }
+}
+
+/// The address that it says it listens on; `None` if it ends before.
+fn listening(said: &mut impl BufRead) -> Result<Option<SocketAddr>> {
+    for line in said.lines() {
+        if let Some((_, rest)) = line?.split_once("listening on ") {
+            let addr = rest.split(',').next().unwrap_or_default();
+            return Ok(Some(addr.parse().map_err(|error| format!("{addr}: {error}"))?));
+        }
+    }
+    Ok(None)
+}
+
+/// What the worker spends on a request.
+#[derive(Clone, Copy, Debug)]
+pub struct PerRequest {
+    /// Instructions in all.
+    pub total: f64,
+    /// Instructions of them that count and time, for the records; reading the clock is not among them.
+    pub counting: f64,
+}
+
+impl PerRequest {
+    /// Counts `requests` requests of `shape` to `program` under callgrind.
+    ///
+    /// Two runs of different length differ by requests alone: what start and end cost is the same in both.
+    ///
+    /// # Errors
+    /// When a run fails.
+    pub fn count(program: &Path, shape: &Shape, requests: u64) -> Result<Self> {
+        let short = worker(program, shape, requests)?;
+        let long = worker(program, shape, 2 * requests)?;
+        let each = |of: fn(&Thread) -> u64| of(&long).saturating_sub(of(&short)) as f64 / requests as f64;
+        Ok(Self { total: each(Thread::total), counting: each(|thread| thread.in_files(&COUNTING)) })
+    }
+}
+
+fn worker(program: &Path, shape: &Shape, requests: u64) -> Result<Thread> {
+    let upstream = Upstream::start()?;
+    let out = upstream.folder().join("callgrind");
+    let terminator = Terminator::under_callgrind(program, &upstream, &out)?;
+    shape.run(terminator.addr(), requests)?;
+    terminator.end()?;
+    let worker = Thread::read_all(&out)?.into_iter().find(|thread| thread.ran(WORKER));
+    Ok(worker.ok_or("callgrind's counts name no worker: was the program stripped?")?)
+}
