@@ -14,7 +14,7 @@ use loadgen::Share;
 use telemetry::{
     Batch, ClientCounter, ClientDelta, ClientId, Collector, ConnId, ConnectionRecord, Counters, Delta,
     HostSampler, Model, Outcome, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RECORDS_PER_SECOND_OWN,
-    Record, Reporter, RunId, RunRecord, Sink,
+    Record, Refusal, Reporter, RunId, RunRecord, Sink,
 };
 
 use crate::Result;
@@ -57,13 +57,13 @@ enum Records {
 }
 
 impl Sink for Records {
-    fn accept(&mut self, record: &Record) -> std::result::Result<(), String> {
+    fn accept(&mut self, record: &Record) -> std::result::Result<(), Refusal> {
         match self {
             Self::File(writer, entry) => {
                 telemetry::encode(record, entry);
                 let at =
                     Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-                writer.append(entry, at).map_err(|error| error.to_string())
+                writer.append(entry, at).map_err(|error| Refusal::Never(error.to_string()))
             }
             Self::Direct(batch) => {
                 lock(batch).records.push(record.clone());
@@ -275,7 +275,8 @@ impl Simulation {
 
     /// Records that the model has taken in, which are all that were made, or something has gone wrong.
     pub fn read(&self) -> u64 {
-        self.model.current().map_or(0, |run| run.summary(Some("")).journal.map_or(0, |journal| journal.read))
+        let summary = self.model.current().map(|run| self.model.summary(run, Some("")));
+        summary.and_then(|summary| summary.journal).map_or(0, |journal| journal.read)
     }
 
     /// Records that were made.
