@@ -8,8 +8,8 @@
 use std::time::{Duration, Instant};
 
 use telemetry::{
-    CONNECTION_RECORDS_MAX, ClientCounter, ClientId, ConnId, ConnectionRecord, Outcome, ProxyCounter,
-    ProxyDelta, ProxyLatency,
+    CONNECTION_RECORDS_MAX, ClientCounter, ConnId, ConnectionRecord, Outcome, ProxyCounter, ProxyDelta,
+    ProxyLatency,
 };
 
 use crate::clients::{ClientSlot, Clients};
@@ -48,11 +48,11 @@ impl Account {
         self.delta.latencies[latency].record(took);
     }
 
-    pub(crate) fn accepted(&mut self, client: ClientId) -> (ConnId, ClientSlot) {
+    pub(crate) fn accepted(&mut self) -> ConnId {
         self.count(ProxyCounter::Accepted, 1);
         let id = ConnId(self.next_id);
         self.next_id += self.id_step;
-        (id, self.clients.open(client))
+        id
     }
 
     pub(crate) fn bytes_in(&mut self, client: ClientSlot, n: u64) {

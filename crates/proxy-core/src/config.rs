@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::listen::ListenAddr;
+use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::tls::Certificate;
 use crate::upstream::Upstream;
 
@@ -23,6 +24,10 @@ pub struct ProxyConfig {
     pub workers: NonZeroUsize,
     /// Bounds that can change while the proxy runs.
     pub limits: Limits,
+    /// The PROXY header that goes to the upstream in front of the first byte, if any.
+    pub proxy_protocol: Option<ProxyProtocol>,
+    /// Peers that must send a PROXY header, whose client address then stands for theirs.
+    pub accept_proxy: TrustedPeers,
     /// Clients that one worker tells apart; the rest is accounted to `other`.
     pub clients_max: usize,
 }
@@ -37,6 +42,8 @@ impl ProxyConfig {
             alpn: Vec::new(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             limits: Limits::default(),
+            proxy_protocol: None,
+            accept_proxy: TrustedPeers::default(),
             clients_max: telemetry::CLIENTS_MAX,
         }
     }

@@ -8,6 +8,7 @@ use mio::Registry;
 use crate::account::Account;
 use crate::buffer::Pool;
 use crate::config::Limits;
+use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
 use crate::upstream::Target;
@@ -19,6 +20,9 @@ pub(crate) struct Context {
     pub(crate) target: Target,
     pub(crate) tls: TlsConfig,
     pub(crate) limits: Arc<Limits>,
+    /// The header that goes to the upstream, and who must send one to us.
+    pub(crate) sends_header: Option<ProxyProtocol>,
+    pub(crate) trusted: Arc<TrustedPeers>,
     pub(crate) timers: Timers,
     pub(crate) pool: Pool,
     pub(crate) account: Account,

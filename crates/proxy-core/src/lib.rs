@@ -54,6 +54,7 @@ mod descriptors;
 mod dial;
 mod listen;
 mod proxy;
+pub mod proxy_protocol;
 mod settings;
 mod stream;
 mod timers;

@@ -142,6 +142,7 @@ impl Proxy {
         let addrs = bound.iter().map(|bound| bound.addr).collect();
         let control = Arc::new(Control::new(config.limits.clone(), connections_max));
         let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
+        let trusted = Arc::new(config.accept_proxy.clone());
         let prepare = |index| {
             let setup = Setup {
                 index,
@@ -150,6 +151,8 @@ impl Proxy {
                 listeners: listeners.iter_mut().filter_map(Iterator::next).collect(),
                 target: target.clone(),
                 tls: tls.clone(),
+                sends_header: config.proxy_protocol,
+                trusted: Arc::clone(&trusted),
                 control: Arc::clone(&control),
             };
             Worker::new(setup).map_err(|source| StartError::Worker { worker: index, source })

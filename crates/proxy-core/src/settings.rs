@@ -34,11 +34,14 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize) -> Ve
         range: None,
     };
     let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
+    let sent = config.proxy_protocol.map_or_else(|| "off".to_owned(), |version| version.to_string());
     let mut settings = vec![
         fixed("proxy.listen", Value::Text(listen.join(" "))),
         fixed("proxy.upstream", Value::Text(config.upstream.to_string())),
         fixed("proxy.certificate", Value::Text(config.certificate.kind().to_owned())),
         fixed("proxy.alpn", Value::Text(config.alpn.join(" "))),
+        fixed("proxy.proxy-protocol", Value::Text(sent)),
+        fixed("proxy.accept-proxy", Value::Text(config.accept_proxy.to_string())),
         fixed("proxy.workers", Value::Number(config.workers.get() as f64)),
         connections_max(limits, possible),
     ];

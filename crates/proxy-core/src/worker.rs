@@ -14,6 +14,7 @@ use crate::buffer::Pool;
 use crate::connection::{Connection, Next, SCRATCH_BYTES, untoken};
 use crate::context::Context;
 use crate::control::Control;
+use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
 use crate::upstream::Target;
@@ -41,6 +42,8 @@ pub(crate) struct Setup {
     pub(crate) listeners: Vec<std::net::TcpListener>,
     pub(crate) target: Target,
     pub(crate) tls: TlsConfig,
+    pub(crate) sends_header: Option<ProxyProtocol>,
+    pub(crate) trusted: Arc<TrustedPeers>,
     pub(crate) control: Arc<Control>,
 }
 
@@ -85,6 +88,8 @@ impl Worker {
             target: setup.target,
             tls: setup.tls,
             limits: setup.control.limits(),
+            sends_header: setup.sends_header,
+            trusted: setup.trusted,
             timers: Timers::default(),
             pool: Pool::default(),
             account: Account::new(setup.index, setup.workers, setup.clients_max),

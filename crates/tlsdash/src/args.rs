@@ -121,6 +121,15 @@ pub(crate) struct ProxyWords {
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upstream: Option<String>,
+    /// Tell the upstream who the client is, by a header in front of its first byte: v1, or v2 with what TLS
+    /// negotiated [default: none]
+    #[arg(long, value_name = "VERSION")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) proxy_protocol: Option<String>,
+    /// Peers that must send such a header and are believed, such as 10.0.0.0/8,2001:db8::1 [default: none]
+    #[arg(long, value_name = "CIDR,...")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) accept_proxy: Option<String>,
     /// Certificate chain in PEM; without it one for localhost and this host's name is made in memory
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -310,6 +319,8 @@ impl ProxyWords {
         Self {
             listen: if self.listen.is_empty() { other.listen } else { self.listen },
             upstream: self.upstream.or(other.upstream),
+            proxy_protocol: self.proxy_protocol.or(other.proxy_protocol),
+            accept_proxy: self.accept_proxy.or(other.accept_proxy),
             cert: self.cert.or(other.cert),
             key: self.key.or(other.key),
             load: self.load.or(other.load),
@@ -348,6 +359,8 @@ impl ProxyWords {
 /// The words that have no default, with what they may be.
 const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("upstream", "\"unix:/run/app.sock\""),
+    ("proxy-protocol", "\"v2\""),
+    ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
     ("cert", "\"/etc/ssl/chain.pem\""),
     ("key", "\"/etc/ssl/key.pem\""),
     ("load", "\"rate=500,connections=64,resume=80%\""),

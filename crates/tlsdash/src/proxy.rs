@@ -105,6 +105,15 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
     if let Some(workers) = words.workers {
         config.workers = workers;
     }
+    if let Some(version) = &words.proxy_protocol {
+        let version =
+            version.parse().map_err(|error| usage(format!("--proxy-protocol {version}: {error}")))?;
+        config.proxy_protocol = Some(version);
+    }
+    if let Some(peers) = &words.accept_proxy {
+        config.accept_proxy =
+            peers.parse().map_err(|error| usage(format!("--accept-proxy {peers}: {error}")))?;
+    }
     let limits = &mut config.limits;
     limits.connections_max = words.connections_max.map(std::num::NonZeroUsize::get);
     for (flag, word, limit) in [

@@ -49,6 +49,11 @@ impl Connection {
     pub(super) fn end(&mut self, outcome: Outcome, detail: impl Display, context: &mut Context) {
         if self.ending.is_none() {
             let in_handshake = self.phase == Phase::Handshake;
+            if self.awaits_header() {
+                // It ends before anybody was named: it was the peer's own.
+                self.header = None;
+                context.account.clients.open(self.slot);
+            }
             if outcome.is_error() {
                 context.account.error(self.slot, outcome, in_handshake);
             }

@@ -10,6 +10,7 @@
 mod deadline;
 mod direction;
 mod ending;
+mod header;
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,6 +22,7 @@ use mio::net::TcpStream;
 use telemetry::{ClientId, ConnId, Outcome, ProxyCounter, ProxyLatency};
 
 use self::direction::Direction;
+use self::header::Header;
 use crate::clients::ClientSlot;
 use crate::context::Context;
 use crate::dial::{Dial, Dialled};
@@ -87,6 +89,10 @@ pub(crate) struct Connection {
     client_id: ClientId,
     slot: ClientSlot,
     client: Side,
+    /// Only where the PROXY protocol is used, and until its header is on its way to the upstream.
+    header: Option<Box<Header>>,
+    /// How much of what waits for the upstream is our header, which is nobody's payload.
+    header_left: usize,
     link: Link,
     /// Whether the attempt to connect has something to do.
     dial_is_due: bool,
@@ -126,9 +132,15 @@ impl Connection {
         context: &mut Context,
     ) -> io::Result<Self> {
         let engine = Engine::new(&context.tls).map_err(io::Error::other)?;
+        let header = Header::of(&socket, peer, context)?;
         let client = Side::accepted(socket, &context.registry, token(key, Which::Client))?;
         let client_id = ClientId::from(peer.ip());
-        let (id, slot) = context.account.accepted(client_id);
+        let id = context.account.accepted();
+        let slot = context.account.clients.hold(client_id);
+        // Of a peer that speaks for others it is not known yet whose connection this is.
+        if !header.as_ref().is_some_and(|header| header.is_awaited()) {
+            context.account.clients.open(slot);
+        }
         let mut deadline = Armed::default();
         let at = context.now + context.limits.handshake_timeout;
         context.timers.arm(&mut deadline, key, Kind::Phase, at);
@@ -138,6 +150,8 @@ impl Connection {
             client_id,
             slot,
             client,
+            header,
+            header_left: 0,
             link: Link::None,
             dial_is_due: false,
             engine,
@@ -199,7 +213,7 @@ impl Connection {
             {
                 return;
             }
-            let reserved = self.engine.partial_len();
+            let reserved = self.partial_len();
             match self.client.read(&mut context.scratch[reserved..reserved + READ_BYTES_MAX]) {
                 Ok(Moved::Bytes(n)) => {
                     self.moved_at = context.now;
@@ -219,8 +233,14 @@ impl Connection {
         }
     }
 
-    /// Hands the first `len` bytes of the scratch buffer to the engine.
-    fn receive(&mut self, len: usize, context: &mut Context) {
+    /// Hands the first `len` bytes of the scratch buffer to the engine, but for a header that stands before them.
+    fn receive(&mut self, mut len: usize, context: &mut Context) {
+        if self.awaits_header() {
+            len = self.receive_header(len, context);
+            if len == 0 {
+                return;
+            }
+        }
         let in_handshake = self.phase == Phase::Handshake;
         let asked_before = self.inward.pending.len();
         let clock = in_handshake.then(Instant::now);
@@ -265,6 +285,7 @@ impl Connection {
             }
         }
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
+        self.write_header(context);
         self.phase = Phase::Connect;
         self.link = Link::Dialling(Dial::new(now, context.limits.connect_timeout));
         self.dial_is_due = true;
@@ -360,6 +381,9 @@ impl Connection {
                 Ok(Moved::Bytes(n)) => {
                     self.inward.pending.consume(n);
                     self.moved_at = context.now;
+                    let header = n.min(self.header_left);
+                    self.header_left -= header;
+                    let n = n - header;
                     context.account.bytes_in(self.slot, n as u64);
                     self.bytes_in += n as u64;
                 }

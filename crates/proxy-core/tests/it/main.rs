@@ -12,4 +12,5 @@ mod limits;
 mod listening;
 mod misbehaving;
 mod openssl;
+mod proxy_header;
 mod support;
