@@ -13,8 +13,8 @@ use crate::upstream::Upstream;
 pub struct ProxyConfig {
     /// Where clients connect; at least one.
     pub listen: Vec<ListenAddr>,
-    /// Where the plaintext goes.
-    pub upstream: Upstream,
+    /// Where the plaintext goes: to that of these that has the least connections. At least one, and at most 64.
+    pub upstreams: Vec<Upstream>,
     /// What the proxy presents to clients.
     pub certificate: Certificate,
     /// Application protocols offered by ALPN, most preferred first. Empty: ALPN is left out of the handshake,
@@ -37,7 +37,7 @@ impl ProxyConfig {
     pub fn new(listen: Vec<ListenAddr>, upstream: Upstream, certificate: Certificate) -> Self {
         Self {
             listen,
-            upstream,
+            upstreams: vec![upstream],
             certificate,
             alpn: Vec::new(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),

@@ -8,16 +8,16 @@ use mio::Registry;
 use crate::account::Account;
 use crate::buffer::Pool;
 use crate::config::Limits;
+use crate::dial::Ways;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
-use crate::upstream::Target;
 
 /// What the connections of a worker share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) registry: Registry,
-    pub(crate) target: Target,
+    pub(crate) ways: Ways,
     pub(crate) tls: TlsConfig,
     pub(crate) limits: Arc<Limits>,
     /// The header that goes to the upstream, and who must send one to us.

@@ -16,12 +16,15 @@
 //! |---|---|
 //! | `config`, `settings` | what a proxy is told at its start, and what can change while it runs |
 //! | `listen`, `upstream` | addresses, the sockets behind them, and why they cannot be had |
+//! | `upstreams` | the choice between several upstreams, and which of them are left alone for a while |
+//! | `proxy_protocol` | the header that tells who the client is |
 //! | `descriptors` | how many connections the process can hold |
 //! | `proxy`, `control` | the handle (bind, start, collect, set, drain, join), and what it tells the workers |
 //! | `worker` | the loop of one thread: events, deadlines, reading, writing, accepting, hand-over |
 //! | `connection` | one connection from accept to close: two directions, deadlines, endings |
 //! | `context` | what the connections of a worker share |
-//! | `stream`, `dial` | a socket with what is known of its readiness; connecting to the upstream |
+//! | `stream`, `dial` | a socket with what is known of its readiness; connecting to an upstream |
+//! | `notices` | what the proxy has to say, once an episode |
 //! | `buffer`, `timers` | pending bytes and the pool of their memory; deadlines in order |
 //! | `tls` | everything that knows rustls: certificate, configuration, the engine without I/O, what was negotiated |
 //! | `account`, `clients` | counting: every figure is a plain addition in its worker |
@@ -39,7 +42,7 @@
 //! - Bytes of a peer never panic, and never take memory without a bound.
 //!
 //! Deliberately absent: any knowledge of the protocol inside TLS, any lock or allocation of ours a read, and any
-//! resolver at run time: the upstream's name is resolved once, when the proxy starts.
+//! resolver at run time: the upstreams' names are resolved once, when the proxy starts.
 
 #![forbid(unsafe_code)]
 
@@ -53,6 +56,7 @@ mod control;
 mod descriptors;
 mod dial;
 mod listen;
+mod notices;
 mod proxy;
 pub mod proxy_protocol;
 mod settings;
@@ -60,6 +64,7 @@ mod stream;
 mod timers;
 mod tls;
 mod upstream;
+mod upstreams;
 mod worker;
 
 pub use config::{Limits, ProxyConfig};

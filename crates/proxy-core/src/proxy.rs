@@ -8,15 +8,18 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mio::Waker;
+use telemetry::model::Level;
 use telemetry::{Collector, ProxyDelta, Setting, SettingError, Value};
 
 use crate::config::ProxyConfig;
 use crate::control::Control;
 use crate::descriptors::{self, DescriptorsError};
 use crate::listen::{self, ListenError};
+use crate::notices::Notices;
 use crate::settings;
 use crate::tls::{TlsConfig, TlsConfigError};
 use crate::upstream::ResolveError;
+use crate::upstreams::{UPSTREAMS_MAX, Upstreams};
 use crate::worker::{Setup, Worker};
 
 /// How often [`Proxy::wait`] looks.
@@ -31,7 +34,10 @@ pub enum StartError {
     /// An address cannot be listened at.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The upstream's name is unknown.
+    /// There are no upstreams, or too many.
+    #[error("{0} upstreams were given; expected 1 to {UPSTREAMS_MAX}")]
+    Upstreams(usize),
+    /// An upstream's name is unknown.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
     /// There are not enough descriptors for the connections asked for.
@@ -63,6 +69,7 @@ pub struct Proxy {
     possible: usize,
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
+    notices: Arc<Notices>,
     collector: Collector<ProxyDelta>,
     workers: Vec<(Arc<Waker>, Option<JoinHandle<()>>)>,
 }
@@ -74,6 +81,7 @@ pub struct BoundProxy {
     possible: usize,
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
+    notices: Arc<Notices>,
     workers: Vec<(Worker, Waker)>,
 }
 
@@ -101,6 +109,7 @@ impl BoundProxy {
             possible: self.possible,
             addrs: self.addrs,
             control: self.control,
+            notices: self.notices,
             collector: Collector::default(),
             workers: Vec::new(),
         };
@@ -131,7 +140,12 @@ impl Proxy {
         let limit = descriptors::raise_limit();
         let possible = descriptors::connections_max(None, limit)?;
         let connections_max = descriptors::connections_max(config.limits.connections_max, limit)?;
-        let target = config.upstream.resolve()?;
+        let n = config.upstreams.len();
+        if !(1..=UPSTREAMS_MAX).contains(&n) {
+            return Err(StartError::Upstreams(n));
+        }
+        let notices = Arc::new(Notices::default());
+        let upstreams = Arc::new(Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?);
         let tls = TlsConfig::new(&config.certificate, &config.alpn)?;
         let workers = config.workers.get();
         let bound =
@@ -149,7 +163,7 @@ impl Proxy {
                 workers,
                 clients_max: config.clients_max,
                 listeners: listeners.iter_mut().filter_map(Iterator::next).collect(),
-                target: target.clone(),
+                upstreams: Arc::clone(&upstreams),
                 tls: tls.clone(),
                 sends_header: config.proxy_protocol,
                 trusted: Arc::clone(&trusted),
@@ -158,7 +172,7 @@ impl Proxy {
             Worker::new(setup).map_err(|source| StartError::Worker { worker: index, source })
         };
         let workers = (0..workers).map(prepare).collect::<Result<_, _>>()?;
-        Ok(BoundProxy { config, possible, addrs, control, workers })
+        Ok(BoundProxy { config, possible, addrs, control, notices, workers })
     }
 
     /// Binds and starts at once.
@@ -181,6 +195,12 @@ impl Proxy {
     /// Where it listens, in the order of the configuration.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.addrs
+    }
+
+    /// What it had to say to the person on the box since the last call: an upstream that is gone or back, and
+    /// connections that cannot be accepted. Once an episode each.
+    pub fn take_notices(&self) -> Vec<(Level, String)> {
+        self.notices.take()
     }
 
     /// Its settings as they stand.

@@ -34,10 +34,11 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize) -> Ve
         range: None,
     };
     let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
+    let upstreams: Vec<_> = config.upstreams.iter().map(ToString::to_string).collect();
     let sent = config.proxy_protocol.map_or_else(|| "off".to_owned(), |version| version.to_string());
     let mut settings = vec![
         fixed("proxy.listen", Value::Text(listen.join(" "))),
-        fixed("proxy.upstream", Value::Text(config.upstream.to_string())),
+        fixed("proxy.upstream", Value::Text(upstreams.join(" "))),
         fixed("proxy.certificate", Value::Text(config.certificate.kind().to_owned())),
         fixed("proxy.alpn", Value::Text(config.alpn.join(" "))),
         fixed("proxy.proxy-protocol", Value::Text(sent)),

@@ -14,10 +14,11 @@ use crate::buffer::Pool;
 use crate::connection::{Connection, Next, SCRATCH_BYTES, untoken};
 use crate::context::Context;
 use crate::control::Control;
+use crate::dial::Ways;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
-use crate::upstream::Target;
+use crate::upstreams::Upstreams;
 
 /// Events taken from the kernel in one turn. All of a turn's connections read before any of them writes, so this
 /// also bounds the memory that is on its way.
@@ -40,7 +41,7 @@ pub(crate) struct Setup {
     pub(crate) workers: usize,
     pub(crate) clients_max: usize,
     pub(crate) listeners: Vec<std::net::TcpListener>,
-    pub(crate) target: Target,
+    pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) tls: TlsConfig,
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,
@@ -85,7 +86,7 @@ impl Worker {
         }
         let context = Context {
             registry,
-            target: setup.target,
+            ways: Ways::new(setup.upstreams, setup.index),
             tls: setup.tls,
             limits: setup.control.limits(),
             sends_header: setup.sends_header,
@@ -244,6 +245,12 @@ impl Worker {
         }
         self.listed = listed;
         self.listed.clear();
+        for key in self.context.ways.take_roused() {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.rouse();
+                self.again.push(key);
+            }
+        }
     }
 
     fn close(&mut self, key: usize) {

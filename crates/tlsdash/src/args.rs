@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -117,10 +117,10 @@ pub(crate) struct ProxyWords {
     /// [default: :8443]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Vec<String>,
-    /// Where plaintext goes: unix:/path or host:port
+    /// Where plaintext goes: unix:/path or host:port; of several, to the one with the least connections
     #[arg(long, value_name = "TARGET")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) upstream: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
+    pub(crate) upstream: Vec<String>,
     /// Tell the upstream who the client is, by a header in front of its first byte: v1, or v2 with what TLS
     /// negotiated [default: none]
     #[arg(long, value_name = "VERSION")]
@@ -266,6 +266,20 @@ pub(crate) struct WatchArgs {
     pub(crate) ascii: bool,
 }
 
+/// Takes a single word where there may be several.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Words {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Words::deserialize(deserializer)? {
+        Words::One(word) => vec![word],
+        Words::Many(words) => words,
+    })
+}
+
 /// Reads a length of time such as `10s`; `flag` names it in the error.
 pub(crate) fn time(flag: &str, text: &str) -> anyhow::Result<Duration> {
     match humantime::parse_duration(text) {
@@ -318,7 +332,7 @@ impl ProxyWords {
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             listen: if self.listen.is_empty() { other.listen } else { self.listen },
-            upstream: self.upstream.or(other.upstream),
+            upstream: if self.upstream.is_empty() { other.upstream } else { self.upstream },
             proxy_protocol: self.proxy_protocol.or(other.proxy_protocol),
             accept_proxy: self.accept_proxy.or(other.accept_proxy),
             cert: self.cert.or(other.cert),
@@ -358,7 +372,7 @@ impl ProxyWords {
 
 /// The words that have no default, with what they may be.
 const WITHOUT_DEFAULT: &[(&str, &str)] = &[
-    ("upstream", "\"unix:/run/app.sock\""),
+    ("upstream", "[\"unix:/run/app.sock\"]"),
     ("proxy-protocol", "\"v2\""),
     ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
     ("cert", "\"/etc/ssl/chain.pem\""),
@@ -395,9 +409,9 @@ mod tests {
     fn flags_win_over_the_file_and_the_file_over_the_defaults() {
         let file: ProxyWords =
             toml::from_str("upstream = \"unix:/a\"\nworkers = 3\ninterval = \"2s\"").unwrap();
-        let flags = ProxyWords { upstream: Some("unix:/b".into()), ..ProxyWords::default() };
+        let flags = ProxyWords { upstream: vec!["unix:/b".into()], ..ProxyWords::default() };
         let words = flags.or(file).or(ProxyWords::defaults());
-        assert_eq!(words.upstream.as_deref(), Some("unix:/b"));
+        assert_eq!(words.upstream, ["unix:/b"]);
         assert_eq!(words.workers.map(NonZeroUsize::get), Some(3));
         assert_eq!(words.run.interval.as_deref(), Some("2s"));
         assert_eq!(words.listen, [":8443"]);
@@ -405,7 +419,7 @@ mod tests {
 
     #[test]
     fn the_printed_configuration_reads_back() {
-        let words = ProxyWords { upstream: Some("unix:/a".into()), ..ProxyWords::default() }
+        let words = ProxyWords { upstream: vec!["unix:/a".into()], ..ProxyWords::default() }
             .or(ProxyWords::defaults());
         let printed = words.to_toml().unwrap();
         let read: ProxyWords = toml::from_str(&printed).unwrap();

@@ -23,8 +23,14 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     let shape = Shape::resolve(&words.run, words.duration.as_deref())?;
     let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
     let config = proxy_config(&words)?;
-    if let Err(error) = config.upstream.probe() {
-        crate::say(format_args!("warning: {error}; clients will be turned away until it is there"));
+    let absent: Vec<_> = config.upstreams.iter().filter_map(|upstream| upstream.probe().err()).collect();
+    let what_then = if absent.len() == config.upstreams.len() {
+        "clients will be turned away until it is there"
+    } else {
+        "clients go elsewhere until it is there"
+    };
+    for error in absent {
+        crate::say(format_args!("warning: {error}; {what_then}"));
     }
     let wiring = Wiring::new(&shape)?;
     start(config, plan, Vec::new(), shape, wiring)
@@ -41,7 +47,7 @@ pub(crate) fn start(
     let mut header = RunRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),
-        upstream: config.upstream.to_string(),
+        upstream: config.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         certificate: config.certificate.kind().to_owned(),
         workers: config.workers.get() as u64,
         ..RunRecord::default()
@@ -95,13 +101,19 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
         .iter()
         .map(|addr| addr.parse::<ListenAddr>().map_err(|error| usage(format!("--listen {addr}: {error}"))))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let upstream = words.upstream.as_deref().ok_or_else(|| {
-        usage("--upstream is missing: where shall plaintext go? (unix:/path or host:port; `tlsdash demo` needs none)")
-    })?;
-    let upstream: Upstream =
-        upstream.parse().map_err(|error| usage(format!("--upstream {upstream}: {error}")))?;
+    let upstreams = words
+        .upstream
+        .iter()
+        .map(|upstream| upstream.parse().map_err(|error| usage(format!("--upstream {upstream}: {error}"))))
+        .collect::<anyhow::Result<Vec<Upstream>>>()?;
+    let Some(first) = upstreams.first().cloned() else {
+        return Err(usage(
+            "--upstream is missing: where shall plaintext go? (unix:/path or host:port; `tlsdash demo` needs none)",
+        ));
+    };
     let certificate = certificate(words.cert.as_deref(), words.key.as_deref())?;
-    let mut config = ProxyConfig::new(listen, upstream, certificate);
+    let mut config = ProxyConfig::new(listen, first, certificate);
+    config.upstreams = upstreams;
     if let Some(workers) = words.workers {
         config.workers = workers;
     }

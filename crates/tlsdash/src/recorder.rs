@@ -169,6 +169,9 @@ impl Recorder {
         let load = self.load_state().map(|state| (&self.load_delta, state));
         self.publisher.interval(proxy, load, Some(host), now);
         self.tell_refusals();
+        for (level, text) in self.measured.proxy.iter().flat_map(Proxy::take_notices) {
+            self.notice(level, text);
+        }
     }
 
     fn load_state(&self) -> Option<LoadState> {

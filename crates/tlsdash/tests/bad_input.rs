@@ -100,7 +100,7 @@ fn the_configuration_in_force_is_printed_whole() {
         run(folder.path(), &["--config", file.to_str().unwrap(), "--workers", "3", "--print-config"]);
     let printed = String::from_utf8(output.stdout).unwrap();
     for line in
-        ["upstream = \"unix:/run/app.sock\"", "idle-timeout = \"1m\"", "workers = 3", "interval = \"1s\""]
+        ["upstream = [\"unix:/run/app.sock\"]", "idle-timeout = \"1m\"", "workers = 3", "interval = \"1s\""]
     {
         assert!(printed.lines().any(|l| l == line), "{line} in {printed}");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use telemetry::{ConnectionRecord, Outcome, ProxyCounter, clean};
 
-use super::{Connection, LINGER_TIMEOUT, Link, Phase, READ_BYTES_MAX};
+use super::{Connection, LINGER_TIMEOUT, Phase, READ_BYTES_MAX};
 use crate::context::Context;
 use crate::stream::Moved;
 use crate::timers::Kind;
@@ -65,7 +65,7 @@ impl Connection {
     pub(super) fn begin_closing(&mut self, outcome: Outcome, detail: impl Display, context: &mut Context) {
         self.end(outcome, detail, context);
         self.release_ticket(context);
-        self.link = Link::None;
+        self.unlink(context);
         self.inward.pending.clear();
         self.phase = Phase::Closing;
         let at = context.now + LINGER_TIMEOUT;
@@ -89,6 +89,7 @@ impl Connection {
     pub(crate) fn close(mut self, context: &mut Context) {
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
         context.timers.disarm(&mut self.ticket, self.key, Kind::Ticket);
+        self.unlink(context);
         let lifetime = context.now.saturating_duration_since(self.accepted_at);
         context.account.closed(self.slot, self.bytes_in > 0, lifetime);
         let (outcome, detail) = self.ending.take().unwrap_or((Outcome::Ended, String::new()));

@@ -25,7 +25,7 @@ use self::direction::Direction;
 use self::header::Header;
 use crate::clients::ClientSlot;
 use crate::context::Context;
-use crate::dial::{Dial, Dialled};
+use crate::dial::{Caller, Dial, Dialled};
 use crate::stream::{Moved, Side};
 use crate::timers::{Armed, Kind};
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
@@ -61,7 +61,7 @@ enum Phase {
 #[derive(Debug)]
 enum Link {
     None,
-    Dialling(Dial),
+    Dialling(Box<Dial>),
     Open(Side),
 }
 
@@ -94,6 +94,8 @@ pub(crate) struct Connection {
     /// How much of what waits for the upstream is our header, which is nobody's payload.
     header_left: usize,
     link: Link,
+    /// Which upstream it is counted at, as long as `link` is open.
+    upstream: usize,
     /// Whether the attempt to connect has something to do.
     dial_is_due: bool,
     engine: Engine,
@@ -153,6 +155,7 @@ impl Connection {
             header,
             header_left: 0,
             link: Link::None,
+            upstream: 0,
             dial_is_due: false,
             engine,
             inward: Direction::default(),
@@ -287,7 +290,7 @@ impl Connection {
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
         self.write_header(context);
         self.phase = Phase::Connect;
-        self.link = Link::Dialling(Dial::new(now, context.limits.connect_timeout));
+        self.link = Link::Dialling(Box::new(Dial::new(now, context.limits.connect_timeout)));
         self.dial_is_due = true;
     }
 
@@ -353,12 +356,14 @@ impl Connection {
         let Link::Dialling(dial) = &mut self.link else { return };
         let began_at = dial.began_at();
         let token = token(self.key, Which::Upstream);
-        match dial.advance(&context.target, &context.registry, token, context.now) {
-            Ok(Dialled::Established(side)) => {
+        let caller = Caller { registry: &context.registry, key: self.key, token, now: context.now };
+        match dial.advance(&mut context.ways, caller) {
+            Ok(Dialled::Established(side, upstream)) => {
                 let now = Instant::now();
                 context.account.count(ProxyCounter::UpstreamConnects, 1);
                 context.account.time(ProxyLatency::Connect, now - began_at);
                 self.link = Link::Open(side);
+                self.upstream = upstream;
                 self.phase = Phase::Open;
                 self.moved_at = now;
                 self.arm_idle(context);
@@ -371,6 +376,20 @@ impl Connection {
                 self.notify_close();
                 self.begin_closing(Outcome::UpstreamConnect, &error, context);
             }
+        }
+    }
+
+    /// Lets the attempt to connect go on, as its turn has come.
+    pub(crate) fn rouse(&mut self) {
+        self.dial_is_due = true;
+    }
+
+    /// Leaves the upstream.
+    fn unlink(&mut self, context: &mut Context) {
+        match std::mem::replace(&mut self.link, Link::None) {
+            Link::None => {}
+            Link::Dialling(mut dial) => dial.abandon(&mut context.ways),
+            Link::Open(_) => context.ways.upstreams.leave(self.upstream),
         }
     }
 

@@ -14,3 +14,4 @@ mod misbehaving;
 mod openssl;
 mod proxy_header;
 mod support;
+mod upstreams;
