@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,11 +30,11 @@ fn named(path: &Path, name: &'static [u8]) {
     });
 }
 
-fn ask(tls: &mut Tls) -> u8 {
+fn ask(tls: &mut Tls) -> char {
     tls.write_all(b"?").unwrap();
     let mut name = [0];
     tls.read_exact(&mut name).unwrap();
-    name[0]
+    name[0].into()
 }
 
 #[test]
@@ -49,18 +49,18 @@ fn connections_go_to_the_upstream_that_has_the_least() {
     let mut held: Vec<_> = (0..20).map(|_| proxy.connect(&config)).collect();
     // Over both workers together they are even.
     let names: Vec<_> = held.iter_mut().map(ask).collect();
-    assert_eq!(names.iter().filter(|&&name| name == b'a').count(), 10);
+    assert_eq!(names.iter().filter(|&&name| name == 'a').count(), 10);
     // Those of one upstream leave; the next ones all go there.
-    for (tls, _) in held.iter_mut().zip(&names).filter(|(_, name)| **name == b'a') {
+    for (tls, _) in held.iter_mut().zip(&names).filter(|(_, name)| **name == 'a') {
         end(tls);
         read_all(tls);
     }
     eventually("it is known that they have left", || {
         let mut tls = proxy.connect(&config);
-        ask(&mut tls) == b'a'
+        ask(&mut tls) == 'a'
     });
     let mut next: Vec<_> = (0..5).map(|_| proxy.connect(&config)).collect();
-    assert!(next.iter_mut().all(|tls| ask(tls) == b'a'));
+    assert!(next.iter_mut().all(|tls| ask(tls) == 'a'));
 }
 
 #[test]
@@ -204,13 +204,15 @@ fn upstreams_that_restart_lose_no_connection_while_one_is_there() {
         served += 1;
     }
     is_over.store(true, Ordering::Relaxed);
-    restarting.into_iter().for_each(|thread| thread.join().unwrap());
+    for thread in restarting {
+        thread.join().unwrap();
+    }
     assert_eq!(proxy.finish().counters[ProxyCounter::UpstreamConnects], served);
 }
 
 fn serve(mut stream: std::os::unix::net::UnixStream) {
     thread::spawn(move || {
         stream.set_nonblocking(false).unwrap();
-        serve_echo(&mut stream, &Default::default());
+        serve_echo(&mut stream, &AtomicU64::new(0));
     });
 }
