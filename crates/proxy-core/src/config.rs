@@ -65,8 +65,7 @@ pub struct Limits {
     pub half_closed_timeout: Duration,
     /// How long a drain lets connections go on before it cuts them.
     pub drain_timeout: Duration,
-    /// How long nothing must have moved, while a drain lasts, on a connection that owes nothing, before it is
-    /// closed as being between two exchanges.
+    /// How long a connection on which nothing has ever moved is kept open while a drain lasts.
     pub drain_quiet: Duration,
 }
 

@@ -18,6 +18,7 @@
 //! | `listen`, `upstream` | addresses, the sockets behind them, and why they cannot be had |
 //! | `upstreams` | the choice between several upstreams, and which of them are left alone for a while |
 //! | `proxy_protocol` | the header that tells who the client is |
+//! | `listeners` | the listening sockets of a worker, and their end without a lost connection |
 //! | `descriptors` | how many connections the process can hold |
 //! | `proxy`, `control` | the handle (bind, start, collect, set, drain, join), and what it tells the workers |
 //! | `worker` | the loop of one thread: events, deadlines, reading, writing, accepting, hand-over |
@@ -35,8 +36,9 @@
 //!   direction: then its other side is no longer read.
 //! - The end of a direction is passed on by itself: a client's `close_notify` or FIN becomes a FIN to the upstream,
 //!   an upstream's FIN becomes a `close_notify` and a FIN to the client, and the other direction goes on. Only an
-//!   upstream that breaks, and what a drain or the idle timeout cuts off in mid-exchange, ends without
+//!   upstream that breaks, what a drain cuts off, and what the idle timeout cuts off in mid-exchange, ends without
 //!   `close_notify`.
+//! - A connection that the kernel has accepted is served: a drain takes what has begun before it closes a socket.
 //! - Each connection ends with exactly one outcome, counted once; each handshake is counted once, as full, resumed
 //!   or failed; the sums over all clients are the proxy's totals.
 //! - Bytes of a peer never panic, and never take memory without a bound.
@@ -56,6 +58,7 @@ mod control;
 mod descriptors;
 mod dial;
 mod listen;
+mod listeners;
 mod notices;
 mod proxy;
 pub mod proxy_protocol;

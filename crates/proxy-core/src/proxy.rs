@@ -225,11 +225,11 @@ impl Proxy {
         self.collector.collect(into, patience);
     }
 
-    /// Stops accepting once the connections that wait in the backlog are taken, lets handshakes and transfers
-    /// finish up to the drain timeout, then closes what is left. Returns at once.
+    /// Turns new connections away, takes those that have begun, lets all of them go on until they end by themselves,
+    /// and at the drain timeout cuts what is left. Returns at once.
     ///
-    /// Without knowing the protocol inside, a connection counts as being between two exchanges, and is closed,
-    /// when the upstream has answered, nothing waits to be sent, and nothing has moved for the drain's quiet time.
+    /// Without knowing the protocol inside nobody can tell a pause in an answer from its end, so that what is cut ends
+    /// without a `close_notify`. Only connections on which nothing has ever moved are closed earlier, and cleanly.
     pub fn drain(&self) {
         self.control.drain();
         self.wake();

@@ -4,8 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
 use telemetry::{ProxyCounter, ProxyDelta, Reporter};
 
@@ -15,6 +14,7 @@ use crate::connection::{Connection, Next, SCRATCH_BYTES, untoken};
 use crate::context::Context;
 use crate::control::Control;
 use crate::dial::Ways;
+use crate::listeners::Listeners;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
@@ -48,17 +48,10 @@ pub(crate) struct Setup {
     pub(crate) control: Arc<Control>,
 }
 
-struct Listener {
-    socket: TcpListener,
-    token: Token,
-    /// Whether connections may be waiting.
-    is_ready: bool,
-}
-
 pub(crate) struct Worker {
     poll: Poll,
     control: Arc<Control>,
-    listeners: Vec<Listener>,
+    listeners: Listeners,
     /// Not to accept before this moment, unless a connection leaves its place.
     accept_at: Option<Instant>,
     connections: Slab<Box<Connection>>,
@@ -70,6 +63,8 @@ pub(crate) struct Worker {
     generation: u64,
     /// Once a drain has begun, when it ends.
     drain_until: Option<Instant>,
+    /// Once the backlogs are to be emptied and closed.
+    takes_last: bool,
 }
 
 impl Worker {
@@ -78,11 +73,9 @@ impl Worker {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
         let waker = Waker::new(&registry, WAKER)?;
-        let mut listeners = Vec::new();
-        for (i, socket) in setup.listeners.into_iter().enumerate() {
-            let (mut socket, token) = (TcpListener::from_std(socket), Token(FIRST_LISTENER - i));
-            registry.register(&mut socket, token, Interest::READABLE)?;
-            listeners.push(Listener { socket, token, is_ready: true });
+        let mut listeners = Listeners::new(registry.try_clone()?, FIRST_LISTENER);
+        for socket in setup.listeners {
+            listeners.add(setup.index, socket)?;
         }
         let context = Context {
             registry,
@@ -110,6 +103,7 @@ impl Worker {
             again: Vec::new(),
             generation,
             drain_until: None,
+            takes_last: false,
         };
         Ok((worker, waker))
     }
@@ -163,9 +157,10 @@ impl Worker {
         if !self.again.is_empty() {
             return Some(Duration::ZERO);
         }
-        let may_accept = self.listeners.iter().any(|listener| listener.is_ready);
+        let may_accept = self.listeners.is_any_ready();
         let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
-        let next = [self.context.timers.next(), accept_at, self.drain_until].into_iter().flatten().min()?;
+        let next = [self.context.timers.next(), accept_at, self.listeners.next(), self.drain_until];
+        let next = next.into_iter().flatten().min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 
@@ -176,10 +171,7 @@ impl Worker {
             let token = event.token();
             if token == WAKER {
                 is_woken = true;
-            } else if let Some(listener) = self.listeners.iter_mut().find(|listener| listener.token == token)
-            {
-                listener.is_ready = true;
-            } else {
+            } else if !self.listeners.note(token) {
                 let (key, which) = untoken(token);
                 // An event may be left over from a connection that has been closed in this turn's beginning.
                 if let Some(connection) = self.connections.get_mut(key) {
@@ -203,9 +195,7 @@ impl Worker {
         if begins_drain {
             self.context.is_draining = true;
             self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);
-            for listener in &mut self.listeners {
-                listener.is_ready = true;
-            }
+            self.listeners.begin_last_call(self.context.now);
         }
         for (_, connection) in &mut self.connections {
             connection.limits_changed(&mut self.context);
@@ -265,21 +255,22 @@ impl Worker {
             return;
         }
         self.accept_at = None;
+        let is_last_call = self.listeners.is_last_call(self.context.now);
+        self.takes_last |= is_last_call;
         let open_before = self.connections.len();
         let mut left = ACCEPTS_PER_TURN_MAX;
         for i in 0..self.listeners.len() {
-            while self.listeners[i].is_ready && self.accept_at.is_none() && left > 0 {
+            while self.listeners.is_ready(i) && self.accept_at.is_none() && left > 0 {
                 self.accept_one(i);
                 left -= 1;
             }
         }
         if self.connections.len() > open_before {
-            // A crowd at one address must not keep those at the others waiting: who was first is last next time.
-            self.listeners.rotate_left(1);
+            self.listeners.rotate();
         }
-        if self.context.is_draining {
+        if self.takes_last {
             // A backlog that has been taken is closed; one that has not is left open until there are places.
-            self.listeners.retain(|listener| listener.is_ready);
+            self.listeners.close_empty();
         }
     }
 
@@ -288,7 +279,7 @@ impl Worker {
             self.accept_at = Some(self.context.now + FULL_BACK_OFF);
             return;
         }
-        let accepted = self.listeners[listener].socket.accept().and_then(|(socket, peer)| {
+        let accepted = self.listeners.accept(listener).and_then(|(socket, peer)| {
             let entry = self.connections.vacant_entry();
             let connection = Connection::accept(socket, peer, entry.key(), &mut self.context)?;
             entry.insert(Box::new(connection));
@@ -297,9 +288,8 @@ impl Worker {
         let Err(error) = accepted else { return };
         self.control.gate.leave();
         match error.kind() {
-            io::ErrorKind::WouldBlock => self.listeners[listener].is_ready = false,
-            // The client has left the backlog before its turn came.
-            io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
+            // Nobody waits, or the client has left the backlog before its turn came.
+            io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
             // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
             _ => {
                 self.context.account.count(ProxyCounter::AcceptErrors, 1);

@@ -35,7 +35,7 @@ impl Connection {
 
     /// Ends it now, whatever it is doing; [`Connection::write`] and [`Connection::close`] must follow.
     pub(crate) fn cut(&mut self, context: &mut Context) {
-        if self.is_between_exchanges() {
+        if self.is_unused() {
             self.release_ticket(context);
             self.notify_close();
             self.begin_closing(Outcome::Ended, "", context);
