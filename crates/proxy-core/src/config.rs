@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use crate::cpus::Cpus;
 use crate::listen::ListenAddr;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::tls::Certificate;
@@ -22,6 +23,8 @@ pub struct ProxyConfig {
     pub alpn: Vec<String>,
     /// Threads, each with its own event loop.
     pub workers: NonZeroUsize,
+    /// Cores that the workers run on; none: wherever the kernel puts them.
+    pub cpus: Option<Cpus>,
     /// Bounds that can change while the proxy runs.
     pub limits: Limits,
     /// The PROXY header that goes to the upstream in front of the first byte, if any.
@@ -41,6 +44,7 @@ impl ProxyConfig {
             certificate,
             alpn: Vec::new(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            cpus: None,
             limits: Limits::default(),
             proxy_protocol: None,
             accept_proxy: TrustedPeers::default(),
@@ -55,6 +59,11 @@ pub struct Limits {
     /// Connections served at once over all workers; `None`: as many as the process has descriptors for. Further
     /// ones wait in the kernel's backlog.
     pub connections_max: Option<usize>,
+    /// Handshakes under way at once over all workers, of which each has its share; `None`: no bound of its own.
+    /// Further connections wait in the kernel's backlog.
+    pub handshakes_max: Option<usize>,
+    /// Connections of one client at once, IPv6 by /64; `None`: no bound. Further ones are closed.
+    pub connections_per_client: Option<usize>,
     /// From accept to the end of the handshake, also for a client that sends nothing.
     pub handshake_timeout: Duration,
     /// For reaching the upstream, over all its addresses.
@@ -73,6 +82,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: None,
+            handshakes_max: None,
+            connections_per_client: None,
             handshake_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(600),

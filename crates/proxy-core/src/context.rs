@@ -8,6 +8,7 @@ use mio::Registry;
 use crate::account::Account;
 use crate::buffer::Pool;
 use crate::config::Limits;
+use crate::control::Control;
 use crate::dial::Ways;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
@@ -29,6 +30,9 @@ pub(crate) struct Context {
     /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.
     pub(crate) scratch: Box<[u8]>,
     pub(crate) is_draining: bool,
+    /// Handshakes that are under way.
+    pub(crate) handshaking: usize,
+    pub(crate) control: Arc<Control>,
     /// When the worker last looked at the clock, which it does once for each connection that it turns to.
     pub(crate) now: Instant,
 }

@@ -19,8 +19,9 @@
 //! | `upstreams` | the choice between several upstreams, and which of them are left alone for a while |
 //! | `proxy_protocol` | the header that tells who the client is |
 //! | `listeners` | the listening sockets of a worker, and their end without a lost connection |
-//! | `descriptors` | how many connections the process can hold |
+//! | `descriptors`, `per_client` | how many connections the process can hold, and a client may have |
 //! | `proxy`, `control` | the handle (bind, start, collect, set, drain, join), and what it tells the workers |
+//! | `crew`, `cpus` | the workers as the handle knows them; which cores they run on |
 //! | `worker` | the loop of one thread: events, deadlines, reading, writing, accepting, hand-over |
 //! | `connection` | one connection from accept to close: two directions, deadlines, endings |
 //! | `context` | what the connections of a worker share |
@@ -55,11 +56,14 @@ mod config;
 mod connection;
 mod context;
 mod control;
+mod cpus;
+mod crew;
 mod descriptors;
 mod dial;
 mod listen;
 mod listeners;
 mod notices;
+mod per_client;
 mod proxy;
 pub mod proxy_protocol;
 mod settings;
@@ -71,6 +75,7 @@ mod upstreams;
 mod worker;
 
 pub use config::{Limits, ProxyConfig};
+pub use cpus::{Cpus, CpusError, ParseCpusError};
 pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use proxy::{BoundProxy, Proxy, StartError, WorkerPanicked};

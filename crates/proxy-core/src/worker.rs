@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
+use telemetry::model::Level;
 use telemetry::{ProxyCounter, ProxyDelta, Reporter};
 
 use crate::account::Account;
@@ -13,8 +14,11 @@ use crate::buffer::Pool;
 use crate::connection::{Connection, Next, SCRATCH_BYTES, untoken};
 use crate::context::Context;
 use crate::control::Control;
+use crate::cpus::Cpus;
+use crate::crew::{Mailbox, Order};
 use crate::dial::Ways;
 use crate::listeners::Listeners;
+use crate::notices::Notices;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
@@ -38,19 +42,31 @@ const FIRST_LISTENER: usize = usize::MAX - 1;
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) index: usize,
-    pub(crate) workers: usize,
-    pub(crate) clients_max: usize,
     pub(crate) listeners: Vec<std::net::TcpListener>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) shared: Shared,
+}
+
+/// What all workers have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) clients_max: usize,
+    pub(crate) cpus: Option<Cpus>,
     pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) tls: TlsConfig,
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,
     pub(crate) control: Arc<Control>,
+    pub(crate) notices: Arc<Notices>,
 }
 
 pub(crate) struct Worker {
+    index: usize,
+    cpus: Option<Cpus>,
     poll: Poll,
     control: Arc<Control>,
+    mailbox: Arc<Mailbox>,
+    notices: Arc<Notices>,
     listeners: Listeners,
     /// Not to accept before this moment, unless a connection leaves its place.
     accept_at: Option<Instant>,
@@ -63,6 +79,8 @@ pub(crate) struct Worker {
     generation: u64,
     /// Once a drain has begun, when it ends.
     drain_until: Option<Instant>,
+    /// Whether it takes no new connections and ends with its last one, while others go on.
+    is_retired: bool,
     /// Once the backlogs are to be emptied and closed.
     takes_last: bool,
 }
@@ -74,27 +92,34 @@ impl Worker {
         let registry = poll.registry().try_clone()?;
         let waker = Waker::new(&registry, WAKER)?;
         let mut listeners = Listeners::new(registry.try_clone()?, FIRST_LISTENER);
+        let Setup { index, mailbox, shared, .. } = setup;
         for socket in setup.listeners {
-            listeners.add(setup.index, socket)?;
+            listeners.add(index, socket)?;
         }
         let context = Context {
             registry,
-            ways: Ways::new(setup.upstreams, setup.index),
-            tls: setup.tls,
-            limits: setup.control.limits(),
-            sends_header: setup.sends_header,
-            trusted: setup.trusted,
+            ways: Ways::new(shared.upstreams, index),
+            tls: shared.tls,
+            limits: shared.control.limits(),
+            sends_header: shared.sends_header,
+            trusted: shared.trusted,
             timers: Timers::default(),
             pool: Pool::default(),
-            account: Account::new(setup.index, setup.workers, setup.clients_max),
+            account: Account::new(shared.clients_max),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             is_draining: false,
+            handshaking: 0,
+            control: Arc::clone(&shared.control),
             now: Instant::now(),
         };
-        let generation = setup.control.generation();
+        let generation = shared.control.generation();
         let worker = Self {
+            index,
+            cpus: shared.cpus,
             poll,
-            control: setup.control,
+            control: shared.control,
+            mailbox,
+            notices: shared.notices,
             listeners,
             accept_at: None,
             connections: Slab::new(),
@@ -103,6 +128,7 @@ impl Worker {
             again: Vec::new(),
             generation,
             drain_until: None,
+            is_retired: false,
             takes_last: false,
         };
         Ok((worker, waker))
@@ -110,6 +136,10 @@ impl Worker {
 
     /// Serves until a drain has ended, and hands over whenever the collector asks.
     pub(crate) fn run(mut self, reporter: Reporter<ProxyDelta>) {
+        if let Some(Err(error)) = self.cpus.as_ref().map(|cpus| cpus.pin(self.index)) {
+            let text = format!("cannot keep the proxy's worker {} on its core: {error}", self.index);
+            self.notices.add(Level::Warning, text);
+        }
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.is_over() {
             let timeout = self.timeout();
@@ -148,9 +178,9 @@ impl Worker {
         if self.control.is_stopping() {
             return true;
         }
-        self.drain_until.is_some_and(|until| {
-            (self.connections.is_empty() && self.listeners.is_empty()) || until <= self.context.now
-        })
+        let has_served = self.connections.is_empty() && self.listeners.is_empty();
+        (self.is_retired && has_served)
+            || self.drain_until.is_some_and(|until| has_served || until <= self.context.now)
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -185,6 +215,9 @@ impl Worker {
 
     /// Looks at what the handle wants.
     fn obey(&mut self) {
+        for order in self.mailbox.take() {
+            self.carry_out(order);
+        }
         let generation = self.control.generation();
         let begins_drain = self.control.is_draining() && self.drain_until.is_none();
         if generation == self.generation && !begins_drain {
@@ -195,12 +228,35 @@ impl Worker {
         if begins_drain {
             self.context.is_draining = true;
             self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);
-            self.listeners.begin_last_call(self.context.now);
+            if self.control.is_handed_over() {
+                // What waits in the backlog is served by whoever comes next.
+                self.listeners.give_up_all();
+            } else {
+                self.listeners.begin_last_call(self.context.now);
+            }
         }
         for (_, connection) in &mut self.connections {
             connection.limits_changed(&mut self.context);
         }
         self.accept_at = None;
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Share(set, sockets) => {
+                for socket in sockets {
+                    if let Err(error) = self.listeners.add(set, socket) {
+                        let text = format!("a worker cannot take over a listening socket: {error}");
+                        self.notices.add(Level::Warning, text);
+                    }
+                }
+            }
+            Order::GiveUp(set) => self.listeners.give_up(set),
+            Order::Retire => {
+                self.listeners.give_up_all();
+                self.is_retired = true;
+            }
+        }
     }
 
     fn expire(&mut self) {
@@ -275,17 +331,32 @@ impl Worker {
     }
 
     fn accept_one(&mut self, listener: usize) {
-        if !self.control.gate.enter() {
+        let has_room = self
+            .context
+            .limits
+            .handshakes_max
+            .is_none_or(|max| self.context.handshaking < self.control.share(max));
+        if !has_room || !self.control.gate.enter() {
             self.accept_at = Some(self.context.now + FULL_BACK_OFF);
             return;
         }
         let accepted = self.listeners.accept(listener).and_then(|(socket, peer)| {
             let entry = self.connections.vacant_entry();
-            let connection = Connection::accept(socket, peer, entry.key(), &mut self.context)?;
+            let key = entry.key();
+            let connection = Connection::accept(socket, peer, key, &mut self.context)?;
+            let is_over = connection.is_over();
             entry.insert(Box::new(connection));
-            Ok(())
+            Ok(is_over.then_some(key))
         });
-        let Err(error) = accepted else { return };
+        let error = match accepted {
+            Ok(over) => {
+                if let Some(key) = over {
+                    self.close(key);
+                }
+                return self.tell_accepting(None);
+            }
+            Err(error) => error,
+        };
         self.control.gate.leave();
         match error.kind() {
             // Nobody waits, or the client has left the backlog before its turn came.
@@ -293,8 +364,22 @@ impl Worker {
             // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
             _ => {
                 self.context.account.count(ProxyCounter::AcceptErrors, 1);
+                self.tell_accepting(Some(&error));
                 self.accept_at = Some(self.context.now + ACCEPT_BACK_OFF);
             }
+        }
+    }
+
+    /// Says once an episode, over all workers, that connections cannot be accepted.
+    fn tell_accepting(&self, error: Option<&io::Error>) {
+        if self.control.set_refused(error.is_some()) {
+            let (level, text) = match error {
+                Some(error) => {
+                    (Level::Warning, format!("cannot accept connections: {error}; they wait in the backlog"))
+                }
+                None => (Level::Notice, "connections can be accepted again".to_owned()),
+            };
+            self.notices.add(level, text);
         }
     }
 

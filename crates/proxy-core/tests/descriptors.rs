@@ -110,6 +110,11 @@ fn running_out(proxy: &mut Counted) {
     assert!(errors <= 14, "{errors} attempts to accept in half a second");
     let spent = cpu_time().saturating_sub(cpu);
     assert!(spent < Duration::from_millis(250), "{spent:?} of CPU time in half a second");
+    // Nobody asks for anything now, and what waits in the backlog goes on waiting.
+    let cpu = cpu_time();
+    std::thread::sleep(Duration::from_secs(1));
+    let spent = cpu_time().saturating_sub(cpu);
+    assert!(spent < Duration::from_millis(50), "{spent:?} of CPU time in a second of waiting");
 
     ballast.clear();
     let relieved_at = Instant::now();
@@ -117,4 +122,7 @@ fn running_out(proxy: &mut Counted) {
     assert!(relieved_at.elapsed() < Duration::from_secs(1), "{:?}", relieved_at.elapsed());
     setrlimit(Resource::Nofile, limit).unwrap();
     end(&mut served);
+    let said: Vec<_> = proxy.proxy.take_notices().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(said.len(), 2, "once an episode: {said:?}");
+    assert!(said[0].contains("cannot accept") && said[1].contains("again"), "{said:?}");
 }

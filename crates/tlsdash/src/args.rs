@@ -147,10 +147,23 @@ pub(crate) struct ProxyWords {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<NonZeroUsize>,
+    /// Cores that the workers run on, such as 0-3,8; then there is a worker a core unless --workers says more
+    /// [default: wherever the kernel puts them]
+    #[arg(long, value_name = "LIST")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cpus: Option<String>,
     /// Connections served at once; more wait in the backlog [default: what descriptors allow]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) connections_max: Option<NonZeroUsize>,
+    /// Handshakes under way at once; more wait in the backlog [default: no bound]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) handshakes_max: Option<NonZeroUsize>,
+    /// Connections of one client address at once, IPv6 by /64; more are closed [default: no bound]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) connections_per_client: Option<NonZeroUsize>,
     /// Deadline of a handshake [default: 10s]
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -339,7 +352,10 @@ impl ProxyWords {
             key: self.key.or(other.key),
             load: self.load.or(other.load),
             workers: self.workers.or(other.workers),
+            cpus: self.cpus.or(other.cpus),
             connections_max: self.connections_max.or(other.connections_max),
+            handshakes_max: self.handshakes_max.or(other.handshakes_max),
+            connections_per_client: self.connections_per_client.or(other.connections_per_client),
             handshake_timeout: self.handshake_timeout.or(other.handshake_timeout),
             connect_timeout: self.connect_timeout.or(other.connect_timeout),
             idle_timeout: self.idle_timeout.or(other.idle_timeout),
@@ -354,7 +370,6 @@ impl ProxyWords {
         let text = |text: &str| Some(text.to_owned());
         Self {
             listen: vec![":8443".to_owned()],
-            workers: Some(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
             handshake_timeout: text("10s"),
             connect_timeout: text("5s"),
             idle_timeout: text("10m"),
@@ -378,7 +393,11 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("cert", "\"/etc/ssl/chain.pem\""),
     ("key", "\"/etc/ssl/key.pem\""),
     ("load", "\"rate=500,connections=64,resume=80%\""),
+    ("workers", "2"),
+    ("cpus", "\"0-3,8\""),
     ("connections-max", "10000"),
+    ("handshakes-max", "1000"),
+    ("connections-per-client", "100"),
     ("duration", "\"10s\""),
 ];
 

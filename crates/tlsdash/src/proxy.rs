@@ -1,11 +1,12 @@
 //! `tlsdash --listen … --upstream …`: the proxy, with the dashboard and, if asked for, the load beside it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::Context;
 use loadgen::{Load, LoadConfig, Plan, Target, Template, Trust};
-use proxy_core::{Certificate, ListenAddr, Proxy, ProxyConfig, Upstream};
+use proxy_core::{Certificate, Cpus, ListenAddr, Proxy, ProxyConfig, Upstream};
 use telemetry::RunRecord;
 
 use crate::args::{ProxyArgs, ProxyWords, time, usage};
@@ -114,9 +115,12 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
     let certificate = certificate(words.cert.as_deref(), words.key.as_deref())?;
     let mut config = ProxyConfig::new(listen, first, certificate);
     config.upstreams = upstreams;
-    if let Some(workers) = words.workers {
-        config.workers = workers;
+    if let Some(cpus) = &words.cpus {
+        let cpus: Cpus = cpus.parse().map_err(|error| usage(format!("--cpus {cpus}: {error}")))?;
+        config.workers = NonZeroUsize::new(cpus.count()).unwrap_or(NonZeroUsize::MIN);
+        config.cpus = Some(cpus);
     }
+    config.workers = words.workers.unwrap_or(config.workers);
     if let Some(version) = &words.proxy_protocol {
         let version =
             version.parse().map_err(|error| usage(format!("--proxy-protocol {version}: {error}")))?;
@@ -127,7 +131,9 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
             peers.parse().map_err(|error| usage(format!("--accept-proxy {peers}: {error}")))?;
     }
     let limits = &mut config.limits;
-    limits.connections_max = words.connections_max.map(std::num::NonZeroUsize::get);
+    limits.connections_max = words.connections_max.map(NonZeroUsize::get);
+    limits.handshakes_max = words.handshakes_max.map(NonZeroUsize::get);
+    limits.connections_per_client = words.connections_per_client.map(NonZeroUsize::get);
     for (flag, word, limit) in [
         ("handshake-timeout", &words.handshake_timeout, &mut limits.handshake_timeout),
         ("connect-timeout", &words.connect_timeout, &mut limits.connect_timeout),

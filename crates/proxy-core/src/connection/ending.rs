@@ -49,6 +49,7 @@ impl Connection {
     pub(super) fn end(&mut self, outcome: Outcome, detail: impl Display, context: &mut Context) {
         if self.ending.is_none() {
             let in_handshake = self.phase == Phase::Handshake;
+            context.handshaking -= usize::from(in_handshake);
             if self.awaits_header() {
                 // It ends before anybody was named: it was the peer's own.
                 self.header = None;
@@ -90,6 +91,9 @@ impl Connection {
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
         context.timers.disarm(&mut self.ticket, self.key, Kind::Ticket);
         self.unlink(context);
+        if self.is_bounded {
+            context.control.per_client.leave(self.client_id);
+        }
         let lifetime = context.now.saturating_duration_since(self.accepted_at);
         context.account.closed(self.slot, self.bytes_in > 0, lifetime);
         let (outcome, detail) = self.ending.take().unwrap_or((Outcome::Ended, String::new()));

@@ -68,7 +68,7 @@ impl Connection {
                 bytes.copy_within(used.., 0);
                 let client = header.endpoints.source.ip();
                 self.belongs_to(client, context);
-                len - used
+                if self.is_over() { 0 } else { len - used }
             }
             Err(error) => {
                 self.end(Outcome::HandshakeOther, error, context);
@@ -84,7 +84,7 @@ impl Connection {
         clients.release(self.slot);
         self.client_id = ClientId::from(client);
         self.slot = clients.hold(self.client_id);
-        clients.open(self.slot);
+        self.admit(context);
     }
 
     /// Puts the header for the upstream in front of what waits for it, so that it goes out with the first bytes.

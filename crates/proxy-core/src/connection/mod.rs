@@ -83,6 +83,7 @@ pub(crate) enum Next {
     Close,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct Connection {
     key: usize,
     id: ConnId,
@@ -121,6 +122,8 @@ pub(crate) struct Connection {
     bytes_out: u64,
     /// How it ended, as soon as that is certain.
     ending: Option<(Outcome, String)>,
+    /// Whether it has one of the places of its client.
+    is_bounded: bool,
     /// Whether the worker has it on the list of this turn.
     pub(crate) is_listed: bool,
 }
@@ -137,16 +140,13 @@ impl Connection {
         let header = Header::of(&socket, peer, context)?;
         let client = Side::accepted(socket, &context.registry, token(key, Which::Client))?;
         let client_id = ClientId::from(peer.ip());
-        let id = context.account.accepted();
+        let id = context.account.accepted(&context.control.ids);
         let slot = context.account.clients.hold(client_id);
-        // Of a peer that speaks for others it is not known yet whose connection this is.
-        if !header.as_ref().is_some_and(|header| header.is_awaited()) {
-            context.account.clients.open(slot);
-        }
+        context.handshaking += 1;
         let mut deadline = Armed::default();
         let at = context.now + context.limits.handshake_timeout;
         context.timers.arm(&mut deadline, key, Kind::Phase, at);
-        Ok(Self {
+        let mut connection = Self {
             key,
             id,
             client_id,
@@ -173,7 +173,30 @@ impl Connection {
             bytes_out: 0,
             ending: None,
             is_listed: false,
-        })
+            is_bounded: false,
+        };
+        // Of a peer that speaks for others it is not known yet whose connection this is.
+        if !connection.awaits_header() {
+            connection.admit(context);
+        }
+        Ok(connection)
+    }
+
+    /// Counts it as its client's, unless that has too many.
+    fn admit(&mut self, context: &mut Context) {
+        context.account.clients.open(self.slot);
+        let Some(max) = context.limits.connections_per_client else { return };
+        self.is_bounded = context.control.per_client.enter(self.client_id, max);
+        if !self.is_bounded {
+            let detail = format_args!("the client has {max} connections, and may have no more");
+            self.end(Outcome::HandshakeOther, detail, context);
+            self.phase = Phase::Done;
+        }
+    }
+
+    /// Whether it is to be closed at once.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Done
     }
 
     /// Notes what an event tells.
@@ -276,6 +299,7 @@ impl Connection {
         let now = Instant::now();
         let session = self.engine.session();
         let took = now - self.hello_at.unwrap_or(now);
+        context.handshaking -= 1;
         context.account.handshake(self.slot, &session, took, self.compute);
         // The client has finished its handshake before the server has with TLS 1.3, so that only a ticket can be
         // waiting. With TLS 1.2 it waits for what is in the buffer.

@@ -15,3 +15,4 @@ mod openssl;
 mod proxy_header;
 mod support;
 mod upstreams;
+mod workers;
