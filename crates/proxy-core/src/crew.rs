@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -19,8 +20,18 @@ use crate::worker::{Setup, Shared, Worker};
 
 /// What a worker is told while it runs. The mutex is taken by the handle when it has something to say, and by the
 /// worker when it is woken, which happens about once a second.
-#[derive(Debug, Default)]
-pub(crate) struct Mailbox(Mutex<Vec<Order>>);
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    orders: Mutex<Vec<Order>>,
+    /// Whether the worker has looked since it was last asked.
+    looked: AtomicBool,
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self { orders: Mutex::default(), looked: AtomicBool::new(true) }
+    }
+}
 
 /// What a worker is told.
 #[derive(Debug)]
@@ -35,11 +46,12 @@ pub(crate) enum Order {
 
 impl Mailbox {
     fn post(&self, order: Order) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(order);
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner).push(order);
     }
 
     pub(crate) fn take(&self) -> Vec<Order> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        self.looked.store(true, Ordering::Relaxed);
+        std::mem::take(&mut *self.orders.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -190,6 +202,18 @@ impl Crew {
 
     pub(crate) fn wake(&self) {
         self.everybody().for_each(|hand| wake_up(&hand.waker));
+    }
+
+    /// Whether all that have not ended have looked into their mailboxes since the last call; wakes them to do so
+    /// again.
+    pub(crate) fn have_all_turned(&self) -> bool {
+        let is_stuck = |hand: &&Hand| {
+            !hand.mailbox.looked.swap(false, Ordering::Relaxed)
+                && hand.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+        };
+        let stuck = self.everybody().filter(is_stuck).count();
+        self.wake();
+        stuck == 0
     }
 
     pub(crate) fn have_all_ended(&self) -> bool {

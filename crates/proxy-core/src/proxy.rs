@@ -260,6 +260,11 @@ impl Proxy {
         self.crew().have_all_ended()
     }
 
+    /// Whether every worker has had a turn since the last call, for a watchdog that asks now and then.
+    pub fn is_responsive(&self) -> bool {
+        self.crew().have_all_turned()
+    }
+
     /// Waits for the workers to end, which they do after [`Proxy::drain`]; false if `patience` ran out first.
     pub fn wait(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;

@@ -121,6 +121,10 @@ pub(crate) struct ProxyWords {
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) upstream: Vec<String>,
+    /// Give up root for this user, NAME or NAME:GROUP, once addresses are bound and keys are read
+    #[arg(long, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
     /// Tell the upstream who the client is, by a header in front of its first byte: v1, or v2 with what TLS
     /// negotiated [default: none]
     #[arg(long, value_name = "VERSION")]
@@ -346,6 +350,7 @@ impl ProxyWords {
         Self {
             listen: if self.listen.is_empty() { other.listen } else { self.listen },
             upstream: if self.upstream.is_empty() { other.upstream } else { self.upstream },
+            user: self.user.or(other.user),
             proxy_protocol: self.proxy_protocol.or(other.proxy_protocol),
             accept_proxy: self.accept_proxy.or(other.accept_proxy),
             cert: self.cert.or(other.cert),
@@ -388,6 +393,7 @@ impl ProxyWords {
 /// The words that have no default, with what they may be.
 const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("upstream", "[\"unix:/run/app.sock\"]"),
+    ("user", "\"tlsdash\""),
     ("proxy-protocol", "\"v2\""),
     ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
     ("cert", "\"/etc/ssl/chain.pem\""),

@@ -6,6 +6,7 @@ use anyhow::Context;
 use journal::{FileOptions, FileWriter, WriteError};
 
 use crate::args::usage;
+use crate::privileges;
 
 /// Size that a file may reach before it is archived and the next begun. Our values are short, so that its hash table,
 /// which grows with this, is full first: at about 19 MB, ten minutes of the demo. Whoever follows a file keeps its
@@ -21,6 +22,8 @@ const WRITERS_MAX: u32 = 16;
 pub(crate) enum JournalChoice {
     /// A file under the state directory.
     Auto,
+    /// A file in this folder, which is the state directory as it was before root was given up.
+    Folder(PathBuf),
     /// This file.
     File(PathBuf),
     /// Nowhere: to measure what watching costs.
@@ -46,13 +49,19 @@ impl JournalChoice {
             Self::Off => Ok(None),
             // A place that was named is the user's: nothing is removed there.
             Self::File(path) => Ok(Some(create(path, None)?)),
-            Self::Auto => {
-                let folder = state_directory()?;
-                std::fs::create_dir_all(&folder)
-                    .with_context(|| format!("cannot make the state directory {}", folder.display()))?;
-                create_in(&folder).map(Some)
-            }
+            Self::Folder(folder) => create_in(folder).map(Some),
+            Self::Auto => create_in(&make_state_directory()?).map(Some),
         }
+    }
+
+    /// Makes sure that `owner`, whom the program is about to become, finds the state directory and can write to it.
+    pub(crate) fn hand_to(self, owner: &privileges::Target) -> anyhow::Result<Self> {
+        if self != Self::Auto {
+            return Ok(self);
+        }
+        let folder = make_state_directory()?;
+        owner.give(&folder)?;
+        Ok(Self::Folder(folder))
     }
 }
 
@@ -74,6 +83,13 @@ fn create_in(folder: &Path) -> anyhow::Result<FileWriter> {
         "{WRITERS_MAX} running tlsdash write to {} already; give this one --journal file:PATH",
         folder.display()
     )
+}
+
+fn make_state_directory() -> anyhow::Result<PathBuf> {
+    let folder = state_directory()?;
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the state directory {}", folder.display()))?;
+    Ok(folder)
 }
 
 /// The folder that `auto` writes to.

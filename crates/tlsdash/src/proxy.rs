@@ -1,28 +1,36 @@
 //! `tlsdash --listen … --upstream …`: the proxy, with the dashboard and, if asked for, the load beside it.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::Context;
 use loadgen::{Load, LoadConfig, Plan, Target, Template, Trust};
-use proxy_core::{Certificate, Cpus, ListenAddr, Proxy, ProxyConfig, Upstream};
+use proxy_core::{BoundProxy, Certificate, Cpus, ListenAddr, Proxy, ProxyConfig, Upstream};
 use telemetry::RunRecord;
 
 use crate::args::{ProxyArgs, ProxyWords, time, usage};
 use crate::frontend::Frontend;
+use crate::privileges;
 use crate::recorder::Measured;
+use crate::service;
 use crate::session::{Session, Shape, Wiring, host_name};
 
 /// Runs the proxy until it is told to end.
 pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     let file = args.config.as_deref().map(ProxyWords::read).transpose()?.unwrap_or_default();
-    let words = args.words.or(file).or(ProxyWords::defaults());
+    let words = args.words.or(file);
+    let inherited = if args.print_config { Vec::new() } else { service::inherited()? };
+    if !inherited.is_empty() && !words.listen.is_empty() {
+        return Err(usage("--listen goes not together with sockets from the service manager (LISTEN_FDS)"));
+    }
+    let words = words.or(ProxyWords::defaults());
     if args.print_config {
         return crate::summary::print_text(&words.to_toml()?);
     }
-    let shape = Shape::resolve(&words.run, words.duration.as_deref())?;
+    let mut shape = Shape::resolve(&words.run, words.duration.as_deref())?;
     let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
+    let user = words.user.as_deref().map(privileges::Target::resolve).transpose()?;
     let config = proxy_config(&words)?;
     let absent: Vec<_> = config.upstreams.iter().filter_map(|upstream| upstream.probe().err()).collect();
     let what_then = if absent.len() == config.upstreams.len() {
@@ -33,55 +41,84 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     for error in absent {
         crate::say(format_args!("warning: {error}; {what_then}"));
     }
+    let bound = Bound::bind(config, inherited)?;
+    if let Some(user) = &user {
+        shape.journal = shape.journal.hand_to(user)?;
+        user.become_it()?;
+    }
     let wiring = Wiring::new(&shape)?;
-    start(config, plan, Vec::new(), shape, wiring)
+    bound.start(plan, Vec::new(), shape, wiring)
 }
 
-/// Starts the proxy and what goes with it, and runs them to the end.
-pub(crate) fn start(
-    config: ProxyConfig,
-    plan: Option<Plan>,
-    requests: Vec<Template>,
-    shape: Shape,
-    wiring: Wiring,
-) -> anyhow::Result<()> {
-    let mut header = RunRecord {
+/// A proxy that has its addresses, and what is told of it.
+pub(crate) struct Bound {
+    proxy: BoundProxy,
+    header: RunRecord,
+    leaf: Vec<u8>,
+}
+
+impl Bound {
+    /// Asks for everything that the proxy can be refused, before the first connection is accepted. It listens on the
+    /// `inherited` sockets, if there are any.
+    pub(crate) fn bind(config: ProxyConfig, inherited: Vec<TcpListener>) -> anyhow::Result<Self> {
+        let header = header(&config);
+        let leaf = config.certificate.leaf_der().to_vec();
+        let proxy = if inherited.is_empty() {
+            Proxy::bind(config)?
+        } else {
+            Proxy::bind_inherited(config, inherited)?
+        };
+        Ok(Self { proxy, header, leaf })
+    }
+
+    /// Starts the proxy and what goes with it, and runs them to the end.
+    pub(crate) fn start(
+        self,
+        plan: Option<Plan>,
+        requests: Vec<Template>,
+        shape: Shape,
+        wiring: Wiring,
+    ) -> anyhow::Result<()> {
+        let Self { proxy: bound, mut header, leaf } = self;
+        let writer = shape.journal.open()?;
+        let proxy = bound.start()?;
+        let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
+        header.listen = addrs.join(" ");
+        let load = match plan {
+            Some(plan) => {
+                let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
+                let target = load_target(addr)?;
+                let config = LoadConfig::new(target, plan, Trust::Certificate(leaf));
+                // Paused: the recorder lets it go when everything stands.
+                Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
+            }
+            None => None,
+        };
+        service::ready();
+        if shape.frontend == Frontend::Headless {
+            let journal = writer
+                .as_ref()
+                .map_or_else(|| "off".into(), |writer| format!("file:{}", writer.path().display()));
+            crate::say(format_args!(
+                "listening on {}, forwarding to {}, journal {journal}",
+                header.listen, header.upstream
+            ));
+        }
+        let title = format!("{} > {}", header.listen, header.upstream);
+        let measured = Measured { proxy: Some(proxy), load, ends_with_load: false };
+        Session { shape, wiring, title, header, measured, writer }.run()
+    }
+}
+
+fn header(config: &ProxyConfig) -> RunRecord {
+    RunRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),
         upstream: config.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         certificate: config.certificate.kind().to_owned(),
         workers: config.workers.get() as u64,
         ..RunRecord::default()
-    };
-    let leaf = config.certificate.leaf_der().to_vec();
-    // Everything that can be refused is asked for before the first connection is accepted.
-    let bound = Proxy::bind(config)?;
-    let writer = shape.journal.open()?;
-    let proxy = bound.start()?;
-    let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
-    header.listen = addrs.join(" ");
-    let load = match plan {
-        Some(plan) => {
-            let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
-            let target = load_target(addr)?;
-            let config = LoadConfig::new(target, plan, Trust::Certificate(leaf));
-            // Paused: the recorder lets it go when everything stands.
-            Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
-        }
-        None => None,
-    };
-    if shape.frontend == Frontend::Headless {
-        let journal = writer
-            .as_ref()
-            .map_or_else(|| "off".into(), |writer| format!("file:{}", writer.path().display()));
-        crate::say(format_args!(
-            "listening on {}, forwarding to {}, journal {journal}",
-            header.listen, header.upstream
-        ));
     }
-    let title = format!("{} > {}", header.listen, header.upstream);
-    let measured = Measured { proxy: Some(proxy), load, ends_with_load: false };
-    Session { shape, wiring, title, header, measured, writer }.run()
 }
 
 /// The built-in load comes in by the front door, over loopback if the proxy listens everywhere.

@@ -14,6 +14,7 @@ use telemetry::{
 };
 use tui::{Event, Sender};
 
+use crate::service::{self, Watchdog};
 use crate::sink::RecordSink;
 
 /// How often the recorder looks whether what it waits for has ended.
@@ -100,6 +101,7 @@ impl Recorder {
         self.publisher.start(self.with_settings(), Timestamps::now());
         let mut next_us = self.next_tick_us();
         let mut stage = Stage::Running;
+        let mut watchdog = Watchdog::new();
         while stage != Stage::Ended {
             let to_tick = Duration::from_micros(next_us.saturating_sub(Timestamps::now().monotonic_us));
             match commands.recv_timeout(to_tick.min(POLL)) {
@@ -109,6 +111,7 @@ impl Recorder {
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(to_tick.min(POLL)),
             }
             stage = self.advance(stage);
+            watchdog.feed(|| self.measured.proxy.as_ref().is_none_or(Proxy::is_responsive));
             if Timestamps::now().monotonic_us >= next_us {
                 self.tick();
                 next_us = self.next_tick_us();
@@ -118,6 +121,7 @@ impl Recorder {
     }
 
     fn stop_load(&self) -> Stage {
+        service::stopping();
         if let Some(load) = &self.measured.load {
             load.stop();
         }
