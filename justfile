@@ -45,6 +45,10 @@ schema:
 bench:
     cargo run --release --locked -p journal --example append_rate
 
+# A GiB each way over both versions of TLS and both kinds of upstream, compared byte by byte.
+soak MIB="1024":
+    cargo run --release --locked -p proxy-core --example soak {{MIB}}
+
 # Ten seconds of the demo without a screen, checked against itself.
 smoke:
     .ci/smoke
