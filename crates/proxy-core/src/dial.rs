@@ -16,7 +16,7 @@ use crate::upstreams::Upstreams;
 /// that wait for it tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a connection may try upstreams that are all known to be down, since its client is better told soon.
-const DOWN_PATIENCE: Duration = Duration::from_millis(800);
+const DOWN_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a worker needs to connect: the upstreams, and who waits for them.
 #[derive(Debug)]

@@ -159,7 +159,7 @@ fn handshakes_beyond_the_bound_wait_until_others_are_done() {
     let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.workers = 1.try_into().unwrap();
         config.limits.handshakes_max = Some(2);
-        config.limits.handshake_timeout = Duration::from_millis(700);
+        config.limits.handshake_timeout = Duration::from_millis(1500);
     });
     let config = proxy.client(&TLS13);
     let mut done = proxy.connect(&config);

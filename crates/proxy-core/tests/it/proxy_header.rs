@@ -10,7 +10,7 @@ use std::time::Duration;
 use proxy_core::Upstream;
 use proxy_core::proxy_protocol::{self, Endpoints, Negotiated, Parsed, ProxyProtocol};
 use proxy_header::{ParseConfig, ProxyHeader};
-use telemetry::{ClientId, Outcome, ProxyCounter};
+use telemetry::{ClientId, Outcome, ProxyCounter, Value};
 
 use crate::support::{Counted, Served, TLS12, TLS13, echo, end, read_all, serve_echo, tls_over};
 
@@ -93,10 +93,7 @@ fn an_upstream_that_speaks_first_gets_the_header_at_once() {
 }
 
 fn trusting(served: &Served) -> Counted {
-    Counted::start_with(&served.upstream, |config| {
-        config.accept_proxy = "127.0.0.0/8".parse().unwrap();
-        config.limits.handshake_timeout = Duration::from_secs(2);
-    })
+    Counted::start_with(&served.upstream, |config| config.accept_proxy = "127.0.0.0/8".parse().unwrap())
 }
 
 #[test]
@@ -182,6 +179,7 @@ fn a_trusted_peer_without_a_header_is_turned_away() {
     endless.write_all(&header).unwrap();
     assert_eq!(endless.read(&mut [0; 100]).unwrap_or(0), 0);
     proxy.expect(ProxyCounter::FailedOther, 2);
+    proxy.proxy.set("proxy.handshake-timeout", &Value::Number(0.5)).unwrap();
     let silent = proxy.tcp();
     let mut halting = proxy.tcp();
     halting.write_all(b"PROXY TCP4 ").unwrap();
