@@ -168,8 +168,8 @@ impl Proxy {
             return Err(StartError::NoListener);
         }
         let limit = descriptors::raise_limit();
-        let possible = descriptors::connections_max(None, limit)?;
-        let connections_max = descriptors::connections_max(config.limits.connections_max, limit)?;
+        let possible = descriptors::possible(limit, config.workers.get(), addrs.len());
+        let connections_max = descriptors::connections_max(config.limits.connections_max, possible, limit)?;
         config.cpus.as_ref().map_or(Ok(()), Cpus::check)?;
         let n = config.upstreams.len();
         if !(1..=UPSTREAMS_MAX).contains(&n) {
