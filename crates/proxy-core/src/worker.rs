@@ -1,5 +1,7 @@
 //! One worker: a thread with an event loop, listening sockets and connections of its own.
 
+mod accepting;
+
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +9,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
 use telemetry::model::Level;
-use telemetry::{ProxyCounter, ProxyDelta, Reporter};
+use telemetry::{ProxyDelta, Reporter};
 
 use crate::account::Account;
 use crate::buffer::Pool;
@@ -27,12 +29,6 @@ use crate::upstreams::Upstreams;
 /// Events taken from the kernel in one turn. All of a turn's connections read before any of them writes, so this
 /// also bounds the memory that is on its way.
 const EVENTS_MAX: usize = 256;
-/// Connections accepted in one turn, so that a flood of new ones does not keep the others waiting.
-const ACCEPTS_PER_TURN_MAX: usize = 64;
-/// How long to wait before accepting again when the process or the system is out of descriptors or memory.
-const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
-/// How soon to look again for a place when all are taken, in case another worker's connection leaves one.
-const FULL_BACK_OFF: Duration = Duration::from_millis(10);
 
 const WAKER: Token = Token(usize::MAX);
 /// Listeners have the tokens from here downwards.
@@ -303,84 +299,6 @@ impl Worker {
         self.connections.remove(key).close(&mut self.context);
         self.control.gate.leave();
         self.accept_at = None;
-    }
-
-    /// Takes connections from the backlog, as long as there are places and descriptors for them.
-    fn accept(&mut self) {
-        if self.accept_at.is_some_and(|at| self.context.now < at) {
-            return;
-        }
-        self.accept_at = None;
-        let is_last_call = self.listeners.is_last_call(self.context.now);
-        self.takes_last |= is_last_call;
-        let open_before = self.connections.len();
-        let mut left = ACCEPTS_PER_TURN_MAX;
-        for i in 0..self.listeners.len() {
-            while self.listeners.is_ready(i) && self.accept_at.is_none() && left > 0 {
-                self.accept_one(i);
-                left -= 1;
-            }
-        }
-        if self.connections.len() > open_before {
-            self.listeners.rotate();
-        }
-        if self.takes_last {
-            // A backlog that has been taken is closed; one that has not is left open until there are places.
-            self.listeners.close_empty();
-        }
-    }
-
-    fn accept_one(&mut self, listener: usize) {
-        let has_room = self
-            .context
-            .limits
-            .handshakes_max
-            .is_none_or(|max| self.context.handshaking < self.control.share(max));
-        if !has_room || !self.control.gate.enter() {
-            self.accept_at = Some(self.context.now + FULL_BACK_OFF);
-            return;
-        }
-        let accepted = self.listeners.accept(listener).and_then(|(socket, peer)| {
-            let entry = self.connections.vacant_entry();
-            let key = entry.key();
-            let connection = Connection::accept(socket, peer, key, &mut self.context)?;
-            let is_over = connection.is_over();
-            entry.insert(Box::new(connection));
-            Ok(is_over.then_some(key))
-        });
-        let error = match accepted {
-            Ok(over) => {
-                if let Some(key) = over {
-                    self.close(key);
-                }
-                return self.tell_accepting(None);
-            }
-            Err(error) => error,
-        };
-        self.control.gate.leave();
-        match error.kind() {
-            // Nobody waits, or the client has left the backlog before its turn came.
-            io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
-            // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
-            _ => {
-                self.context.account.count(ProxyCounter::AcceptErrors, 1);
-                self.tell_accepting(Some(&error));
-                self.accept_at = Some(self.context.now + ACCEPT_BACK_OFF);
-            }
-        }
-    }
-
-    /// Says once an episode, over all workers, that connections cannot be accepted.
-    fn tell_accepting(&self, error: Option<&io::Error>) {
-        if self.control.set_refused(error.is_some()) {
-            let (level, text) = match error {
-                Some(error) => {
-                    (Level::Warning, format!("cannot accept connections: {error}; they wait in the backlog"))
-                }
-                None => (Level::Notice, "connections can be accepted again".to_owned()),
-            };
-            self.notices.add(level, text);
-        }
     }
 
     /// Ends what is still open.
