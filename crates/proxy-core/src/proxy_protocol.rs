@@ -11,9 +11,11 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use proxy_header::{Error, ParseConfig, Protocol, ProxiedAddress, ProxyHeader, SslInfo, Tlv};
 
-/// Longest header that is accepted, in bytes. Version 1 has at most 107; of version 2 this holds the addresses and
-/// every field of the specification at its usual size, where 65,551 bytes could be announced.
+/// Longest header that is accepted, in bytes: one of version 2 with the addresses and every field of the specification
+/// at its usual size, where 65,551 bytes could be announced.
 pub const HEADER_BYTES_MAX: usize = 1024;
+/// Longest header of version 1, in bytes.
+const V1_BYTES_MAX: usize = 107;
 /// Longest name of a client's certificate that is passed on, in characters: what X.509 allows for a common name
 /// (RFC 5280, appendix A.1).
 const CLIENT_NAME_CHARS_MAX: usize = 64;
@@ -164,8 +166,8 @@ pub enum HeaderError {
     /// It is none.
     #[error("what a trusted peer sent does not begin with a PROXY header")]
     Malformed,
-    /// It is longer than [`HEADER_BYTES_MAX`].
-    #[error("the PROXY header of a trusted peer is longer than {HEADER_BYTES_MAX} bytes")]
+    /// It is longer than its version allows, or than [`HEADER_BYTES_MAX`].
+    #[error("the PROXY header of a trusted peer is too long")]
     TooLong,
 }
 
@@ -175,8 +177,10 @@ pub enum HeaderError {
 /// When it cannot become one, whatever comes.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, HeaderError> {
     let config = ParseConfig { include_tlvs: false, allow_v1: true, allow_v2: true };
+    // The library knows this bound too, but not of a line that comes at once.
+    let bytes_max = if bytes.starts_with(b"P") { V1_BYTES_MAX } else { HEADER_BYTES_MAX };
     match ProxyHeader::parse(bytes, config) {
-        Ok((_, len)) if len > HEADER_BYTES_MAX => Err(HeaderError::TooLong),
+        Ok((_, len)) if len > bytes_max => Err(HeaderError::TooLong),
         Ok((header, len)) => {
             let stream = header.proxied_address().filter(|addr| addr.protocol == Protocol::Stream);
             Ok(Parsed::Header(stream.map(|addr| Endpoints::new(addr.source, addr.destination)), len))

@@ -130,6 +130,9 @@ fn what_cannot_become_a_header_is_refused_at_once() {
 
 #[test]
 fn a_header_without_end_is_given_up_at_the_bound() {
+    let line = |len: usize| [b"PROXY UNKNOWN ".to_vec(), vec![b'x'; len - 16], b"\r\n".to_vec()].concat();
+    assert_eq!(parse(&line(107)), Ok(Parsed::Header(None, 107)));
+    assert_eq!(parse(&line(108)), Err(HeaderError::TooLong), "also if it comes at once");
     let huge = version_2(0x21, 0x11, &vec![1; 60_000]);
     assert_eq!(parse(&huge[..HEADER_BYTES_MAX - 1]), Ok(Parsed::Partial));
     assert_eq!(parse(&huge[..HEADER_BYTES_MAX]), Err(HeaderError::TooLong));
