@@ -238,6 +238,21 @@ mod tests {
     }
 
     #[test]
+    fn accepted_connections_inherit_what_is_set_once_for_all() {
+        let own = bind(ANY_PORT, 1).unwrap();
+        let (_, inherited) = inherit(TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
+        for listener in own.listeners.iter().chain([&inherited]) {
+            let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (accepted, _) = listener.accept().unwrap();
+            let socket = socket2::SockRef::from(&accepted);
+            assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+            let given_up_after = socket.tcp_keepalive_time().unwrap()
+                + socket.tcp_keepalive_interval().unwrap() * socket.tcp_keepalive_retries().unwrap();
+            assert_eq!(given_up_after, Duration::from_secs(120));
+        }
+    }
+
+    #[test]
     fn a_dual_stack_address_takes_ipv4_connections() {
         let bound = bind(ListenAddr::DualStack(0), 1).unwrap();
         std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, bound.addr.port())).unwrap();

@@ -19,12 +19,11 @@ const FULL_BACK_OFF: Duration = Duration::from_millis(10);
 impl Worker {
     /// Takes connections from the backlog, as long as there are places and descriptors for them.
     pub(super) fn accept(&mut self) {
+        self.takes_last |= self.listeners.is_last_call(self.context.now);
         if self.accept_at.is_some_and(|at| self.context.now < at) {
             return;
         }
         self.accept_at = None;
-        let is_last_call = self.listeners.is_last_call(self.context.now);
-        self.takes_last |= is_last_call;
         let open_before = self.connections.len();
         let mut left = ACCEPTS_PER_TURN_MAX;
         for i in 0..self.listeners.len() {
