@@ -468,6 +468,21 @@ mod tests {
     }
 
     #[test]
+    fn every_flag_that_the_operators_guide_names_exists() {
+        let guide =
+            [include_str!("../../../docs/proxy.md"), include_str!("../../../docs/tlsdash.service")].concat();
+        let known: Vec<_> =
+            Cli::command().get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
+        let flags = guide
+            .split("--")
+            .skip(1)
+            .map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default());
+        for flag in flags.filter(|flag| flag.starts_with(|c: char| c.is_ascii_lowercase())) {
+            assert!(known.iter().any(|word| word == flag), "--{flag} is not a flag");
+        }
+    }
+
+    #[test]
     fn times_need_a_unit_and_a_length() {
         assert!(time("duration", "10s").is_ok_and(|t| t == Duration::from_secs(10)));
         for text in ["0", "0s", "10", "-1s", "soon", ""] {
