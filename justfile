@@ -53,5 +53,9 @@ soak MIB="1024":
 smoke:
     .ci/smoke
 
+# Feed the readers of journals and records what nobody writes, for so long each.
+fuzz SECONDS="20":
+    .ci/fuzz {{SECONDS}}
+
 # What CI runs.
-ci: lint test doc deny smoke
+ci: lint test doc deny smoke fuzz

@@ -54,6 +54,14 @@ impl ArchiveName {
     }
 }
 
+/// Gives a path beside `live` for a journal that has no name of an archive, as journald does it; nothing if `live` is not
+/// called `NAME.journal`.
+pub(crate) fn aside(live: &Path, now_us: u64, random: u64) -> Option<PathBuf> {
+    let mut name = stem(live)?.to_owned();
+    name.push(format!("@{now_us:016x}-{random:016x}.journal~"));
+    Some(live.with_file_name(name))
+}
+
 /// Lists the archives of `live`, oldest first.
 ///
 /// Files of one writer are ordered by sequence number, writers by the time of their first entry that is still

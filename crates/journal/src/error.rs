@@ -1,8 +1,12 @@
 //! What can go wrong, said so that one line tells what was tried, on what, why it failed and what to do.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::InstanceError;
 use crate::entry::EntryFault;
 
 /// Why writing a journal file failed.
@@ -84,11 +88,13 @@ pub enum ReadError {
         /// The path as given.
         path: PathBuf,
     },
-    /// The file may not be read by this user.
-    #[error("cannot read {}: permission denied; its owner, root or a member of its group can", path.display())]
+    /// The file or folder may not be read by this user.
+    #[error("cannot read {}: permission denied; run as {who}", path.display())]
     PermissionDenied {
         /// The path as given.
         path: PathBuf,
+        /// Who may read it.
+        who: String,
     },
     /// The file is no journal.
     #[error("cannot read {}: not a journal file: {reason}", path.display())]
@@ -106,6 +112,9 @@ pub enum ReadError {
         /// The feature by name.
         feature: String,
     },
+    /// It cannot be told where an instance of journald keeps its files.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
     /// The operating system refused an operation.
     #[error("cannot {operation} {}: {source}", path.display())]
     Io {
@@ -125,9 +134,115 @@ impl ReadError {
             let path = path.to_owned();
             match source.kind() {
                 io::ErrorKind::NotFound => Self::NotFound { path },
-                io::ErrorKind::PermissionDenied => Self::PermissionDenied { path },
+                io::ErrorKind::PermissionDenied => Self::PermissionDenied { who: who_may_read(&path), path },
                 _ => Self::Io { operation, path, source },
             }
         }
+    }
+}
+
+/// Why an entry was not sent to journald.
+///
+/// The path is shared, since back-pressure makes `Full` a thing of every second.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The queue of the daemon is full. This passes by.
+    #[error("cannot send an entry to {}: journald's queue is full; try again when it has caught up", socket.display())]
+    Full {
+        /// The daemon's socket.
+        socket: Arc<Path>,
+    },
+    /// No daemon is there. This may pass by.
+    #[error("cannot send to {}: no journald is there ({source}); is it running?", socket.display())]
+    Absent {
+        /// The daemon's socket.
+        socket: Arc<Path>,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// This user may not send to the daemon; so it can seem for a moment while a daemon opens its own socket.
+    #[error("cannot send to {}: permission denied; the folder, the socket or a security module forbids it to this \
+        user", socket.display())]
+    Denied {
+        /// The daemon's socket.
+        socket: Arc<Path>,
+    },
+    /// The daemon would not take the entry as it is. This never passes by.
+    #[error("cannot send an entry to {}: {fault}", socket.display())]
+    Entry {
+        /// The daemon's socket.
+        socket: Arc<Path>,
+        /// What is wrong with the entry.
+        fault: EntryFault,
+    },
+    /// The operating system refused an operation.
+    #[error("cannot {operation} {}: {source}", socket.display())]
+    Io {
+        /// What was tried, such as `connect to`.
+        operation: &'static str,
+        /// The daemon's socket.
+        socket: Arc<Path>,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl SendError {
+    /// Says what an I/O error of `operation` means for the sender to `socket`.
+    pub(crate) fn of_io(operation: &'static str, socket: &Arc<Path>, source: io::Error) -> Self {
+        use io::ErrorKind::{
+            BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected, NotFound, PermissionDenied,
+            WouldBlock,
+        };
+        let socket = socket.clone();
+        match source.kind() {
+            WouldBlock => Self::Full { socket },
+            PermissionDenied => Self::Denied { socket },
+            NotFound | ConnectionRefused | ConnectionReset | NotConnected | BrokenPipe => {
+                Self::Absent { socket, source }
+            }
+            _ => Self::Io { operation, socket, source },
+        }
+    }
+}
+
+/// Says who may read a file or folder, by its owner and group; or who may enter the folder that keeps us from knowing.
+fn who_may_read(path: &Path) -> String {
+    const GROUP_MAY_READ: u32 = 0o040;
+    let Some(metadata) = path.ancestors().find_map(|path| fs::metadata(path).ok()) else {
+        return "root".to_owned();
+    };
+    if metadata.mode() & GROUP_MAY_READ != 0 && metadata.gid() != 0 {
+        let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+        return format!("root or as a member of the group {}", name_of(&groups, metadata.gid()));
+    }
+    if metadata.uid() == 0 {
+        return "root".to_owned();
+    }
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    format!("root or as the user {}", name_of(&users, metadata.uid()))
+}
+
+/// Gives the name of a user or group from the text of passwd(5) or group(5), else its number.
+fn name_of(lines: &str, id: u32) -> String {
+    let id = id.to_string();
+    let mut fields = lines.lines().map(|line| line.splitn(4, ':'));
+    let name = fields.find_map(|mut fields| {
+        let name = fields.next()?;
+        (fields.nth(1)? == id).then(|| name.to_owned())
+    });
+    name.unwrap_or(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_or_group_is_named_and_one_without_a_name_numbered() {
+        let groups = "root:x:0:\nbroken\nsystemd-journal:x:101:a,b\nadm:x:4:\n";
+        assert_eq!(name_of(groups, 101), "systemd-journal");
+        assert_eq!(name_of(groups, 1), "1");
+        assert_eq!(name_of("", 4), "4");
     }
 }

@@ -22,7 +22,6 @@ pub(crate) const OBJECT_HEADER_BYTES: u64 = 16;
 
 /// The kinds of objects.
 pub(crate) mod kind {
-    pub(crate) const UNUSED: u8 = 0;
     pub(crate) const DATA: u8 = 1;
     pub(crate) const FIELD: u8 = 2;
     pub(crate) const ENTRY: u8 = 3;

@@ -1,10 +1,10 @@
 #![forbid(unsafe_code)]
-//! Writes and follows systemd journal files.
+//! Writes and follows systemd journal files, and sends to journald.
 //!
 //! [`FileWriter`] writes one `.journal` file in the documented [Journal File Format] (compact, keyed hash,
-//! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such
-//! a file, or those of journald, or a whole folder, through rotations, over the `systemd-journal-reader` crate. This crate knows bytes and fields and
-//! nothing of what they mean.
+//! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such a
+//! file, or those of journald, or whole folders, through rotations, over the `systemd-journal-reader` crate.
+//! [`Sender`] hands entries to journald itself. This crate knows bytes and fields and nothing of what they mean.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -31,13 +31,15 @@ mod hash;
 mod instance;
 mod layout;
 mod process;
+mod sender;
 mod tail;
 mod writer;
 
 pub use entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault};
-pub use error::{ReadError, WriteError};
+pub use error::{ReadError, SendError, WriteError};
 pub use instance::{Instance, InstanceError};
 pub use layout::FileState;
 pub use process::{Timestamps, process_fields};
+pub use sender::Sender;
 pub use tail::{Entry, Progress, Start, Tail};
 pub use writer::{FileOptions, FileWriter};

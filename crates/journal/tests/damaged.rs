@@ -94,11 +94,11 @@ fn damaged_and_hostile_files_cost_neither_time_nor_memory() {
     let (resident, virtually) = (memory_mib("VmHWM"), memory_mib("VmPeak"));
     assert!(resident < 200 && virtually < 1000, "{resident} MiB used, {virtually} MiB asked for");
 
-    small_values_that_become_large_are_bounded_together();
+    small_values_that_become_large_are_not_kept_together();
 }
 
 /// Some 500 values of a few hundred bytes become a million bytes each, or more than one may have.
-fn small_values_that_become_large_are_bounded_together() {
+fn small_values_that_become_large_are_not_kept_together() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut file = written(Format { compressed: false, ..Format::USUAL }, 1000);
@@ -115,13 +115,14 @@ fn small_values_that_become_large_are_bounded_together() {
     let (mut entries, mut large) = (0, std::collections::HashSet::new());
     let progress = drain(&mut Tail::open(&path, Start::File).unwrap(), |entry| {
         entries += 1;
-        large.extend(entry.text("LARGE").map(|value| (value.len(), value.trim_end_matches('x').to_owned())));
+        large.extend(entry.values("LARGE").map(|value| (value.len(), value[..4].to_vec())));
     });
-    // An entry of the kind that has three values shows one of them.
-    assert!(entries >= 1000 && large.len() > 130, "{entries} entries, {} large values", large.len());
+    assert!(entries >= 1000, "{entries}");
+    // So much cannot come of a file of this size by itself: the last of it is refused.
+    assert!(large.len() > 150, "{} large values", large.len());
     assert!(large.iter().all(|(len, _)| *len > 900_000));
     let lost_bytes = progress.skipped_bytes - exchanged.unused_bytes;
     assert!(lost_bytes > oversize * 72, "{progress:?} of {exchanged:?}, {oversize} too large");
     let resident = memory_mib("VmHWM");
-    assert!((200..500).contains(&resident), "{resident} MiB used");
+    assert!(resident < 200, "{resident} MiB used for {} of them", large.len());
 }

@@ -27,7 +27,7 @@ fn append(writer: &mut FileWriter, name: &str, numbers: std::ops::Range<u64>, re
 
 /// Writes a file and closes it; the next of the same name archives it.
 fn write(folder: &Path, name: &str, numbers: std::ops::Range<u64>, realtime_us: u64) {
-    let mut writer = FileWriter::create(&folder.join(format!("{name}.journal")), small()).unwrap();
+    let mut writer = create(&folder.join(format!("{name}.journal")), &small());
     append(&mut writer, name, numbers, realtime_us);
     writer.close().unwrap();
 }
@@ -53,7 +53,7 @@ fn history_is_read_file_by_file_in_the_order_of_its_time_then_all_that_are_writt
     let expected = ["b0", "b1", "a0", "a1", "b2", "b3", "a2", "a3"].map(str::to_owned);
     assert_eq!(read(&mut tail), (expected.to_vec(), 0));
 
-    let mut c = FileWriter::create(&dir.path().join("c.journal"), small()).unwrap();
+    let mut c = create(&dir.path().join("c.journal"), &small());
     for round in 0..3 {
         append(&mut c, "c", round..round + 1, 5_000);
         assert_eq!(read(&mut tail).0, [format!("c{round}")]);
@@ -71,7 +71,7 @@ fn a_tail_of_a_folder_begins_where_it_is_told_to() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "a", 0..2, 1_000);
     write(dir.path(), "a", 2..4, 2_000);
-    let mut b = FileWriter::create(&dir.path().join("b.journal"), small()).unwrap();
+    let mut b = create(&dir.path().join("b.journal"), &small());
     append(&mut b, "b", 0..2, 3_000);
     let mut of_live = Tail::open(dir.path(), Start::File).unwrap();
     let mut from_now = Tail::open(dir.path(), Start::End).unwrap();
@@ -117,7 +117,7 @@ fn a_file_that_was_met_empty_comes_before_those_that_continue_it() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "a", 0..1, 1_000);
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
+    let mut writer = create(&path, &small());
     let mut tail = Tail::open(dir.path(), Start::Oldest).unwrap();
     let mut expected = vec!["a0".to_owned()];
     while files(dir.path()).len() < 5 {
@@ -132,11 +132,8 @@ fn a_file_that_was_met_empty_comes_before_those_that_continue_it() {
 fn more_files_are_followed_than_one_poll_has_steps() {
     let dir = tempfile::tempdir().unwrap();
     let small = journal::FileOptions { size_max: 0, ..small() };
-    let mut writers: Vec<_> = (0..150)
-        .map(|number| {
-            FileWriter::create(&dir.path().join(format!("w{number}.journal")), small.clone()).unwrap()
-        })
-        .collect();
+    let mut writers: Vec<_> =
+        (0..150).map(|number| create(&dir.path().join(format!("w{number}.journal")), &small)).collect();
     let mut tail = Tail::open(dir.path(), Start::End).unwrap();
     for round in 0..3 {
         for writer in &mut writers {
@@ -159,7 +156,7 @@ fn files_that_are_removed_are_read_if_they_were_open_and_counted_if_not() {
     let (found, skipped_bytes) = read(&mut tail);
     assert_eq!((found.len(), skipped_bytes), (2, size));
 
-    let mut writer = FileWriter::create(&dir.path().join("a.journal"), small()).unwrap();
+    let mut writer = create(&dir.path().join("a.journal"), &small());
     append(&mut writer, "a", 3..4, 5_000);
     assert_eq!(read(&mut tail), (vec!["a3".to_owned()], 0));
     append(&mut writer, "a", 4..5, 5_000);
@@ -202,7 +199,7 @@ fn nothing_is_lost_or_doubled_while_several_writers_rotate() {
         let handles = [0, 1].map(|index: usize| {
             let path = dir.path().join(format!("w{index}.journal"));
             scope.spawn(move || {
-                let mut writer = FileWriter::create(&path, small()).unwrap();
+                let mut writer = create(&path, &small());
                 for number in 0..ENTRIES {
                     let mut entry = numbered(number);
                     entry.push_display("WRITER", index);

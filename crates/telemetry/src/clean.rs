@@ -4,20 +4,21 @@
 pub const PEER_TEXT_MAX: usize = 255;
 
 /// Makes text from a peer or a file printable: control characters, and the invisible ones that reorder or hide
-/// text (Unicode bidirectional controls, zero-width characters), become `\u{…}` escapes; the rest is cut after
-/// [`PEER_TEXT_MAX`] characters.
+/// text (Unicode bidirectional controls, zero-width characters), become `\u{…}` escapes; what is longer than
+/// [`PEER_TEXT_MAX`] characters then is cut to them. Text that was cleaned before stays as it is.
 pub fn text(raw: &str) -> String {
     let mut clean = String::with_capacity(raw.len().min(PEER_TEXT_MAX));
-    for (i, c) in raw.chars().enumerate() {
-        if i == PEER_TEXT_MAX {
-            clean.push('…');
-            break;
-        }
+    for c in raw.chars().take(PEER_TEXT_MAX + 1) {
         if is_hazardous(c) {
             clean.extend(c.escape_unicode());
         } else {
             clean.push(c);
         }
+    }
+    let mut last_places = clean.char_indices().skip(PEER_TEXT_MAX - 1).map(|(place, _)| place);
+    if let (Some(cut), Some(_)) = (last_places.next(), last_places.next()) {
+        clean.truncate(cut);
+        clean.push('…');
     }
     clean
 }
@@ -53,8 +54,21 @@ mod tests {
 
     #[test]
     fn long_and_binary_input_is_bounded() {
-        assert!(text(&"\u{1}".repeat(100_000)).len() < 6 * PEER_TEXT_MAX + 8);
-        assert!(bytes(&vec![0xff; 100_000]).chars().count() <= PEER_TEXT_MAX + 1);
+        for long in [text(&"\u{1}".repeat(100_000)), bytes(&vec![0xff; 100_000])] {
+            assert_eq!(long.chars().count(), PEER_TEXT_MAX);
+            assert!(long.ends_with('…'));
+        }
+        let longest = "ü".repeat(PEER_TEXT_MAX);
+        assert_eq!(text(&longest), longest);
+    }
+
+    #[test]
+    fn text_that_was_cleaned_stays_as_it_is() {
+        // A record that was read is written again by who records it.
+        for raw in ["\u{1b}".repeat(100), "a\n".repeat(200), "x".repeat(1000)] {
+            let once = text(&raw);
+            assert_eq!(text(&once), once);
+        }
     }
 
     #[test]

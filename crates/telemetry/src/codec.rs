@@ -36,6 +36,14 @@ pub fn decode(entry: &Entry) -> Result<Option<Record>, DecodeError> {
     decode_from(entry, entry.realtime_us())
 }
 
+/// Reads a record from fields that were not read from a journal, as [`encode`] makes them; see [`decode`].
+///
+/// # Errors
+/// As those of [`decode`].
+pub fn decode_fields(fields: &EntryBuf, realtime_us: u64) -> Result<Option<Record>, DecodeError> {
+    decode_from(fields, realtime_us)
+}
+
 pub(crate) fn decode_from(from: &dyn Source, realtime_us: u64) -> Result<Option<Record>, DecodeError> {
     let Some(kind) = from.text(&field::KIND.name) else { return Ok(None) };
     let schema: u64 = get_parsed(&field::SCHEMA, from)?;

@@ -112,8 +112,11 @@ fields! {
     MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";
     DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
-    HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records that the journal did not accept.";
-    HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters went with a later record instead.";
+    HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records of intervals that the journal had not taken when the next interval ended.";
+    HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters went with a later record because of that.";
+    HEALTH_WAITS = "HEALTH_WAITS_TOTAL", Count, "12", "Times that the journal took no records for a moment; what waited was offered again.";
+    HEALTH_DROPPED = "HEALTH_DROPPED_TOTAL", Count, "0", "Records given up: too many events waited, or the journal would never have taken them.";
+    HEALTH_SUPPRESSED = "HEALTH_SUPPRESSED_TOTAL", Count, "0", "Messages of this service, records or not, that journald's rate limit dropped.";
     HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors that found no room in the budget.";
     HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal in words.";

@@ -1,17 +1,17 @@
 //! Follows a journal on a thread of its own and hands on what it says.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use journal::{ReadError, Start, Tail, Timestamps};
+use journal::{Entry, ReadError, Tail, Timestamps};
 
 use crate::codec;
 use crate::model::Level;
+use crate::origin::{Origin, Suppressed, Writer};
 use crate::update::{BATCH_RECORDS_MAX, Batch, Update};
 use crate::wire::DecodeError;
 
@@ -22,6 +22,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Follower {
     ending: Arc<AtomicBool>,
+    suppressed_total: Arc<AtomicU64>,
     thread: JoinHandle<()>,
 }
 
@@ -37,28 +38,37 @@ pub enum FollowError {
 }
 
 impl Follower {
-    /// Follows the journal at `path`. `deliver` runs on the follower's thread and may block; it returns false to
-    /// end it.
+    /// Follows the journal that `open` opens. Both run on the follower's thread, since a tail cannot leave the one
+    /// that it was opened on. `deliver` may block; it returns false to end the follower.
     ///
     /// # Errors
     /// When the journal cannot be opened.
     pub fn start(
-        path: &Path,
-        start: Start,
+        open: impl FnOnce() -> Result<Tail, ReadError> + Send + 'static,
         deliver: impl FnMut(Update) -> bool + Send + 'static,
     ) -> Result<Self, FollowError> {
         let ending = Arc::new(AtomicBool::new(false));
+        let suppressed_total = Arc::new(AtomicU64::new(0));
         let (opened, result) = sync_channel(1);
-        let (path, stop) = (path.to_owned(), Arc::clone(&ending));
-        // The reader is not `Send`: it is made on the thread that uses it.
+        let stop = Arc::clone(&ending);
+        let desk = Desk::new(deliver, Arc::clone(&suppressed_total));
         let thread = std::thread::Builder::new()
             .name("dashboard-tail".into())
-            .spawn(move || run(&path, start, &stop, &opened, deliver))?;
+            .spawn(move || run(open, &opened, &stop, desk))?;
         match result.recv() {
-            Ok(Ok(())) => Ok(Self { ending, thread }),
+            Ok(Ok(())) => Ok(Self { ending, suppressed_total, thread }),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(io::Error::other("it ended before it began").into()),
         }
+    }
+
+    /// Messages of this very process, or its unit, that journald says it dropped: for
+    /// [`Publisher::note_suppressed`](crate::Publisher::note_suppressed). It stays readable after the end.
+    ///
+    /// The process is known by its number, so in a PID namespace other than journald's this stays at nothing; a reader
+    /// still counts them by the run.
+    pub fn suppressed_total(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.suppressed_total)
     }
 
     /// Reads what the journal holds now, delivers it, and ends.
@@ -75,13 +85,12 @@ impl Follower {
 }
 
 fn run(
-    path: &Path,
-    start: Start,
-    ending: &AtomicBool,
+    open: impl FnOnce() -> Result<Tail, ReadError>,
     opened: &SyncSender<Result<(), ReadError>>,
-    mut deliver: impl FnMut(Update) -> bool,
+    ending: &AtomicBool,
+    mut desk: Desk<impl FnMut(Update) -> bool>,
 ) {
-    let mut tail = match Tail::open(path, start) {
+    let mut tail = match open() {
         Ok(tail) => tail,
         Err(error) => {
             let _ = opened.send(Err(error));
@@ -89,42 +98,26 @@ fn run(
         }
     };
     let _ = opened.send(Ok(()));
-    let mut live = false;
     let mut failing = false;
-    let mut newer = Newer::NotMet;
-    loop {
+    while desk.is_listening {
         // Read before polling: what was written before the end was asked for must still be delivered.
         let last = ending.load(Ordering::Acquire);
-        let (idle, error) = match drain(&mut tail, live, &mut newer, &mut deliver) {
-            Ok(Drained::Gone) => return,
-            Ok(Drained::Idle) => (true, None),
-            Err(error) => (true, Some(error)),
-        };
+        let error = desk.drain(&mut tail).err();
         if let Some(error) = &error
             && !failing
-            && !deliver(Update::Notice(Level::Warning, error.to_string()))
         {
-            return;
+            desk.deliver(Update::Notice(Level::Warning, error.to_string()));
         }
         failing = error.is_some();
-        if idle && !live && !failing {
-            live = true;
-            if !deliver(Update::CaughtUp) {
-                return;
-            }
+        if !desk.is_live && !failing {
+            desk.is_live = true;
+            desk.deliver(Update::CaughtUp);
         }
         if last {
             return;
         }
         std::thread::sleep(POLL);
     }
-}
-
-enum Drained {
-    /// Nothing more to read now.
-    Idle,
-    /// Nobody listens any more.
-    Gone,
 }
 
 /// Whether records of a later version were met: that they are malformed would be no help.
@@ -134,49 +127,106 @@ enum Newer {
     Told,
 }
 
-fn drain(
-    tail: &mut Tail,
-    live: bool,
-    newer: &mut Newer,
-    deliver: &mut impl FnMut(Update) -> bool,
-) -> Result<Drained, ReadError> {
-    loop {
-        let mut batch = Batch::default();
-        let mut listening = true;
-        let progress = tail.poll(|entry| {
-            match codec::decode(entry) {
-                Ok(Some(record)) => batch.records.push(record),
-                Ok(None) => {}
-                Err(error) => {
-                    batch.malformed += 1;
-                    if matches!((&error, &*newer), (DecodeError::Newer(_), Newer::NotMet)) {
-                        *newer = Newer::Met(error);
-                    }
-                }
-            }
-            if listening && batch.records.len() == BATCH_RECORDS_MAX {
-                listening = hand_over(&mut batch, live, deliver);
-            }
-        })?;
-        batch.skipped_bytes = progress.skipped_bytes;
-        if !listening || !(batch.is_empty() || hand_over(&mut batch, live, deliver)) {
-            return Ok(Drained::Gone);
-        }
-        if let Newer::Met(error) = newer {
-            let told = deliver(Update::Notice(Level::Warning, format!("the journal was {error}")));
-            *newer = Newer::Told;
-            if !told {
-                return Ok(Drained::Gone);
-            }
-        }
-        if !progress.more {
-            return Ok(Drained::Idle);
-        }
-    }
+/// Sorts entries into batches and hands these over.
+struct Desk<F> {
+    deliver: F,
+    /// False once nobody wants to be told anything.
+    is_listening: bool,
+    /// True once all that was there at first has been read.
+    is_live: bool,
+    batch: Batch,
+    newer: Newer,
+    own: Origin,
+    /// The unit of this process, once one of its records was read.
+    own_unit: String,
+    suppressed_total: Arc<AtomicU64>,
 }
 
-fn hand_over(batch: &mut Batch, live: bool, deliver: &mut impl FnMut(Update) -> bool) -> bool {
-    let mut full = std::mem::take(batch);
-    full.read_mono_us = live.then(|| Timestamps::now().monotonic_us);
-    deliver(Update::Batch(full))
+impl<F: FnMut(Update) -> bool> Desk<F> {
+    fn new(deliver: F, suppressed_total: Arc<AtomicU64>) -> Self {
+        Self {
+            deliver,
+            is_listening: true,
+            is_live: false,
+            batch: Batch::default(),
+            newer: Newer::NotMet,
+            own: Origin::own(),
+            own_unit: String::new(),
+            suppressed_total,
+        }
+    }
+
+    /// Reads all there is, and delivers it.
+    fn drain(&mut self, tail: &mut Tail) -> Result<(), ReadError> {
+        let mut more = true;
+        while more && self.is_listening {
+            let progress = tail.poll(|entry| self.take(entry))?;
+            more = progress.more;
+            self.batch.skipped_bytes += progress.skipped_bytes;
+            self.hand_over();
+            if let Newer::Met(error) = &self.newer {
+                let text = format!("the journal was {error}");
+                self.newer = Newer::Told;
+                self.deliver(Update::Notice(Level::Warning, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sorts an entry in. Most entries of a system's journal are not ours: those cost two look-ups.
+    fn take(&mut self, entry: &Entry) {
+        match codec::decode(entry) {
+            Ok(Some(record)) => {
+                if !self.batch.writer.wrote(entry) {
+                    self.hand_over();
+                    self.change_writer(Writer::of(entry));
+                }
+                self.batch.records.push(record);
+            }
+            Ok(None) => {
+                if let Some(notice) = Suppressed::of(entry) {
+                    self.take_notice(notice);
+                }
+            }
+            Err(error) => {
+                self.batch.malformed += 1;
+                if matches!((&error, &self.newer), (DecodeError::Newer(_), Newer::NotMet)) {
+                    self.newer = Newer::Met(error);
+                }
+            }
+        }
+        if self.batch.records.len().max(self.batch.suppressed.len()) == BATCH_RECORDS_MAX {
+            self.hand_over();
+        }
+    }
+
+    fn change_writer(&mut self, writer: Writer) {
+        if writer.origin == self.own {
+            self.own_unit.clone_from(&writer.unit);
+        }
+        self.batch.writer = Arc::new(writer);
+    }
+
+    fn take_notice(&mut self, notice: Suppressed) {
+        if notice.concerns(&self.own, &self.own_unit) {
+            self.suppressed_total.fetch_add(notice.dropped, Ordering::Relaxed);
+        }
+        self.batch.suppressed.push(notice);
+    }
+
+    fn hand_over(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let next = Batch { writer: Arc::clone(&self.batch.writer), ..Batch::default() };
+        let mut full = std::mem::replace(&mut self.batch, next);
+        // The monotonic clock of another boot says nothing here.
+        let is_comparable = full.writer.origin.boot.is_some() && full.writer.origin.boot == self.own.boot;
+        full.read_mono_us = (self.is_live && is_comparable).then(|| Timestamps::now().monotonic_us);
+        self.deliver(Update::Batch(full));
+    }
+
+    fn deliver(&mut self, update: Update) {
+        self.is_listening = self.is_listening && (self.deliver)(update);
+    }
 }

@@ -18,6 +18,7 @@ mod ids;
 mod message;
 mod metric;
 pub mod model;
+mod origin;
 mod publish;
 mod record;
 mod setting;
@@ -26,7 +27,7 @@ mod testing;
 mod update;
 mod wire;
 
-pub use codec::{IDENTIFIER, decode, encode};
+pub use codec::{IDENTIFIER, decode, decode_fields, encode};
 pub use connection::{ConnectionRecord, Outcome};
 pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use exchange::{Asked, Collector, Reporter};
@@ -38,7 +39,8 @@ pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use metric::{Counters, Metric};
 pub use model::Model;
-pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, Sink};
+pub use origin::{Origin, Suppressed, Writer};
+pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
 pub use record::{
     Body, ClientRecord, HealthRecord, HostRecord, Kind, Latencies, Latency, LoadRecord, MarkRecord, Phase,
     ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,

@@ -4,15 +4,15 @@ use std::fmt::Write;
 
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Distribution;
-use crate::record::{Body, ClientRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord};
+use crate::record::{Body, ClientRecord, HealthRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord};
 
 /// The syslog priority of a record.
 pub(crate) fn priority(body: &Body) -> u8 {
     match body {
-        Body::Health(_) => 4,
+        Body::Health(health) if !health.is_well() => 4,
         Body::Connection(connection) if connection.outcome.is_error() => 4,
         Body::Run(_) | Body::Setting(_) | Body::Mark(_) => 5,
-        Body::Connection(_) => 6,
+        Body::Connection(_) | Body::Health(_) => 6,
         Body::Proxy(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => 7,
     }
 }
@@ -39,15 +39,31 @@ pub(crate) fn sentence(record: &Record) -> String {
             host.descriptors,
             host.threads
         ),
-        Body::Health(health) => format!(
-            "telemetry: {} records refused, {} intervals merged, {} connection errors over budget, clock step {} us{}{}",
-            health.refused_total,
-            health.merged_total,
-            health.over_budget_total,
-            health.clock_step_us,
-            if health.error.is_empty() { "" } else { ", last error: " },
-            health.error
-        ),
+        Body::Health(health) => health_sentence(health),
+    }
+}
+
+fn health_sentence(health: &HealthRecord) -> String {
+    let counts = [
+        (health.refused_total, "records refused"),
+        (health.merged_total, "intervals merged"),
+        (health.dropped_total, "records dropped"),
+        (health.suppressed_total, "messages of this service suppressed by journald"),
+        (health.over_budget_total, "connection errors over budget"),
+        (health.waits_total, "waits for the journal"),
+    ];
+    let told = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+    let mut parts: Vec<String> = told.collect();
+    if health.clock_step_us != 0 {
+        parts.push(format!("clock step {} us", health.clock_step_us));
+    }
+    if !health.error.is_empty() {
+        parts.push(format!("last error: {}", health.error));
+    }
+    if parts.is_empty() {
+        "telemetry: nothing lost".to_owned()
+    } else {
+        format!("telemetry: {}", parts.join(", "))
     }
 }
 

@@ -209,16 +209,29 @@ wire! {
     /// What the writer of records knows of its own losses; written when one of them changes.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct HealthRecord {
-        /// Records that the journal did not accept, so far.
+        /// Records of intervals that the journal had not taken when the next interval ended, so far.
         pub refused_total: u64 = &field::HEALTH_REFUSED,
-        /// Intervals whose counters went with a later record instead, so far.
+        /// Intervals whose counters went with a later record because of that, so far.
         pub merged_total: u64 = &field::HEALTH_MERGED,
+        /// Times that the journal took no records for a moment; what waited was offered again, so far.
+        pub waits_total: u64 = &field::HEALTH_WAITS,
+        /// Records given up: too many events waited, or the journal would never have taken them, so far.
+        pub dropped_total: u64 = &field::HEALTH_DROPPED,
+        /// Messages of this service, records or not, that journald's rate limit dropped, so far.
+        pub suppressed_total: u64 = &field::HEALTH_SUPPRESSED,
         /// Records of connection errors that found no room in the budget, so far.
         pub over_budget_total: u64 = &field::HEALTH_OVER_BUDGET,
         /// By how much the wall clock jumped against the monotonic clock, in microseconds; negative if backwards.
         pub clock_step_us: i64 = &field::HEALTH_CLOCK_STEP,
         /// The last refusal in words; empty if there was none.
         pub error: String = &field::HEALTH_ERROR,
+    }
+}
+
+impl HealthRecord {
+    /// True if nothing is amiss: waiting alone loses nothing.
+    pub fn is_well(&self) -> bool {
+        *self == Self { waits_total: self.waits_total, ..Self::default() }
     }
 }
 

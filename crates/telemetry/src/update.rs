@@ -1,28 +1,39 @@
 //! What reaches whoever owns a model: batches of records, and news of the journal they come from.
 
+use std::sync::Arc;
+
 use crate::model::{Level, Model};
+use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
 
 /// Records of one batch at the most, so that no queue of batches grows large.
 pub const BATCH_RECORDS_MAX: usize = 256;
 
-/// Records that were read together.
+/// Records of one writer that were read together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
+    /// Who wrote them, in the words of the journal; nothing for records that come straight from their making.
+    pub writer: Arc<Writer>,
     /// In the order of the journal.
     pub records: Vec<Record>,
-    /// `CLOCK_MONOTONIC` when they were read, in microseconds; `None` if they are history.
+    /// `CLOCK_MONOTONIC` when they were read, in microseconds; `None` if they are history, or of another boot,
+    /// whose clock says nothing here.
     pub read_mono_us: Option<u64>,
     /// Entries that claimed to be ours and could not be decoded.
     pub malformed: u64,
     /// Bytes that could not be read.
     pub skipped_bytes: u64,
+    /// What journald says it dropped, of this writer or any other.
+    pub suppressed: Vec<Suppressed>,
 }
 
 impl Batch {
     /// True if there is nothing to tell.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty() && self.malformed == 0 && self.skipped_bytes == 0
+        self.records.is_empty()
+            && self.malformed == 0
+            && self.skipped_bytes == 0
+            && self.suppressed.is_empty()
     }
 }
 
@@ -42,8 +53,9 @@ impl Model {
     /// Takes in a batch.
     pub fn apply_batch(&mut self, batch: Batch) {
         for record in batch.records {
-            self.apply(record, batch.read_mono_us);
+            self.apply_from(&batch.writer, record, batch.read_mono_us);
         }
+        batch.suppressed.iter().for_each(|notice| self.note_suppressed(notice));
         self.note_malformed(batch.malformed);
         self.note_skipped(batch.skipped_bytes);
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
 
+use std::ffi::OsString;
 use std::fmt::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ pub(crate) enum Format {
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct RunWords {
-    /// Where records go: auto, file:PATH.journal, or off (headless only) [default: auto]
+    /// Where records go: auto, system, namespace:NAME, file:PATH.journal, or off (headless only) [default: auto]
     #[arg(long, value_name = "WHERE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) journal: Option<String>,
@@ -266,9 +267,9 @@ pub(crate) struct LoadArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// Journal file to watch, its archives included, or a folder of them, also of journald [default: the newest that `--journal auto` has written]
+    /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME` [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
-    pub(crate) source: Option<PathBuf>,
+    pub(crate) source: Option<OsString>,
     /// The run to show, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,

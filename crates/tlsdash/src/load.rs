@@ -27,10 +27,10 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     let wiring = Wiring::new(&shape)?;
     // Paused: the recorder lets it go when everything stands.
     let load = Load::start(LoadConfig { paused: true, ..LoadConfig::new(target, plan, trust) })?;
-    let writer = shape.journal.open()?;
+    let journal = shape.journal.open()?;
     let title = format!("load > {}", header.upstream);
     let measured = Measured { proxy: None, load: Some(load), ends_with_load: true };
-    Session { shape, wiring, title, header, measured, writer }.run()
+    Session { shape, wiring, title, header, measured, journal }.run()
 }
 
 fn trust(args: &LoadArgs) -> Trust {

@@ -7,12 +7,15 @@ mod frontend;
 mod journal_choice;
 mod load;
 mod privileges;
+mod probe;
 mod proxy;
 mod recorder;
 mod service;
 mod session;
 mod signals;
 mod sink;
+mod source;
+mod state_directory;
 mod summary;
 mod watch;
 
@@ -65,7 +68,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         None => proxy::run(cli.proxy),
         Some(Mode::Demo(args)) => demo::run(&args),
         Some(Mode::Load(args)) => load::run(&args),
-        Some(Mode::Watch(args)) => watch::run(args),
+        Some(Mode::Watch(args)) => watch::run(&args),
         Some(Mode::Completions { shell }) => {
             clap_complete::generate(shell, &mut Cli::command(), "tlsdash", &mut std::io::stdout());
             Ok(())

@@ -80,7 +80,7 @@ impl Bound {
         wiring: Wiring,
     ) -> anyhow::Result<()> {
         let Self { proxy: bound, mut header, leaf } = self;
-        let writer = shape.journal.open()?;
+        let journal = shape.journal.open()?;
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
         header.listen = addrs.join(" ");
@@ -96,17 +96,15 @@ impl Bound {
         };
         service::ready();
         if shape.frontend == Frontend::Headless {
-            let journal = writer
-                .as_ref()
-                .map_or_else(|| "off".into(), |writer| format!("file:{}", writer.path().display()));
+            let place = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
             crate::say(format_args!(
-                "listening on {}, forwarding to {}, journal {journal}",
+                "listening on {}, forwarding to {}, journal {place}",
                 header.listen, header.upstream
             ));
         }
         let title = format!("{} > {}", header.listen, header.upstream);
         let measured = Measured { proxy: Some(proxy), load, ends_with_load: false };
-        Session { shape, wiring, title, header, measured, writer }.run()
+        Session { shape, wiring, title, header, measured, journal }.run()
     }
 }
 

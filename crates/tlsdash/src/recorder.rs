@@ -1,7 +1,9 @@
 //! The thread that owns what is measured: it ticks, publishes, carries out commands, and ends everything in order.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use journal::Timestamps;
@@ -21,6 +23,10 @@ use crate::sink::RecordSink;
 const POLL: Duration = Duration::from_millis(20);
 /// How long it waits for a busy worker's counters: they come with the next interval otherwise.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long the end of a run may wait for a journal that is busy or away.
+const END_PATIENCE: Duration = Duration::from_secs(2);
+/// How often the end is offered to it: the socket of a busy journald holds few records at a time.
+const END_POLL: Duration = Duration::from_millis(1);
 
 /// What is measured.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub(crate) struct Recorder {
     header: RunRecord,
     interval: Duration,
     events: Sender,
+    /// Messages of this process that journald says it dropped.
+    suppressed_total: Arc<AtomicU64>,
     host: HostSampler,
     proxy_delta: ProxyDelta,
     load_delta: LoadDelta,
@@ -72,6 +80,7 @@ impl Recorder {
         header: RunRecord,
         interval: Duration,
         events: Sender,
+        suppressed_total: Arc<AtomicU64>,
     ) -> Self {
         Self {
             measured,
@@ -79,6 +88,7 @@ impl Recorder {
             header,
             interval,
             events,
+            suppressed_total,
             host: HostSampler::default(),
             proxy_delta: ProxyDelta::default(),
             load_delta: LoadDelta::default(),
@@ -112,6 +122,9 @@ impl Recorder {
             }
             stage = self.advance(stage);
             watchdog.feed(|| self.measured.proxy.as_ref().is_none_or(Proxy::is_responsive));
+            if self.publisher.pending() > 0 {
+                self.publisher.retry();
+            }
             if Timestamps::now().monotonic_us >= next_us {
                 self.tick();
                 next_us = self.next_tick_us();
@@ -171,6 +184,7 @@ impl Recorder {
         let now = Timestamps::now();
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.load_state().map(|state| (&self.load_delta, state));
+        self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host), now);
         self.tell_refusals();
         for (level, text) in self.measured.proxy.iter().flat_map(Proxy::take_notices) {
@@ -252,6 +266,20 @@ impl Recorder {
         RunRecord { settings, ..self.header.clone() }
     }
 
+    /// Offers the last records until the journal has taken them, or patience ends.
+    fn await_the_end(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + END_PATIENCE;
+        while self.publisher.pending() > 0 {
+            if Instant::now() >= deadline {
+                let reason = self.publisher.refusal().unwrap_or("it takes no records");
+                return Err(format!("{} records are not in it: {reason}", self.publisher.pending()));
+            }
+            std::thread::sleep(END_POLL);
+            self.publisher.retry();
+        }
+        Ok(())
+    }
+
     fn finish(mut self) -> anyhow::Result<Recorded> {
         // All threads have ended and handed over their last counters: this gathers them, and waits for none.
         self.gather(PATIENCE);
@@ -260,9 +288,10 @@ impl Recorder {
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));
         self.publisher.stop(stop, proxy, load, Some(host), Timestamps::now());
+        let missing = self.await_the_end();
         self.tell_refusals();
         let made = self.publisher.made();
-        let closed = self.publisher.into_sink().close();
+        let closed = self.publisher.into_sink().close().and(missing);
         if let Some(proxy) = self.measured.proxy {
             proxy.join()?;
         }

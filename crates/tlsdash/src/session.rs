@@ -1,25 +1,29 @@
 //! One run from beginning to end: journal, recorder, follower, front end, summary.
 
-use std::path::Path;
-use std::sync::mpsc::sync_channel;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use journal::{FileWriter, Start, Timestamps};
-use telemetry::{Follower, Publisher, RECORDS_PER_SECOND_OWN, RunId, RunRecord};
+use journal::Timestamps;
+use telemetry::{Body, Follower, Phase, Publisher, Record, RunId, RunRecord, Update};
 use tui::{Event, Inbox, Sender};
 
 use crate::args::{Format, RunWords, usage};
 use crate::frontend::{self, Frontend};
-use crate::journal_choice::JournalChoice;
+use crate::journal_choice::{Journal, JournalChoice};
 use crate::recorder::{Measured, Recorded, Recorder};
 use crate::signals;
 use crate::sink::RecordSink;
+use crate::source::Source;
 use crate::summary;
 
 /// Commands that wait to be carried out; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
+/// So long is waited for the last record to be read back: journald stores entries some time after it took them.
+const LAST_RECORD: Duration = Duration::from_secs(2);
 
 /// How a run is shown and recorded.
 #[derive(Debug)]
@@ -81,7 +85,7 @@ pub(crate) struct Session {
     pub(crate) title: String,
     pub(crate) header: RunRecord,
     pub(crate) measured: Measured,
-    pub(crate) writer: Option<FileWriter>,
+    pub(crate) journal: Journal,
 }
 
 impl Session {
@@ -90,12 +94,12 @@ impl Session {
     /// # Errors
     /// When a part of it failed.
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Self { shape, wiring: Wiring { events, inbox }, title, header, measured, writer } = self;
+        let Self { shape, wiring: Wiring { events, inbox }, title, header, measured, journal } = self;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
-        let path = writer.as_ref().map(|writer| writer.path().to_owned());
-        let source = path.as_ref().map(|path| format!("file:{}", path.display()));
-        let follower = path.as_ref().map(|path| follow(path, events.clone())).transpose()?;
+        let place = journal.source();
+        let source = place.as_ref().map(ToString::to_string);
+        let following = place.as_ref().map(|place| follow(place, run, events.clone())).transpose()?;
         let options = frontend::Options {
             title,
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
@@ -104,9 +108,11 @@ impl Session {
             ascii: shape.ascii,
             drains: measured.proxy.is_some(),
         };
-        let sink = writer.map_or_else(|| RecordSink::direct(events.clone()), RecordSink::file);
-        let publisher = Publisher::new(run, sink, RECORDS_PER_SECOND_OWN, Timestamps::now());
-        let recorder = Recorder::new(measured, publisher, header, shape.interval, events.clone());
+        let records_per_second = journal.records_per_second();
+        let sink = RecordSink::new(journal, events.clone());
+        let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
+        let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
+        let recorder = Recorder::new(measured, publisher, header, shape.interval, events.clone(), suppressed);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {
@@ -125,7 +131,7 @@ impl Session {
         let shown = frontend::show(shape.frontend, options, inbox, commands)?;
         let ending = spawn("ending", move || {
             let result = recording.join();
-            follower.into_iter().for_each(Follower::finish);
+            following.into_iter().for_each(Following::finish);
             result
         })?;
         let (model, failure) = shown.until_ended(&ending);
@@ -133,7 +139,7 @@ impl Session {
         let mut nothing_answered = false;
         let made = outcome.as_ref().and_then(|recorded| recorded.as_ref().ok()).map_or(0, |r| r.made);
         let summary =
-            model.as_ref().and_then(|model| model.run(run)).map(|run| run.summary(source.as_deref()));
+            model.as_ref().and_then(|model| Some(model.summary(model.run(run)?, source.as_deref())));
         if let Some(mut summary) = summary {
             // Records after the last one that was read are lost too.
             if let Some(journal) = &mut summary.journal {
@@ -150,9 +156,42 @@ impl Session {
     }
 }
 
-fn follow(path: &Path, events: Sender) -> anyhow::Result<Follower> {
-    let deliver = move |update| events.send(Event::Update(update)).is_ok();
-    Ok(Follower::start(path, Start::File, deliver)?)
+/// Reads back what a run writes.
+struct Following {
+    follower: Follower,
+    /// Hears when the run's last record was read.
+    stopped: Receiver<()>,
+}
+
+fn follow(source: &Source, run: RunId, events: Sender) -> anyhow::Result<Following> {
+    let (tell, stopped) = sync_channel(1);
+    let is_stop = move |record: &Record| {
+        record.stamp.run == run && matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop)
+    };
+    let deliver = move |update| {
+        let has_stopped = matches!(&update, Update::Batch(batch) if batch.records.iter().any(is_stop));
+        let is_wanted = events.send(Event::Update(update)).is_ok();
+        if has_stopped {
+            // Said after what was read is delivered, and once is enough.
+            let _ = tell.try_send(());
+        }
+        is_wanted
+    };
+    let follower = Follower::start(source.opener(source.start_of_run()), deliver)?;
+    Ok(Following { follower, stopped })
+}
+
+impl Following {
+    /// Messages of this process that journald says it dropped.
+    fn suppressed_total(&self) -> Arc<AtomicU64> {
+        self.follower.suppressed_total()
+    }
+
+    /// Ends it once the run's last record was read, or does not come.
+    fn finish(self) {
+        let _ = self.stopped.recv_timeout(LAST_RECORD);
+        self.follower.finish();
+    }
 }
 
 /// Starts a named thread: CPU time is accounted by the beginning of the name.

@@ -1,45 +1,89 @@
-//! Where the publisher's records go: a journal file, or straight to the model.
+//! Where the publisher's records go: a journal file, journald, or straight to the model.
 
-use journal::{EntryBuf, FileWriter, Timestamps};
-use telemetry::{Batch, Record, Sink, Update};
+use std::time::{Duration, Instant};
+
+use journal::{EntryBuf, FileWriter, SendError, Timestamps, WriteError};
+use telemetry::{Batch, Record, Refusal, Sink, Update};
 use tui::{Event, Sender};
+
+use crate::journal_choice::Journal;
+
+/// So long may the records of one interval wait, in all, for room in journald's queue: that holds as few as ten, and
+/// sixty records go through it in some 2 ms.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Where records go.
 #[derive(Debug)]
 pub(crate) enum RecordSink {
     /// Into a journal file, to be read back.
     File(Box<FileWriter>, EntryBuf),
+    /// To journald, to be read back.
+    Daemon(DaemonSink),
     /// Straight to the model, when no journal is wanted. Records of an interval travel together.
     Direct(Sender, Batch),
 }
 
-impl RecordSink {
-    pub(crate) fn file(writer: FileWriter) -> Self {
-        Self::File(Box::new(writer), EntryBuf::new())
-    }
+/// Sends records to journald.
+#[derive(Debug)]
+pub(crate) struct DaemonSink {
+    sender: journal::Sender,
+    entry: EntryBuf,
+    /// What is left of the patience with this interval.
+    patience: Duration,
+}
 
-    pub(crate) fn direct(events: Sender) -> Self {
-        Self::Direct(events, Batch::default())
+impl RecordSink {
+    pub(crate) fn new(journal: Journal, events: Sender) -> Self {
+        match journal {
+            Journal::File(writer) => Self::File(writer, EntryBuf::new()),
+            Journal::Daemon(_, sender) => {
+                Self::Daemon(DaemonSink { sender, entry: EntryBuf::new(), patience: PATIENCE })
+            }
+            Journal::Off => Self::Direct(events, Batch::default()),
+        }
     }
 
     /// Ends the journal in order.
     pub(crate) fn close(self) -> Result<(), String> {
         match self {
             Self::File(writer, _) => writer.close().map_err(|error| error.to_string()),
-            Self::Direct(..) => Ok(()),
+            Self::Daemon(_) | Self::Direct(..) => Ok(()),
+        }
+    }
+}
+
+impl DaemonSink {
+    fn send(&mut self, record: &Record) -> Result<(), SendError> {
+        telemetry::encode(record, &mut self.entry);
+        loop {
+            match self.sender.send(&self.entry) {
+                Err(SendError::Full { .. }) if !self.patience.is_zero() => {
+                    let begun = Instant::now();
+                    self.sender.wait(self.patience);
+                    self.patience = self.patience.saturating_sub(begun.elapsed());
+                }
+                sent => return sent,
+            }
         }
     }
 }
 
 impl Sink for RecordSink {
-    fn accept(&mut self, record: &Record) -> Result<(), String> {
+    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         match self {
             Self::File(writer, entry) => {
                 telemetry::encode(record, entry);
                 let at =
                     Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-                writer.append(entry, at).map_err(|error| error.to_string())
+                writer.append(entry, at).map_err(|error| match error {
+                    WriteError::Entry { .. } => Refusal::Never(error.to_string()),
+                    error => Refusal::Later(error.to_string()),
+                })
             }
+            Self::Daemon(daemon) => daemon.send(record).map_err(|error| match error {
+                SendError::Entry { .. } => Refusal::Never(error.to_string()),
+                error => Refusal::Later(error.to_string()),
+            }),
             Self::Direct(_, batch) => {
                 batch.records.push(record.clone());
                 Ok(())
@@ -50,6 +94,10 @@ impl Sink for RecordSink {
     fn flush(&mut self) -> Result<(), String> {
         match self {
             Self::File(writer, _) => writer.flush().map_err(|error| error.to_string()),
+            Self::Daemon(daemon) => {
+                daemon.patience = PATIENCE;
+                Ok(())
+            }
             Self::Direct(events, batch) => {
                 let full = Batch { read_mono_us: None, ..std::mem::take(batch) };
                 events.send(Event::Update(Update::Batch(full))).map_err(|error| error.to_string())

@@ -60,14 +60,32 @@ fn text(summary: &Summary) -> String {
     }
     clients(summary, &mut out);
     if let Some(journal) = &summary.journal {
-        let JournalSummary { made, read, lost, source } = journal;
+        let JournalSummary { made, read, lost, source, .. } = journal;
         line(&mut out, "journal", format_args!("{read} read of {made} made, {lost} lost"));
+        let amiss = journal_amiss(journal);
+        if !amiss.is_empty() {
+            line(&mut out, "", format_args!("{}", amiss.join(", ")));
+        }
         line(&mut out, "", format_args!("{source}"));
     }
     let used = summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0);
     let cpu: Vec<String> = used.map(|(name, seconds)| format!("{name} {seconds:.2}")).collect();
     line(&mut out, "CPU seconds", format_args!("{}", cpu.join(", ")));
     out
+}
+
+/// What else went wrong on the way of the records.
+fn journal_amiss(journal: &JournalSummary) -> Vec<String> {
+    let counts = [
+        (journal.merged, "intervals merged"),
+        (journal.refused, "records refused"),
+        (journal.dropped, "dropped by the writer"),
+        (journal.suppressed, "messages suppressed by journald"),
+        (journal.foreign, "of another process"),
+        (journal.malformed, "malformed"),
+        (journal.skipped_bytes, "bytes unreadable"),
+    ];
+    counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
 }
 
 fn proxy_lines(proxy: &ProxySummary, out: &mut String) {

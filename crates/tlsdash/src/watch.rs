@@ -1,6 +1,5 @@
 //! `tlsdash watch`: the dashboard, or the summary, over a journal that is or was written elsewhere.
 
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
@@ -14,38 +13,40 @@ use crate::frontend::{self, Frontend};
 use crate::journal_choice;
 use crate::session::spawn;
 use crate::signals;
+use crate::source::Source;
 use crate::summary;
 
 /// Watches until a person leaves, or prints the summary.
-pub(crate) fn run(args: WatchArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
     let prefix = args.run.as_deref().map(run_prefix).transpose()?;
-    let path = match args.source {
-        Some(path) => named(path),
-        None => journal_choice::newest_auto()?,
+    let place = match &args.source {
+        Some(text) => {
+            Source::parse(text).map_err(|error| usage(format!("watch {}: {error}", text.display())))?
+        }
+        None => journal_choice::auto_source()?,
     };
-    let kind = if path.is_dir() { "" } else { "file:" };
-    let source = format!("{kind}{}", path.display());
+    let source = place.to_string();
     let frontend = Frontend::choose(args.headless);
     frontend.say_if_forced(args.headless);
     let (events, inbox) = tui::channel();
     match frontend {
         Frontend::Headless => {
-            let model = read_all(&path)?;
-            let none = || format!("{} holds no records of a run of tlsdash", path.display());
+            let model = read_all(&place)?;
+            let none = || format!("{place} holds no records of a run of tlsdash");
             let run = match prefix {
-                Some(prefix) => run_named(&model, prefix, &path)?,
+                Some(prefix) => run_named(&model, prefix, &place)?,
                 None => model.current().with_context(none)?,
             };
-            summary::print(&run.summary(Some(&source)), args.format.unwrap_or_default())
+            summary::print(&model.summary(run, Some(&source)), args.format.unwrap_or_default())
         }
         Frontend::Dashboard => {
             let run = match prefix {
-                Some(prefix) => Some(run_named(&read_all(&path)?, prefix, &path)?.id()),
+                Some(prefix) => Some(run_named(&read_all(&place)?, prefix, &place)?.id()),
                 None => None,
             };
             let told = events.clone();
             let deliver = move |update| told.send(Event::Update(update)).is_ok();
-            let follower = Follower::start(&path, Start::Oldest, deliver)?;
+            let follower = Follower::start(place.opener(Start::Oldest), deliver)?;
             signals::listen(Frontend::Dashboard, events)?;
             let options = frontend::Options {
                 title: String::new(),
@@ -65,18 +66,10 @@ pub(crate) fn run(args: WatchArgs) -> anyhow::Result<()> {
     }
 }
 
-/// A source as `--journal` would have it, or a plain path.
-fn named(path: PathBuf) -> PathBuf {
-    match path.to_str().and_then(|text| text.strip_prefix("file:")) {
-        Some(plain) => plain.into(),
-        None => path,
-    }
-}
-
 /// Reads the journal to its present end.
-fn read_all(path: &Path) -> anyhow::Result<Model> {
+fn read_all(source: &Source) -> anyhow::Result<Model> {
     let (updates, read) = sync_channel(4);
-    let follower = Follower::start(path, Start::Oldest, move |update| updates.send(update).is_ok())?;
+    let follower = Follower::start(source.opener(Start::Oldest), move |update| updates.send(update).is_ok())?;
     let ending = spawn("ending", move || follower.finish())?;
     let mut model = Model::new(1);
     for update in read {
@@ -89,18 +82,10 @@ fn read_all(path: &Path) -> anyhow::Result<Model> {
     // It has delivered all there is: its end of the channel is closed.
     let _ = ending.join();
     if model.skipped_bytes() > 0 {
-        crate::say(format_args!(
-            "warning: {} bytes of {} cannot be read",
-            model.skipped_bytes(),
-            path.display()
-        ));
+        crate::say(format_args!("warning: {} bytes of {source} cannot be read", model.skipped_bytes()));
     }
     if model.malformed() > 0 {
-        crate::say(format_args!(
-            "warning: {} records of {} are malformed",
-            model.malformed(),
-            path.display()
-        ));
+        crate::say(format_args!("warning: {} records of {source} are malformed", model.malformed()));
     }
     Ok(model)
 }
@@ -117,13 +102,11 @@ fn run_prefix(text: &str) -> anyhow::Result<&str> {
 }
 
 /// The one run whose id begins so.
-fn run_named<'a>(model: &'a Model, prefix: &str, path: &Path) -> anyhow::Result<&'a Run> {
+fn run_named<'a>(model: &'a Model, prefix: &str, source: &Source) -> anyhow::Result<&'a Run> {
     let mut runs = model.runs().iter().filter(|run| run.id().to_string().starts_with(prefix));
     match (runs.next(), runs.next()) {
         (Some(run), None) => Ok(run),
-        (None, _) => anyhow::bail!("{} holds no records of run {prefix}", path.display()),
-        (Some(_), Some(_)) => {
-            Err(usage(format!("--run {prefix}: several runs in {} begin so", path.display())))
-        }
+        (None, _) => anyhow::bail!("{source} holds no records of run {prefix}"),
+        (Some(_), Some(_)) => Err(usage(format!("--run {prefix}: several runs in {source} begin so"))),
     }
 }

@@ -1,19 +1,26 @@
-//! All the journal files of a folder.
+//! All the journal files of one or several folders.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::copies::Copies;
+use super::entry::Entry;
 use super::listing::{FileId, Listing};
-use super::objects::{Passed, Step};
-use super::source::{self, Source};
+use super::places::Places;
+use super::source::{self, Source, Step};
+use super::walk::Passed;
+use super::wanted::Filter;
 use super::{Progress, Start};
 use crate::layout::Header;
 use crate::{FileState, ReadError};
 
-/// Follows the files of a folder: reads what they hold one after the other, keeps those open that are being written,
+/// Follows the files of one or several folders: reads what they hold one after the other, keeps those open that are being written,
 /// and takes turns among these.
 pub(super) struct Folder {
     listing: Listing,
+    /// What was met, if the folders are those between which journald copies.
+    copies: Option<Copies>,
+    filter: Filter,
     /// Those that have still to be read.
     pending: HashMap<FileId, Pending>,
     open: Vec<Open>,
@@ -37,6 +44,8 @@ struct Open {
     id: FileId,
     path: PathBuf,
     source: Source,
+    /// Of the folders between which journald copies the one in which it lies.
+    place: Option<usize>,
     /// It is written no more: when all of it is read, that was all.
     is_closed: bool,
 }
@@ -48,7 +57,7 @@ impl Pending {
         if self.header.n_entries > 0 {
             return;
         }
-        if let Ok((objects, _)) = source::open(&self.path)
+        if let Ok(objects) = source::open(&self.path)
             && FileId::of(objects.header()) == FileId::of(&self.header)
         {
             self.header = objects.header().clone();
@@ -57,10 +66,12 @@ impl Pending {
 }
 
 impl Folder {
-    /// Opens a folder.
-    pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
+    /// Opens folders.
+    pub(super) fn open(places: Places, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
-            listing: Listing::of(path),
+            copies: matches!(places, Places::Any(_)).then(Copies::default),
+            listing: Listing::of(places),
+            filter: Filter::default(),
             pending: HashMap::new(),
             open: Vec::new(),
             turn: 0,
@@ -81,14 +92,36 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Gives the file that is being read, if there is one.
-    pub(super) fn current(&mut self) -> Option<&mut Source> {
-        self.open.get_mut(self.turn).map(|open| &mut open.source)
+    /// Hands out only what is wanted from now on.
+    pub(super) fn set_filter(&mut self, filter: Filter) {
+        for open in &mut self.open {
+            open.source.set_filter(&filter);
+        }
+        self.filter = filter;
+    }
+
+    /// Tells why one of the files cannot be read, if there is such a one.
+    pub(super) fn refusal(&self) -> Option<&ReadError> {
+        self.listing.refusal()
+    }
+
+    /// Hands out at most `entries_max` entries of the file that is being read, and counts them.
+    pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
+        let Some(open) = self.open.get_mut(self.turn) else { return 0 };
+        let (copies, place) = (&mut self.copies, open.place);
+        open.source.read(entries_max, &mut |entry| {
+            let is_copy =
+                copies.as_mut().zip(place).is_some_and(|(copies, place)| copies.is_copy(entry, place));
+            if !is_copy {
+                each(entry);
+            }
+            !is_copy
+        })
     }
 
     /// Tells whether any file is being written.
     pub(super) fn writer(&self) -> FileState {
-        let mut states = self.open.iter().map(|open| open.source.objects.header().state);
+        let mut states = self.open.iter().map(|open| open.source.header().state);
         if states.any(|state| state == FileState::Online) { FileState::Online } else { FileState::Offline }
     }
 
@@ -97,7 +130,7 @@ impl Folder {
         progress.skipped_bytes += self.listing.take_skipped_bytes();
         let Some(open) = self.open.get_mut(self.turn) else { return self.end_round(progress) };
         let step = open.source.step();
-        progress.skipped_bytes += open.source.objects.take_skipped_bytes();
+        progress.skipped_bytes += open.source.take_skipped_bytes();
         match step {
             Ok(Step::Moved) => {}
             Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.turn)),
@@ -191,18 +224,19 @@ impl Folder {
     /// Opens a pending file; tells whether it is still at its path.
     fn open_pending(&mut self, id: FileId) -> Result<bool, ReadError> {
         let Some(pending) = self.pending.get(&id) else { return Ok(false) };
-        let mut source = match Source::open(&pending.path) {
+        let mut source = match Source::open(&pending.path, &self.filter) {
             Err(ReadError::NotFound { .. }) => return Ok(false),
             source => source?,
         };
-        if FileId::of(source.objects.header()) != id {
+        if FileId::of(source.header()) != id {
             return Ok(false);
         }
-        source.objects.pass_over(pending.passed);
+        source.pass_over(pending.passed);
         let is_closed = !self.listing.is_live(id);
         let path = pending.path.clone();
         self.pending.remove(&id);
-        self.open.push(Open { id, path, source, is_closed });
+        let place = self.listing.places().number(&path);
+        self.open.push(Open { id, path, source, place, is_closed });
         Ok(true)
     }
 }

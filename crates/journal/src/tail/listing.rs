@@ -1,16 +1,18 @@
-//! Which journal files a folder has, and which of them are new.
+//! Which journal files the folders have, and which of them are new.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use super::places::{Places, Stamps};
 use super::source::{self, EMPTY};
 use crate::ReadError;
 use crate::layout::Header;
 
-/// The most journal files in a folder.
+/// The most journal files in all folders together.
 const FILES_MAX: usize = 10_000;
 
 /// So long after its last change a folder's time of change can be relied upon to show the next one.
@@ -34,41 +36,49 @@ pub(super) struct NewFile {
     pub(super) size_bytes: u64,
 }
 
-/// The journal files of a folder.
+/// The journal files of the folders.
 pub(super) struct Listing {
-    folder: PathBuf,
-    /// When the folder was changed last, if that shows whether it was changed since it was listed.
-    settled: Option<SystemTime>,
+    places: Places,
+    /// When the folders were changed last, if that shows whether they were changed since they were listed.
+    settled: Option<Stamps>,
     /// The files under names that mean that more may be written to them.
-    live: HashMap<FileId, OsString>,
+    live: HashMap<FileId, PathBuf>,
     /// The other files. A name stays with its file: it has the file's first number, or a random one.
-    archived: HashMap<OsString, FileId>,
+    archived: HashMap<PathBuf, FileId>,
     /// What cannot be read, so that it is counted once.
-    refused: HashSet<OsString>,
-    first_refusal: Option<ReadError>,
+    refused: HashSet<PathBuf>,
+    /// Why the first of these cannot be read; that it is forbidden comes first, since that can be helped.
+    refusal: Option<ReadError>,
     skipped_bytes: u64,
 }
 
 impl Listing {
     /// Makes an empty listing.
-    pub(super) fn of(folder: &Path) -> Self {
+    pub(super) fn of(places: Places) -> Self {
         Self {
-            folder: folder.to_owned(),
+            places,
             settled: None,
             live: HashMap::new(),
             archived: HashMap::new(),
             refused: HashSet::new(),
-            first_refusal: None,
+            refusal: None,
             skipped_bytes: 0,
         }
     }
 
-    /// Tells what kept us from reading anything at all, if there are files.
+    pub(super) fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Fails with what kept us from reading anything at all, if there are files.
     pub(super) fn check_readable(&mut self) -> Result<(), ReadError> {
-        match self.first_refusal.take() {
-            Some(refusal) if self.live.is_empty() && self.archived.is_empty() => Err(refusal),
-            _ => Ok(()),
-        }
+        let is_any = !self.live.is_empty() || !self.archived.is_empty();
+        self.refusal.take_if(|_| !is_any).map_or(Ok(()), Err)
+    }
+
+    /// Tells why one of the files or folders cannot be read, if there is such a one.
+    pub(super) fn refusal(&self) -> Option<&ReadError> {
+        self.refusal.as_ref()
     }
 
     /// Tells whether more may be written to this file.
@@ -78,8 +88,8 @@ impl Listing {
 
     /// Gives the paths of all files.
     pub(super) fn paths(&self) -> HashMap<FileId, PathBuf> {
-        let archived = self.archived.iter().map(|(name, id)| (id, name));
-        archived.chain(&self.live).map(|(id, name)| (*id, self.folder.join(name))).collect()
+        let archived = self.archived.iter().map(|(path, id)| (id, path));
+        archived.chain(&self.live).map(|(id, path)| (*id, path.clone())).collect()
     }
 
     /// Gives the bytes that cannot be read, as far as they were not given yet.
@@ -92,48 +102,49 @@ impl Listing {
         self.skipped_bytes += bytes;
     }
 
-    /// Makes the next refresh list the folder in any case.
+    /// Makes the next refresh list the folders in any case.
     pub(super) fn outdate(&mut self) {
         self.settled = None;
     }
 
-    /// Lists the folder if it may have changed, and gives the files that are new.
+    /// Lists the folders if they may have changed, and gives the files that are new.
     pub(super) fn refresh(&mut self) -> Result<Option<Vec<NewFile>>, ReadError> {
-        let changed = fs::metadata(&self.folder).and_then(|metadata| metadata.modified());
-        let changed = changed.map_err(ReadError::io("inspect", &self.folder))?;
-        if self.settled == Some(changed) {
+        if self.settled.is_some() && self.settled == Some(self.places.stamps()?) {
             return Ok(None);
         }
-        let is_settled = changed.elapsed().is_ok_and(|age| age > SETTLED);
         self.settled = None;
+        self.places.refresh()?;
+        let stamps = self.places.stamps()?;
+        let is_settled = stamps.iter().all(|(_, changed)| changed.elapsed().is_ok_and(|age| age > SETTLED));
 
         let known: HashSet<FileId> = self.live.keys().chain(self.archived.values()).copied().collect();
         let mut new = HashMap::new();
-        // Those that are written come first, and the folder is listed again for the others: then whatever was
+        // Those that are written come first, and the folders are listed again for the others: then whatever was
         // rotated in between is among these.
-        let (live, is_ready) = self.live_files(&known, &mut new)?;
-        let archived = self.archived_files(&known, &mut new)?;
+        let (live, is_ready) = self.live_files(&stamps, &known, &mut new)?;
+        let archived = self.archived_files(&stamps, &known, &mut new)?;
         // A file that was renamed in between is found twice.
         let archived_ids: HashSet<FileId> = archived.values().copied().collect();
         self.live = live.into_iter().filter(|(id, _)| !archived_ids.contains(id)).collect();
         self.archived = archived;
         // What was removed need not be remembered.
-        self.refused.retain(|name| self.folder.join(name).exists());
-        self.settled = (is_settled && is_ready).then_some(changed);
+        self.refused.retain(|path| path.exists());
+        self.settled = (is_settled && is_ready).then_some(stamps);
         Ok(Some(new.into_values().collect()))
     }
 
     /// Reads the headers of all files that may be written; tells too whether all of them could be read.
     fn live_files(
         &mut self,
+        stamps: &Stamps,
         known: &HashSet<FileId>,
         new: &mut HashMap<FileId, NewFile>,
-    ) -> Result<(HashMap<FileId, OsString>, bool), ReadError> {
+    ) -> Result<(HashMap<FileId, PathBuf>, bool), ReadError> {
         let mut live = HashMap::new();
         let mut is_ready = true;
-        for name in self.names(is_live_name)? {
-            match self.read_header(&name, known, new)? {
-                Some(id) => drop(live.insert(id, name)),
+        for path in self.paths_of(stamps, is_live_name)? {
+            match self.read_header(&path, known, new)? {
+                Some(id) => drop(live.insert(id, path)),
                 // It may be one that is just being made.
                 None => is_ready = false,
             }
@@ -144,17 +155,18 @@ impl Listing {
     /// Reads the headers of the other files, as far as they are new.
     fn archived_files(
         &mut self,
+        stamps: &Stamps,
         known: &HashSet<FileId>,
         new: &mut HashMap<FileId, NewFile>,
-    ) -> Result<HashMap<OsString, FileId>, ReadError> {
+    ) -> Result<HashMap<PathBuf, FileId>, ReadError> {
         let mut archived = HashMap::new();
-        for name in self.names(|name| !is_live_name(name))? {
-            let id = match self.archived.get(&name) {
+        for path in self.paths_of(stamps, |name| !is_live_name(name))? {
+            let id = match self.archived.get(&path) {
                 Some(id) => Some(*id),
-                None if self.refused.contains(&name) => None,
-                None => self.read_header(&name, known, new)?,
+                None if self.refused.contains(&path) => None,
+                None => self.read_header(&path, known, new)?,
             };
-            archived.extend(id.map(|id| (name, id)));
+            archived.extend(id.map(|id| (path, id)));
         }
         Ok(archived)
     }
@@ -162,12 +174,11 @@ impl Listing {
     /// Reads the header of a file, and adds it to `new` if it is not known.
     fn read_header(
         &mut self,
-        name: &OsStr,
+        path: &Path,
         known: &HashSet<FileId>,
         new: &mut HashMap<FileId, NewFile>,
     ) -> Result<Option<FileId>, ReadError> {
-        let path = self.folder.join(name);
-        let (objects, _) = match source::open(&path) {
+        let objects = match source::open(path) {
             Ok(opened) => opened,
             Err(error @ ReadError::Io { .. }) => return Err(error),
             // An empty file is just being made, and has nothing to lose.
@@ -175,10 +186,7 @@ impl Listing {
                 return Ok(None);
             }
             Err(refusal) => {
-                if self.refused.insert(name.to_owned()) {
-                    self.skipped_bytes += fs::metadata(&path).map_or(0, |metadata| metadata.len());
-                    self.first_refusal.get_or_insert(refusal);
-                }
+                self.refuse(path, refusal);
                 return Ok(None);
             }
         };
@@ -187,27 +195,59 @@ impl Listing {
         if !known.contains(&id) {
             let size_bytes = objects.file().metadata().map_or(0, |metadata| metadata.len());
             // A file that was renamed meanwhile lies under the later of the names.
-            new.insert(id, NewFile { id, header, path, size_bytes });
+            new.insert(id, NewFile { id, header, path: path.to_owned(), size_bytes });
         }
         Ok(Some(id))
     }
 
-    /// Gives the names of journal files of a kind.
-    fn names(&self, is_meant: impl Fn(&OsStr) -> bool) -> Result<Vec<OsString>, ReadError> {
-        let listed = || ReadError::io("list", &self.folder);
-        let mut names = Vec::new();
-        for file in fs::read_dir(&self.folder).map_err(listed())? {
-            let name = file.map_err(listed())?.file_name();
-            if is_journal_name(&name) && is_meant(&name) {
-                names.push(name);
+    /// Counts a file or folder that cannot be read, once.
+    fn refuse(&mut self, path: &Path, why: ReadError) {
+        if !self.refused.insert(path.to_owned()) {
+            return;
+        }
+        let file_bytes = |metadata: fs::Metadata| if metadata.is_file() { metadata.len() } else { 0 };
+        self.skipped_bytes += fs::metadata(path).map_or(0, file_bytes);
+        let is_forbidden = |error: &ReadError| matches!(error, ReadError::PermissionDenied { .. });
+        if self.refusal.as_ref().is_none_or(|first| is_forbidden(&why) && !is_forbidden(first)) {
+            self.refusal = Some(why);
+        }
+    }
+
+    /// Gives the paths of the journal files of a kind.
+    fn paths_of(
+        &mut self,
+        stamps: &Stamps,
+        is_meant: impl Fn(&OsStr) -> bool,
+    ) -> Result<Vec<PathBuf>, ReadError> {
+        let mut paths = Vec::new();
+        for (folder, _) in stamps {
+            match add_paths(folder, &is_meant, &mut paths).map_err(ReadError::io("list", folder)) {
+                Err(error) if self.places.is_root(folder) => return Err(error),
+                // It was removed just now.
+                Ok(()) | Err(ReadError::NotFound { .. }) => {}
+                Err(error) => self.refuse(folder, error),
             }
-            if names.len() > FILES_MAX {
+            if paths.len() > FILES_MAX {
                 let feature = format!("more than {FILES_MAX} files");
-                return Err(ReadError::Unsupported { path: self.folder.clone(), feature });
+                return Err(ReadError::Unsupported { path: folder.clone(), feature });
             }
         }
-        Ok(names)
+        Ok(paths)
     }
+}
+
+/// Adds the journal files of a kind in a folder.
+fn add_paths(folder: &Path, is_meant: impl Fn(&OsStr) -> bool, paths: &mut Vec<PathBuf>) -> io::Result<()> {
+    for file in fs::read_dir(folder)? {
+        let name = file?.file_name();
+        if is_journal_name(&name) && is_meant(&name) {
+            paths.push(folder.join(name));
+        }
+        if paths.len() > FILES_MAX {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Tells whether a name is a journal's; hidden files are being made, or none of ours.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::objects::Step;
-use super::source::{EMPTY, Source, is_at};
+use super::source::{EMPTY, Source, Step, is_at};
+use super::wanted::Filter;
 use super::{Progress, Start};
 use crate::archive::{self, ArchiveName};
 use crate::{FileState, ReadError};
@@ -23,6 +23,7 @@ pub(super) struct Named {
 struct Archives {
     /// Those that were read, or that lie before the beginning.
     done: HashSet<ArchiveName>,
+    filter: Filter,
     /// The sizes of those that could not be read at all.
     skipped_bytes: u64,
     /// Those that end before this time are not read, nor are earlier entries of others.
@@ -33,9 +34,11 @@ impl Named {
     /// Opens the file at a path, or the oldest of its archives.
     pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
         // Before the archives are listed, so that a rotation in between is not taken for something older.
-        let live = Source::open(path);
+        let filter = Filter::default();
+        let live = Source::open(path, &filter);
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
-        let mut beside = Archives { done: HashSet::new(), skipped_bytes: 0, since_us: start.since_us() };
+        let mut beside =
+            Archives { done: HashSet::new(), filter, skipped_bytes: 0, since_us: start.since_us() };
         let oldest = match start {
             Start::Oldest | Start::Since(_) => beside.first_readable(&archives, None)?,
             Start::File | Start::End => None,
@@ -45,12 +48,18 @@ impl Named {
         }
         let mut current = live?;
         beside.pass_last(&mut current);
-        let begin = ArchiveName::of(current.objects.header());
+        let begin = ArchiveName::of(current.header());
         let is_later = |name: &ArchiveName| {
             name.seqnum_id == begin.seqnum_id && name.head_seqnum > begin.head_seqnum && begin.head_seqnum > 0
         };
         beside.done.extend(archives.into_iter().map(|(name, _)| name).filter(|name| !is_later(name)));
         Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: false })
+    }
+
+    /// Hands out only what is wanted from now on.
+    pub(super) fn set_filter(&mut self, filter: Filter) {
+        self.current.set_filter(&filter);
+        self.archives.filter = filter;
     }
 
     /// Gives the file that is being read.
@@ -60,13 +69,13 @@ impl Named {
 
     /// Gives what the file that is being read says of its writer.
     pub(super) fn writer(&self) -> FileState {
-        self.current.objects.header().state
+        self.current.header().state
     }
 
     /// Goes on in the current file, or to the next one; tells whether there may be more.
     pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         let step = self.current.step().map_err(ReadError::io("read", &self.path))?;
-        progress.skipped_bytes += self.current.objects.take_skipped_bytes();
+        progress.skipped_bytes += self.current.take_skipped_bytes();
         progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
         match step {
             Step::Moved => Ok(true),
@@ -79,12 +88,12 @@ impl Named {
         if self.is_replaced {
             let Some(next) = self.next_source()? else { return Ok(false) };
             self.current = next;
-            self.is_replaced = !is_at(self.current.objects.file(), &self.path);
+            self.is_replaced = !is_at(self.current.file(), &self.path);
             progress.rotations += 1;
             return Ok(true);
         }
         // What was written between the last look at the file and its replacement has still to be read.
-        self.is_replaced = self.path.exists() && !is_at(self.current.objects.file(), &self.path);
+        self.is_replaced = self.path.exists() && !is_at(self.current.file(), &self.path);
         Ok(self.is_replaced)
     }
 
@@ -92,9 +101,9 @@ impl Named {
     fn next_source(&mut self) -> Result<Option<Source>, ReadError> {
         // The file at the path is opened before the archives are listed: then whatever came between the current
         // file and that one is in the list.
-        let live = Source::open(&self.path);
+        let live = Source::open(&self.path, &self.archives.filter);
         let archives = archive::list(&self.path).map_err(ReadError::io("list the folder of", &self.path))?;
-        let current = self.current.objects.file();
+        let current = self.current.file();
         if let Some(next) = self.archives.first_readable(&archives, Some(current))? {
             return Ok(Some(next));
         }
@@ -131,8 +140,8 @@ impl Archives {
             }
             let opened = match current {
                 Some(current) if is_at(current, path) => None,
-                _ => match Source::open(path) {
-                    Ok(source) if source.objects.header().tail_entry_realtime < self.since_us => None,
+                _ => match Source::open(path, &self.filter) {
+                    Ok(source) if source.header().tail_entry_realtime < self.since_us => None,
                     Ok(mut source) => {
                         source.pass_before(self.since_us);
                         Some(source)
@@ -184,7 +193,10 @@ mod tests {
         assert_eq!(progress.rotations, 0);
         let mut read = Vec::new();
         loop {
-            tail.current().read(u64::MAX, &mut |entry| read.extend(entry.text("NUMBER").map(str::to_owned)));
+            tail.current().read(u64::MAX, &mut |entry| {
+                read.extend(entry.text("NUMBER").map(str::to_owned));
+                true
+            });
             if !tail.step(&mut progress).unwrap() {
                 break;
             }

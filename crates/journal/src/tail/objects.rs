@@ -1,41 +1,21 @@
-//! The walk over the objects of a file, which may be growing or damaged.
+//! The objects of a file, read within bounds.
 //!
-//! The reader that makes entries of objects trusts every size that it meets and cannot seek. So it gets a stream in
-//! which every object is whole and of a bounded size, and which ends before what the writer has not completed. What
-//! cannot be read, and what it need not read, is replaced by objects of the kind "unused" and of the same size, since
-//! the reader knows objects by where they lie.
-//!
-//! Compressed values are handed over plain, since the reader would make them plain without a bound. They are larger
-//! then, and everything behind them lies further on in the stream than in the file: entries are told so.
+//! The file may be growing, damaged or hostile: no offset, size or count in it is trusted, and what lies beyond its end
+//! is nothing.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::compressed::{Compression, EXPANDED_BYTES_MAX, Expander};
-use super::shifts::{ENTRY_ITEMS_AT, Shifts};
+use super::compressed::Compression;
 use crate::layout::{
     HEADER_BYTES, HEADER_BYTES_MIN, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH,
-    OBJECT_HEADER_BYTES, align8, kind, u64_at,
+    OBJECT_HEADER_BYTES, kind, u64_at,
 };
 
-/// So much of the file is looked at in one step, unless one object is larger.
+/// So much of the file is looked at in one step.
 const WINDOW_BYTES: u64 = 256 << 10;
 
-/// Values and entries above this size are skipped: journald keeps larger ones (core dumps), our writer none.
-const OBJECT_BYTES_MAX: u64 = 16 << 20;
-
-/// What is passed over reaches the reader in pieces of this size, which bounds the memory that it takes.
-const GAP_BYTES_MAX: u64 = 1 << 20;
-
-/// So many bytes of values that were compressed are handed over from one file: the reader keeps them all.
-const EXPANDED_BYTES_PER_FILE_MAX: u64 = 256 << 20;
-
-/// A step ends when it has made so much plain, or tried to, in addition to its window.
-const EXPANDED_BYTES_PER_STEP_MAX: u64 = 1 << 20;
-
-/// The reader below wants at least this much of a header; systemd has written it since version 189.
-const READER_HEADER_BYTES: u64 = 240;
 /// No known header is larger than this by far.
 const HEADER_BYTES_MAX: u64 = 4096;
 
@@ -46,8 +26,10 @@ const INCOMPATIBLE_KNOWN: u32 = INCOMPATIBLE_KEYED_HASH
     | Compression::Lz4.file_flag()
     | Compression::Zstd.file_flag();
 
-/// Where an ENTRY object has its time by the realtime clock.
-const ENTRY_REALTIME_AT: usize = 24;
+/// Where the items of `ENTRY_ARRAY` objects begin.
+const ARRAY_ITEMS_AT: usize = 24;
+/// Each array has room for twice as many entries as the one before it, so there are few.
+const ARRAYS_MAX: usize = 1000;
 
 /// What keeps a file from being read at all.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,201 +38,120 @@ pub(super) enum Refusal {
     Unsupported(String),
 }
 
-/// A walk over a file, from its first object on.
+/// A file whose objects are read.
 #[derive(Debug)]
 pub(super) struct Objects {
     file: File,
     header: Header,
-    compact: bool,
-    /// Where the walk has come to.
-    position: u64,
-    /// ENTRY objects met so far.
-    entries_seen: u64,
-    passed: Passed,
-    /// Bytes before `position` for which the reader has not been given anything yet.
-    gap: u64,
-    /// Within a damaged part, where the next object may begin at any multiple of eight.
-    searching: bool,
-    skipped_bytes: u64,
-    expander: Expander,
-    /// Bytes of plain values that were handed over in place of compressed ones.
-    expanded_bytes: u64,
-    shifts: Shifts,
-}
-
-/// The entries that are passed over, because the tail begins later.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Passed {
-    /// Only entries that were there when the tail was opened are passed over: so many.
-    entries: u64,
-    /// They are passed over if they are earlier than this.
-    before_us: u64,
-}
-
-impl Passed {
-    /// Gives what is passed over of a file as it is now, for a tail that begins at a time.
-    pub(super) fn before(realtime_us: u64, header: &Header) -> Self {
-        Self { entries: header.n_entries, before_us: realtime_us }
-    }
-}
-
-/// What one step of the walk came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// The walk went on, and may go on further.
-    Moved,
-    /// There is nothing more now.
-    CaughtUp,
+    is_compact: bool,
+    /// Where the last object ends, or the file if that is nearer.
+    end: u64,
+    /// The part of the file that is in memory, and where it begins.
+    window: Vec<u8>,
+    window_start: u64,
 }
 
 /// An object as far as its header tells.
 #[derive(Clone, Copy, Debug)]
-struct Object {
-    kind: u8,
-    compression: Option<Compression>,
-    size: u64,
+pub(super) struct Object {
+    pub(super) kind: u8,
+    pub(super) compression: Option<Compression>,
+    pub(super) size: u64,
     /// With the padding behind it.
-    padded_size: u64,
+    pub(super) padded_size: u64,
 }
 
 impl Objects {
-    /// Starts a walk, and gives what the reader must be given first.
-    pub(super) fn start(file: File) -> io::Result<Result<(Self, Vec<u8>), Refusal>> {
+    /// Reads the header of what may be a journal file.
+    pub(super) fn of(file: File) -> io::Result<Result<Self, Refusal>> {
         let mut bytes = [0; HEADER_BYTES];
         let len = read_at_most(&file, &mut bytes, 0)?;
         let header = match check(&bytes[..len]) {
             Ok(header) => header,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let mut start = bytes[..READER_HEADER_BYTES as usize].to_vec();
-        // The reader stops at the end of the arena as it was when it began. This one never ends.
-        start[96..104].copy_from_slice(&(1_u64 << 62).to_le_bytes());
-        start.resize(header.header_size as usize, 0);
-        let compact = header.incompatible_flags & INCOMPATIBLE_COMPACT != 0;
-        let position = header.header_size;
-        let walk = Self {
-            file,
-            header,
-            compact,
-            position,
-            entries_seen: 0,
-            passed: Passed::default(),
-            gap: 0,
-            searching: false,
-            skipped_bytes: 0,
-            expander: Expander::default(),
-            expanded_bytes: 0,
-            shifts: Shifts::default(),
-        };
-        Ok(Ok((walk, start)))
-    }
-
-    /// Passes over some of the entries.
-    pub(super) fn pass_over(&mut self, passed: Passed) {
-        self.passed = passed;
+        let is_compact = header.incompatible_flags & INCOMPATIBLE_COMPACT != 0;
+        Ok(Ok(Self { file, header, is_compact, end: 0, window: Vec::new(), window_start: 0 }))
     }
 
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
+    /// Gives the header as it was when it was read last.
     pub(super) fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Gives the bytes that were skipped since the last call, because they are damaged.
-    pub(super) fn take_skipped_bytes(&mut self) -> u64 {
-        std::mem::take(&mut self.skipped_bytes)
+    pub(super) fn is_compact(&self) -> bool {
+        self.is_compact
     }
 
-    /// Adds the next whole objects to `out`, about a window of them.
-    pub(super) fn step(&mut self, out: &mut Vec<u8>) -> io::Result<Step> {
-        if self.gap >= GAP_BYTES_MAX {
-            self.fill_gap(out);
-            return Ok(Step::Moved);
-        }
-        self.refresh_header()?;
-        let limit = self.readable_end()?;
-        let start = self.position;
-        if self.entries_seen >= self.header.n_entries || start + OBJECT_HEADER_BYTES > limit {
-            return Ok(Step::CaughtUp);
-        }
-        let window = self.read_window(limit)?;
-        let mut expanded = 0;
-        while self.entries_seen < self.header.n_entries
-            && self.gap < GAP_BYTES_MAX
-            && expanded < EXPANDED_BYTES_PER_STEP_MAX
-        {
-            let rest = window.get((self.position - start) as usize..).unwrap_or_default();
-            if rest.len() < OBJECT_HEADER_BYTES as usize {
-                break;
-            }
-            match self.object(rest, limit) {
-                None => self.pass_damaged(),
-                Some(object) if self.reader_needs(object, rest) => {
-                    let Some(whole) = rest.get(..object.padded_size as usize) else { break };
-                    match object.compression {
-                        Some(compression) => expanded += self.expand(object, compression, whole, out),
-                        None => self.hand_over(whole, out),
-                    }
-                }
-                Some(object) => self.pass_object(object),
-            }
-        }
-        self.fill_gap(out);
-        // Without this the rest of a file that was cut off would be looked at for ever.
-        Ok(if self.position == start { Step::CaughtUp } else { Step::Moved })
+    /// Gives the end of the last object, or of the file if that is nearer, as it was when the header was read last.
+    pub(super) fn end(&self) -> u64 {
+        self.end
     }
 
     /// Reads the header again, since a growing file says there how far it goes.
-    fn refresh_header(&mut self) -> io::Result<()> {
+    pub(super) fn refresh(&mut self) -> io::Result<()> {
+        // What the window holds may have been changed since: a field gets new values, and a bucket its first field.
+        self.window.clear();
         let mut bytes = [0; HEADER_BYTES];
         let len = read_at_most(&self.file, &mut bytes, 0)?;
         // A header that is damaged while we read leaves us with what was known before.
         if let Some(header) = Header::parse(&bytes[..len]) {
             self.header = header;
         }
-        Ok(())
-    }
-
-    /// Finds the end of the last object, or of the file if that is nearer.
-    fn readable_end(&self) -> io::Result<u64> {
         let file_end = self.file.metadata()?.len() & !7;
         let tail = self.header.tail_object_offset;
         let mut object = [0; OBJECT_HEADER_BYTES as usize];
         let is_whole = read_at_most(&self.file, &mut object, tail)? == object.len();
         let tail_end = tail.saturating_add(u64_at(&object, 8)).checked_next_multiple_of(8);
-        Ok(match tail_end {
+        self.end = match tail_end {
             Some(end) if is_whole => end.min(file_end),
             _ => file_end,
-        })
+        };
+        Ok(())
     }
 
-    /// Reads what follows the position: a window, or the one object there if it is larger.
-    fn read_window(&self, limit: u64) -> io::Result<Vec<u8>> {
-        let mut window = vec![0; (limit - self.position).min(WINDOW_BYTES) as usize];
-        let len = read_at_most(&self.file, &mut window, self.position)?;
-        window.truncate(len);
-        let larger = self.object(&window, limit).filter(|object| {
-            self.reader_needs(*object, &window)
-                && len as u64 == WINDOW_BYTES
-                && object.padded_size > WINDOW_BYTES
-        });
-        if let Some(object) = larger {
-            window.resize(object.padded_size as usize, 0);
-            let len = read_at_most(&self.file, &mut window, self.position)?;
-            window.truncate(len);
+    /// Takes what follows `offset` into memory, as far as there are objects.
+    pub(super) fn load_window(&mut self, offset: u64) -> io::Result<()> {
+        let len = self.end.saturating_sub(offset).min(WINDOW_BYTES) as usize;
+        if self.window.capacity() > len.saturating_mul(4) {
+            self.window = Vec::new();
         }
-        Ok(window)
+        self.window.resize(len, 0);
+        self.window_start = offset;
+        let read = read_at_most(&self.file, &mut self.window, offset)?;
+        self.window.truncate(read);
+        Ok(())
     }
 
-    /// Reads the header of the object at the position, or finds that there cannot be one.
-    fn object(&self, bytes: &[u8], limit: u64) -> Option<Object> {
+    /// Gives what of the part in memory lies behind `offset`.
+    pub(super) fn in_window(&self, offset: u64) -> &[u8] {
+        let skipped = offset.checked_sub(self.window_start).and_then(|skipped| usize::try_from(skipped).ok());
+        skipped.and_then(|skipped| self.window.get(skipped..)).unwrap_or_default()
+    }
+
+    /// Gives the bytes at `offset`, from memory or read into `scratch`; fewer than `len` where the file ends.
+    pub(super) fn bytes_at<'a>(
+        &'a self,
+        offset: u64,
+        len: usize,
+        scratch: &'a mut Vec<u8>,
+    ) -> io::Result<&'a [u8]> {
+        if let Some(bytes) = self.in_window(offset).get(..len) {
+            return Ok(bytes);
+        }
+        scratch.resize(len, 0);
+        let read = read_at_most(&self.file, scratch, offset)?;
+        Ok(&scratch[..read])
+    }
+
+    /// Understands the header of an object that lies at `offset`, or finds that there cannot be one that ends before
+    /// `end`.
+    pub(super) fn parse(&self, bytes: &[u8], offset: u64, end: u64) -> Option<Object> {
         if bytes.len() < OBJECT_HEADER_BYTES as usize {
-            return None;
-        }
-        // A gap is filled by an object, and there is none of eight bytes.
-        if self.gap == 8 {
             return None;
         }
         let (kind, flags, reserved, size) = (bytes[0], bytes[1], &bytes[2..8], u64_at(bytes, 8));
@@ -260,104 +161,62 @@ impl Objects {
         let is_sound = (flags == 0 || compression.is_some())
             && reserved.iter().all(|byte| *byte == 0)
             && size >= self.least_size(kind)
-            && padded_size <= limit - self.position;
-        // Kinds that are not known yet are skipped as the format asks, but not taken for the end of a damaged part.
-        let is_known = (kind::DATA..=kind::TAG).contains(&kind);
-        (is_sound && (is_known || !self.searching)).then_some(Object { kind, compression, size, padded_size })
+            && offset.is_multiple_of(8)
+            && offset >= self.header.header_size
+            && padded_size <= end.checked_sub(offset)?;
+        is_sound.then_some(Object { kind, compression, size, padded_size })
     }
 
-    fn least_size(&self, kind: u8) -> u64 {
+    /// Gives the size of an object of a kind without its payload or items.
+    pub(super) fn least_size(&self, kind: u8) -> u64 {
         match kind {
-            kind::DATA if self.compact => 72,
+            kind::DATA if self.is_compact => 72,
             kind::DATA | kind::ENTRY | kind::TAG => 64,
             kind::FIELD => 40,
-            kind::ENTRY_ARRAY => 24,
+            kind::ENTRY_ARRAY => ARRAY_ITEMS_AT as u64,
             _ => OBJECT_HEADER_BYTES,
         }
     }
 
-    /// Tells whether the reader needs an object, of which at least the beginning is given.
-    fn reader_needs(&self, object: Object, bytes: &[u8]) -> bool {
-        let is_early =
-            || bytes.len() >= ENTRY_ITEMS_AT && u64_at(bytes, ENTRY_REALTIME_AT) < self.passed.before_us;
-        let is_skipped = object.kind == kind::ENTRY && self.entries_seen < self.passed.entries && is_early();
-        matches!(object.kind, kind::DATA | kind::ENTRY)
-            && object.padded_size <= OBJECT_BYTES_MAX
-            && !is_skipped
+    /// Gives the beginning of the object at `offset`, without its payload or items, if it is of this kind.
+    ///
+    /// It may lie beyond the end as it was when the header was read last.
+    pub(super) fn fixed_part<'a>(
+        &'a self,
+        offset: u64,
+        kind: u8,
+        scratch: &'a mut Vec<u8>,
+    ) -> io::Result<Option<(Object, &'a [u8])>> {
+        let len = self.least_size(kind) as usize;
+        let bytes = self.bytes_at(offset, len, scratch)?;
+        let object = self.parse(bytes, offset, u64::MAX);
+        let object = object.filter(|object| object.kind == kind && bytes.len() == len);
+        Ok(object.map(|object| (object, bytes)))
     }
 
-    fn hand_over(&mut self, object: &[u8], out: &mut Vec<u8>) {
-        self.fill_gap(out);
-        let start = out.len();
-        out.extend_from_slice(object);
-        if object[0] == kind::ENTRY {
-            self.entries_seen += 1;
-            self.shifts.apply(&mut out[start..], self.compact);
+    /// Finds where an entry lies by its number in the file, if the file's arrays tell.
+    pub(super) fn entry_offset(&self, mut number: u64) -> io::Result<Option<u64>> {
+        let item_bytes = if self.is_compact { 4 } else { 8 };
+        let mut offset = self.header.entry_array_offset;
+        let mut scratch = Vec::new();
+        for _ in 0..ARRAYS_MAX {
+            let found = self.fixed_part(offset, kind::ENTRY_ARRAY, &mut scratch)?;
+            let Some((array, bytes)) = found else { return Ok(None) };
+            let items = (array.size - ARRAY_ITEMS_AT as u64) / item_bytes;
+            if number >= items {
+                number -= items;
+                offset = u64_at(bytes, 16);
+                continue;
+            }
+            let item_at = offset + ARRAY_ITEMS_AT as u64 + number * item_bytes;
+            let mut item = [0; 8];
+            let read = read_at_most(&self.file, &mut item[..item_bytes as usize], item_at)?;
+            let entry = u64::from_le_bytes(item);
+            let is_entry =
+                read as u64 == item_bytes && self.fixed_part(entry, kind::ENTRY, &mut scratch)?.is_some();
+            return Ok(is_entry.then_some(entry));
         }
-        self.searching = false;
-        self.position += object.len() as u64;
-    }
-
-    /// Hands over a plain object in place of a compressed one; gives the size of what it made, or tried to make.
-    fn expand(&mut self, object: Object, compression: Compression, whole: &[u8], out: &mut Vec<u8>) -> u64 {
-        self.fill_gap(out);
-        let start = out.len();
-        let value_at = self.least_size(kind::DATA) as usize;
-        let value = &whole[value_at..object.size as usize];
-        out.extend_from_slice(&whole[..value_at]);
-        let is_allowed = self.expanded_bytes < EXPANDED_BYTES_PER_FILE_MAX;
-        if !is_allowed || self.expander.expand(compression, value, out).is_none() {
-            out.truncate(start);
-            self.skipped_bytes += object.padded_size;
-            self.pass_object(object);
-            return EXPANDED_BYTES_MAX as u64;
-        }
-        let size = (out.len() - start) as u64;
-        out[start + 1] = 0;
-        out[start + 8..start + 16].copy_from_slice(&size.to_le_bytes());
-        let padded_size = align8(size);
-        out.resize(start + padded_size as usize, 0);
-        self.searching = false;
-        self.position += object.padded_size;
-        self.expanded_bytes += size;
-        self.shifts.grow(self.position, padded_size as i64 - object.padded_size as i64);
-        size
-    }
-
-    fn pass_object(&mut self, object: Object) {
-        let is_oversize = object.padded_size > OBJECT_BYTES_MAX;
-        let is_lost = match object.kind {
-            kind::DATA | kind::ENTRY => is_oversize,
-            known => !(kind::FIELD..=kind::TAG).contains(&known),
-        };
-        if is_lost {
-            self.skipped_bytes += object.padded_size;
-        }
-        self.searching = false;
-        self.gap += object.padded_size;
-        self.position += object.padded_size;
-        self.entries_seen += u64::from(object.kind == kind::ENTRY);
-    }
-
-    fn pass_damaged(&mut self) {
-        self.searching = true;
-        self.gap += 8;
-        self.position += 8;
-        self.skipped_bytes += 8;
-    }
-
-    /// Gives the reader an unused object in place of what was passed over, or of the first part of it.
-    fn fill_gap(&mut self, out: &mut Vec<u8>) {
-        let size = match self.gap {
-            0..OBJECT_HEADER_BYTES => return,
-            // What is left must still have room for an object.
-            gap if gap > GAP_BYTES_MAX => gap.min(GAP_BYTES_MAX - OBJECT_HEADER_BYTES),
-            gap => gap,
-        };
-        out.extend_from_slice(&u64::from(kind::UNUSED).to_le_bytes());
-        out.extend_from_slice(&size.to_le_bytes());
-        out.resize(out.len() + (size - OBJECT_HEADER_BYTES) as usize, 0);
-        self.gap -= size;
+        Ok(None)
     }
 }
 
@@ -372,12 +231,9 @@ fn check(bytes: &[u8]) -> Result<Header, Refusal> {
         return Err(Refusal::Unsupported(format!("a newer format (flags {unknown:#x})")));
     }
     if !(HEADER_BYTES_MIN as u64..=HEADER_BYTES_MAX).contains(&header.header_size)
-        || header.header_size % 8 != 0
+        || !header.header_size.is_multiple_of(8)
     {
         return Err(Refusal::NotAJournal("the size of its header makes no sense"));
-    }
-    if header.header_size < READER_HEADER_BYTES || (bytes.len() as u64) < READER_HEADER_BYTES {
-        return Err(Refusal::Unsupported("a header from before systemd 189".to_owned()));
     }
     Ok(header)
 }
@@ -396,4 +252,33 @@ fn read_at_most(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize>
         }
     }
     Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+    use crate::{EntryBuf, FileOptions, FileWriter, Timestamps};
+
+    #[test]
+    fn what_was_changed_in_the_file_is_read_anew_after_a_refresh() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.journal");
+        let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
+        let mut entry = EntryBuf::new();
+        entry.push("A", b"1");
+        writer.append(&entry, Timestamps::now()).unwrap();
+        writer.flush().unwrap();
+        let mut objects = Objects::of(File::open(&path).unwrap()).unwrap().unwrap();
+        objects.refresh().unwrap();
+        let at = objects.header().header_size;
+        objects.load_window(at).unwrap();
+        let mut scratch = Vec::new();
+        let before = objects.bytes_at(at, 8, &mut scratch).unwrap().to_vec();
+        let changed: Vec<u8> = before.iter().map(|byte| !byte).collect();
+        OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&changed, at).unwrap();
+        objects.refresh().unwrap();
+        assert_eq!(objects.bytes_at(at, 8, &mut scratch).unwrap(), changed);
+    }
 }

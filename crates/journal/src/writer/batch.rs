@@ -8,8 +8,8 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 
+use super::disk;
 use crate::layout::{HEADER_BYTES, OBJECT_HEADER_BYTES, align8};
 
 /// New objects, and changes to objects that are in the file already.
@@ -164,35 +164,14 @@ fn join(changes: &mut [Change], bytes: &mut Vec<u8>, writes: &mut Vec<(u64, Rang
 impl Plan<'_> {
     /// Carries the plan out, up to the first step that fails.
     pub(super) fn apply(&self, file: &File) -> io::Result<()> {
-        self.apply_first(usize::MAX, file)
-    }
-
-    /// Carries out the first `steps` steps only, as a writer does that is stopped then.
-    pub(super) fn apply_first(&self, steps: usize, file: &File) -> io::Result<()> {
-        let extend = self.extend_to.iter().map(|size| Step::Extend(*size));
-        let writes =
-            self.writes.iter().map(|(offset, range)| Step::Write(*offset, &self.bytes[range.clone()]));
-        for step in extend.chain(writes).take(steps) {
-            match step {
-                Step::Extend(size) => file.set_len(size)?,
-                Step::Write(offset, bytes) => file.write_all_at(bytes, offset)?,
-            }
+        if let Some(size) = self.extend_to {
+            disk::extend(file, size)?;
+        }
+        for (offset, range) in self.writes {
+            disk::write_at(file, &self.bytes[range.clone()], *offset)?;
         }
         Ok(())
     }
-
-    /// Gives the number of steps.
-    #[cfg(test)]
-    pub(super) fn steps(&self) -> usize {
-        usize::from(self.extend_to.is_some()) + self.writes.len()
-    }
-}
-
-/// One system call of a plan.
-#[derive(Debug)]
-enum Step<'a> {
-    Extend(u64),
-    Write(u64, &'a [u8]),
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! An image does no I/O: it turns entries into a [`Batch`], and keeps the header that goes with it.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::batch::{Batch, Order, Plan};
 use super::chain::Chain;
@@ -29,6 +30,13 @@ const ENTRY_BYTES: u64 = 64;
 
 /// systemd holds times of 2^55 µs and more for damaged, and zero for unset.
 const TIME_US_MAX: u64 = (1 << 55) - 1;
+
+/// The format of what is written here.
+pub(super) const INCOMPATIBLE_WRITTEN: u32 = INCOMPATIBLE_KEYED_HASH | INCOMPATIBLE_COMPACT;
+
+/// By less than this, entries may seem to be earlier than the last: whoever stamps them reads two clocks one after the
+/// other, and threads hand them over in any order.
+const JITTER_US_MAX: u64 = 1_000_000;
 
 /// The ids that go into a file's header.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +124,7 @@ impl Image {
             // Not even TAIL_ENTRY_BOOT_ID, true as it would be: journalctl --verify of systemd 252 knows no such flag
             // and gives up.
             compatible_flags: 0,
-            incompatible_flags: INCOMPATIBLE_KEYED_HASH | INCOMPATIBLE_COMPACT,
+            incompatible_flags: INCOMPATIBLE_WRITTEN,
             state: FileState::Online,
             file_id: ids.file,
             machine_id: ids.machine,
@@ -172,6 +180,19 @@ impl Image {
 
     pub(super) fn next_seqnum(&self) -> u64 {
         self.next_seqnum
+    }
+
+    /// Tells whether the realtime clock was set back since the last entry: the other clock has gone on, this one not.
+    pub(super) fn is_set_back(&self, at: Timestamps) -> bool {
+        let last = &self.header;
+        at.monotonic_us >= last.tail_entry_monotonic
+            && at.realtime_us.saturating_add(JITTER_US_MAX) < last.tail_entry_realtime
+    }
+
+    /// Tells whether the first entry is more than `age_max` earlier.
+    pub(super) fn is_older(&self, age_max: Duration, at: Timestamps) -> bool {
+        let age_us = at.realtime_us.saturating_sub(self.header.head_entry_realtime);
+        self.header.n_entries > 0 && Duration::from_micros(age_us) > age_max
     }
 
     /// Gives the size of the used part of the file, in bytes, with what waits to be written.
@@ -308,7 +329,8 @@ impl Image {
 
     /// Adds the ENTRY object of the fields in `items`, and counts it.
     fn add_entry(&mut self, at: Timestamps) -> u32 {
-        let realtime = at.realtime_us.clamp(1, TIME_US_MAX);
+        // Readers find a time by bisection, and pass over whole files by the times of their first and last entries.
+        let realtime = at.realtime_us.clamp(self.header.tail_entry_realtime.max(1), TIME_US_MAX);
         // Within one boot this clock never runs backwards; `journalctl --verify` insists on it.
         let monotonic = at.monotonic_us.clamp(self.header.tail_entry_monotonic.max(1), TIME_US_MAX);
         let offset = self.add_object(kind::ENTRY, ENTRY_BYTES + 4 * self.items.len() as u64);

@@ -2,6 +2,7 @@
 
 mod batch;
 mod chain;
+mod disk;
 mod hash_table;
 mod image;
 mod place;
@@ -10,11 +11,12 @@ mod retention;
 mod stopped_tests;
 
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use image::{Full, Ids, Image};
 use place::{Candidate, Occupant};
+use retention::Retention;
 
 use crate::entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryFault};
 use crate::layout::{FileState, Header};
@@ -36,9 +38,21 @@ pub struct FileOptions {
     /// smaller. The writer's memory grows with the number of distinct values in the file: at most 100 bytes
     /// for every 512 bytes of `size_max`.
     pub size_max: u64,
+    /// The time after its first entry at which a file is archived and the next begun, with the next entry. `None` leaves
+    /// it to the size.
+    ///
+    /// An archive only ages as a whole: whoever wants nothing to be kept for much longer than `archives_age_max` sets
+    /// this to a part of it.
+    pub age_max: Option<Duration>,
     /// The size in bytes that the archives of this file may take together; the oldest are removed beyond it, at the
     /// start and whenever a file is archived. `None` keeps them all.
     pub archives_bytes_max: Option<u64>,
+    /// The time after its last entry at which an archive is removed, at the start and whenever a file is archived.
+    /// `None` keeps them all.
+    ///
+    /// An archive whose last entry is still to come, because the clock was set back since, ages from its last change,
+    /// or, if that is to come too, from the time at which that was noticed.
+    pub archives_age_max: Option<Duration>,
     /// Fields that are added to every entry.
     pub common: EntryBuf,
 }
@@ -46,7 +60,13 @@ pub struct FileOptions {
 impl Default for FileOptions {
     /// Files of at most 128 MiB, all kept, with the [fields of this process](process_fields).
     fn default() -> Self {
-        Self { size_max: 128 << 20, archives_bytes_max: None, common: process_fields() }
+        Self {
+            size_max: 128 << 20,
+            age_max: None,
+            archives_bytes_max: None,
+            archives_age_max: None,
+            common: process_fields(),
+        }
     }
 }
 
@@ -58,11 +78,14 @@ impl Default for FileOptions {
 /// Entries gather in memory until [`flush`](Self::flush), or until there is a megabyte of them. Dropping the writer
 /// flushes too, but only [`close`](Self::close) says whether that worked. A writer that is killed loses what was not
 /// flushed; the file then reads to the last flush.
+///
+/// Space for the file is set aside as it grows, so that a full disk is an error before anything is written.
 #[derive(Debug)]
 pub struct FileWriter {
     path: PathBuf,
     size_max: u64,
-    archives_bytes_max: Option<u64>,
+    age_max: Option<Duration>,
+    retention: Retention,
     common: EntryBuf,
     ids: Ids,
     file: File,
@@ -73,7 +96,8 @@ impl FileWriter {
     /// Creates a journal file.
     ///
     /// A journal that is there already is archived beside under the name that journald would give it,
-    /// `NAME@SEQNUM_ID-HEAD_SEQNUM-HEAD_REALTIME.journal`, or, if its header is damaged, one ending in `.journal~`.
+    /// `NAME@SEQNUM_ID-HEAD_SEQNUM-HEAD_REALTIME.journal`, or, if its header is damaged or that name is taken, one
+    /// ending in `.journal~`.
     ///
     /// # Errors
     ///
@@ -81,7 +105,8 @@ impl FileWriter {
     /// journal is there, another writer holds it, the disk is full, or a common field has a bad name.
     pub fn create(path: &Path, options: FileOptions) -> Result<Self, WriteError> {
         place::check_name(path)?;
-        let FileOptions { size_max, archives_bytes_max, common } = options;
+        let FileOptions { size_max, age_max, archives_bytes_max, archives_age_max, common } = options;
+        let retention = Retention { bytes_max: archives_bytes_max, age_max: archives_age_max };
         if let Some(fault) = common.fault() {
             return Err(WriteError::Entry { path: path.to_owned(), fault: fault.clone() });
         }
@@ -96,16 +121,20 @@ impl FileWriter {
         let occupant = place::occupant(path)?;
         let (candidate, image) = begin(path, Image::new(ids, size_max, 1))?;
         let file = candidate.take_place(path, occupant.as_ref())?;
-        let writer = Self { path: path.to_owned(), size_max, archives_bytes_max, common, ids, file, image };
-        writer.remove_old_archives();
+        let path = path.to_owned();
+        let writer = Self { path, size_max, age_max, retention, common, ids, file, image };
+        writer.retention.apply(&writer.path, SystemTime::now());
         Ok(writer)
     }
 
     /// Appends an entry of the given fields and the common ones.
     ///
-    /// It is readable after the next [`flush`](Self::flush). A full file is archived and the next one begun, with
-    /// the same `seqnum_id` and continuing sequence numbers. Times are kept within what systemd accepts, and the
-    /// monotonic one never runs backwards within a file.
+    /// It is readable after the next [`flush`](Self::flush). A file that is full, or too old, is archived and the next
+    /// one begun, with the same `seqnum_id` and continuing sequence numbers.
+    ///
+    /// Times are kept within what systemd accepts, and never run backwards within a file: an entry that is earlier than
+    /// the last gets the time of that one. Where only the realtime clock went back, by more than a second, it was set
+    /// back; then the next file is begun, as journald does it.
     ///
     /// # Errors
     ///
@@ -117,7 +146,9 @@ impl FileWriter {
         if self.image.pending_bytes() >= PENDING_BYTES_MAX {
             self.flush()?;
         }
-        if self.image.append([&self.common, entry], at).is_ok() {
+        let is_too_old = self.age_max.is_some_and(|age_max| self.image.is_older(age_max, at));
+        let is_over = is_too_old || self.image.is_set_back(at);
+        if !is_over && self.image.append([&self.common, entry], at).is_ok() {
             return Ok(());
         }
         self.rotate()?;
@@ -195,15 +226,8 @@ impl FileWriter {
         let header = self.image.final_header(FileState::Archived);
         let full = std::mem::replace(&mut self.file, file);
         self.image = image;
-        self.remove_old_archives();
+        self.retention.apply(&self.path, SystemTime::now());
         finish(&full, &header).map_err(WriteError::io("archive", &self.path))
-    }
-
-    /// What cannot be removed now is tried again with the next archive; writing must not fail for it.
-    fn remove_old_archives(&self) {
-        if let Some(bytes_max) = self.archives_bytes_max {
-            retention::keep_at_most(bytes_max, &self.path).ok();
-        }
     }
 }
 
@@ -236,7 +260,7 @@ fn carry_out(image: &mut Image, file: &File) -> std::io::Result<()> {
 /// The data is synced before the header says that it is complete, and the header after: the format asks for both.
 fn finish(file: &File, header: &Header) -> std::io::Result<()> {
     file.sync_data()?;
-    file.write_all_at(&header.encode(), 0)?;
-    file.set_len(header.header_size + header.arena_size)?;
+    disk::write_at(file, &header.encode(), 0)?;
+    disk::cut(file, header.header_size + header.arena_size)?;
     file.sync_data()
 }

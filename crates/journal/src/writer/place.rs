@@ -5,8 +5,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Gid, Mode, OFlags, RenameFlags};
+use rustix::fs::{FlockOperation, Gid, Mode, OFlags};
 
+use super::disk;
 use crate::WriteError;
 use crate::archive::{self, ArchiveName};
 use crate::layout::{HEADER_BYTES, Header, SIGNATURE};
@@ -51,7 +52,7 @@ pub(super) fn occupant(path: &Path) -> Result<Option<Occupant>, WriteError> {
             continue;
         }
         if file.metadata().map_err(WriteError::io("inspect", path))?.len() == 0 {
-            fs::remove_file(path).map_err(WriteError::io("remove the empty file", path))?;
+            disk::remove(path).map_err(WriteError::io("remove the empty file", path))?;
             return Ok(None);
         }
         let archive = archive_path(&file, path)?;
@@ -70,6 +71,21 @@ impl Occupant {
         let lock = file.try_clone().map_err(WriteError::io("archive", path))?;
         Ok(is_at(file, path).then_some(Self { _lock: lock, archive }))
     }
+
+    /// Gives the file its name as an archive; tells which.
+    fn put_away(&self, path: &Path) -> Result<PathBuf, WriteError> {
+        let io_error = || WriteError::io("archive", path);
+        match disk::rename(path, &self.archive) {
+            Ok(()) => Ok(self.archive.clone()),
+            // A copy of this file, or a part of it, as somebody may have brought back from elsewhere.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let aside = aside(path)?;
+                disk::rename(path, &aside).map_err(io_error())?;
+                Ok(aside)
+            }
+            Err(error) => Err(io_error()(error)),
+        }
+    }
 }
 
 impl Candidate {
@@ -80,8 +96,7 @@ impl Candidate {
         name.push(".new");
         let hidden = path.with_file_name(name);
         for _ in 0..ATTEMPTS_MAX {
-            let create = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&hidden);
-            match create {
+            match disk::create_new(&hidden) {
                 Ok(file) => {
                     lock(&file, path)?;
                     let candidate = Self { file, hidden };
@@ -102,15 +117,13 @@ impl Candidate {
 
     /// Archives the occupant and puts this file in its place.
     pub(super) fn take_place(self, path: &Path, occupant: Option<&Occupant>) -> Result<File, WriteError> {
-        if let Some(Occupant { archive, .. }) = occupant {
-            rename(path, archive).map_err(WriteError::io("archive", path))?;
-        }
-        match rename(&self.hidden, path) {
+        let archive = occupant.map(|occupant| occupant.put_away(path)).transpose()?;
+        match disk::rename(&self.hidden, path) {
             Ok(()) => self.file.try_clone().map_err(WriteError::io("keep open", path)),
             Err(error) => {
-                if let Some(Occupant { archive, .. }) = occupant {
+                if let Some(archive) = archive {
                     // If this fails too, the archive at least is complete and has its right name.
-                    rename(archive, path).ok();
+                    disk::rename(&archive, path).ok();
                 }
                 Err(match error.kind() {
                     io::ErrorKind::AlreadyExists => WriteError::Locked { path: path.to_owned() },
@@ -125,12 +138,13 @@ impl Drop for Candidate {
     fn drop(&mut self) {
         // When it took its place there is nothing under this name any more.
         if is_at(&self.file, &self.hidden) {
-            fs::remove_file(&self.hidden).ok();
+            disk::remove(&self.hidden).ok();
         }
     }
 }
 
-fn open_existing(path: &Path) -> Result<Option<File>, WriteError> {
+/// Opens a regular file, if there is one.
+pub(super) fn open_existing(path: &Path) -> Result<Option<File>, WriteError> {
     let kind = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata.file_type(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -164,18 +178,19 @@ fn archive_path(file: &File, path: &Path) -> Result<PathBuf, WriteError> {
     {
         return Ok(archive);
     }
-    // A journal with a damaged header, or what a power cut leaves of one that was just begun.
-    let was_journal = bytes.starts_with(SIGNATURE) || bytes == [0; HEADER_BYTES];
-    match archive::stem(path) {
-        Some(stem) if was_journal => {
-            let mut name = stem.to_owned();
-            let now = crate::Timestamps::now().realtime_us;
-            let random = process::random_id().map_err(WriteError::io("archive", path))? as u64;
-            name.push(format!("@{now:016x}-{random:016x}.journal~"));
-            Ok(path.with_file_name(name))
-        }
-        _ => Err(WriteError::NotAJournal { path: path.to_owned() }),
+    // A journal with a damaged header, one that was cut off within it, or what a power cut leaves of one just begun.
+    let is_cut_off = SIGNATURE.starts_with(&bytes[..len]);
+    if is_cut_off || bytes.starts_with(SIGNATURE) || bytes == [0; HEADER_BYTES] {
+        return aside(path);
     }
+    Err(WriteError::NotAJournal { path: path.to_owned() })
+}
+
+/// Finds a name under which a journal is put aside that cannot have the name of an archive.
+fn aside(path: &Path) -> Result<PathBuf, WriteError> {
+    let now_us = crate::Timestamps::now().realtime_us;
+    let random = process::random_id().map_err(WriteError::io("archive", path))? as u64;
+    archive::aside(path, now_us, random).ok_or_else(|| WriteError::Name { path: path.to_owned() })
 }
 
 fn read_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
@@ -210,7 +225,7 @@ fn remove_abandoned(hidden: &Path, path: &Path) -> Result<(), WriteError> {
         return Err(WriteError::NotAJournal { path: hidden.to_owned() });
     }
     if is_at(&file, hidden) {
-        fs::remove_file(hidden).map_err(WriteError::io("remove what was left of", path))?;
+        disk::remove(hidden).map_err(WriteError::io("remove what was left of", path))?;
     }
     Ok(())
 }
@@ -219,21 +234,6 @@ fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::symlink_metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
         _ => false,
-    }
-}
-
-/// Renames without ever replacing another file.
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    let cwd = rustix::fs::CWD;
-    match rustix::fs::renameat_with(cwd, from, cwd, to, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do it in one step.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            if fs::symlink_metadata(to).is_ok() {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            fs::rename(from, to)
-        }
-        result => result.map_err(io::Error::from),
     }
 }
 
@@ -271,15 +271,5 @@ mod tests {
         assert_eq!(group_id(groups, "systemd-journal"), Some(101));
         assert_eq!(group_id(groups, "journal"), None);
         assert_eq!(group_id("broken\n", "broken"), None);
-    }
-
-    #[test]
-    fn a_rename_replaces_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
-        fs::write(&a, "a").unwrap();
-        fs::write(&b, "b").unwrap();
-        assert_eq!(rename(&a, &b).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
-        assert_eq!(fs::read_to_string(&b).unwrap(), "b");
     }
 }

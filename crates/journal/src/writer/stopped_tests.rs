@@ -1,11 +1,15 @@
 //! A writer that is stopped after any single step of what it does.
 
 use std::fs;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::disk::stop;
 use super::*;
 use crate::{Start, Tail};
+
+const BEGIN_US: u64 = 1_700_000_000_000_000;
 
 /// Entries that share some values, have some of their own, and use a field that is new now and then.
 fn entry(number: u64) -> EntryBuf {
@@ -19,20 +23,37 @@ fn entry(number: u64) -> EntryBuf {
     entry
 }
 
-fn append(writer: &mut FileWriter, numbers: std::ops::Range<u64>) {
-    for number in numbers {
-        let at = Timestamps { realtime_us: 1_700_000_000_000_000 + number, monotonic_us: 1_000 + number };
-        writer.append(&entry(number), at).unwrap();
-    }
+/// Appends entries, the first of which is made at `realtime_us`.
+fn append_at(writer: &mut FileWriter, realtime_us: u64, range: Range<u64>) -> Result<(), WriteError> {
+    let first = range.start;
+    range.into_iter().try_for_each(|number| {
+        let at = Timestamps { realtime_us: realtime_us + number - first, monotonic_us: 1_000 + number };
+        writer.append(&entry(number), at)
+    })
+}
+
+fn append(writer: &mut FileWriter, range: Range<u64>) {
+    append_at(writer, BEGIN_US + range.start, range).unwrap();
+}
+
+fn create(path: &Path) -> Result<FileWriter, WriteError> {
+    FileWriter::create(path, FileOptions { size_max: 4 << 20, ..FileOptions::default() })
+}
+
+fn numbers(range: Range<u64>) -> Vec<String> {
+    range.map(|number| number.to_string()).collect()
 }
 
 fn numbers_by_tail(path: &Path) -> Vec<String> {
     let mut numbers = Vec::new();
-    let mut tail = Tail::open(path, Start::File).unwrap();
-    let progress = tail.poll(|entry| numbers.push(entry.text("NUMBER").unwrap().to_owned())).unwrap();
-    assert!(!progress.more);
-    assert_eq!(progress.skipped_bytes, 0);
-    numbers
+    let Ok(mut tail) = Tail::open(path, Start::Oldest) else { return numbers };
+    loop {
+        let progress = tail.poll(|entry| numbers.push(entry.text("NUMBER").unwrap().to_owned())).unwrap();
+        assert_eq!(progress.skipped_bytes, 0);
+        if !progress.more {
+            return numbers;
+        }
+    }
 }
 
 fn journalctl(path: &Path, arguments: &[&str]) -> (bool, String, String) {
@@ -53,36 +74,6 @@ fn numbers_by_journalctl(path: &Path, matches: &[&str]) -> Vec<String> {
     numbers.lines().map(str::to_owned).collect()
 }
 
-#[test]
-fn a_writer_stopped_after_any_write_of_a_flush_leaves_every_earlier_entry_readable() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.journal");
-    let options = FileOptions { size_max: 4 << 20, ..FileOptions::default() };
-    let mut writer = FileWriter::create(&path, options).unwrap();
-    append(&mut writer, 0..9);
-    writer.flush().unwrap();
-    let before: Vec<String> = (0..9).map(|number| number.to_string()).collect();
-    let after: Vec<String> = (0..16).map(|number| number.to_string()).collect();
-
-    append(&mut writer, 9..16);
-    let plan = writer.image.plan();
-    let steps = plan.steps();
-    assert!(steps > 10, "{steps} steps are hardly all kinds of links");
-    for stopped_after in 0..=steps {
-        let copy = dir.path().join(format!("stopped_{stopped_after}.journal"));
-        fs::copy(&path, &copy).unwrap();
-        let file = File::options().write(true).open(&copy).unwrap();
-        plan.apply_first(stopped_after, &file).unwrap();
-
-        let expected = if stopped_after < steps { &before } else { &after };
-        assert_eq!(&numbers_by_tail(&copy), expected, "after step {stopped_after} of {steps}");
-        assert_eq!(&numbers_by_journalctl(&copy, &[]), expected, "after step {stopped_after} of {steps}");
-        let matching = numbers_by_journalctl(&copy, &["SAME=value"]);
-        assert!(matching.starts_with(&before), "after step {stopped_after}: {matching:?}");
-        assert_clean_or_unclean_end(&copy, stopped_after < steps);
-    }
-}
-
 /// The links of the flush that was cut short lead behind the end that the header knows. That is all that
 /// `journalctl --verify` may find, and only then.
 fn assert_clean_or_unclean_end(path: &Path, may_be_unclean: bool) {
@@ -96,26 +87,125 @@ fn assert_clean_or_unclean_end(path: &Path, may_be_unclean: bool) {
     assert!(clean || may_be_unclean && is_loose_end, "{complaint}");
 }
 
+/// Has what a stopped writer left read by both readers, and continued by another writer, to which nothing may be
+/// missing. At least the entries to `flushed` must be there; gives how many are.
+fn check_what_is_left(dir: &Path, flushed: u64) -> u64 {
+    let path = dir.join("a.journal");
+    let left = numbers_by_tail(&path);
+    let count = left.len() as u64;
+    assert_eq!(left, numbers(0..count));
+    assert!(count >= flushed, "{count} of at least {flushed}");
+    let mut by_journalctl: Vec<u64> = journals(dir)
+        .iter()
+        .flat_map(|file| numbers_by_journalctl(file, &["SAME=value"]))
+        .map(|number| number.parse().unwrap())
+        .collect();
+    by_journalctl.sort_unstable();
+    // It may find what is linked by its value, but not by the header yet.
+    by_journalctl.truncate(left.len());
+    assert_eq!(by_journalctl, (0..count).collect::<Vec<_>>());
+
+    let mut writer = create(&path).unwrap();
+    append(&mut writer, count..count + 2);
+    writer.flush().unwrap();
+    assert_eq!(numbers_by_tail(&path), numbers(0..count + 2));
+    assert!(!dir.join(".a.journal.new").exists(), "a file that was begun is still there");
+    count
+}
+
+fn journals(dir: &Path) -> Vec<PathBuf> {
+    let is_hidden = |path: &PathBuf| path.file_name().unwrap().as_encoded_bytes()[0] == b'.';
+    fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()).filter(|path| !is_hidden(path)).collect()
+}
+
+#[test]
+fn a_writer_stopped_after_any_write_of_a_flush_leaves_every_earlier_entry_readable() {
+    for steps in 0.. {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.journal");
+        let mut writer = create(&path).unwrap();
+        append(&mut writer, 0..9);
+        writer.flush().unwrap();
+        append(&mut writer, 9..16);
+        let ((), is_stopped) = stop::after(steps, || drop(writer));
+        let expected = numbers(0..if is_stopped { 9 } else { 16 });
+        assert_eq!(numbers_by_journalctl(&path, &[]), expected, "after step {steps}");
+        assert_clean_or_unclean_end(&path, is_stopped);
+        assert_eq!(check_what_is_left(dir.path(), 9), expected.len() as u64, "after step {steps}");
+        if !is_stopped {
+            assert!(steps > 10, "{steps} steps are hardly all kinds of links");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_writer_stopped_after_any_step_of_a_rotation_leaves_every_flushed_entry_readable() {
+    for steps in 0.. {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.journal");
+        let mut writer = create(&path).unwrap();
+        append(&mut writer, 0..9);
+        writer.flush().unwrap();
+        append(&mut writer, 9..12);
+        // The clock is set back, which begins the next file.
+        let (_, is_stopped) = stop::after(steps, || {
+            append_at(&mut writer, BEGIN_US - 10_000_000, 12..15).and_then(|()| writer.flush())?;
+            writer.close()
+        });
+        for file in journals(dir.path()) {
+            assert_clean_or_unclean_end(&file, is_stopped);
+        }
+        let left = check_what_is_left(dir.path(), 9);
+        assert!([9, 12, 15].contains(&left), "{left} after step {steps}");
+        if !is_stopped {
+            assert_eq!((left, journals(dir.path()).len()), (15, 3));
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_writer_stopped_after_any_step_of_its_opening_leaves_what_was_there_readable() {
+    for steps in 0.. {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.journal");
+        let mut killed = create(&path).unwrap();
+        append(&mut killed, 0..9);
+        killed.flush().unwrap();
+        append(&mut killed, 9..12);
+        let ((), is_killed) = stop::after(5, || drop(killed));
+        assert!(is_killed);
+        let (writer, is_stopped) = stop::after(steps, || create(&path));
+        assert_eq!(writer.is_err(), is_stopped);
+        if writer.is_ok() {
+            assert_clean_or_unclean_end(&path, false);
+        }
+        drop(writer);
+        assert_eq!(check_what_is_left(dir.path(), 9), 9);
+        if !is_stopped {
+            break;
+        }
+    }
+}
+
 #[test]
 fn a_flush_that_failed_half_way_is_right_once_it_is_done_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
+    let mut writer = create(&path).unwrap();
     append(&mut writer, 0..5);
     writer.flush().unwrap();
     for number in 5..40 {
         append(&mut writer, number..number + 1);
-        let file = writer.file.try_clone().unwrap();
-        let plan = writer.image.plan();
-        // One step further each time, until a whole plan was carried out without the writer's knowing.
-        plan.apply_first(number as usize - 5, &file).unwrap();
-        writer.image.not_written();
+        // One step further each time.
+        let (result, is_stopped) = stop::after(number as usize - 5, || writer.flush());
+        assert_eq!(result.is_err(), is_stopped);
     }
     append(&mut writer, 40..41);
     writer.flush().unwrap();
-    let all: Vec<String> = (0..41).map(|number| number.to_string()).collect();
-    assert_eq!(numbers_by_tail(&path), all);
-    assert_eq!(numbers_by_journalctl(&path, &["SAME=value"]), all);
+    assert_eq!(numbers_by_tail(&path), numbers(0..41));
+    assert_eq!(numbers_by_journalctl(&path, &["SAME=value"]), numbers(0..41));
     assert_clean_or_unclean_end(&path, false);
 }
 
@@ -124,34 +214,24 @@ fn what_is_under_the_hidden_name_is_removed_only_if_it_is_a_journal_without_entr
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     fs::write(dir.path().join(".a.journal.new"), "precious").unwrap();
-    let refused = FileWriter::create(&path, FileOptions::default()).unwrap_err();
+    let refused = create(&path).unwrap_err();
     assert!(matches!(refused, WriteError::NotAJournal { .. }), "{refused}");
     assert_eq!(fs::read_to_string(dir.path().join(".a.journal.new")).unwrap(), "precious");
 }
 
 #[test]
-fn a_writer_stopped_after_any_write_of_its_creation_leaves_nothing_that_hurts() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.journal");
-    let ids = Ids { file: 1, machine: 2, boot: 3, seqnum: 4 };
-    let mut image = Image::new(ids, 4 << 20, 1);
-    let steps = image.plan().steps();
-    image.not_written();
-    for stopped_after in 0..=steps {
-        let candidate = Candidate::create(&path).unwrap();
-        image.plan().apply_first(stopped_after, &candidate.file).unwrap();
-        image.not_written();
-        let abandoned = dir.path().join("abandoned.journal");
-        fs::copy(dir.path().join(".a.journal.new"), &abandoned).unwrap();
-        // The end of the process would release the lock and leave the file.
-        drop(candidate);
-        fs::copy(&abandoned, dir.path().join(".a.journal.new")).unwrap();
-
-        assert!(!path.exists(), "a file must not be seen before it is complete");
-        assert_eq!(Tail::open(&abandoned, Start::File).is_ok(), stopped_after == steps);
-        let writer = FileWriter::create(&path, FileOptions::default()).unwrap();
-        assert!(!dir.path().join(".a.journal.new").exists());
+fn a_file_is_not_seen_before_it_is_complete() {
+    for steps in 0.. {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.journal");
+        let (writer, is_stopped) = stop::after(steps, || create(&path));
+        assert_eq!(path.exists(), writer.is_ok(), "after step {steps}");
+        assert_eq!(Tail::open(&path, Start::File).is_ok(), writer.is_ok());
         drop(writer);
-        fs::remove_file(&path).unwrap();
+        check_what_is_left(dir.path(), 0);
+        if !is_stopped {
+            assert!(steps > 3);
+            break;
+        }
     }
 }

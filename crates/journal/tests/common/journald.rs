@@ -7,11 +7,12 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::values::number_at;
-use super::{Fields, Running, drain, files, wait_until};
+use super::{Fields, Running, drain, export, files, wait_until};
 use journal::{Start, Tail};
 
-/// Binds the folders that journald uses to those of the test, and becomes journald.
-const START: &str = "mount --bind $0/run-systemd /run/systemd && mount --bind $0/run-log /run/log \
+/// Binds the folders that journald uses to those of the test, and becomes journald. The unified hierarchy of control
+/// groups, which only root can mount, lets it tell services apart.
+const START: &str = "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; mount --bind $0/run-systemd /run/systemd && mount --bind $0/run-log /run/log \
     && mount --bind $0/var-log-journal /var/log/journal && mount --bind $0/etc /etc/systemd \
     && exec /lib/systemd/systemd-journald test";
 
@@ -59,11 +60,55 @@ impl Journald {
 
     /// Kills journald and starts it again, which renames the file that was not closed to `….journal~`.
     pub(crate) fn kill_and_start(&mut self) {
+        self.kill();
+        self.start_again();
+    }
+
+    /// Kills journald, which leaves its socket behind.
+    pub(crate) fn kill(&mut self) {
         self.process.0.kill().unwrap();
         self.process.0.wait().unwrap();
+    }
+
+    /// Starts journald after it was killed.
+    pub(crate) fn start_again(&mut self) {
         std::fs::remove_dir_all(self.root.path().join("run-systemd/journal.test")).unwrap();
         (self.process, self.stdout) = run(self.root.path(), self.format);
         wait_until("a file put aside", || !self.aside().is_empty());
+    }
+
+    /// Stops journald where it is, so that it takes nothing from its queue.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+        let stat = format!("/proc/{}/stat", self.process.0.id());
+        wait_until("a stopped journald", || std::fs::read_to_string(&stat).unwrap().contains(") T "));
+    }
+
+    /// Lets a stopped journald go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process.0), signal).unwrap();
+    }
+
+    /// Where it takes entries.
+    pub(crate) fn socket(&self) -> PathBuf {
+        socket(self.root.path(), "socket")
+    }
+
+    /// The root of the control groups as this journald sees them, if it does.
+    pub(crate) fn control_groups(&self) -> Option<PathBuf> {
+        let root = PathBuf::from(format!("/proc/{}/root/sys/fs/cgroup", self.process.0.id()));
+        root.join("cgroup.procs").exists().then_some(root)
+    }
+
+    /// The entries that have a field, of all files, those put aside included, as journalctl exports them.
+    pub(crate) fn entries_with(&self, field: &str) -> Vec<Fields> {
+        let mut entries = export(&self.folder().join("*.journal*"), &[]);
+        entries.retain(|entry| entry.iter().any(|(name, _)| name == field));
+        entries
     }
 
     /// The files that were found not closed.
@@ -88,7 +133,7 @@ impl Journald {
     /// Asks for new files; the live one is another one afterwards.
     pub(crate) fn rotate(&self) {
         let before = files(&self.folder()).len();
-        kill_process(Pid::from_child(&self.process.0), Signal::USR2).unwrap();
+        self.signal(Signal::USR2);
         wait_until("a rotation", || {
             files(&self.folder()).len() > before && Tail::open(&self.live(), Start::File).is_ok()
         });
@@ -96,7 +141,7 @@ impl Journald {
 
     /// Ends journald, which closes its files.
     pub(crate) fn stop(mut self) -> tempfile::TempDir {
-        kill_process(Pid::from_child(&self.process.0), Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
         self.process.0.wait().unwrap();
         self.root
     }
@@ -149,13 +194,16 @@ fn socket(root: &Path, name: &str) -> PathBuf {
     root.join("run-systemd/journal.test").join(name)
 }
 
+/// Gives what unshare needs to be told for mounts of one's own.
+pub(crate) fn privately() -> &'static [&'static str] {
+    if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] }
+}
+
 fn run(root: &Path, format: Format) -> (Running, UnixStream) {
-    let privately: &[&str] =
-        if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] };
     let flag = |on: bool| if on { "1" } else { "0" };
     let said = root.join("said");
     let process = Command::new("unshare")
-        .args(privately)
+        .args(privately())
         .args(["--propagation", "private", "sh", "-c", START])
         .arg(root)
         .env("SYSTEMD_JOURNAL_COMPACT", flag(format.compact))

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use journal::{Entry, EntryBuf, FileOptions, Progress, Start, Tail};
+use journal::{Entry, EntryBuf, FileOptions, FileWriter, Progress, Start, Tail, Timestamps, WriteError};
 
 /// The fields of an entry, sorted.
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
@@ -17,6 +17,20 @@ pub(crate) type Fields = Vec<(String, Vec<u8>)>;
 /// A file that rotates soon.
 pub(crate) fn small() -> FileOptions {
     FileOptions { size_max: 4 << 20, ..FileOptions::default() }
+}
+
+/// Makes a journal file, as soon as nothing has it open: a process that another test just starts has for a moment all
+/// that this program has, also the locks of files.
+pub(crate) fn create(path: &Path, options: &FileOptions) -> FileWriter {
+    let mut created = None;
+    wait_until("the lock of the file", || {
+        created = match FileWriter::create(path, options.clone()) {
+            Err(WriteError::Locked { .. }) => None,
+            created => Some(created.unwrap()),
+        };
+        created.is_some()
+    });
+    created.unwrap()
 }
 
 /// A process that ends with the test, however that ends.
@@ -146,6 +160,34 @@ pub(crate) fn numbered(number: u64) -> EntryBuf {
     entry.push_display("NUMBER", number);
     entry.push("SAME", b"value");
     entry
+}
+
+/// Creates a file and writes numbered entries.
+pub(crate) fn write_numbers(path: &Path, range: std::ops::Range<u64>) -> FileWriter {
+    let mut writer = FileWriter::create(path, small()).unwrap();
+    for number in range {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    writer.flush().unwrap();
+    writer
+}
+
+/// Starts one test of this program as a process of its own, for the part of it that may not happen in this one.
+pub(crate) fn part(test: &str, path: &Path) -> Command {
+    // A signal that the shell ignores stays ignored in the program it becomes: a file size above the limit is an
+    // error then, as a full disk is.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "trap '' XFSZ; ulimit -c 0; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env("JOURNAL_TEST_PART", path);
+    command
+}
+
+/// Tells a test that it is such a part, and the path that it works on.
+pub(crate) fn part_path() -> Option<PathBuf> {
+    std::env::var_os("JOURNAL_TEST_PART").map(Into::into)
 }
 
 /// Numbers from a seed, so that a failure can be had again.

@@ -2,6 +2,16 @@
 //!
 //! No clock, no I/O, and it cannot fail: live, replay and report feed it the same records and get the same figures.
 //! Everything in it is bounded, however long or hostile the journal is.
+//!
+//! # Whose records count
+//!
+//! Anyone may write records with any run's id, so a run belongs to one [`Origin`](crate::Origin): the process that,
+//! by the journal's own stamps, wrote the earliest of its records that were read. Records of others change nothing
+//! in it but a count ([`Reading::foreign`]). A run's id is drawn at random and stands nowhere before its first record
+//! does, so a forger is always later, in whichever order files are read. What this does not promise: where reading
+//! begins in the middle of a run, or the wall clock was set back during it, a forger may come first, and a run that
+//! had to make room (see [`RUNS_MAX`]) is forgotten with its owner. In files that journald did not write, nothing is
+//! trusted more than the file.
 
 mod clients;
 mod reading;
@@ -10,8 +20,11 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod track;
+#[cfg(test)]
+mod trust_tests;
 
 use crate::ids::RunId;
+use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
 
 pub use clients::{Client, ClientRate, Clients};
@@ -50,11 +63,28 @@ impl Model {
         Self { history: history.max(1), runs: Vec::new(), malformed: 0, skipped_bytes: 0 }
     }
 
+    /// Takes in one record of a writer of whom nothing is known, as [`Self::apply_from`] does.
+    pub fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
+        self.apply_from(&Writer::default(), record, read_mono_us);
+    }
+
     /// Takes in one record. `read_mono_us` is `CLOCK_MONOTONIC` of this boot when it was read, for live journals:
     /// it only serves to show how far reading lags behind writing.
-    pub fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
-        let at = self.place(record.stamp.run);
-        self.runs[at].apply(record, read_mono_us);
+    pub fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
+        let at = self.place(record.stamp.run, writer);
+        self.runs[at].apply_from(writer, record, read_mono_us);
+    }
+
+    /// Counts messages that journald dropped, to the newest run that may have lost records by that.
+    pub fn note_suppressed(&mut self, notice: &Suppressed) {
+        let concerns = |run: &&mut Run| {
+            let Writer { origin, unit, .. } = run.writer();
+            run.stopped().is_none() && notice.concerns(origin, unit)
+        };
+        let nearest = |run: &&mut Run| (notice.is_about(&run.writer().origin), run.began_realtime_us());
+        if let Some(run) = self.runs.iter_mut().filter(concerns).max_by_key(nearest) {
+            run.note_suppressed(notice.dropped);
+        }
     }
 
     /// Counts entries that claim to be ours and cannot be decoded.
@@ -92,7 +122,7 @@ impl Model {
         self.skipped_bytes
     }
 
-    fn place(&mut self, id: RunId) -> usize {
+    fn place(&mut self, id: RunId, writer: &Writer) -> usize {
         if let Some(at) = self.runs.iter().position(|run| run.id() == id) {
             return at;
         }
@@ -100,7 +130,7 @@ impl Model {
             let silent = (0..RUNS_MAX).min_by_key(|&at| self.runs[at].last_realtime_us()).unwrap_or(0);
             self.runs.remove(silent);
         }
-        self.runs.push(Run::new(id, self.history));
+        self.runs.push(Run::new(id, writer.clone(), self.history));
         self.runs.len() - 1
     }
 }

@@ -24,7 +24,11 @@ pub struct Gap {
 pub struct Reading {
     read: u64,
     last_seq: u64,
+    last_mono_us: u64,
+    lost: u64,
     repeated: u64,
+    foreign: u64,
+    suppressed: u64,
     gaps: VecDeque<Gap>,
     gaps_total: u64,
     lag: Histogram,
@@ -34,12 +38,14 @@ pub struct Reading {
 impl Reading {
     /// Notes one record; false if it was read before and must not count again.
     pub(super) fn note(&mut self, stamp: &Stamp, read_mono_us: Option<u64>) -> bool {
+        self.doubt_the_newest_gap(stamp);
         if stamp.seq <= self.last_seq {
             self.repeated += 1;
             return false;
         }
         let missing = stamp.seq - self.last_seq - 1;
         if missing > 0 {
+            self.lost += missing;
             self.gaps_total += 1;
             if self.gaps.len() == GAPS_MAX {
                 self.gaps.pop_front();
@@ -48,12 +54,35 @@ impl Reading {
         }
         self.read += 1;
         self.last_seq = stamp.seq;
+        self.last_mono_us = stamp.mono_us;
         if let Some(read_us) = read_mono_us {
             let lag_us = read_us.saturating_sub(stamp.mono_us);
             self.lag.record_ns(lag_us.saturating_mul(1_000));
             self.lag_last_us = Some(lag_us);
         }
         true
+    }
+
+    /// Takes back the newest gap if this record belongs into it and was not made before what followed the gap: records
+    /// come in order, so the number that made the gap was damaged. Believed, it would make repetitions of all others.
+    fn doubt_the_newest_gap(&mut self, stamp: &Stamp) {
+        let Some(&gap) = self.gaps.back() else { return };
+        let is_in_it = stamp.seq > gap.after_seq && stamp.seq - gap.after_seq <= gap.missing;
+        if is_in_it && stamp.mono_us >= self.last_mono_us {
+            self.gaps.pop_back();
+            self.gaps_total -= 1;
+            self.lost -= gap.missing;
+            // The damaged record was the next, if not a later one.
+            self.last_seq = (gap.after_seq + 1).min(stamp.seq - 1);
+        }
+    }
+
+    pub(super) fn note_foreign(&mut self, records: u64) {
+        self.foreign = self.foreign.saturating_add(records);
+    }
+
+    pub(super) fn note_suppressed(&mut self, messages: u64) {
+        self.suppressed = self.suppressed.saturating_add(messages);
     }
 
     /// Records read, each once.
@@ -63,17 +92,28 @@ impl Reading {
 
     /// Records made, as far as the last one read knows.
     pub fn made(&self) -> u64 {
-        self.last_seq
+        self.read.saturating_add(self.lost)
     }
 
     /// Records made and never read.
     pub fn lost(&self) -> u64 {
-        self.last_seq - self.read
+        self.lost
     }
 
     /// Records that were read again, or out of order, and not counted.
     pub fn repeated(&self) -> u64 {
         self.repeated
+    }
+
+    /// Records under this run's id that another process wrote, and that did not count.
+    pub fn foreign(&self) -> u64 {
+        self.foreign
+    }
+
+    /// Messages that journald says it dropped of the unit that the run is in. Records among them are also lost, or
+    /// will be.
+    pub fn suppressed(&self) -> u64 {
+        self.suppressed
     }
 
     /// The latest holes, oldest first.

@@ -9,6 +9,7 @@ use crate::metric::Counters;
 use crate::model::clients::{Client, ClientRate, Clients};
 use crate::model::reading::Reading;
 use crate::model::track::Track;
+use crate::origin::Writer;
 use crate::record::{
     Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
 };
@@ -56,6 +57,7 @@ pub struct CpuUse {
 #[derive(Debug)]
 pub struct Run {
     id: RunId,
+    writer: Writer,
     began: Option<(Stamp, Box<RunRecord>)>,
     stopped: Option<(Stamp, Box<RunRecord>)>,
     first: Option<Stamp>,
@@ -75,9 +77,10 @@ pub struct Run {
 }
 
 impl Run {
-    pub(super) fn new(id: RunId, history: usize) -> Self {
+    pub(super) fn new(id: RunId, writer: Writer, history: usize) -> Self {
         Self {
             id,
+            writer,
             began: None,
             stopped: None,
             first: None,
@@ -97,7 +100,43 @@ impl Run {
         }
     }
 
-    pub(super) fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
+    /// Takes in a record if the run is its writer's.
+    pub(super) fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
+        if writer.origin == self.writer.origin {
+            self.apply(record, read_mono_us);
+        } else if record.stamp.realtime_us >= self.began_realtime_us() {
+            self.note_foreign(1, &record.stamp);
+        } else {
+            // What was taken in before was written later, and by somebody else.
+            let foreign = self.reading.read().saturating_add(self.reading.foreign());
+            *self = Self::new(self.id, writer.clone(), self.history);
+            self.note_foreign(foreign, &record.stamp);
+            self.apply(record, read_mono_us);
+        }
+    }
+
+    /// Counts records that another process wrote under this run's id, and says so once.
+    fn note_foreign(&mut self, records: u64, stamp: &Stamp) {
+        if self.reading.foreign() == 0 {
+            let text = "another process writes records under the id of this run; they do not count";
+            // Of what it says nothing is believed, nor its clock.
+            let mono_us = self.last.map_or(stamp.mono_us, |last| last.mono_us);
+            self.push_log(LogLine {
+                mono_us,
+                realtime_us: stamp.realtime_us,
+                level: Level::Warning,
+                text: text.to_owned(),
+            });
+        }
+        self.reading.note_foreign(records);
+    }
+
+    /// Counts messages that journald dropped of the unit that this run is in.
+    pub(super) fn note_suppressed(&mut self, messages: u64) {
+        self.reading.note_suppressed(messages);
+    }
+
+    fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
         if !self.reading.note(&record.stamp, read_mono_us) {
             return;
         }
@@ -191,16 +230,33 @@ impl Run {
         if level == Level::Info {
             return;
         }
+        let Stamp { mono_us, realtime_us, .. } = record.stamp;
+        self.push_log(LogLine { mono_us, realtime_us, level, text: message::sentence(record) });
+    }
+
+    fn push_log(&mut self, line: LogLine) {
         if self.log.len() == LOG_MAX {
             self.log.pop_front();
         }
-        let Stamp { mono_us, realtime_us, .. } = record.stamp;
-        self.log.push_back(LogLine { mono_us, realtime_us, level, text: message::sentence(record) });
+        self.log.push_back(line);
     }
 
     /// Its id.
     pub fn id(&self) -> RunId {
         self.id
+    }
+
+    /// The process that writes it.
+    pub fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    /// The host that it runs on: as the journal says, else as the run does; empty if neither was read.
+    pub fn hostname(&self) -> &str {
+        match (&*self.writer.hostname, self.began()) {
+            ("", Some(began)) => &began.host,
+            (hostname, _) => hostname,
+        }
     }
 
     /// What it began with; `None` if its first record was not read.

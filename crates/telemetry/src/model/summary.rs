@@ -8,6 +8,7 @@ use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, Pro
 use crate::histogram::Histogram;
 use crate::host::GROUPS;
 use crate::metric::Metric;
+use crate::model::Model;
 use crate::model::run::Run;
 use crate::model::track::Track;
 
@@ -143,6 +144,22 @@ pub struct JournalSummary {
     pub read: u64,
     /// Records made and not read.
     pub lost: u64,
+    /// Intervals that went with a later record because the journal took theirs too late, by the writer's count.
+    pub merged: u64,
+    /// Records that the journal took too late, by the writer's count.
+    pub refused: u64,
+    /// Records given up, by the writer's count.
+    pub dropped: u64,
+    /// Messages of the writer's service that journald's rate limit dropped, by the writer's or the reader's count.
+    pub suppressed: u64,
+    /// Records under this run's id that another process wrote, and that do not count.
+    pub foreign: u64,
+    /// Entries of the journal that claim to be records and are none.
+    pub malformed: u64,
+    /// Bytes of the journal that could not be read.
+    pub skipped_bytes: u64,
+    /// From a record's making to its reading, for those read live on the same host, in microseconds.
+    pub lag_us: Percentiles,
 }
 
 /// Percentiles of one class, in microseconds, with the number of samples they rest on; `null` without samples.
@@ -181,28 +198,42 @@ fn micros(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-impl Run {
-    /// The run's figures so far. `source` names the journal they were read from, `None` if there was none.
-    pub fn summary(&self, source: Option<&str>) -> Summary {
-        let reading = self.reading();
+impl Model {
+    /// A run's figures so far. `source` names the journal they were read from, `None` if there was none.
+    pub fn summary(&self, run: &Run, source: Option<&str>) -> Summary {
         Summary {
             schema: SUMMARY_SCHEMA,
-            run: self.id().to_string(),
-            duration_s: self.duration_us() as f64 / 1e6,
-            ended: self.stopped().is_some(),
-            proxy: self.proxy().map(|track| proxy_summary(track, self.proxy_open())),
-            load: self.load().map(load_summary),
-            clients: self.client_summaries(),
-            journal: source.map(|source| JournalSummary {
-                source: source.to_owned(),
-                made: reading.made(),
-                read: reading.read(),
-                lost: reading.lost(),
-            }),
-            cpu_s: self.cpu_seconds(),
+            run: run.id().to_string(),
+            duration_s: run.duration_us() as f64 / 1e6,
+            ended: run.stopped().is_some(),
+            proxy: run.proxy().map(|track| proxy_summary(track, run.proxy_open())),
+            load: run.load().map(load_summary),
+            clients: run.client_summaries(),
+            journal: source.map(|source| self.journal_summary(run, source)),
+            cpu_s: run.cpu_seconds(),
         }
     }
 
+    fn journal_summary(&self, run: &Run, source: &str) -> JournalSummary {
+        let (reading, health) = (run.reading(), run.health());
+        JournalSummary {
+            source: source.to_owned(),
+            made: reading.made(),
+            read: reading.read(),
+            lost: reading.lost(),
+            merged: health.merged_total,
+            refused: health.refused_total,
+            dropped: health.dropped_total,
+            suppressed: health.suppressed_total.max(reading.suppressed()),
+            foreign: reading.foreign(),
+            malformed: self.malformed(),
+            skipped_bytes: self.skipped_bytes(),
+            lag_us: Percentiles::of(reading.lag()),
+        }
+    }
+}
+
+impl Run {
     fn client_summaries(&self) -> Vec<ClientSummary> {
         let mut clients: Vec<_> = self.clients().iter().map(|client| (client.id, client.totals())).collect();
         let bytes = |totals: &crate::Counters<ClientCounter>| {

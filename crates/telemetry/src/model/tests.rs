@@ -15,7 +15,7 @@ use crate::testing::{bodies, client};
 /// Takes every figure that a model gives.
 fn look_at_everything(model: &Model) {
     for run in model.runs() {
-        serde_json::to_string(&run.summary(Some("file:x"))).expect("a summary is plain data");
+        serde_json::to_string(&model.summary(run, Some("file:x"))).expect("a summary is plain data");
         for client in run.clients().iter() {
             let rate = run.client_rate(client);
             assert!(rate.is_none_or(|rate| rate.bytes_per_second().is_finite()));
@@ -135,7 +135,7 @@ impl Pen {
     }
 }
 
-fn client_record(client: ClientId, epoch: u64, bytes: u64) -> ClientRecord {
+pub(super) fn client_record(client: ClientId, epoch: u64, bytes: u64) -> ClientRecord {
     let mut counters = Counters::default();
     counters[ClientCounter::BytesIn] = bytes;
     ClientRecord { client, epoch, last: false, open: 0, counters }

@@ -3,6 +3,13 @@
 /// Records a second into a file of our own.
 pub const RECORDS_PER_SECOND_OWN: u32 = 60;
 
+/// Records a second into the system's journal: journald drops without a word what a service logs above 10,000
+/// messages in 30 s (`RateLimitBurst=` of journald.conf(5)), and the service may log more than these.
+pub const RECORDS_PER_SECOND_SYSTEM: u32 = 20;
+
+/// What a run may write at once at its end, in seconds of its budget: half of what journald lets through.
+const BURST_SECONDS: u32 = 250;
+
 /// A token bucket that lets the necessary through and makes the optional wait for it.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -33,6 +40,11 @@ impl Budget {
     /// Records that may still be written now.
     pub(crate) fn left(&self) -> usize {
         self.tokens.max(0.0) as usize
+    }
+
+    /// Records that a run may write at once at its end.
+    pub(crate) fn burst(&self) -> usize {
+        self.per_second as usize * BURST_SECONDS as usize
     }
 }
 

@@ -8,6 +8,10 @@ use crate::ids::ClientId;
 use crate::metric::Counters;
 use crate::record::ClientRecord;
 
+/// How soon a client that changed gets a record while the budget allows, in microseconds; a reader shows its last rate
+/// so long.
+const TURN_US_MAX: u64 = 10_000_000;
+
 /// A client's record that is due, and since when it covers.
 #[derive(Debug)]
 pub(crate) struct Due {
@@ -104,32 +108,35 @@ impl ClientTable {
         let mut candidates: Vec<_> = self.rows.iter().filter_map(idle).collect();
         candidates.sort_unstable();
         for (_, id) in candidates.into_iter().take((self.max / 100).max(1)) {
-            let Some(row) = self.rows.remove(&id) else { continue };
-            let Some(since_us) = row.unsent_since_us else { continue };
-            if self.leaving.len() < leaving_max {
-                self.leaving.push(Due { record: row.record(id, true), since_us });
-            } else {
-                let unsent = row.counters.since(&row.sent);
-                let other = self.row(ClientId::Other);
-                other.counters.add(&unsent);
-                other.unsent_since_us.get_or_insert(since_us);
+            let Some(row) = self.rows.get(&id) else { continue };
+            match row.unsent_since_us {
+                Some(since_us) if self.leaving.len() < leaving_max => {
+                    self.leaving.push(Due { record: row.record(id, true), since_us });
+                    self.rows.remove(&id);
+                }
+                _ => self.fold(id),
             }
         }
     }
 
-    /// The records whose turn it is, at most `budget` of them: those that leave, then half for the busiest and
-    /// half for those that have waited longest. Each must be reported back by [`Self::sent`] once written.
-    pub(crate) fn due(&mut self, budget: usize) -> Vec<Due> {
-        let mut due = std::mem::take(&mut self.leaving);
+    /// The records whose turn it is, at most `budget` of them, `span_us` after the turn before: those that leave, then
+    /// the busiest and those that have waited longest. Each must be reported back by [`Self::sent`] once written.
+    ///
+    /// The busiest get half of the room, or less, down to a quarter, if the others would wait too long.
+    pub(crate) fn due(&mut self, budget: usize, span_us: u64) -> Vec<Due> {
+        let leaving = self.leaving.len().min(budget);
+        let mut due: Vec<Due> = self.leaving.drain(..leaving).collect();
         let mut changed: Vec<(ClientId, u64, u64)> = self
             .rows
             .iter()
             .filter_map(|(id, row)| row.unsent_since_us.map(|since| (*id, since, row.unsent_bytes())))
             .collect();
-        let room = budget.saturating_sub(due.len());
+        let room = budget - leaving;
         if changed.len() > room {
+            let in_turn = (changed.len() as u64).saturating_mul(span_us).div_ceil(TURN_US_MAX);
+            let in_turn = usize::try_from(in_turn).unwrap_or(room).clamp(room - room / 2, room - room / 4);
+            let busiest = room - in_turn;
             changed.sort_unstable_by_key(|&(id, _, bytes)| (std::cmp::Reverse(bytes), id));
-            let busiest = room / 2;
             changed[busiest..].sort_unstable_by_key(|&(id, since, _)| (since, id));
             changed.truncate(room);
         } else {
@@ -149,8 +156,7 @@ impl ClientTable {
         }
     }
 
-    /// Keeps a record that could not be written of a client that has left; its counters go to `other` if it
-    /// cannot be kept.
+    /// Keeps a record that could not be written of a client that has left; others are made anew.
     pub(crate) fn refused(&mut self, due: Due) {
         if due.record.last {
             self.leaving.push(due);
@@ -162,9 +168,20 @@ impl ClientTable {
         self.rows.values().filter(|row| row.unsent_since_us.is_some()).count()
     }
 
-    /// The last record of every client, as the run ends, in order of the clients.
-    pub(crate) fn finish(&mut self, now_us: u64) -> Vec<Due> {
+    /// The last record of every client, as the run ends, in order of the clients. If there are more than `max`, those
+    /// with the least that no record has carried are folded into `other`.
+    pub(crate) fn finish(&mut self, now_us: u64, max: usize) -> Vec<Due> {
         let mut all = std::mem::take(&mut self.leaving);
+        let excess = (self.rows.len() + all.len()).saturating_sub(max);
+        if excess > 0 {
+            let weight =
+                |(id, row): (&ClientId, &Row)| (row.unsent_since_us.is_some(), row.unsent_bytes(), *id);
+            let mut by_weight: Vec<_> = self.rows.iter().map(weight).collect();
+            by_weight.retain(|(_, _, id)| *id != ClientId::Other);
+            by_weight.sort_unstable();
+            // One more makes room for `other`.
+            by_weight.into_iter().take(excess + 1).for_each(|(_, _, id)| self.fold(id));
+        }
         let last = |(id, row): (&ClientId, &Row)| Due {
             record: row.record(*id, true),
             since_us: row.unsent_since_us.unwrap_or(now_us),
@@ -172,6 +189,16 @@ impl ClientTable {
         all.extend(self.rows.iter().map(last));
         all.sort_unstable_by_key(|due| due.record.client);
         all
+    }
+
+    /// Lets a client go and accounts to `other` what no record has carried of it.
+    fn fold(&mut self, client: ClientId) {
+        let Some(row) = self.rows.remove(&client) else { return };
+        if let Some(since_us) = row.unsent_since_us {
+            let other = self.row(ClientId::Other);
+            other.counters.add(&row.counters.since(&row.sent));
+            other.unsent_since_us.get_or_insert(since_us);
+        }
     }
 }
 
@@ -199,7 +226,7 @@ mod tests {
     }
 
     fn take(table: &mut ClientTable, budget: usize, into: &mut Vec<ClientRecord>) -> usize {
-        let due = table.due(budget);
+        let due = table.due(budget, 1_000_000);
         for due in &due {
             table.sent(&due.record);
             into.push(due.record.clone());
@@ -234,7 +261,7 @@ mod tests {
             table.add(&deltas, u64::from(tick), u64::from(tick) + 1, 2);
             take(&mut table, 3, &mut records);
         }
-        records.extend(table.finish(500).into_iter().map(|due| due.record));
+        records.extend(table.finish(500, usize::MAX).into_iter().map(|due| due.record));
         assert_eq!(read_totals(&records), counted);
     }
 
@@ -244,7 +271,7 @@ mod tests {
         let open = ClientDelta { open_change: 1, ..delta(1, 5) };
         table.add(&[open, ClientDelta { open_change: 1, ..delta(2, 5) }], 0, 1, 10);
         table.add(&[delta(3, 7)], 1, 2, 10);
-        let ids: Vec<_> = table.finish(2).into_iter().map(|due| due.record.client).collect();
+        let ids: Vec<_> = table.finish(2, usize::MAX).into_iter().map(|due| due.record.client).collect();
         assert_eq!(ids, [client(1), client(2), ClientId::Other]);
     }
 

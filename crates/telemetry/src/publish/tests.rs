@@ -1,33 +1,46 @@
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr};
 
 use journal::EntryBuf;
 use proptest::prelude::*;
 
 use super::*;
 use crate::codec;
-use crate::connection::Outcome;
 use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
-use crate::ids::ClientId;
+use crate::metric::Counters;
 use crate::model::Model;
-use crate::testing::{bodies, client, connection};
+use crate::testing::{bodies, client};
 
 /// Keeps records as journal entries, as a file would, and refuses those it is told to.
-#[derive(Default)]
-struct Paper {
-    entries: Vec<(EntryBuf, u64)>,
-    offered: u64,
-    refuse: HashSet<u64>,
-    cannot_flush: bool,
+pub(super) struct Paper {
+    pub(super) entries: Vec<(EntryBuf, u64)>,
+    pub(super) offered: u64,
+    /// Offers that are refused for the moment, by their number from 1.
+    pub(super) refuse: HashSet<u64>,
+    /// Records that are taken before all others are refused for the moment.
+    pub(super) room: usize,
+    /// A kind that is never taken.
+    pub(super) never: &'static str,
+    pub(super) cannot_flush: bool,
+}
+
+impl Default for Paper {
+    fn default() -> Self {
+        let room = usize::MAX;
+        Self { entries: Vec::new(), offered: 0, refuse: HashSet::new(), room, never: "", cannot_flush: false }
+    }
 }
 
 impl Sink for Paper {
-    fn accept(&mut self, record: &Record) -> Result<(), String> {
+    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         self.offered += 1;
-        if self.refuse.contains(&self.offered) {
-            return Err("no space left".into());
+        if record.body.kind().word == self.never {
+            return Err(Refusal::Never("too large".into()));
         }
+        if self.refuse.contains(&self.offered) || self.room == 0 {
+            return Err(Refusal::Later("no space left".into()));
+        }
+        self.room -= 1;
         let mut entry = EntryBuf::new();
         codec::encode(record, &mut entry);
         self.entries.push((entry, record.stamp.realtime_us));
@@ -39,14 +52,44 @@ impl Sink for Paper {
     }
 }
 
-fn at(second: u64) -> Timestamps {
+impl Publisher<Paper> {
+    /// Takes so many records in a moment, and no more.
+    pub(super) fn give_room(&mut self, records: usize) {
+        self.sink.room = records;
+        self.retry();
+        self.sink.room = 0;
+    }
+
+    /// The kinds of all records that were taken, in order.
+    pub(super) fn kinds(&self) -> Vec<String> {
+        let kind = |entry: &EntryBuf| {
+            let value = entry.iter().find(|(name, _)| *name == "TLSDASH_KIND").unwrap().1;
+            String::from_utf8(value.to_vec()).unwrap()
+        };
+        self.sink.entries.iter().map(|(entry, _)| kind(entry)).collect()
+    }
+
+    pub(super) fn records(&self) -> Vec<Record> {
+        let decode = |(entry, realtime_us): &(EntryBuf, u64)| codec::decode_from(entry, *realtime_us);
+        self.sink.entries.iter().map(|entry| decode(entry).unwrap().unwrap()).collect()
+    }
+}
+
+pub(super) fn at(second: u64) -> Timestamps {
     Timestamps {
         realtime_us: 1_700_000_000_000_000 + second * 1_000_000,
         monotonic_us: 50_000_000 + second * 1_000_000,
     }
 }
 
-fn proxy_delta(second: u64) -> ProxyDelta {
+/// A publisher whose run has begun.
+pub(super) fn begun(records_per_second: u32) -> Publisher<Paper> {
+    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), records_per_second, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    publisher
+}
+
+pub(super) fn proxy_delta(second: u64) -> ProxyDelta {
     let mut delta = ProxyDelta::default();
     for n in 2..6 {
         let mut counters = Counters::default();
@@ -63,17 +106,18 @@ fn proxy_delta(second: u64) -> ProxyDelta {
     delta
 }
 
-fn load_delta() -> LoadDelta {
+pub(super) fn load_delta() -> LoadDelta {
     let mut delta = LoadDelta::default();
     delta.counters[LoadCounter::Ok] = 40;
     (0..40).for_each(|i| delta.latencies[LoadLatency::Service].record_ns(200_000 + i * 1_000));
     delta
 }
 
-const STATE: LoadState = LoadState { running: true, rate: 40.0, resume_percent: 80.0, connections: 8 };
+pub(super) const STATE: LoadState =
+    LoadState { running: true, rate: 40.0, resume_percent: 80.0, connections: 8 };
 
 /// A run of `seconds`, written to paper.
-fn written(seconds: u64, refuse: HashSet<u64>) -> Publisher<Paper> {
+pub(super) fn written(seconds: u64, refuse: HashSet<u64>) -> Publisher<Paper> {
     let paper = Paper { refuse, ..Paper::default() };
     let mut publisher = Publisher::new(RunId::from_bits(7), paper, RECORDS_PER_SECOND_OWN, at(0));
     publisher.start(RunRecord { version: "test".into(), ..RunRecord::default() }, at(0));
@@ -91,7 +135,7 @@ fn written(seconds: u64, refuse: HashSet<u64>) -> Publisher<Paper> {
     publisher
 }
 
-fn read(entries: &[(EntryBuf, u64)], lost: impl Fn(usize) -> bool) -> Model {
+pub(super) fn read(entries: &[(EntryBuf, u64)], lost: impl Fn(usize) -> bool) -> Model {
     let mut model = Model::default();
     for (i, (entry, realtime_us)) in entries.iter().enumerate() {
         if !lost(i) {
@@ -101,7 +145,7 @@ fn read(entries: &[(EntryBuf, u64)], lost: impl Fn(usize) -> bool) -> Model {
     model
 }
 
-fn true_totals(seconds: u64) -> (Counters<ProxyCounter>, u64) {
+pub(super) fn true_totals(seconds: u64) -> (Counters<ProxyCounter>, u64) {
     let mut all = ProxyDelta::default();
     let mut samples = 0;
     for second in 1..=seconds {
@@ -112,7 +156,7 @@ fn true_totals(seconds: u64) -> (Counters<ProxyCounter>, u64) {
     (all.counters, samples)
 }
 
-fn assert_totals(model: &Model, seconds: u64) {
+pub(super) fn assert_totals(model: &Model, seconds: u64) {
     let run = model.current().unwrap();
     let (totals, samples) = true_totals(seconds);
     let proxy = run.proxy().unwrap();
@@ -135,20 +179,6 @@ fn what_is_counted_is_what_is_read() {
 }
 
 #[test]
-fn what_the_sink_refuses_goes_with_a_later_record() {
-    let publisher = written(20, (10..40).collect());
-    assert_eq!(publisher.health().refused_total, 30);
-    let model = read(&publisher.into_sink().entries, |_| false);
-    assert_totals(&model, 20);
-    let run = model.current().unwrap();
-    assert_eq!(run.reading().lost(), 0);
-    assert!(run.health().merged_total > 0);
-    assert_eq!(run.health().error, "no space left");
-    // Merged intervals are no gap: one record covers them all, histograms included.
-    assert!(run.proxy().unwrap().intervals().all(|interval| !interval.after_loss));
-}
-
-#[test]
 fn a_lost_interval_is_a_gap_and_not_a_zero() {
     let publisher = written(20, HashSet::new());
     let entries = publisher.into_sink().entries;
@@ -163,111 +193,9 @@ fn a_lost_interval_is_a_gap_and_not_a_zero() {
     assert_eq!((run.reading().lost(), run.reading().gaps_total()), (1, 1));
 }
 
-#[test]
-fn errors_beyond_the_budget_are_counted() {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 20, at(0));
-    publisher.start(RunRecord::default(), at(0));
-    let mut delta = ProxyDelta::default();
-    for n in 0..100 {
-        delta.connections.push(connection(n));
-    }
-    publisher.interval(Some(&delta), None, None, at(1));
-    publisher.interval(Some(&ProxyDelta::default()), None, None, at(2));
-    let dropped = publisher.health().over_budget_total;
-    let entries = publisher.into_sink().entries;
-    let written =
-        entries.iter().filter(|(e, _)| e.iter().any(|f| f == ("TLSDASH_KIND", b"connection"))).count();
-    assert!(written > 0 && written < 20, "{written}");
-    assert_eq!(written as u64 + dropped, 100);
-    let model = read(&entries, |_| false);
-    assert_eq!(model.current().unwrap().health().over_budget_total, dropped);
-}
-
-/// A run of some seconds in which so many clients are active that the budget is short, with the same connection
-/// records each second.
-fn crowded(seconds: u64, connections: &[ConnectionRecord]) -> Publisher<Paper> {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
-    publisher.start(RunRecord::default(), at(0));
-    for second in 1..=seconds {
-        let mut delta = ProxyDelta { connections: connections.to_vec(), ..ProxyDelta::default() };
-        for n in 0..200 {
-            let mut counters = Counters::default();
-            counters[ClientCounter::BytesIn] = u64::from(n) + 1;
-            delta.clients.push(ClientDelta { client: client(n), open_change: 0, counters });
-        }
-        let load = Some((&LoadDelta::default(), STATE));
-        publisher.interval(Some(&delta), load, Some(HostRecord::default()), at(second));
-    }
-    publisher
-}
-
-fn count_of(publisher: &Publisher<Paper>, kind: &str) -> usize {
+pub(super) fn count_of(publisher: &Publisher<Paper>, kind: &str) -> usize {
     let is_it = |entry: &EntryBuf| entry.iter().any(|field| field == ("TLSDASH_KIND", kind.as_bytes()));
     publisher.sink.entries.iter().filter(|(entry, _)| is_it(entry)).count()
-}
-
-#[test]
-fn samples_without_room_are_no_loss_to_warn_of() {
-    let sample = ConnectionRecord { outcome: Outcome::Ended, ..connection(1) };
-    let publisher = crowded(20, &[sample]);
-    assert_eq!(publisher.health().over_budget_total, 0);
-    assert_eq!(count_of(&publisher, "health"), 0);
-}
-
-#[test]
-fn some_errors_are_recorded_however_many_clients_are_active() {
-    let publisher = crowded(10, &[connection(1), connection(2)]);
-    assert_eq!(count_of(&publisher, "connection"), 20);
-    assert!(publisher.made() <= 60 * 10 + 1, "{} records", publisher.made());
-}
-
-#[test]
-fn a_budget_that_is_short_for_long_is_told_now_and_then_and_at_the_end() {
-    let errors: Vec<_> = (0..100).map(connection).collect();
-    let mut publisher = crowded(30, &errors);
-    assert_eq!(count_of(&publisher, "health"), 3);
-    publisher.stop(RunRecord::default(), None, None, None, at(31));
-    let dropped = publisher.health().over_budget_total;
-    assert_eq!(dropped as usize + count_of(&publisher, "connection"), 3_000);
-    let model = read(&publisher.into_sink().entries, |_| false);
-    assert_eq!(model.current().unwrap().health().over_budget_total, dropped);
-}
-
-#[test]
-fn a_journal_that_cannot_be_brought_up_to_date_has_refused_nothing() {
-    let paper = Paper { cannot_flush: true, ..Paper::default() };
-    let mut publisher = Publisher::new(RunId::from_bits(1), paper, 60, at(0));
-    publisher.start(RunRecord::default(), at(0));
-    (1..10).for_each(|second| publisher.interval(Some(&proxy_delta(second)), None, None, at(second)));
-    assert_eq!((publisher.health().refused_total, &*publisher.health().error), (0, "no space left"));
-    assert_eq!(count_of(&publisher, "health"), 1);
-}
-
-#[test]
-fn ten_thousand_changing_clients_keep_to_the_budget_and_lose_no_byte() {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Paper::default(), 60, at(0));
-    publisher.start(RunRecord::default(), at(0));
-    let mut counted = 0;
-    for second in 1..=5_u32 {
-        let mut delta = ProxyDelta::default();
-        for n in second * 3_000..second * 3_000 + 10_000 {
-            let mut counters = Counters::default();
-            counters[ClientCounter::BytesIn] = u64::from(n);
-            counted += u64::from(n);
-            let client = ClientId::from(IpAddr::from(Ipv4Addr::from_bits(n)));
-            delta.clients.push(ClientDelta { client, open_change: 0, counters });
-        }
-        let before = publisher.made();
-        publisher.interval(Some(&delta), None, None, at(second.into()));
-        assert!(publisher.made() - before <= 60);
-    }
-    let waiting = publisher.clients.deferred() as u64;
-    let model = read(&publisher.sink.entries, |_| false);
-    assert_eq!(model.current().unwrap().clients_deferred(), waiting);
-    publisher.stop(RunRecord::default(), None, None, None, at(6));
-    let model = read(&publisher.into_sink().entries, |_| false);
-    let clients = model.current().unwrap().clients().iter();
-    assert_eq!(clients.map(|client| client.totals()[ClientCounter::BytesIn]).sum::<u64>(), counted);
 }
 
 #[test]

@@ -27,23 +27,36 @@ pub(crate) struct Health {
     pub(crate) malformed: u64,
     /// Bytes of the journal that could not be read.
     pub(crate) skipped_bytes: u64,
-    /// Records that the journal did not accept, by the writer's own count.
+    /// Records that the journal did not take in time, by the writer's own count.
     pub(crate) refused: u64,
     /// Intervals whose counters went with a later record.
     pub(crate) merged: u64,
+    /// Records that the writer gave up.
+    pub(crate) dropped: u64,
+    /// Messages of the writer's service that journald dropped.
+    pub(crate) suppressed: u64,
+    /// Records under the run's id that another process wrote.
+    pub(crate) foreign: u64,
+    /// Connection errors for which no record had room.
+    pub(crate) unrecorded: u64,
 }
 
 impl Health {
     pub(super) fn of(model: &Model, run: &Run) -> Self {
-        let reading = run.reading();
+        let (reading, health) = (run.reading(), run.health());
+        let unrecorded = run.proxy().map_or(0, |proxy| proxy.totals()[ProxyCounter::EventsUnrecorded]);
         Self {
             journal_lag_us: reading.lag_last_us(),
             gaps: reading.gaps_total(),
             lost: reading.lost(),
             malformed: model.malformed(),
             skipped_bytes: model.skipped_bytes(),
-            refused: run.health().refused_total,
-            merged: run.health().merged_total,
+            refused: health.refused_total,
+            merged: health.merged_total,
+            dropped: health.dropped_total,
+            suppressed: health.suppressed_total.max(reading.suppressed()),
+            foreign: reading.foreign(),
+            unrecorded: health.over_budget_total.saturating_add(unrecorded),
         }
     }
 }
@@ -59,6 +72,10 @@ pub(super) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
         let error = &run.health().error;
         let because = if error.is_empty() { String::new() } else { format!(": {error}") };
         found.push(format!("the journal refused {} records{because}", health.refused));
+    }
+    if health.suppressed > 0 {
+        found
+            .push(format!("journald dropped {} messages of this service: its rate limit", health.suppressed));
     }
     if run.stopped().is_none() {
         found.extend(upstream(run));

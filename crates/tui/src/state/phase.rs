@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use telemetry::{Batch, Record, RunId};
+use telemetry::{Batch, Model, Record, RunId};
 
 use super::State;
 use crate::clock::Now;
@@ -21,9 +21,12 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// What a batch says of the run; `None` if it holds no record of it.
-    pub(super) fn of(batch: &Batch, run: Option<RunId>, now: Now) -> Option<Self> {
-        let is_shown = |record: &&Record| run.is_none_or(|id| record.stamp.run == id);
+    /// What a batch, before the model takes it in, says of the run; `None` if it holds no record of it. That another
+    /// process writes under its id does not make it live.
+    pub(super) fn of(batch: &Batch, model: &Model, run: Option<RunId>, now: Now) -> Option<Self> {
+        let is_its = |id| model.run(id).is_none_or(|run| run.writer().origin == batch.writer.origin);
+        let is_shown =
+            |record: &&Record| run.is_none_or(|id| record.stamp.run == id) && is_its(record.stamp.run);
         let latest = batch.records.iter().rev().find(is_shown)?;
         let age_us = match batch.read_mono_us {
             Some(_) => 0,

@@ -40,7 +40,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
 fn take_in(state: &mut State, news: Update, now: Now) {
     match news {
         Update::Batch(batch) => {
-            state.heard = Heard::of(&batch, state.options.run, now).or(state.heard);
+            state.heard = Heard::of(&batch, &state.model, state.options.run, now).or(state.heard);
             state.model.apply_batch(batch);
             state.stale = true;
         }

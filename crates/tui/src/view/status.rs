@@ -186,8 +186,12 @@ fn data_line(state: &State, width: u16) -> Line<'static> {
             (1, "gaps", health.gaps, true),
             (1, "lost", health.lost, true),
             (1, "refused", health.refused, false),
+            (1, "dropped", health.dropped, false),
+            (1, "suppressed", health.suppressed, false),
+            (2, "foreign", health.foreign, false),
             (3, "merged", health.merged, false),
             (2, "malformed", health.malformed, false),
+            (3, "unrecorded", health.unrecorded, false),
         ];
         for (rank, name, n, always) in counts {
             if n > 0 {

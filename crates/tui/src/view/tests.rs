@@ -351,6 +351,61 @@ fn what_the_journal_refused_is_said_first() {
     assert!(screen.contains("refused 3"), "{screen}");
 }
 
+fn another_process() -> std::sync::Arc<telemetry::Writer> {
+    let origin = telemetry::Origin { pid: Some(1), ..telemetry::Origin::default() };
+    telemetry::Writer { origin, ..telemetry::Writer::default() }.into()
+}
+
+#[test]
+fn what_went_wrong_on_the_way_of_the_records_stands_on_the_data_line() {
+    let mut stage = Stage::live(options(), 2);
+    let quiet = stage.screen(160, 48);
+    let words = ["dropped 2", "suppressed 41", "foreign 1", "merged 5", "unrecorded 9"];
+    assert!(words.iter().all(|word| !quiet.contains(word.split(' ').next().unwrap())), "{quiet}");
+    let mut records = stage.run.second();
+    for record in &mut records {
+        if let telemetry::Body::Proxy(proxy) = &mut record.body {
+            proxy.counters[telemetry::ProxyCounter::EventsUnrecorded] = 4;
+        }
+    }
+    records[0].body = telemetry::Body::Health(telemetry::HealthRecord {
+        dropped_total: 2,
+        suppressed_total: 41,
+        merged_total: 5,
+        over_budget_total: 5,
+        ..telemetry::HealthRecord::default()
+    });
+    stage.read(records);
+    stage.wait(3);
+    let foreign = stage.run.second();
+    let writer = another_process();
+    let batch = telemetry::Batch { writer, records: foreign[..1].to_vec(), ..telemetry::Batch::default() };
+    stage.act(Action::Update(Update::Batch(batch)));
+    let screen = stage.screen(160, 48);
+    for word in words {
+        assert!(screen.contains(word), "{word} in {screen}");
+    }
+    assert!(screen.contains("! journald dropped 41 messages of this service: its rate limit"), "{screen}");
+    assert!(screen.contains("another process writes records under the id of this run"), "{screen}");
+}
+
+#[test]
+fn records_of_another_process_do_not_make_a_silent_run_live() {
+    let mut stage = Stage::live(options(), 5);
+    stage.wait(20);
+    let records = stage.run.second();
+    let writer = another_process();
+    let read_mono_us = Some(records[0].stamp.mono_us);
+    stage.act(Action::Update(Update::Batch(telemetry::Batch {
+        writer,
+        records,
+        read_mono_us,
+        ..telemetry::Batch::default()
+    })));
+    stage.wait(0);
+    assert!(stage.screen(80, 24).contains("NO DATA for 00:20"), "{}", stage.screen(80, 24));
+}
+
 #[test]
 fn a_gap_is_news_for_a_minute_and_then_a_count() {
     let mut stage = with_a_gap(options());

@@ -158,7 +158,7 @@ impl Synthetic {
     /// A batch of these records.
     pub fn live(records: Vec<Record>) -> Batch {
         let read_mono_us = records.last().map(|record| record.stamp.mono_us + 40_000);
-        Batch { records, read_mono_us, malformed: 0, skipped_bytes: 0 }
+        Batch { records, read_mono_us, ..Batch::default() }
     }
 
     fn client(&mut self, number: u64) -> Option<Record> {

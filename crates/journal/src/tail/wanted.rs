@@ -1,0 +1,199 @@
+//! Which entries are wanted, by the fields that they have.
+//!
+//! A journal file has a table of all names of fields, and for each a list of its values. So a file that has none of the
+//! wanted fields need not be read, and where there are some, entries are told by where their fields lie.
+
+use std::io;
+use std::rc::Rc;
+
+use super::objects::Objects;
+use super::walk::Stored;
+use crate::hash;
+use crate::layout::{INCOMPATIBLE_KEYED_HASH, kind, u64_at};
+
+/// The most values of wanted fields in one file by which entries are told; with more of them, entries are told by
+/// the names of their fields, when they have been read.
+const VALUES_MAX: usize = 1 << 16;
+
+/// The most names that share a bucket of the table; systemd has hundreds of buckets and some hundred names.
+const CHAIN_MAX: usize = 10_000;
+
+/// Where an object has the next of its bucket.
+const FIELD_NEXT_AT: usize = 24;
+/// Where a FIELD object has the latest of its values.
+const FIELD_VALUES_AT: usize = 32;
+const FIELD_NAME_AT: usize = 40;
+/// Where a DATA object has the value that its field had before.
+const DATA_NEXT_OF_FIELD_AT: usize = 32;
+
+/// The names of the wanted fields; none if all entries are wanted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filter(Rc<[Box<str>]>);
+
+impl Filter {
+    pub(super) fn new(names: &[&str]) -> Self {
+        Self(names.iter().map(|name| Box::from(*name)).collect())
+    }
+
+    /// Tells whether an entry is wanted by the names of its fields.
+    pub(super) fn is_met(&self, entry: &systemd_journal_reader::Entry) -> bool {
+        self.0.is_empty() || self.0.iter().any(|name| entry.fields.contains_key(&**name))
+    }
+}
+
+/// What a file says of the wanted fields.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    filter: Filter,
+    /// The file does not say, or something in it is damaged.
+    is_unknown: bool,
+    /// How many fields the file had when it was asked for those not found yet.
+    fields_asked: Option<u64>,
+    found: Vec<Found>,
+    /// Where their values lie, in order.
+    values: Vec<u64>,
+}
+
+/// A wanted field that the file has.
+#[derive(Debug)]
+struct Found {
+    name: usize,
+    offset: u64,
+    /// The latest value that is known.
+    latest: u64,
+}
+
+/// Something in the file is not as it should be.
+struct Unsound;
+
+impl Wanted {
+    pub(super) fn new(filter: Filter) -> Self {
+        let is_unknown = filter.0.is_empty();
+        Self { filter, is_unknown, fields_asked: None, found: Vec::new(), values: Vec::new() }
+    }
+
+    pub(super) fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Tells whether the file may have a wanted entry.
+    pub(super) fn is_any(&self) -> bool {
+        self.is_unknown || !self.values.is_empty()
+    }
+
+    /// Tells whether an entry may be wanted.
+    pub(super) fn has(&self, entry: Stored<'_>) -> bool {
+        self.is_unknown || entry.items().any(|offset| self.values.binary_search(&offset).is_ok())
+    }
+
+    /// Asks the file again, whose header was just read.
+    pub(super) fn refresh(&mut self, objects: &Objects) -> io::Result<()> {
+        if !self.is_unknown && self.ask(objects)?.is_err() {
+            self.is_unknown = true;
+            self.values = Vec::new();
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, objects: &Objects) -> io::Result<Result<(), Unsound>> {
+        let header = objects.header();
+        if self.fields_asked != Some(header.n_fields) || header.n_fields == 0 {
+            for (name, text) in self.filter.0.iter().enumerate() {
+                if self.found.iter().any(|found| found.name == name) {
+                    continue;
+                }
+                match find(objects, text.as_bytes())? {
+                    Ok(None) => {}
+                    Ok(Some(offset)) => self.found.push(Found { name, offset, latest: 0 }),
+                    Err(unsound) => return Ok(Err(unsound)),
+                }
+            }
+            self.fields_asked = Some(header.n_fields);
+        }
+        for found in &mut self.found {
+            let name = self.filter.0[found.name].as_bytes();
+            if let Err(unsound) = found.collect(objects, name, &mut self.values)? {
+                return Ok(Err(unsound));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+impl Found {
+    /// Adds the values that are new, the latest of which come first.
+    fn collect(
+        &mut self,
+        objects: &Objects,
+        name: &[u8],
+        values: &mut Vec<u64>,
+    ) -> io::Result<Result<(), Unsound>> {
+        let mut scratch = Vec::new();
+        let Some((_, field)) = objects.fixed_part(self.offset, kind::FIELD, &mut scratch)? else {
+            return Ok(Err(Unsound));
+        };
+        let latest = u64_at(field, FIELD_VALUES_AT);
+        let mut next = latest;
+        let before = values.len();
+        while next != self.latest && next != 0 {
+            let Some((data, bytes)) = objects.fixed_part(next, kind::DATA, &mut scratch)? else {
+                return Ok(Err(Unsound));
+            };
+            let (value, following) = (next, u64_at(bytes, DATA_NEXT_OF_FIELD_AT));
+            if data.compression.is_none() {
+                let value_at = value + objects.least_size(kind::DATA);
+                let start = objects.bytes_at(value_at, name.len() + 1, &mut scratch)?;
+                if start.strip_prefix(name) != Some(b"=") {
+                    return Ok(Err(Unsound));
+                }
+            }
+            values.push(value);
+            if values.len() > VALUES_MAX {
+                return Ok(Err(Unsound));
+            }
+            next = following;
+        }
+        // A list that ends before what was its beginning has lost something.
+        if next != self.latest {
+            return Ok(Err(Unsound));
+        }
+        if values.len() > before {
+            values.sort_unstable();
+        }
+        self.latest = latest;
+        Ok(Ok(()))
+    }
+}
+
+/// Finds where the FIELD object of a name lies.
+fn find(objects: &Objects, name: &[u8]) -> io::Result<Result<Option<u64>, Unsound>> {
+    let header = objects.header();
+    let is_keyed = header.incompatible_flags & INCOMPATIBLE_KEYED_HASH != 0;
+    let hash = if is_keyed { hash::keyed(header.file_id, name) } else { hash::jenkins(name) };
+    // A bucket is where its first object lies and where its last one does.
+    let Some(bucket) = hash.checked_rem(header.field_hash_table_size / 16) else { return Ok(Err(Unsound)) };
+    let mut scratch = Vec::new();
+    let bucket_at = header.field_hash_table_offset.saturating_add(bucket * 16);
+    let bytes = objects.bytes_at(bucket_at, 8, &mut scratch)?;
+    if bytes.len() < 8 {
+        return Ok(Err(Unsound));
+    }
+    let mut next = u64_at(bytes, 0);
+    for _ in 0..CHAIN_MAX {
+        if next == 0 {
+            return Ok(Ok(None));
+        }
+        let Some((field, bytes)) = objects.fixed_part(next, kind::FIELD, &mut scratch)? else {
+            return Ok(Err(Unsound));
+        };
+        let following = u64_at(bytes, FIELD_NEXT_AT);
+        if field.size == (FIELD_NAME_AT + name.len()) as u64 {
+            let found = objects.bytes_at(next + FIELD_NAME_AT as u64, name.len(), &mut scratch)?;
+            if found == name {
+                return Ok(Ok(Some(next)));
+            }
+        }
+        next = following;
+    }
+    Ok(Err(Unsound))
+}

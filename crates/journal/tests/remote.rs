@@ -1,0 +1,120 @@
+//! Journals that `systemd-journal-remote` writes: of many hosts, in one folder.
+#![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
+
+mod common;
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use common::*;
+use journal::{Start, Tail};
+
+/// A receiver of what a host exports, which writes a file of its own.
+struct Receiver {
+    process: Running,
+    host: String,
+}
+
+impl Receiver {
+    fn start(folder: &Path, host: &str) -> Self {
+        let process = Command::new("/lib/systemd/systemd-journal-remote")
+            .arg(format!("--output={}", folder.join(format!("remote-{host}.journal")).display()))
+            .arg("-")
+            .stdin(Stdio::piped())
+            .stderr(File::create(folder.join(format!("{host}.said"))).unwrap())
+            .spawn()
+            .expect("systemd-journal-remote cannot be run: install the Debian package of this name");
+        Self { process: Running(process), host: host.to_owned() }
+    }
+
+    fn child(&mut self) -> &mut Child {
+        &mut self.process.0
+    }
+
+    fn input(&mut self) -> &mut ChildStdin {
+        self.child().stdin.as_mut().unwrap()
+    }
+
+    /// Sends entries in the export format, see journal-export-formats.
+    fn send(&mut self, numbers: std::ops::Range<u64>) {
+        let mut text = String::new();
+        for number in numbers {
+            let time = 1_700_000_000_000_000 + number;
+            write!(text, "__REALTIME_TIMESTAMP={time}\n__MONOTONIC_TIMESTAMP={number}\n").unwrap();
+            write!(text, "_BOOT_ID=00000000000000000000000000000007\n_HOSTNAME={}\n", self.host).unwrap();
+            write!(text, "NUMBER={number}\nMESSAGE=entry {number}\n\n").unwrap();
+        }
+        self.input().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn finish(mut self) {
+        drop(self.child().stdin.take());
+        assert!(self.child().wait().unwrap().success());
+    }
+}
+
+/// Takes what there is now, and checks that each host's entries come in their order.
+fn follow(tail: &mut Tail, next: &mut [u64]) {
+    let progress = drain(tail, |entry| {
+        let host: usize = entry.text("_HOSTNAME").unwrap().strip_prefix("host").unwrap().parse().unwrap();
+        assert_eq!(entry.text("NUMBER"), Some(next[host].to_string().as_str()));
+        assert_eq!((entry.monotonic_us(), entry.boot_id()), (next[host], 7));
+        next[host] += 1;
+    });
+    assert_eq!(progress.skipped_bytes, 0);
+}
+
+#[test]
+fn many_hosts_in_one_folder_are_followed_as_they_arrive() {
+    const HOSTS: usize = 5;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("remote");
+    std::fs::create_dir(&folder).unwrap();
+    let mut receivers: Vec<_> =
+        (0..HOSTS).map(|host| Receiver::start(&folder, &format!("host{host}"))).collect();
+    // Of the folder itself, of the one above it, and of what is there at the end.
+    let mut tails = [&folder, dir.path()].map(|path| Tail::open(path, Start::Oldest).unwrap());
+    let mut next = [[0; HOSTS]; 2];
+    for round in 0..4 {
+        for receiver in &mut receivers {
+            receiver.send(round * 500..(round + 1) * 500);
+        }
+        for (tail, next) in tails.iter_mut().zip(&mut next) {
+            wait_until("the entries of all hosts", || {
+                follow(tail, next);
+                *next == [(round + 1) * 500; HOSTS]
+            });
+        }
+    }
+    receivers.into_iter().for_each(Receiver::finish);
+    let mut all = [0; HOSTS];
+    follow(&mut Tail::open(&folder, Start::Oldest).unwrap(), &mut all);
+    assert_eq!(all, [2000; HOSTS]);
+}
+
+#[test]
+fn a_file_of_journal_remote_is_followed_through_its_rotations() {
+    const ENTRIES: u64 = 20_000;
+    let dir = tempfile::tempdir().unwrap();
+    let mut receiver = Receiver::start(dir.path(), "host0");
+    let mut tail = Tail::open(dir.path(), Start::Oldest).unwrap();
+    let mut next = [0];
+    std::thread::scope(|scope| {
+        // Six values of each entry are new: files fill up their hash tables.
+        scope.spawn(move || {
+            for number in (0..ENTRIES).step_by(100) {
+                receiver.send(number..number + 100);
+            }
+            receiver.finish();
+        });
+        wait_until("all entries", || {
+            follow(&mut tail, &mut next);
+            next[0] == ENTRIES
+        });
+    });
+    let path = dir.path().join("remote-host0.journal");
+    assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..ENTRIES));
+}

@@ -1,0 +1,184 @@
+//! Entries with certain fields only.
+#![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::journald::{Format, Journald};
+use common::values::number_at;
+use common::*;
+use journal::{EntryBuf, FileWriter, Start, Tail, Timestamps};
+
+/// Where a value's field was before it: the next value of the same field.
+const NEXT_OF_FIELD_AT: usize = 32;
+
+/// Appends entries, every tenth of which is wanted.
+fn append(writer: &mut FileWriter, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let mut entry = numbered(number);
+        if number % 10 == 0 {
+            entry.push_display("WANTED", number % 100);
+        }
+        writer.append(&entry, Timestamps::now()).unwrap();
+    }
+    writer.flush().unwrap();
+}
+
+/// Reads the numbers of what is wanted, and the bytes that were skipped.
+fn read(tail: &mut Tail) -> (Vec<u64>, u64) {
+    let mut read = Vec::new();
+    let progress = drain(tail, |entry| {
+        assert_eq!(entry.text("SAME"), Some("value"), "the other fields are there");
+        read.push(entry.text("NUMBER").unwrap().parse().unwrap());
+    });
+    assert_eq!(progress.entries, read.len() as u64);
+    (read, progress.skipped_bytes)
+}
+
+fn tens(range: std::ops::Range<u64>) -> Vec<u64> {
+    range.filter(|number| number % 10 == 0).collect()
+}
+
+fn open(path: &Path) -> Tail {
+    Tail::open(path, Start::Oldest).unwrap().only_with(&["NOBODYS", "WANTED"])
+}
+
+#[test]
+fn only_entries_with_the_field_are_handed_out_and_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = create(&path, &small());
+    append(&mut writer, 1..1000);
+    // Of a file and of a folder.
+    let mut tails = [open(&path), open(dir.path())];
+    for tail in &mut tails {
+        assert_eq!(read(tail), (tens(1..1000), 0));
+    }
+    for begin in [1000, 2000, 3000] {
+        append(&mut writer, begin..begin + 1000);
+        for tail in &mut tails {
+            assert_eq!(read(tail), (tens(begin..begin + 1000), 0));
+        }
+        // The next file has the field anew.
+        writer.close().unwrap();
+        writer = create(&path, &small());
+    }
+    for path in [&path, dir.path()] {
+        assert_eq!(read(&mut open(path)), (tens(1..4000), 0));
+    }
+}
+
+#[test]
+fn a_file_that_gets_the_field_later_is_read_from_there_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = create(&path, &small());
+    let mut tail = open(&path);
+    for begin in [1, 101, 201] {
+        for number in begin..begin + 100 {
+            writer.append(&numbered(number), Timestamps::now()).unwrap();
+        }
+        writer.flush().unwrap();
+        assert_eq!(read(&mut tail), (vec![], 0));
+    }
+    append(&mut writer, 301..400);
+    assert_eq!(read(&mut tail), (tens(301..400), 0));
+}
+
+#[test]
+fn a_file_without_the_field_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = create(&path, &small());
+    for number in 0..100 {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    let middle = writer.size_bytes() as usize;
+    for number in 100..200 {
+        writer.append(&numbered(number), Timestamps::now()).unwrap();
+    }
+    writer.close().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[middle..middle + 1000].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    assert!(drain(&mut Tail::open(&path, Start::File).unwrap(), |_| {}).skipped_bytes >= 1000);
+    // The damage would be found if it were.
+    assert_eq!(read(&mut open(&path)), (vec![], 0));
+}
+
+#[test]
+fn where_the_tables_of_a_file_are_damaged_all_of_it_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = create(&path, &small());
+    append(&mut writer, 1..1000);
+    writer.close().unwrap();
+    let good = fs::read(&path).unwrap();
+    let value = |text: &[u8]| good.windows(text.len()).position(|part| part == text).unwrap() - 72;
+    let (first, later) = (value(b"WANTED=10"), value(b"WANTED=20"));
+    assert_eq!(number_at(&good, later + NEXT_OF_FIELD_AT), first);
+    let field = good.windows(6).position(|part| part == b"WANTED").unwrap() - 40;
+    for (at, number) in [
+        // A list that leads nowhere, to something else, and round in a circle.
+        (later + NEXT_OF_FIELD_AT, u64::MAX),
+        (later + NEXT_OF_FIELD_AT, number_at(&good, 88) as u64),
+        (later + NEXT_OF_FIELD_AT, later as u64),
+        // A table that has no size, or lies nowhere, or a field that is of another kind.
+        (128, 0),
+        (120, 1 << 60),
+        (field, 6),
+    ] {
+        let mut bytes = good.clone();
+        bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        let (read, _) = read(&mut open(&path));
+        assert_eq!(read, tens(1..1000), "{number} at {at}");
+    }
+}
+
+#[test]
+fn what_is_wanted_is_found_in_all_formats_of_journald() {
+    for (compact, keyed_hash) in [(true, true), (false, false)] {
+        let journald = Journald::start(Format { compact, keyed_hash, compressed: true });
+        let mut tail = open(&journald.live());
+        let long = vec![b'x'; 5000];
+        let mut found = Vec::new();
+        for number in 0..60_u64 {
+            let text = number.to_string();
+            let mut fields = vec![("NUMBER", text.as_bytes()), ("SAME", b"value")];
+            match number % 10 {
+                0 => fields.push(("WANTED", b"short")),
+                // A compressed value does not show whose it is.
+                1 => fields.push(("WANTED", &long)),
+                2 => fields.push(("OTHER", &long)),
+                _ => {}
+            }
+            journald.send(&fields);
+        }
+        wait_until("the entries", || {
+            let (read, skipped_bytes) = read(&mut tail);
+            assert_eq!(skipped_bytes, 0);
+            found.extend(read);
+            found.len() == 12
+        });
+        assert_eq!(found, (0..60).filter(|number| number % 10 < 2).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn more_values_than_can_be_listed_are_told_by_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.journal");
+    let mut writer = create(&path, &journal::FileOptions::default());
+    let mut entry = EntryBuf::new();
+    for number in 0..70_000 {
+        entry.clear();
+        entry.push("SAME", b"value");
+        entry.push_display(if number % 100 == 0 { "OTHER" } else { "WANTED" }, number);
+        writer.append(&entry, Timestamps::now()).unwrap();
+    }
+    writer.close().unwrap();
+    assert_eq!(drain(&mut open(&path), |entry| assert!(entry.text("WANTED").is_some())).entries, 69_300);
+}

@@ -1,0 +1,164 @@
+//! Who wrote an entry, by the fields that the journal adds and takes from nobody.
+
+use crate::clean;
+use crate::wire::Source;
+
+/// The `MESSAGE_ID` with which journald says that it dropped messages (`SD_MESSAGE_JOURNAL_DROPPED` of sd-messages.h).
+const DROPPED_MESSAGE_ID: &str = "a596d6fe7bfa4994828e72309e95d61e";
+
+/// A process, as the journal saw it when it took an entry (systemd.journal-fields(7), trusted fields). `None` where an
+/// entry does not say; such an origin is like any other, and unequal to one that does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// `_MACHINE_ID`.
+    pub machine: Option<u128>,
+    /// `_BOOT_ID`.
+    pub boot: Option<u128>,
+    /// `_PID`.
+    pub pid: Option<u32>,
+    /// `_UID`.
+    pub uid: Option<u32>,
+}
+
+impl Origin {
+    /// This process, as an own file has it.
+    pub(crate) fn own() -> Self {
+        Self::of(&journal::process_fields())
+    }
+
+    fn of(entry: &dyn Source) -> Self {
+        let number = |name| entry.text(name).and_then(|text| text.parse().ok());
+        Self {
+            machine: id(entry, "_MACHINE_ID"),
+            boot: id(entry, "_BOOT_ID"),
+            pid: number("_PID"),
+            uid: number("_UID"),
+        }
+    }
+}
+
+fn id(entry: &dyn Source, name: &str) -> Option<u128> {
+    let text = entry.text(name)?;
+    // The digits are looked at because a sign in front would pass too.
+    if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    // In halves, since every record is asked for two of these, and 128-bit arithmetic takes ten times as long.
+    let half = |text: &str| u64::from_str_radix(text, 16).ok().map(u128::from);
+    Some(half(&text[..16])? << 64 | half(&text[16..])?)
+}
+
+/// A process that wrote records, and what the journal says of it besides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writer {
+    /// Which process it is: the only part that is compared.
+    pub origin: Origin,
+    /// `_HOSTNAME`, cleaned; empty if the entry has none.
+    pub hostname: String,
+    /// `_SYSTEMD_UNIT`, cleaned; empty if the entry has none.
+    pub unit: String,
+}
+
+impl Writer {
+    pub(crate) fn of(entry: &dyn Source) -> Self {
+        let text = |name| entry.text(name).map(clean::text).unwrap_or_default();
+        Self { origin: Origin::of(entry), hostname: text("_HOSTNAME"), unit: text("_SYSTEMD_UNIT") }
+    }
+
+    /// True if it wrote this entry too.
+    pub(crate) fn wrote(&self, entry: &dyn Source) -> bool {
+        self.origin == Origin::of(entry)
+    }
+}
+
+/// Journald's word that its rate limit dropped messages of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suppressed {
+    /// `_BOOT_ID`: where and when.
+    pub boot: Option<u128>,
+    /// `OBJECT_PID`: the process whose message, the first to be taken again, brought it out.
+    pub pid: Option<u32>,
+    /// `OBJECT_SYSTEMD_UNIT`: the unit of that process, which all that was dropped came from; empty if unknown.
+    pub unit: String,
+    /// `N_DROPPED`: how many messages.
+    pub dropped: u64,
+}
+
+impl Suppressed {
+    /// Reads it from an entry, if the entry is such a word and journald's own: `driver` is a transport that no client
+    /// can claim.
+    pub(crate) fn of(entry: &dyn Source) -> Option<Self> {
+        let is_journalds_own = || entry.text("_TRANSPORT") == Some("driver");
+        if entry.text("MESSAGE_ID") != Some(DROPPED_MESSAGE_ID) || !is_journalds_own() {
+            return None;
+        }
+        Some(Self {
+            boot: id(entry, "_BOOT_ID"),
+            pid: entry.text("OBJECT_PID").and_then(|text| text.parse().ok()),
+            unit: entry.text("OBJECT_SYSTEMD_UNIT").map(clean::text).unwrap_or_default(),
+            dropped: entry.text("N_DROPPED")?.parse().ok()?,
+        })
+    }
+
+    /// True if messages of this process may be among those that were dropped: the limit is one for each unit.
+    pub(crate) fn concerns(&self, origin: &Origin, unit: &str) -> bool {
+        let same_boot = self.boot.is_some() && self.boot == origin.boot;
+        let same_unit = !unit.is_empty() && self.unit == unit;
+        same_boot && (same_unit || self.is_about(origin))
+    }
+
+    /// True if it names this very process.
+    pub(crate) fn is_about(&self, origin: &Origin) -> bool {
+        self.pid.is_some() && self.pid == origin.pid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use journal::EntryBuf;
+
+    fn notice(transport: &str) -> EntryBuf {
+        let mut entry = EntryBuf::new();
+        entry.push("MESSAGE_ID", DROPPED_MESSAGE_ID.as_bytes());
+        entry.push("N_DROPPED", b"17");
+        entry.push("OBJECT_PID", b"42");
+        entry.push("OBJECT_SYSTEMD_UNIT", b"tlsdash.service");
+        entry.push_trusted("_TRANSPORT", transport.as_bytes());
+        entry.push_trusted("_BOOT_ID", format!("{:032x}", 7).as_bytes());
+        entry
+    }
+
+    #[test]
+    fn only_journald_itself_is_believed_that_it_dropped_messages() {
+        assert_eq!(Suppressed::of(&notice("driver")).unwrap().dropped, 17);
+        assert_eq!(Suppressed::of(&notice("journal")), None);
+    }
+
+    #[test]
+    fn what_was_dropped_concerns_the_processes_of_that_unit_in_that_boot() {
+        let notice = Suppressed::of(&notice("driver")).unwrap();
+        let at = |boot, pid| Origin { boot: Some(boot), pid: Some(pid), ..Origin::default() };
+        assert!(notice.concerns(&at(7, 1), "tlsdash.service"));
+        assert!(notice.concerns(&at(7, 42), ""));
+        assert!(!notice.concerns(&at(8, 42), "tlsdash.service"), "another boot");
+        assert!(!notice.concerns(&at(7, 1), "other.service"));
+        assert!(
+            !Suppressed { unit: String::new(), ..notice }.concerns(&at(7, 1), ""),
+            "no unit is not one unit"
+        );
+    }
+
+    #[test]
+    fn an_origin_is_read_as_far_as_the_entry_says_it() {
+        let own = Origin::own();
+        assert_eq!(own.pid, Some(std::process::id()));
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let boot = u128::from_str_radix(&boot.trim().replace('-', ""), 16).unwrap();
+        assert_eq!(own.boot, Some(boot));
+        let mut odd = EntryBuf::new();
+        odd.push_trusted("_BOOT_ID", b"+0000000000000000000000000000007");
+        odd.push_trusted("_PID", b"-1");
+        assert_eq!(Origin::of(&odd), Origin { boot: None, ..Origin::default() });
+    }
+}

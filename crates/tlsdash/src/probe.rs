@@ -1,0 +1,48 @@
+//! Whether what is written to journald can be read back.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use journal::{EntryBuf, Instance, Sender, Start, Tail};
+use telemetry::RunId;
+
+/// The field by which the probe is known again.
+const FIELD: &str = "TLSDASH_PROBE";
+/// Longest that journald may take to store an entry: a slow disk, or one that is being rotated.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is looked for.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Opens journald for writing, once an entry that was sent to it could be read back.
+///
+/// # Errors
+/// If it takes no entries, its files may not be read, or they do not get what it takes.
+pub(crate) fn open(instance: &Instance) -> anyhow::Result<Sender> {
+    let mut sender = Sender::open(instance)?;
+    let mut tail = Tail::open_instance(instance, Start::End)?.only_with(&[FIELD]);
+    let token = RunId::random().context("cannot draw a number for the probe")?.to_string();
+    let mut entry = EntryBuf::new();
+    entry.push("MESSAGE", b"tlsdash looks whether it can read back what it writes to this journal");
+    // As our records have it: a journal may be told to store nothing less important.
+    entry.push("PRIORITY", b"6");
+    entry.push("SYSLOG_IDENTIFIER", b"tlsdash");
+    entry.push(FIELD, token.as_bytes());
+    sender.send(&entry)?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut found = false;
+        let progress = tail.poll(|entry| found |= entry.text(FIELD) == Some(&token))?;
+        if found {
+            return Ok(sender);
+        }
+        anyhow::ensure!(
+            Instant::now() < deadline,
+            "journald ({instance}) took an entry that cannot be read back within {} s: does it store anything \
+             (Storage=, MaxLevelStore=), and may this user read all of it (group systemd-journal)?",
+            PATIENCE.as_secs()
+        );
+        if !progress.more {
+            std::thread::sleep(POLL);
+        }
+    }
+}

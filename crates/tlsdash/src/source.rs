@@ -1,0 +1,100 @@
+//! A journal that can be read: a file with its archives, a folder of files, or what journald keeps.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::PathBuf;
+
+use journal::{Instance, InstanceError, ReadError, Start, Tail};
+
+/// Fields of which an entry must have one to mean anything to us: those of our records, and journald's own number
+/// of messages that it dropped.
+const FIELDS: &[&str] = &["TLSDASH_KIND", "N_DROPPED"];
+
+/// A journal that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A file with the archives beside it, or a folder of files.
+    Path(PathBuf),
+    /// The files of journald.
+    Instance(Instance),
+}
+
+impl Source {
+    /// Understands `system`, `namespace:NAME`, `file:PATH` and plain paths.
+    ///
+    /// # Errors
+    /// If no namespace can be called so.
+    pub(crate) fn parse(text: &OsStr) -> Result<Self, InstanceError> {
+        let Some(text) = text.to_str() else { return Ok(Self::Path(text.into())) };
+        match text.split_once(':') {
+            None if text == "system" => Ok(Self::Instance(Instance::system())),
+            Some(("namespace", _)) => text.parse().map(Self::Instance),
+            Some(("file", path)) => Ok(Self::Path(path.into())),
+            _ => Ok(Self::Path(text.into())),
+        }
+    }
+
+    /// Gives what opens it. A tail lives on the thread that opened it, so that this is called there.
+    pub(crate) fn opener(&self, start: Start) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
+        let source = self.clone();
+        move || {
+            let tail = match source {
+                Self::Path(path) => Tail::open(&path, start),
+                Self::Instance(instance) => Tail::open_instance(&instance, start),
+            };
+            Ok(tail?.only_with(FIELDS))
+        }
+    }
+
+    /// Where to begin reading for what is written from now on. A file of our own is read from its beginning, since it
+    /// may have been begun before it is opened here.
+    pub(crate) fn start_of_run(&self) -> Start {
+        match self {
+            Self::Path(_) => Start::File,
+            Self::Instance(_) => Start::End,
+        }
+    }
+
+    /// Tells whether there is anything in it that means something to us, and may be read.
+    pub(crate) fn holds_records(&self) -> bool {
+        let Ok(mut tail) = self.opener(Start::Oldest)() else { return false };
+        let mut found = false;
+        while !found {
+            match tail.poll(|entry| found |= entry.text("TLSDASH_KIND").is_some()) {
+                Ok(progress) if progress.more => {}
+                Ok(_) | Err(_) => break,
+            }
+        }
+        found
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) if path.is_dir() => write!(f, "{}", path.display()),
+            Self::Path(path) => write!(f, "file:{}", path.display()),
+            Self::Instance(instance) => write!(f, "{instance}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_journald_only_by_its_exact_words() {
+        let parse = |text: &str| Source::parse(OsStr::new(text));
+        for text in ["system", "namespace:tls"] {
+            assert_eq!(parse(text).unwrap(), Source::Instance(text.parse().unwrap()));
+        }
+        for (text, path) in
+            [("./system", "./system"), ("file:system", "system"), ("a:b.journal", "a:b.journal")]
+        {
+            assert_eq!(parse(text).unwrap(), Source::Path(path.into()));
+        }
+        assert!(parse("namespace:").is_err());
+        assert!(parse("namespace:a/b").is_err());
+    }
+}

@@ -1,0 +1,118 @@
+//! The folder in which `--journal auto` keeps files of our own, and the files in it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use journal::{FileOptions, FileWriter, WriteError};
+
+/// Size that a file may reach before it is archived and the next begun. Our values are short, so that its hash table,
+/// which grows with this, is full first: at about 19 MB, ten minutes of the demo. Whoever follows a file keeps its
+/// values in memory, at some three times their size, until the next begins: this bounds what watching takes.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+/// What the archives in the state directory may take together: some ten hours of the demo, far more of a quiet proxy.
+const ARCHIVES_BYTES_MAX: u64 = 1 << 30;
+/// Archives are removed when their last record is so old.
+const ARCHIVES_AGE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+/// A file is archived when its first record is so old: archives of a quiet proxy can only be removed whole.
+const FILE_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Writers that may use the same state directory at once.
+const WRITERS_MAX: u32 = 16;
+
+/// A file that was changed so lately is being written: a run writes each interval.
+const WRITTEN: Duration = Duration::from_secs(60);
+
+/// Begins a file at a place that was named: it is the user's, and nothing is removed there.
+pub(crate) fn create_named(path: &Path) -> Result<FileWriter, WriteError> {
+    FileWriter::create(path, FileOptions { size_max: FILE_BYTES_MAX, ..FileOptions::default() })
+}
+
+/// The state directory, made if there is none.
+///
+/// # Errors
+/// If there is none and none can be made.
+pub(crate) fn make() -> anyhow::Result<PathBuf> {
+    let folder = folder()?;
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the state directory {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Begins the first of `tlsdash.journal`, `tlsdash-2.journal` and so on that no running tlsdash is writing.
+///
+/// # Errors
+/// If no file can be begun in the folder.
+pub(crate) fn begin_in(folder: &Path) -> anyhow::Result<FileWriter> {
+    for n in 1..=WRITERS_MAX {
+        let name = if n == 1 { "tlsdash.journal".to_owned() } else { format!("tlsdash-{n}.journal") };
+        let options = FileOptions {
+            size_max: FILE_BYTES_MAX,
+            age_max: Some(FILE_AGE_MAX),
+            archives_bytes_max: Some(ARCHIVES_BYTES_MAX),
+            archives_age_max: Some(ARCHIVES_AGE_MAX),
+            ..FileOptions::default()
+        };
+        match FileWriter::create(&folder.join(name), options) {
+            Err(WriteError::Locked { .. }) => {}
+            created => return Ok(created?),
+        }
+    }
+    anyhow::bail!(
+        "{WRITERS_MAX} running tlsdash write to {} already; give this one --journal file:PATH",
+        folder.display()
+    )
+}
+
+/// The folder.
+fn folder() -> anyhow::Result<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(folder) = set("STATE_DIRECTORY") {
+        // systemd separates several directories of a unit by colons; the first is ours.
+        let first = folder.to_string_lossy().split(':').next().unwrap_or_default().to_owned();
+        return Ok(first.into());
+    }
+    if rustix::process::geteuid().is_root() {
+        return Ok("/var/lib/tlsdash".into());
+    }
+    set("XDG_STATE_HOME")
+        .or_else(|| set("HOME").map(|home| home.join(".local/state")))
+        .map(|state| state.join("tlsdash"))
+        .context("cannot tell where to write the journal: neither XDG_STATE_HOME nor HOME is set; give --journal file:PATH")
+}
+
+/// The file that was written last, and whether that was just now.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn newest() -> anyhow::Result<(PathBuf, bool)> {
+    let folder = folder()?;
+    let entries = std::fs::read_dir(&folder).with_context(|| {
+        format!("no journal to watch: cannot read {}; start tlsdash, or name a SOURCE", folder.display())
+    })?;
+    let journal = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_live = name.ends_with(".journal") && !name.contains('@');
+        let modified = entry.metadata().and_then(|metadata| metadata.modified()).ok()?;
+        is_live.then(|| (modified, entry.path()))
+    };
+    let newest = entries.filter_map(|entry| journal(entry.ok()?)).max();
+    let (modified, path) = newest.with_context(|| {
+        format!("no journal to watch in {}; start tlsdash, or name a SOURCE", folder.display())
+    })?;
+    let age = SystemTime::now().duration_since(modified).unwrap_or_default();
+    Ok((path, age < WRITTEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_writer_takes_the_next_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = begin_in(folder.path()).unwrap();
+        let second = begin_in(folder.path()).unwrap();
+        assert_eq!(first.path().file_name().unwrap(), "tlsdash.journal");
+        assert_eq!(second.path().file_name().unwrap(), "tlsdash-2.journal");
+    }
+}

@@ -1,0 +1,318 @@
+//! Records that go through a real journald, which each test starts for itself in mounts of its own.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use common::{Running, number, outside, send, stderr, tlsdash, until, upstream};
+use journal::{EntryBuf, Sender};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Binds the folders that journald uses to those of the test, and becomes journald.
+const START: &str = "mount --bind $0/run-systemd /run/systemd && mount --bind $0/run-log /run/log \
+    && mount --bind $0/var-log-journal /var/log/journal && mount --bind $0/etc /etc/systemd \
+    && exec /lib/systemd/systemd-journald $1";
+
+/// A journald, and the mounts in which it is the system's, or that of the namespace `test`.
+struct Journald {
+    root: tempfile::TempDir,
+    namespace: &'static str,
+    process: Child,
+    /// A namespace's journald that has no such connection ends by itself.
+    stdout: UnixStream,
+}
+
+impl Journald {
+    fn system(settings: &str) -> Self {
+        Self::start("", settings)
+    }
+
+    fn start(namespace: &'static str, settings: &str) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["run-systemd", "run-log", "var-log-journal", "etc"] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+        }
+        let config = format!("[Journal]\nStorage=volatile\nReadKMsg=no\nRuntimeMaxUse=64M\n{settings}\n");
+        for name in ["journald.conf", "journald@test.conf"] {
+            fs::write(root.path().join("etc").join(name), &config).unwrap();
+        }
+        let (process, stdout) = run(&root, namespace);
+        Self { root, namespace, process, stdout }
+    }
+
+    /// A program that is run where this journald is the one there is.
+    fn command(&self, program: &str) -> Command {
+        let mut command = outside("nsenter", "util-linux");
+        command.arg("--target").arg(self.process.id().to_string()).arg("--mount");
+        if !rustix::process::geteuid().is_root() {
+            command.args(["--user", "--preserve-credentials"]);
+        }
+        command.arg("--").arg(program);
+        command
+    }
+
+    /// tlsdash, where this journald is the one there is, with a state directory of its own.
+    fn tlsdash(&self, args: &[&str]) -> Command {
+        let plain = tlsdash(&self.state());
+        let mut command = self.command(plain.get_program().to_str().unwrap());
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).args(args);
+        command
+    }
+
+    fn state(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
+    /// What journalctl finds.
+    fn entries(&self, matches: &[&str]) -> Vec<Value> {
+        let mut journalctl = self.command("journalctl");
+        if !self.namespace.is_empty() {
+            journalctl.arg(format!("--namespace={}", self.namespace));
+        }
+        let output = journalctl.args(["-o", "json", "--all", "--no-pager"]).args(matches).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn signal(&self, signal: Signal) {
+        send(signal, self.process.id());
+    }
+
+    /// Kills it; what it had not stored yet is lost.
+    fn kill_and_start(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        (self.process, self.stdout) = run(&self.root, self.namespace);
+    }
+}
+
+impl Drop for Journald {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn run(root: &tempfile::TempDir, namespace: &str) -> (Child, UnixStream) {
+    let sockets = match namespace {
+        "" => "run-systemd/journal".to_owned(),
+        name => format!("run-systemd/journal.{name}"),
+    };
+    let sockets = root.path().join(sockets);
+    let _ = fs::remove_dir_all(&sockets);
+    let mut unshare = outside("unshare", "util-linux");
+    if !rustix::process::geteuid().is_root() {
+        unshare.args(["--user", "--map-root-user"]);
+    }
+    let said = root.path().join("said");
+    let mut process = unshare
+        .args(["--mount", "--propagation", "private", "sh", "-c", START])
+        .arg(root.path())
+        .arg(namespace)
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&said).unwrap())
+        .spawn()
+        .unwrap();
+    let mut stdout = None;
+    until("a private journald", || {
+        assert!(
+            process.try_wait().unwrap().is_none(),
+            "no private journald can be started: this test needs the Debian package systemd, and root or user \
+             namespaces that may mount (and the folders /run/systemd, /run/log, /var/log/journal, /etc/systemd)\n{}",
+            fs::read_to_string(&said).unwrap()
+        );
+        stdout = stdout.take().or_else(|| UnixStream::connect(sockets.join("stdout")).ok());
+        stdout.is_some()
+    });
+    (process, stdout.unwrap())
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+}
+
+const DEMO: &[&str] = &["demo", "--headless", "--duration", "3s", "--format", "json"];
+
+#[test]
+fn every_record_of_a_run_comes_back_from_the_systems_journal_and_from_a_namespace() {
+    for (journald, place) in
+        [(Journald::system(""), "system"), (Journald::start("test", ""), "namespace:test")]
+    {
+        let summary = json(&journald.tlsdash(DEMO).args(["--journal", place]).output().unwrap());
+        let journal = &summary["journal"];
+        assert_eq!(
+            (journal["source"].as_str(), journal["lost"].as_u64()),
+            (Some(place), Some(0)),
+            "{summary}"
+        );
+        assert_eq!(journal["made"], journal["read"], "{summary}");
+        let proxy = &summary["proxy"];
+        assert!(proxy["handshakes"]["full"].as_u64() > Some(0), "{summary}");
+
+        let watched =
+            json(&journald.tlsdash(&["watch", place, "--headless", "--format", "json"]).output().unwrap());
+        assert_eq!(&watched["proxy"], proxy, "{place}");
+        assert_eq!(watched["load"], summary["load"], "{place}");
+
+        let run = summary["run"].as_str().unwrap();
+        let entries = journald.entries(&["_COMM=tlsdash", &format!("TLSDASH_RUN={run}")]);
+        assert_eq!(Some(entries.len() as u64), journal["made"].as_u64(), "{place}");
+        let last = entries.last().unwrap();
+        assert_eq!(last["TLSDASH_KIND"], "run", "{last}");
+    }
+}
+
+#[test]
+fn auto_takes_the_systems_journal_if_it_can_be_read_back_and_else_a_file_and_says_why() {
+    let journald = Journald::system("");
+    let summary = json(&journald.tlsdash(DEMO).output().unwrap());
+    assert_eq!(summary["journal"]["source"], "system", "{summary}");
+    // Where `auto` has written is where `watch` looks.
+    let watched = json(&journald.tlsdash(&["watch", "--headless", "--format", "json"]).output().unwrap());
+    assert_eq!(watched["run"], summary["run"]);
+
+    let forgetful = Journald::system("Storage=none");
+    let output = forgetful.tlsdash(DEMO).output().unwrap();
+    let source = json(&output)["journal"]["source"].clone();
+    assert!(source.as_str().unwrap().starts_with("file:"), "{source}");
+    assert!(stderr(&output).contains("cannot be read back"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_journald_that_stores_nothing_is_refused_when_it_is_asked_for_by_name() {
+    let journald = Journald::system("Storage=none");
+    let output = journald.tlsdash(DEMO).args(["--journal", "system"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--journal system"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot be read back"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_user_who_may_not_read_the_journal_hears_which_group_may() {
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "this test needs root: it becomes another user, who may not read root's journal"
+    );
+    let journald = Journald::system("");
+    // As systemd-tmpfiles has it on a host.
+    let group = ["-R", "systemd-journal"];
+    let owned =
+        outside("chgrp", "coreutils").args(group).arg(journald.root.path().join("run-log/journal")).status();
+    assert!(
+        owned.unwrap().success(),
+        "this test needs the group systemd-journal of Debian's package systemd"
+    );
+    // The program lies where only its owner may look.
+    let copy = journald.root.path().join("tlsdash");
+    fs::copy(env!("CARGO_BIN_EXE_tlsdash"), &copy).unwrap();
+    fs::set_permissions(journald.root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for args in [
+        &["watch", "system", "--headless"][..],
+        &["demo", "--headless", "--duration", "1s", "--journal", "system"],
+    ] {
+        let output = journald
+            .command("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&copy)
+            .args(args)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("permission denied") && said.contains("group systemd-journal"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+/// A proxy that writes to this journald.
+fn proxy(journald: &Journald, place: &str) -> Running {
+    let app = upstream(journald.root.path(), b"hello");
+    let mut command =
+        journald.tlsdash(&["--headless", "--listen", "127.0.0.1:0", "--format", "json", "--journal", place]);
+    command.args(["--interval", "200ms", "--upstream"]).arg(format!("unix:{}", app.display()));
+    Running::start(command)
+}
+
+fn request(address: std::net::SocketAddr) {
+    let got =
+        outside("curl", "curl").args(["-sk", "--http1.0", &format!("https://{address}/")]).output().unwrap();
+    assert_eq!(got.stdout, b"hello", "{}", stderr(&got));
+}
+
+#[test]
+fn totals_are_exact_though_journald_stood_still_and_was_killed_in_between() {
+    let mut journald = Journald::start("test", "");
+    let mut running = proxy(&journald, "namespace:test");
+    let address = running.address();
+    let counted = |journald: &Journald| {
+        journald
+            .entries(&["TLSDASH_KIND=proxy"])
+            .last()
+            .map_or(0, |entry| number(entry, "TLSDASH_CONNECTIONS_ACCEPTED_TOTAL"))
+    };
+    request(address);
+    until("a record of the request", || counted(&journald) == 1);
+
+    journald.signal(Signal::STOP);
+    for _ in 0..20 {
+        request(address);
+    }
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    journald.signal(Signal::CONT);
+    until("a record of all requests", || counted(&journald) == 21);
+
+    journald.kill_and_start();
+    request(address);
+    until("a record after the restart", || counted(&journald) == 22);
+    let (code, printed) = running.end();
+    assert_eq!(code, 0);
+    let summary: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(summary["proxy"]["connections"]["accepted"], 22, "{summary}");
+    assert_eq!(summary["proxy"]["handshakes"]["full"], 22, "{summary}");
+}
+
+#[test]
+fn what_another_process_writes_under_a_runs_id_changes_nothing_of_it() {
+    let journald = Journald::start("test", "");
+    let mut running = proxy(&journald, "namespace:test");
+    let address = running.address();
+    request(address);
+    let records = |kind: &str| journald.entries(&[&format!("TLSDASH_KIND={kind}")]);
+    until("a record of the request", || {
+        records("proxy").last().is_some_and(|entry| number(entry, "TLSDASH_CONNECTIONS_ACCEPTED_TOTAL") == 1)
+    });
+    let mut forger = Sender::open_at(&journald.root.path().join("run-systemd/journal.test/socket")).unwrap();
+    let genuine = ["proxy", "client", "run"].map(|kind| records(kind).pop().unwrap());
+    for seq in [1_000, u64::MAX] {
+        for record in &genuine {
+            let mut entry = EntryBuf::new();
+            for (name, value) in record.as_object().unwrap().iter().filter(|(name, _)| !name.starts_with('_'))
+            {
+                let value = value.as_str().unwrap();
+                match name.as_str() {
+                    "TLSDASH_SEQ" => entry.push_display(name, seq),
+                    "TLSDASH_PHASE" => entry.push(name, b"stop"),
+                    name if name.ends_with("_TOTAL") => entry.push(name, b"999999"),
+                    name => entry.push(name, value.as_bytes()),
+                }
+            }
+            forger.send(&entry).unwrap();
+        }
+    }
+    request(address);
+    let (code, printed) = running.end();
+    assert_eq!(code, 0);
+    let summary: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(summary["proxy"]["connections"]["accepted"], 2, "{summary}");
+    assert_eq!(summary["clients"][0]["connections"], 2, "{summary}");
+    let journal = &summary["journal"];
+    assert_eq!((journal["lost"].as_u64(), journal["foreign"].as_u64()), (Some(0), Some(6)), "{summary}");
+}
