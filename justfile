@@ -72,6 +72,10 @@ bench-instructions REVISION="":
     fi
     cargo bench --locked -p bench --bench instructions -- "${arguments[@]}"
 
+# A GiB each way over both versions of TLS and both kinds of upstream, compared byte by byte.
+soak MIB="1024":
+    cargo run --release --locked -p proxy-core --example soak {{MIB}}
+
 # Ten seconds of the demo without a screen, checked against itself.
 smoke:
     .ci/smoke

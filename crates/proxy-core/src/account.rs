@@ -5,11 +5,13 @@
 //! upstream and encrypted for the client. For a connection that ends well these are what the client sent and
 //! received; of one that breaks, *out* may include bytes that never reached the client.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use telemetry::{
-    CONNECTION_RECORDS_MAX, ClientCounter, ClientId, ConnId, ConnectionRecord, Outcome, ProxyCounter,
-    ProxyDelta, ProxyLatency,
+    CONNECTION_RECORDS_MAX, ClientCounter, ConnId, ConnectionRecord, Outcome, ProxyCounter, ProxyDelta,
+    ProxyLatency,
 };
 
 use crate::clients::{ClientSlot, Clients};
@@ -23,20 +25,37 @@ pub(crate) struct Account {
     pub(crate) delta: ProxyDelta,
     pub(crate) clients: Clients,
     next_sample: Option<Instant>,
-    next_id: u64,
-    /// Distance between the numbers that this worker gives to connections, so that no two workers give the same.
-    id_step: u64,
+    /// Numbers for connections that no other worker gives.
+    ids: Range<u64>,
+}
+
+/// How many numbers for connections a worker takes at once.
+const CONN_IDS: u64 = 1000;
+
+/// The numbers of connections that no worker has taken yet.
+#[derive(Debug)]
+pub(crate) struct ConnIds(AtomicU64);
+
+impl Default for ConnIds {
+    fn default() -> Self {
+        Self(AtomicU64::new(1))
+    }
+}
+
+impl ConnIds {
+    fn take(&self) -> Range<u64> {
+        let first = self.0.fetch_add(CONN_IDS, Ordering::Relaxed);
+        first..first + CONN_IDS
+    }
 }
 
 impl Account {
-    /// For worker number `worker` of `workers`.
-    pub(crate) fn new(worker: usize, workers: usize, clients_max: usize) -> Self {
+    pub(crate) fn new(clients_max: usize) -> Self {
         Self {
             delta: ProxyDelta::default(),
             clients: Clients::new(clients_max),
             next_sample: None,
-            next_id: worker as u64 + 1,
-            id_step: workers as u64,
+            ids: 0..0,
         }
     }
 
@@ -48,11 +67,13 @@ impl Account {
         self.delta.latencies[latency].record(took);
     }
 
-    pub(crate) fn accepted(&mut self, client: ClientId) -> (ConnId, ClientSlot) {
+    pub(crate) fn accepted(&mut self, ids: &ConnIds) -> ConnId {
         self.count(ProxyCounter::Accepted, 1);
-        let id = ConnId(self.next_id);
-        self.next_id += self.id_step;
-        (id, self.clients.open(client))
+        if self.ids.is_empty() {
+            self.ids = ids.take();
+        }
+        self.ids.start += 1;
+        ConnId(self.ids.start - 1)
     }
 
     pub(crate) fn bytes_in(&mut self, client: ClientSlot, n: u64) {

@@ -69,6 +69,14 @@ impl Buffer {
         self.commit(bytes.len());
     }
 
+    /// Puts `bytes` in front of what waits.
+    pub(crate) fn prepend(&mut self, bytes: &[u8]) {
+        self.room(bytes.len());
+        self.memory.copy_within(self.head..self.tail, self.head + bytes.len());
+        self.memory[self.head..self.head + bytes.len()].copy_from_slice(bytes);
+        self.tail += bytes.len();
+    }
+
     /// Drops what waits.
     pub(crate) fn clear(&mut self) {
         (self.head, self.tail) = (0, 0);
@@ -121,6 +129,17 @@ mod tests {
                 prop_assert_eq!(buffer.as_slice(), &*model.make_contiguous());
             }
         }
+    }
+
+    #[test]
+    fn what_is_prepended_comes_out_first() {
+        let mut buffer = Buffer::default();
+        buffer.prepend(b"second");
+        buffer.extend(b" third");
+        buffer.consume(2);
+        buffer.prepend(&[b'x'; STEP_BYTES]);
+        assert_eq!(buffer.len(), STEP_BYTES + 10);
+        assert!(buffer.as_slice().starts_with(b"xx") && buffer.as_slice().ends_with(b"xcond third"));
     }
 
     #[test]

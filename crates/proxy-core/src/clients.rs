@@ -36,17 +36,32 @@ impl Clients {
         Self { slots: HashMap::new(), table: Slab::new(), changed: Vec::new(), max }
     }
 
-    /// Counts a new connection of `id` and returns the slot to account it to.
-    pub(crate) fn open(&mut self, id: ClientId) -> ClientSlot {
+    /// Returns the slot that a new connection of `id` is to be accounted to, and keeps it for as long as that holds
+    /// it.
+    pub(crate) fn hold(&mut self, id: ClientId) -> ClientSlot {
         let slot = self.slot(id);
-        let client = self.change(slot);
-        client.open += 1;
-        client.open_change += 1;
-        client.counters[ClientCounter::Connections] += 1;
+        self.table[slot.0].open += 1;
         slot
     }
 
-    /// Counts the end of a connection that held `slot`.
+    /// Gives up a slot that was held and whose connection is another client's.
+    pub(crate) fn release(&mut self, slot: ClientSlot) {
+        let client = &mut self.table[slot.0];
+        client.open -= 1;
+        if client.open == 0 && !client.is_changed {
+            self.slots.remove(&client.id);
+            self.table.remove(slot.0);
+        }
+    }
+
+    /// Counts the connection that holds `slot` as the client's.
+    pub(crate) fn open(&mut self, slot: ClientSlot) {
+        let client = self.change(slot);
+        client.open_change += 1;
+        client.counters[ClientCounter::Connections] += 1;
+    }
+
+    /// Counts the end of a connection that held `slot` and was counted.
     pub(crate) fn close(&mut self, slot: ClientSlot) {
         let client = self.change(slot);
         client.open -= 1;
@@ -106,6 +121,12 @@ mod tests {
         IpAddr::from(Ipv4Addr::from_bits(0x7f00_0000 + n)).into()
     }
 
+    fn open(clients: &mut Clients, id: ClientId) -> ClientSlot {
+        let slot = clients.hold(id);
+        clients.open(slot);
+        slot
+    }
+
     fn handed_over(clients: &mut Clients) -> Vec<ClientDelta> {
         let mut delta = ProxyDelta::default();
         clients.hand_over(&mut delta);
@@ -115,7 +136,7 @@ mod tests {
     #[test]
     fn only_changed_clients_are_handed_over_and_only_once() {
         let mut clients = Clients::new(10);
-        let (a, b) = (clients.open(id(1)), clients.open(id(2)));
+        let (a, b) = (open(&mut clients, id(1)), open(&mut clients, id(2)));
         clients.add(a, ClientCounter::BytesIn, 5);
         assert_eq!(handed_over(&mut clients).len(), 2);
         assert!(handed_over(&mut clients).is_empty());
@@ -128,7 +149,7 @@ mod tests {
     #[test]
     fn a_client_without_connections_leaves_the_table_when_it_has_been_handed_over() {
         let mut clients = Clients::new(10);
-        let slot = clients.open(id(1));
+        let slot = open(&mut clients, id(1));
         clients.close(slot);
         let last = handed_over(&mut clients);
         assert_eq!((last[0].open_change, last[0].counters[ClientCounter::Connections]), (0, 1));
@@ -136,9 +157,20 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_that_was_held_for_another_client_leaves_no_trace() {
+        let mut clients = Clients::new(10);
+        let (balancer, client) = (clients.hold(id(1)), clients.hold(id(2)));
+        clients.open(client);
+        clients.release(balancer);
+        let changed = handed_over(&mut clients);
+        assert_eq!((changed.len(), changed[0].client), (1, id(2)));
+        assert_eq!(clients.table.len(), 1);
+    }
+
+    #[test]
     fn clients_beyond_the_bound_are_accounted_to_other_and_nothing_is_lost() {
         let mut clients = Clients::new(3);
-        let slots: Vec<_> = (0..10).map(|n| clients.open(id(n))).collect();
+        let slots: Vec<_> = (0..10).map(|n| open(&mut clients, id(n))).collect();
         for &slot in &slots {
             clients.add(slot, ClientCounter::BytesIn, 10);
             clients.close(slot);
@@ -148,7 +180,7 @@ mod tests {
         let other = deltas.iter().find(|delta| delta.client == ClientId::Other).unwrap();
         assert_eq!(other.counters[ClientCounter::Connections], 7);
         assert_eq!(deltas.iter().map(|delta| delta.counters[ClientCounter::BytesIn]).sum::<u64>(), 100);
-        clients.open(id(9));
+        open(&mut clients, id(9));
         assert_eq!(handed_over(&mut clients)[0].client, id(9), "there is room again");
     }
 }

@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use crate::cpus::Cpus;
 use crate::listen::ListenAddr;
+use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::tls::Certificate;
 use crate::upstream::Upstream;
 
@@ -12,8 +14,8 @@ use crate::upstream::Upstream;
 pub struct ProxyConfig {
     /// Where clients connect; at least one.
     pub listen: Vec<ListenAddr>,
-    /// Where the plaintext goes.
-    pub upstream: Upstream,
+    /// Where the plaintext goes: to that of these that has the least connections. At least one, and at most 64.
+    pub upstreams: Vec<Upstream>,
     /// What the proxy presents to clients.
     pub certificate: Certificate,
     /// Application protocols offered by ALPN, most preferred first. Empty: ALPN is left out of the handshake,
@@ -21,8 +23,14 @@ pub struct ProxyConfig {
     pub alpn: Vec<String>,
     /// Threads, each with its own event loop.
     pub workers: NonZeroUsize,
+    /// Cores that the workers run on; none: wherever the kernel puts them.
+    pub cpus: Option<Cpus>,
     /// Bounds that can change while the proxy runs.
     pub limits: Limits,
+    /// The PROXY header that goes to the upstream in front of the first byte, if any.
+    pub proxy_protocol: Option<ProxyProtocol>,
+    /// Peers that must send a PROXY header, whose client address then stands for theirs.
+    pub accept_proxy: TrustedPeers,
     /// Clients that one worker tells apart; the rest is accounted to `other`.
     pub clients_max: usize,
 }
@@ -32,11 +40,14 @@ impl ProxyConfig {
     pub fn new(listen: Vec<ListenAddr>, upstream: Upstream, certificate: Certificate) -> Self {
         Self {
             listen,
-            upstream,
+            upstreams: vec![upstream],
             certificate,
             alpn: Vec::new(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            cpus: None,
             limits: Limits::default(),
+            proxy_protocol: None,
+            accept_proxy: TrustedPeers::default(),
             clients_max: telemetry::CLIENTS_MAX,
         }
     }
@@ -48,6 +59,11 @@ pub struct Limits {
     /// Connections served at once over all workers; `None`: as many as the process has descriptors for. Further
     /// ones wait in the kernel's backlog.
     pub connections_max: Option<usize>,
+    /// Handshakes under way at once over all workers, of which each has its share; `None`: no bound of its own.
+    /// Further connections wait in the kernel's backlog.
+    pub handshakes_max: Option<usize>,
+    /// Connections of one client at once, IPv6 by /64; `None`: no bound. Further ones are closed.
+    pub connections_per_client: Option<usize>,
     /// From accept to the end of the handshake, also for a client that sends nothing.
     pub handshake_timeout: Duration,
     /// For reaching the upstream, over all its addresses.
@@ -58,8 +74,7 @@ pub struct Limits {
     pub half_closed_timeout: Duration,
     /// How long a drain lets connections go on before it cuts them.
     pub drain_timeout: Duration,
-    /// How long nothing must have moved, while a drain lasts, on a connection that owes nothing, before it is
-    /// closed as being between two exchanges.
+    /// How long a connection on which nothing has ever moved is kept open while a drain lasts.
     pub drain_quiet: Duration,
 }
 
@@ -67,6 +82,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: None,
+            handshakes_max: None,
+            connections_per_client: None,
             handshake_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(600),

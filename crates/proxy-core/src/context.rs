@@ -8,23 +8,31 @@ use mio::Registry;
 use crate::account::Account;
 use crate::buffer::Pool;
 use crate::config::Limits;
+use crate::control::Control;
+use crate::dial::Ways;
+use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
-use crate::upstream::Target;
 
 /// What the connections of a worker share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) registry: Registry,
-    pub(crate) target: Target,
+    pub(crate) ways: Ways,
     pub(crate) tls: TlsConfig,
     pub(crate) limits: Arc<Limits>,
+    /// The header that goes to the upstream, and who must send one to us.
+    pub(crate) sends_header: Option<ProxyProtocol>,
+    pub(crate) trusted: Arc<TrustedPeers>,
     pub(crate) timers: Timers,
     pub(crate) pool: Pool,
     pub(crate) account: Account,
     /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.
     pub(crate) scratch: Box<[u8]>,
     pub(crate) is_draining: bool,
+    /// Handshakes that are under way.
+    pub(crate) handshaking: usize,
+    pub(crate) control: Arc<Control>,
     /// When the worker last looked at the clock, which it does once for each connection that it turns to.
     pub(crate) now: Instant,
 }

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::account::ConnIds;
 use crate::config::Limits;
+use crate::per_client::PerClient;
 
 /// Shared by the handle and all workers. None of it is touched on the path of a byte: workers look when they are
 /// woken, and at the gate when they accept.
@@ -16,17 +18,31 @@ pub(crate) struct Control {
     /// Taken by whoever changes a setting, and by a worker once for each change.
     limits: Mutex<Arc<Limits>>,
     pub(crate) gate: Gate,
+    /// How many workers there are.
+    workers: AtomicUsize,
+    /// Whether the listening sockets are somebody else's, who keeps them open: then they are left to them.
+    is_handed_over: bool,
+    /// Whether connections cannot be accepted at present, for want of descriptors or memory.
+    is_refused: AtomicBool,
+    pub(crate) per_client: PerClient,
+    pub(crate) ids: ConnIds,
 }
 
 impl Control {
-    /// `connections_max` is the bound that the limits come down to.
-    pub(crate) fn new(limits: Limits, connections_max: usize) -> Self {
+    /// `connections_max` is the bound that the limits come down to. `is_handed_over`: the listening sockets are
+    /// somebody else's.
+    pub(crate) fn new(limits: Limits, connections_max: usize, is_handed_over: bool) -> Self {
         Self {
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             limits: Mutex::new(Arc::new(limits)),
             gate: Gate { open: AtomicUsize::new(0), max: AtomicUsize::new(connections_max) },
+            workers: AtomicUsize::new(1),
+            is_handed_over,
+            is_refused: AtomicBool::new(false),
+            per_client: PerClient::default(),
+            ids: ConnIds::default(),
         }
     }
 
@@ -66,6 +82,25 @@ impl Control {
 
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.is_handed_over
+    }
+
+    pub(crate) fn set_workers(&self, n: usize) {
+        self.workers.store(n, Ordering::Relaxed);
+    }
+
+    /// A worker's share of a bound on all of them.
+    pub(crate) fn share(&self, max: usize) -> usize {
+        max.div_ceil(self.workers.load(Ordering::Relaxed).max(1))
+    }
+
+    /// Notes whether connections can be accepted; true if that has changed, so that it is said once an episode.
+    pub(crate) fn set_refused(&self, is_refused: bool) -> bool {
+        self.is_refused.load(Ordering::Relaxed) != is_refused
+            && self.is_refused.swap(is_refused, Ordering::Relaxed) != is_refused
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<Limits>> {

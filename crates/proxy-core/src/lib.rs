@@ -16,12 +16,17 @@
 //! |---|---|
 //! | `config`, `settings` | what a proxy is told at its start, and what can change while it runs |
 //! | `listen`, `upstream` | addresses, the sockets behind them, and why they cannot be had |
-//! | `descriptors` | how many connections the process can hold |
+//! | `upstreams` | the choice between several upstreams, and which of them are left alone for a while |
+//! | `proxy_protocol` | the header that tells who the client is |
+//! | `listeners` | the listening sockets of a worker, and their end without a lost connection |
+//! | `descriptors`, `per_client` | how many connections the process can hold, and a client may have |
 //! | `proxy`, `control` | the handle (bind, start, collect, set, drain, join), and what it tells the workers |
+//! | `crew`, `cpus` | the workers as the handle knows them; which cores they run on |
 //! | `worker` | the loop of one thread: events, deadlines, reading, writing, accepting, hand-over |
 //! | `connection` | one connection from accept to close: two directions, deadlines, endings |
 //! | `context` | what the connections of a worker share |
-//! | `stream`, `dial` | a socket with what is known of its readiness; connecting to the upstream |
+//! | `stream`, `dial` | a socket with what is known of its readiness; connecting to an upstream |
+//! | `notices` | what the proxy has to say, once an episode |
 //! | `buffer`, `timers` | pending bytes and the pool of their memory; deadlines in order |
 //! | `tls` | everything that knows rustls: certificate, configuration, the engine without I/O, what was negotiated |
 //! | `account`, `clients` | counting: every figure is a plain addition in its worker |
@@ -32,14 +37,15 @@
 //!   direction: then its other side is no longer read.
 //! - The end of a direction is passed on by itself: a client's `close_notify` or FIN becomes a FIN to the upstream,
 //!   an upstream's FIN becomes a `close_notify` and a FIN to the client, and the other direction goes on. Only an
-//!   upstream that breaks, and what a drain or the idle timeout cuts off in mid-exchange, ends without
+//!   upstream that breaks, what a drain cuts off, and what the idle timeout cuts off in mid-exchange, ends without
 //!   `close_notify`.
+//! - A connection that the kernel has accepted is served: a drain takes what has begun before it closes a socket.
 //! - Each connection ends with exactly one outcome, counted once; each handshake is counted once, as full, resumed
 //!   or failed; the sums over all clients are the proxy's totals.
 //! - Bytes of a peer never panic, and never take memory without a bound.
 //!
 //! Deliberately absent: any knowledge of the protocol inside TLS, any lock or allocation of ours a read, and any
-//! resolver at run time: the upstream's name is resolved once, when the proxy starts.
+//! resolver at run time: the upstreams' names are resolved once, when the proxy starts.
 
 #![forbid(unsafe_code)]
 
@@ -50,18 +56,26 @@ mod config;
 mod connection;
 mod context;
 mod control;
+mod cpus;
+mod crew;
 mod descriptors;
 mod dial;
 mod listen;
+mod listeners;
+mod notices;
+mod per_client;
 mod proxy;
+pub mod proxy_protocol;
 mod settings;
 mod stream;
 mod timers;
 mod tls;
 mod upstream;
+mod upstreams;
 mod worker;
 
 pub use config::{Limits, ProxyConfig};
+pub use cpus::{Cpus, CpusError, ParseCpusError};
 pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use proxy::{BoundProxy, Proxy, StartError, WorkerPanicked};

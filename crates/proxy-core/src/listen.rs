@@ -12,7 +12,7 @@ use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, Socket, TcpKeepalive, Type};
 
 /// Connections that wait to be accepted on each socket; the kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
@@ -41,6 +41,9 @@ pub enum ListenError {
     /// Somebody listens there already, maybe another tlsdash.
     #[error("cannot listen at {0}: the port is in use, maybe by another tlsdash (see: ss -ltnp)")]
     InUse(ListenAddr),
+    /// A socket that was inherited is no use.
+    #[error("cannot listen on an inherited socket: {0} (see: systemctl status of its socket unit)")]
+    Inherited(io::Error),
     /// The kernel refuses for another reason.
     #[error("cannot listen at {addr}: {source}")]
     Refused {
@@ -81,6 +84,21 @@ pub(crate) struct Bound {
     pub(crate) listeners: Vec<TcpListener>,
 }
 
+/// Another socket beside those that this process has at `addr`.
+pub(crate) fn another(addr: SocketAddr) -> io::Result<TcpListener> {
+    listener(addr)
+}
+
+/// Prepares a listening socket that was inherited: it serves all workers.
+pub(crate) fn inherit(listener: TcpListener) -> io::Result<(SocketAddr, TcpListener)> {
+    let socket = Socket::from(listener);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_keepalive(&keepalive())?;
+    let addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok((addr, socket.into()))
+}
+
 /// Binds a socket for each worker, unless anybody listens there already.
 pub(crate) fn bind(addr: ListenAddr, workers: usize) -> Result<Bound, ListenError> {
     let explain = |source: io::Error| match source.kind() {
@@ -119,10 +137,20 @@ fn listener(addr: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_port(true)?;
     // Inherited by accepted connections, which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_keepalive(&keepalive())?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// Finds out within two minutes that a client has gone without a word, and costs one that is there a packet a minute.
+/// Inherited by accepted connections too.
+fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new()
+        .with_time(Duration::from_secs(60))
+        .with_interval(Duration::from_secs(15))
+        .with_retries(4)
 }
 
 fn socket(addr: SocketAddr) -> io::Result<Socket> {
@@ -207,6 +235,21 @@ mod tests {
             starters.into_iter().map(|starter| starter.join().unwrap()).collect()
         });
         assert_eq!(bound.iter().filter(|result| result.is_ok()).count(), 1);
+    }
+
+    #[test]
+    fn accepted_connections_inherit_what_is_set_once_for_all() {
+        let own = bind(ANY_PORT, 1).unwrap();
+        let (_, inherited) = inherit(TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
+        for listener in own.listeners.iter().chain([&inherited]) {
+            let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (accepted, _) = listener.accept().unwrap();
+            let socket = socket2::SockRef::from(&accepted);
+            assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+            let given_up_after = socket.tcp_keepalive_time().unwrap()
+                + socket.tcp_keepalive_interval().unwrap() * socket.tcp_keepalive_retries().unwrap();
+            assert_eq!(given_up_after, Duration::from_secs(120));
+        }
     }
 
     #[test]

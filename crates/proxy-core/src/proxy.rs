@@ -2,22 +2,26 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use mio::Waker;
-use telemetry::{Collector, ProxyDelta, Setting, SettingError, Value};
+use telemetry::model::Level;
+use telemetry::{ProxyDelta, Setting, SettingError, Value};
 
 use crate::config::ProxyConfig;
 use crate::control::Control;
+use crate::cpus::{Cpus, CpusError};
+use crate::crew::Crew;
 use crate::descriptors::{self, DescriptorsError};
-use crate::listen::{self, ListenError};
+use crate::listen::{self, ListenAddr, ListenError};
+use crate::notices::Notices;
 use crate::settings;
 use crate::tls::{TlsConfig, TlsConfigError};
 use crate::upstream::ResolveError;
-use crate::worker::{Setup, Worker};
+use crate::upstreams::{UPSTREAMS_MAX, Upstreams};
+use crate::worker::Shared;
 
 /// How often [`Proxy::wait`] looks.
 const WAIT_STEP: Duration = Duration::from_millis(2);
@@ -31,12 +35,18 @@ pub enum StartError {
     /// An address cannot be listened at.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The upstream's name is unknown.
+    /// There are no upstreams, or too many.
+    #[error("{0} upstreams were given; expected 1 to {UPSTREAMS_MAX}")]
+    Upstreams(usize),
+    /// An upstream's name is unknown.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
     /// There are not enough descriptors for the connections asked for.
     #[error(transparent)]
     Descriptors(#[from] DescriptorsError),
+    /// A core that the workers shall run on is not there.
+    #[error(transparent)]
+    Cpus(#[from] CpusError),
     /// TLS could not be set up.
     #[error(transparent)]
     Tls(#[from] TlsConfigError),
@@ -63,8 +73,9 @@ pub struct Proxy {
     possible: usize,
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
-    collector: Collector<ProxyDelta>,
-    workers: Vec<(Arc<Waker>, Option<JoinHandle<()>>)>,
+    notices: Arc<Notices>,
+    /// Taken by whoever uses the handle, never by a worker.
+    crew: Mutex<Crew>,
 }
 
 /// A proxy that has everything it can be refused, and serves nobody yet: connections wait in its backlog. Dropping
@@ -74,14 +85,15 @@ pub struct BoundProxy {
     possible: usize,
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
-    workers: Vec<(Worker, Waker)>,
+    notices: Arc<Notices>,
+    crew: Crew,
 }
 
 #[cfg(test)]
 impl BoundProxy {
     /// Where it listens, and a worker to be driven by hand.
-    pub(crate) fn into_first_worker(mut self) -> (SocketAddr, Worker) {
-        (self.addrs[0], self.workers.remove(0).0)
+    pub(crate) fn into_first_worker(self) -> (SocketAddr, crate::worker::Worker) {
+        (self.addrs[0], self.crew.into_first_worker())
     }
 }
 
@@ -96,20 +108,10 @@ impl BoundProxy {
     /// # Errors
     /// When the kernel refuses a thread; none is left running.
     pub fn start(self) -> Result<Proxy, StartError> {
-        let mut proxy = Proxy {
-            config: self.config,
-            possible: self.possible,
-            addrs: self.addrs,
-            control: self.control,
-            collector: Collector::default(),
-            workers: Vec::new(),
-        };
-        for (index, (worker, waker)) in self.workers.into_iter().enumerate() {
-            // What was started before a failure ends when the half-made proxy is dropped here.
-            proxy
-                .spawn(index, worker, waker)
-                .map_err(|source| StartError::Worker { worker: index, source })?;
-        }
+        let Self { config, possible, addrs, control, notices, crew } = self;
+        let proxy = Proxy { config, possible, addrs, control, notices, crew: Mutex::new(crew) };
+        // What was started before a failure ends when the half-made proxy is dropped here.
+        proxy.crew().start().map_err(|(worker, source)| StartError::Worker { worker, source })?;
         Ok(proxy)
     }
 }
@@ -128,34 +130,67 @@ impl Proxy {
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
     /// refuses.
     pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
-        let limit = descriptors::raise_limit();
-        let possible = descriptors::connections_max(None, limit)?;
-        let connections_max = descriptors::connections_max(config.limits.connections_max, limit)?;
-        let target = config.upstream.resolve()?;
-        let tls = TlsConfig::new(&config.certificate, &config.alpn)?;
         let workers = config.workers.get();
         let bound =
             config.listen.iter().map(|&addr| listen::bind(addr, workers)).collect::<Result<Vec<_>, _>>()?;
-        if bound.is_empty() {
+        let addrs = bound.iter().map(|bound| bound.addr).collect();
+        let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
+        let set = |_| listeners.iter_mut().filter_map(Iterator::next).collect();
+        let sets = (0..workers).map(set).collect();
+        Self::prepare(config, addrs, sets, false)
+    }
+
+    /// The same on sockets that listen already, which serve all workers, instead of the addresses of `config`. They
+    /// are taken for those of a service manager that keeps them open: a drain leaves to it what waits in their
+    /// backlogs.
+    ///
+    /// # Errors
+    /// When a socket is no use, or for the reasons of [`Proxy::bind`].
+    pub fn bind_inherited(
+        mut config: ProxyConfig,
+        listeners: Vec<TcpListener>,
+    ) -> Result<BoundProxy, StartError> {
+        let inherited = listeners.into_iter().map(listen::inherit).collect::<io::Result<Vec<_>>>();
+        let (addrs, set): (Vec<_>, Vec<_>) = inherited.map_err(ListenError::Inherited)?.into_iter().unzip();
+        config.listen = addrs.iter().copied().map(ListenAddr::Addr).collect();
+        let clones = |_| set.iter().map(TcpListener::try_clone).collect();
+        let sets = (0..config.workers.get()).map(clones).collect::<io::Result<_>>();
+        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true)
+    }
+
+    fn prepare(
+        config: ProxyConfig,
+        addrs: Vec<SocketAddr>,
+        sets: Vec<Vec<TcpListener>>,
+        is_handed_over: bool,
+    ) -> Result<BoundProxy, StartError> {
+        if addrs.is_empty() {
             return Err(StartError::NoListener);
         }
-        let addrs = bound.iter().map(|bound| bound.addr).collect();
-        let control = Arc::new(Control::new(config.limits.clone(), connections_max));
-        let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
-        let prepare = |index| {
-            let setup = Setup {
-                index,
-                workers,
-                clients_max: config.clients_max,
-                listeners: listeners.iter_mut().filter_map(Iterator::next).collect(),
-                target: target.clone(),
-                tls: tls.clone(),
-                control: Arc::clone(&control),
-            };
-            Worker::new(setup).map_err(|source| StartError::Worker { worker: index, source })
+        let limit = descriptors::raise_limit();
+        let possible = descriptors::possible(limit, config.workers.get(), addrs.len());
+        let connections_max = descriptors::connections_max(config.limits.connections_max, possible, limit)?;
+        config.cpus.as_ref().map_or(Ok(()), Cpus::check)?;
+        let n = config.upstreams.len();
+        if !(1..=UPSTREAMS_MAX).contains(&n) {
+            return Err(StartError::Upstreams(n));
+        }
+        let notices = Arc::new(Notices::default());
+        let control = Arc::new(Control::new(config.limits.clone(), connections_max, is_handed_over));
+        control.set_workers(config.workers.get());
+        let shared = Shared {
+            clients_max: config.clients_max,
+            cpus: config.cpus.clone(),
+            upstreams: Arc::new(Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?),
+            tls: TlsConfig::new(&config.certificate, &config.alpn)?,
+            sends_header: config.proxy_protocol,
+            trusted: Arc::new(config.accept_proxy.clone()),
+            control: Arc::clone(&control),
+            notices: Arc::clone(&notices),
         };
-        let workers = (0..workers).map(prepare).collect::<Result<_, _>>()?;
-        Ok(BoundProxy { config, possible, addrs, control, workers })
+        let crew = Crew::new(shared, addrs.clone(), sets)
+            .map_err(|(worker, source)| StartError::Worker { worker, source })?;
+        Ok(BoundProxy { config, possible, addrs, control, notices, crew })
     }
 
     /// Binds and starts at once.
@@ -166,23 +201,20 @@ impl Proxy {
         Self::bind(config)?.start()
     }
 
-    fn spawn(&mut self, index: usize, worker: Worker, waker: Waker) -> io::Result<()> {
-        let waker = Arc::new(waker);
-        let wake = Arc::clone(&waker);
-        let reporter = self.collector.add_worker(move || wake_up(&wake));
-        let thread = thread::Builder::new().name(format!("proxy-{index}")).spawn(|| worker.run(reporter))?;
-        self.workers.push((waker, Some(thread)));
-        Ok(())
-    }
-
     /// Where it listens, in the order of the configuration.
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.addrs
     }
 
+    /// What it had to say to the person on the box since the last call: an upstream that is gone or back, and
+    /// connections that cannot be accepted. Once an episode each.
+    pub fn take_notices(&self) -> Vec<(Level, String)> {
+        self.notices.take()
+    }
+
     /// Its settings as they stand.
     pub fn settings(&self) -> Vec<Setting> {
-        settings::list(&self.config, &self.control.limits(), self.possible)
+        settings::list(&self.config, &self.control.limits(), self.possible, self.crew().len())
     }
 
     /// Changes a setting and returns it as it stood before.
@@ -190,31 +222,47 @@ impl Proxy {
     /// # Errors
     /// When there is no such setting, it cannot change while the proxy runs, or the value is out of its range.
     pub fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
-        let before =
-            self.control.change(|limits| settings::set(&self.config, limits, self.possible, name, value))?;
-        self.wake();
+        let mut crew = self.crew();
+        let workers = crew.len();
+        let (before, wanted) = self
+            .control
+            .change(|limits| settings::set(&self.config, limits, self.possible, workers, name, value))?;
+        if let Some(wanted) = wanted.filter(|_| !self.control.is_draining()) {
+            let resized = crew.resize(wanted);
+            self.control.set_workers(crew.len());
+            resized.map_err(|error| settings::refused(name, value, error.to_string()))?;
+        }
+        crew.wake();
         Ok(before)
     }
 
     /// Adds to `into` what all workers counted since the last call. Waits up to `patience` for busy ones; what a
     /// late one counted comes with the next call.
     pub fn collect(&mut self, into: &mut ProxyDelta, patience: Duration) {
-        self.collector.collect(into, patience);
+        let crew = self.crew.get_mut().unwrap_or_else(PoisonError::into_inner);
+        crew.collect(into, patience);
     }
 
-    /// Stops accepting once the connections that wait in the backlog are taken, lets handshakes and transfers
-    /// finish up to the drain timeout, then closes what is left. Returns at once.
+    /// Turns new connections away, takes those that have begun, lets all of them go on until they end by themselves,
+    /// and at the drain timeout cuts what is left. Returns at once.
     ///
-    /// Without knowing the protocol inside, a connection counts as being between two exchanges, and is closed,
-    /// when the upstream has answered, nothing waits to be sent, and nothing has moved for the drain's quiet time.
+    /// Without knowing the protocol inside nobody can tell a pause in an answer from its end, so that what is cut ends
+    /// without a `close_notify`. Only connections on which nothing has ever moved are closed earlier, and cleanly.
     pub fn drain(&self) {
+        let mut crew = self.crew();
+        crew.let_go();
         self.control.drain();
-        self.wake();
+        crew.wake();
     }
 
     /// True once every worker has ended; one more [`Proxy::collect`] then gets all that was counted.
     pub fn is_drained(&self) -> bool {
-        self.workers.iter().all(|(_, thread)| thread.as_ref().is_none_or(JoinHandle::is_finished))
+        self.crew().have_all_ended()
+    }
+
+    /// Whether every worker has had a turn since the last call, for a watchdog that asks now and then.
+    pub fn is_responsive(&self) -> bool {
+        self.crew().have_all_turned()
     }
 
     /// Waits for the workers to end, which they do after [`Proxy::drain`]; false if `patience` ran out first.
@@ -233,35 +281,22 @@ impl Proxy {
     ///
     /// # Errors
     /// When a worker panicked.
-    pub fn join(mut self) -> Result<(), WorkerPanicked> {
-        self.join_all()
+    pub fn join(self) -> Result<(), WorkerPanicked> {
+        if self.crew().join() { Ok(()) } else { Err(WorkerPanicked) }
     }
 
-    fn join_all(&mut self) -> Result<(), WorkerPanicked> {
-        let mut result = Ok(());
-        for (_, thread) in &mut self.workers {
-            if thread.take().is_some_and(|thread| thread.join().is_err()) {
-                result = Err(WorkerPanicked);
-            }
-        }
-        result
-    }
-
-    fn wake(&self) {
-        self.workers.iter().for_each(|(waker, _)| wake_up(waker));
+    fn crew(&self) -> MutexGuard<'_, Crew> {
+        // A panic in the midst of a change leaves workers that run, and those are what it is asked for.
+        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.control.stop();
-        self.wake();
+        let mut crew = self.crew();
+        crew.wake();
         // A panic has been printed by the thread itself, and there is nobody to return it to.
-        let _ = self.join_all();
+        crew.join();
     }
-}
-
-fn wake_up(waker: &Waker) {
-    // It only fails when the event loop is gone, and then there is nobody to wake.
-    let _ = waker.wake();
 }

@@ -1,32 +1,34 @@
 //! One worker: a thread with an event loop, listening sockets and connections of its own.
 
+mod accepting;
+
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
-use telemetry::{ProxyCounter, ProxyDelta, Reporter};
+use telemetry::model::Level;
+use telemetry::{ProxyDelta, Reporter};
 
 use crate::account::Account;
 use crate::buffer::Pool;
 use crate::connection::{Connection, Next, SCRATCH_BYTES, untoken};
 use crate::context::Context;
 use crate::control::Control;
+use crate::cpus::Cpus;
+use crate::crew::{Mailbox, Order};
+use crate::dial::Ways;
+use crate::listeners::Listeners;
+use crate::notices::Notices;
+use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
-use crate::upstream::Target;
+use crate::upstreams::Upstreams;
 
 /// Events taken from the kernel in one turn. All of a turn's connections read before any of them writes, so this
 /// also bounds the memory that is on its way.
 const EVENTS_MAX: usize = 256;
-/// Connections accepted in one turn, so that a flood of new ones does not keep the others waiting.
-const ACCEPTS_PER_TURN_MAX: usize = 64;
-/// How long to wait before accepting again when the process or the system is out of descriptors or memory.
-const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
-/// How soon to look again for a place when all are taken, in case another worker's connection leaves one.
-const FULL_BACK_OFF: Duration = Duration::from_millis(10);
 
 const WAKER: Token = Token(usize::MAX);
 /// Listeners have the tokens from here downwards.
@@ -36,25 +38,32 @@ const FIRST_LISTENER: usize = usize::MAX - 1;
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) index: usize,
-    pub(crate) workers: usize,
-    pub(crate) clients_max: usize,
     pub(crate) listeners: Vec<std::net::TcpListener>,
-    pub(crate) target: Target,
-    pub(crate) tls: TlsConfig,
-    pub(crate) control: Arc<Control>,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) shared: Shared,
 }
 
-struct Listener {
-    socket: TcpListener,
-    token: Token,
-    /// Whether connections may be waiting.
-    is_ready: bool,
+/// What all workers have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) clients_max: usize,
+    pub(crate) cpus: Option<Cpus>,
+    pub(crate) upstreams: Arc<Upstreams>,
+    pub(crate) tls: TlsConfig,
+    pub(crate) sends_header: Option<ProxyProtocol>,
+    pub(crate) trusted: Arc<TrustedPeers>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) notices: Arc<Notices>,
 }
 
 pub(crate) struct Worker {
+    index: usize,
+    cpus: Option<Cpus>,
     poll: Poll,
     control: Arc<Control>,
-    listeners: Vec<Listener>,
+    mailbox: Arc<Mailbox>,
+    notices: Arc<Notices>,
+    listeners: Listeners,
     /// Not to accept before this moment, unless a connection leaves its place.
     accept_at: Option<Instant>,
     connections: Slab<Box<Connection>>,
@@ -66,6 +75,10 @@ pub(crate) struct Worker {
     generation: u64,
     /// Once a drain has begun, when it ends.
     drain_until: Option<Instant>,
+    /// Whether it takes no new connections and ends with its last one, while others go on.
+    is_retired: bool,
+    /// Once the backlogs are to be emptied and closed.
+    takes_last: bool,
 }
 
 impl Worker {
@@ -74,28 +87,35 @@ impl Worker {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
         let waker = Waker::new(&registry, WAKER)?;
-        let mut listeners = Vec::new();
-        for (i, socket) in setup.listeners.into_iter().enumerate() {
-            let (mut socket, token) = (TcpListener::from_std(socket), Token(FIRST_LISTENER - i));
-            registry.register(&mut socket, token, Interest::READABLE)?;
-            listeners.push(Listener { socket, token, is_ready: true });
+        let mut listeners = Listeners::new(registry.try_clone()?, FIRST_LISTENER);
+        let Setup { index, mailbox, shared, .. } = setup;
+        for socket in setup.listeners {
+            listeners.add(index, socket)?;
         }
         let context = Context {
             registry,
-            target: setup.target,
-            tls: setup.tls,
-            limits: setup.control.limits(),
+            ways: Ways::new(shared.upstreams, index),
+            tls: shared.tls,
+            limits: shared.control.limits(),
+            sends_header: shared.sends_header,
+            trusted: shared.trusted,
             timers: Timers::default(),
             pool: Pool::default(),
-            account: Account::new(setup.index, setup.workers, setup.clients_max),
+            account: Account::new(shared.clients_max),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             is_draining: false,
+            handshaking: 0,
+            control: Arc::clone(&shared.control),
             now: Instant::now(),
         };
-        let generation = setup.control.generation();
+        let generation = shared.control.generation();
         let worker = Self {
+            index,
+            cpus: shared.cpus,
             poll,
-            control: setup.control,
+            control: shared.control,
+            mailbox,
+            notices: shared.notices,
             listeners,
             accept_at: None,
             connections: Slab::new(),
@@ -104,12 +124,18 @@ impl Worker {
             again: Vec::new(),
             generation,
             drain_until: None,
+            is_retired: false,
+            takes_last: false,
         };
         Ok((worker, waker))
     }
 
     /// Serves until a drain has ended, and hands over whenever the collector asks.
     pub(crate) fn run(mut self, reporter: Reporter<ProxyDelta>) {
+        if let Some(Err(error)) = self.cpus.as_ref().map(|cpus| cpus.pin(self.index)) {
+            let text = format!("cannot keep the proxy's worker {} on its core: {error}", self.index);
+            self.notices.add(Level::Warning, text);
+        }
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.is_over() {
             let timeout = self.timeout();
@@ -148,18 +174,19 @@ impl Worker {
         if self.control.is_stopping() {
             return true;
         }
-        self.drain_until.is_some_and(|until| {
-            (self.connections.is_empty() && self.listeners.is_empty()) || until <= self.context.now
-        })
+        let has_served = self.connections.is_empty() && self.listeners.is_empty();
+        (self.is_retired && has_served)
+            || self.drain_until.is_some_and(|until| has_served || until <= self.context.now)
     }
 
     fn timeout(&self) -> Option<Duration> {
         if !self.again.is_empty() {
             return Some(Duration::ZERO);
         }
-        let may_accept = self.listeners.iter().any(|listener| listener.is_ready);
+        let may_accept = self.listeners.is_any_ready();
         let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
-        let next = [self.context.timers.next(), accept_at, self.drain_until].into_iter().flatten().min()?;
+        let next = [self.context.timers.next(), accept_at, self.listeners.next(), self.drain_until];
+        let next = next.into_iter().flatten().min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 
@@ -170,10 +197,7 @@ impl Worker {
             let token = event.token();
             if token == WAKER {
                 is_woken = true;
-            } else if let Some(listener) = self.listeners.iter_mut().find(|listener| listener.token == token)
-            {
-                listener.is_ready = true;
-            } else {
+            } else if !self.listeners.note(token) {
                 let (key, which) = untoken(token);
                 // An event may be left over from a connection that has been closed in this turn's beginning.
                 if let Some(connection) = self.connections.get_mut(key) {
@@ -187,6 +211,9 @@ impl Worker {
 
     /// Looks at what the handle wants.
     fn obey(&mut self) {
+        for order in self.mailbox.take() {
+            self.carry_out(order);
+        }
         let generation = self.control.generation();
         let begins_drain = self.control.is_draining() && self.drain_until.is_none();
         if generation == self.generation && !begins_drain {
@@ -197,14 +224,35 @@ impl Worker {
         if begins_drain {
             self.context.is_draining = true;
             self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);
-            for listener in &mut self.listeners {
-                listener.is_ready = true;
+            if self.control.is_handed_over() {
+                // What waits in the backlog is served by whoever comes next.
+                self.listeners.give_up_all();
+            } else {
+                self.listeners.begin_last_call(self.context.now);
             }
         }
         for (_, connection) in &mut self.connections {
             connection.limits_changed(&mut self.context);
         }
         self.accept_at = None;
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Share(set, sockets) => {
+                for socket in sockets {
+                    if let Err(error) = self.listeners.add(set, socket) {
+                        let text = format!("a worker cannot take over a listening socket: {error}");
+                        self.notices.add(Level::Warning, text);
+                    }
+                }
+            }
+            Order::GiveUp(set) => self.listeners.give_up(set),
+            Order::Retire => {
+                self.listeners.give_up_all();
+                self.is_retired = true;
+            }
+        }
     }
 
     fn expire(&mut self) {
@@ -239,61 +287,18 @@ impl Worker {
         }
         self.listed = listed;
         self.listed.clear();
+        for key in self.context.ways.take_roused() {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.rouse();
+                self.again.push(key);
+            }
+        }
     }
 
     fn close(&mut self, key: usize) {
         self.connections.remove(key).close(&mut self.context);
         self.control.gate.leave();
         self.accept_at = None;
-    }
-
-    /// Takes connections from the backlog, as long as there are places and descriptors for them.
-    fn accept(&mut self) {
-        if self.accept_at.is_some_and(|at| self.context.now < at) {
-            return;
-        }
-        self.accept_at = None;
-        let open_before = self.connections.len();
-        let mut left = ACCEPTS_PER_TURN_MAX;
-        for i in 0..self.listeners.len() {
-            while self.listeners[i].is_ready && self.accept_at.is_none() && left > 0 {
-                self.accept_one(i);
-                left -= 1;
-            }
-        }
-        if self.connections.len() > open_before {
-            // A crowd at one address must not keep those at the others waiting: who was first is last next time.
-            self.listeners.rotate_left(1);
-        }
-        if self.context.is_draining {
-            // A backlog that has been taken is closed; one that has not is left open until there are places.
-            self.listeners.retain(|listener| listener.is_ready);
-        }
-    }
-
-    fn accept_one(&mut self, listener: usize) {
-        if !self.control.gate.enter() {
-            self.accept_at = Some(self.context.now + FULL_BACK_OFF);
-            return;
-        }
-        let accepted = self.listeners[listener].socket.accept().and_then(|(socket, peer)| {
-            let entry = self.connections.vacant_entry();
-            let connection = Connection::accept(socket, peer, entry.key(), &mut self.context)?;
-            entry.insert(Box::new(connection));
-            Ok(())
-        });
-        let Err(error) = accepted else { return };
-        self.control.gate.leave();
-        match error.kind() {
-            io::ErrorKind::WouldBlock => self.listeners[listener].is_ready = false,
-            // The client has left the backlog before its turn came.
-            io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
-            // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
-            _ => {
-                self.context.account.count(ProxyCounter::AcceptErrors, 1);
-                self.accept_at = Some(self.context.now + ACCEPT_BACK_OFF);
-            }
-        }
     }
 
     /// Ends what is still open.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use std::fs::File;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -45,6 +46,8 @@ fn short_connections_leave_no_descriptor_behind_and_running_out_is_survived() {
     let before = open_descriptors();
     many_short_connections(&mut proxy);
     eventually("all descriptors are back", || open_descriptors() == before);
+    very_many_that_never_shake_hands(&mut proxy);
+    eventually("all descriptors are back", || open_descriptors() == before);
     running_out(&mut proxy);
     let total = proxy.finish();
     assert!(total.counters[ProxyCounter::AcceptErrors] > 0);
@@ -76,6 +79,48 @@ fn many_short_connections(proxy: &mut Counted) {
     assert_eq!(proxy.count(ProxyCounter::BytesOut), 5 * THREADS * CONNECTIONS);
     assert_eq!(proxy.count(ProxyCounter::HandshakesFailed), 0);
     assert_eq!(proxy.count(ProxyCounter::Failed), 0);
+}
+
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * rustix::param::page_size() as u64
+}
+
+/// Connections that end at once, by a reset so that they keep no port, with nothing said or with rubbish.
+fn very_many_that_never_shake_hands(proxy: &mut Counted) {
+    const THREADS: usize = 4;
+    const CONNECTIONS: usize = 12_500;
+    const GROWTH_BYTES_MAX: u64 = 4 << 20;
+    let addr = proxy.addr();
+    let visit_all = |connections: usize| {
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(move || {
+                    for i in 0..connections {
+                        let mut socket = tcp_to(addr);
+                        if i % 2 == 0 {
+                            let _ = socket.write_all(&[22, 3, 1, 2, 0, 1, 0, (i % 256) as u8]);
+                        }
+                        socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
+                    }
+                });
+            }
+        });
+    };
+    let settle = |proxy: &mut Counted| {
+        eventually("all are closed", || {
+            proxy.collect();
+            proxy.total.connections.clear();
+            proxy.total.counters[ProxyCounter::Closed] == proxy.total.counters[ProxyCounter::Accepted]
+        });
+    };
+    visit_all(1000);
+    settle(proxy);
+    let before = resident_bytes();
+    visit_all(CONNECTIONS);
+    settle(proxy);
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more after {} connections", THREADS * CONNECTIONS);
 }
 
 fn running_out(proxy: &mut Counted) {
@@ -110,6 +155,11 @@ fn running_out(proxy: &mut Counted) {
     assert!(errors <= 14, "{errors} attempts to accept in half a second");
     let spent = cpu_time().saturating_sub(cpu);
     assert!(spent < Duration::from_millis(250), "{spent:?} of CPU time in half a second");
+    // Nobody asks for anything now, and what waits in the backlog goes on waiting.
+    let cpu = cpu_time();
+    std::thread::sleep(Duration::from_secs(1));
+    let spent = cpu_time().saturating_sub(cpu);
+    assert!(spent < Duration::from_millis(50), "{spent:?} of CPU time in a second of waiting");
 
     ballast.clear();
     let relieved_at = Instant::now();
@@ -117,4 +167,7 @@ fn running_out(proxy: &mut Counted) {
     assert!(relieved_at.elapsed() < Duration::from_secs(1), "{:?}", relieved_at.elapsed());
     setrlimit(Resource::Nofile, limit).unwrap();
     end(&mut served);
+    let said: Vec<_> = proxy.proxy.take_notices().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(said.len(), 2, "once an episode: {said:?}");
+    assert!(said[0].contains("cannot accept") && said[1].contains("again"), "{said:?}");
 }

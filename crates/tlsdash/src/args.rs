@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -118,10 +118,23 @@ pub(crate) struct ProxyWords {
     /// [default: :8443]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Vec<String>,
-    /// Where plaintext goes: unix:/path or host:port
+    /// Where plaintext goes: unix:/path or host:port; of several, to the one with the least connections
     #[arg(long, value_name = "TARGET")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
+    pub(crate) upstream: Vec<String>,
+    /// Give up root for this user, NAME or NAME:GROUP, once addresses are bound and keys are read
+    #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) upstream: Option<String>,
+    pub(crate) user: Option<String>,
+    /// Tell the upstream who the client is, by a header in front of its first byte: v1, or v2 with what TLS
+    /// negotiated [default: none]
+    #[arg(long, value_name = "VERSION")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) proxy_protocol: Option<String>,
+    /// Peers that must send such a header and are believed, such as 10.0.0.0/8,2001:db8::1 [default: none]
+    #[arg(long, value_name = "CIDR,...")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) accept_proxy: Option<String>,
     /// Certificate chain in PEM; without it one for localhost and this host's name is made in memory
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,10 +152,23 @@ pub(crate) struct ProxyWords {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<NonZeroUsize>,
+    /// Cores that the workers run on, such as 0-3,8; then there is a worker a core unless --workers says more
+    /// [default: wherever the kernel puts them]
+    #[arg(long, value_name = "LIST")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cpus: Option<String>,
     /// Connections served at once; more wait in the backlog [default: what descriptors allow]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) connections_max: Option<NonZeroUsize>,
+    /// Handshakes under way at once; more wait in the backlog [default: no bound]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) handshakes_max: Option<NonZeroUsize>,
+    /// Connections of one client address at once, IPv6 by /64; more are closed [default: no bound]
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) connections_per_client: Option<NonZeroUsize>,
     /// Deadline of a handshake [default: 10s]
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -258,6 +284,20 @@ pub(crate) struct WatchArgs {
     pub(crate) ascii: bool,
 }
 
+/// Takes a single word where there may be several.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Words {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Words::deserialize(deserializer)? {
+        Words::One(word) => vec![word],
+        Words::Many(words) => words,
+    })
+}
+
 /// Reads a length of time such as `10s`; `flag` names it in the error.
 pub(crate) fn time(flag: &str, text: &str) -> anyhow::Result<Duration> {
     match humantime::parse_duration(text) {
@@ -310,12 +350,18 @@ impl ProxyWords {
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             listen: if self.listen.is_empty() { other.listen } else { self.listen },
-            upstream: self.upstream.or(other.upstream),
+            upstream: if self.upstream.is_empty() { other.upstream } else { self.upstream },
+            user: self.user.or(other.user),
+            proxy_protocol: self.proxy_protocol.or(other.proxy_protocol),
+            accept_proxy: self.accept_proxy.or(other.accept_proxy),
             cert: self.cert.or(other.cert),
             key: self.key.or(other.key),
             load: self.load.or(other.load),
             workers: self.workers.or(other.workers),
+            cpus: self.cpus.or(other.cpus),
             connections_max: self.connections_max.or(other.connections_max),
+            handshakes_max: self.handshakes_max.or(other.handshakes_max),
+            connections_per_client: self.connections_per_client.or(other.connections_per_client),
             handshake_timeout: self.handshake_timeout.or(other.handshake_timeout),
             connect_timeout: self.connect_timeout.or(other.connect_timeout),
             idle_timeout: self.idle_timeout.or(other.idle_timeout),
@@ -330,7 +376,6 @@ impl ProxyWords {
         let text = |text: &str| Some(text.to_owned());
         Self {
             listen: vec![":8443".to_owned()],
-            workers: Some(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
             handshake_timeout: text("10s"),
             connect_timeout: text("5s"),
             idle_timeout: text("10m"),
@@ -348,11 +393,18 @@ impl ProxyWords {
 
 /// The words that have no default, with what they may be.
 const WITHOUT_DEFAULT: &[(&str, &str)] = &[
-    ("upstream", "\"unix:/run/app.sock\""),
+    ("upstream", "[\"unix:/run/app.sock\"]"),
+    ("user", "\"tlsdash\""),
+    ("proxy-protocol", "\"v2\""),
+    ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
     ("cert", "\"/etc/ssl/chain.pem\""),
     ("key", "\"/etc/ssl/key.pem\""),
     ("load", "\"rate=500,connections=64,resume=80%\""),
+    ("workers", "2"),
+    ("cpus", "\"0-3,8\""),
     ("connections-max", "10000"),
+    ("handshakes-max", "1000"),
+    ("connections-per-client", "100"),
     ("duration", "\"10s\""),
 ];
 
@@ -383,9 +435,9 @@ mod tests {
     fn flags_win_over_the_file_and_the_file_over_the_defaults() {
         let file: ProxyWords =
             toml::from_str("upstream = \"unix:/a\"\nworkers = 3\ninterval = \"2s\"").unwrap();
-        let flags = ProxyWords { upstream: Some("unix:/b".into()), ..ProxyWords::default() };
+        let flags = ProxyWords { upstream: vec!["unix:/b".into()], ..ProxyWords::default() };
         let words = flags.or(file).or(ProxyWords::defaults());
-        assert_eq!(words.upstream.as_deref(), Some("unix:/b"));
+        assert_eq!(words.upstream, ["unix:/b"]);
         assert_eq!(words.workers.map(NonZeroUsize::get), Some(3));
         assert_eq!(words.run.interval.as_deref(), Some("2s"));
         assert_eq!(words.listen, [":8443"]);
@@ -393,7 +445,7 @@ mod tests {
 
     #[test]
     fn the_printed_configuration_reads_back() {
-        let words = ProxyWords { upstream: Some("unix:/a".into()), ..ProxyWords::default() }
+        let words = ProxyWords { upstream: vec!["unix:/a".into()], ..ProxyWords::default() }
             .or(ProxyWords::defaults());
         let printed = words.to_toml().unwrap();
         let read: ProxyWords = toml::from_str(&printed).unwrap();
@@ -414,6 +466,21 @@ mod tests {
         }
         let uncommented = printed.replace("# ", "");
         assert!(toml::from_str::<ProxyWords>(&uncommented).is_ok(), "{uncommented}");
+    }
+
+    #[test]
+    fn every_flag_that_the_operators_guide_names_exists() {
+        let guide =
+            [include_str!("../../../docs/proxy.md"), include_str!("../../../docs/tlsdash.service")].concat();
+        let known: Vec<_> =
+            Cli::command().get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
+        let flags = guide
+            .split("--")
+            .skip(1)
+            .map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default());
+        for flag in flags.filter(|flag| flag.starts_with(|c: char| c.is_ascii_lowercase())) {
+            assert!(known.iter().any(|word| word == flag), "--{flag} is not a flag");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use journal::{FileWriter, Instance, SendError, Sender};
 use telemetry::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 
 use crate::args::usage;
+use crate::privileges;
 use crate::source::Source;
 use crate::{probe, state_directory};
 
@@ -15,6 +16,8 @@ use crate::{probe, state_directory};
 pub(crate) enum JournalChoice {
     /// The system's journald if what it takes can be read back, else a file in the state directory.
     Auto,
+    /// The same, with the state directory as it was before root was given up.
+    AutoIn(PathBuf),
     /// This journald.
     Instance(Instance),
     /// This file.
@@ -62,18 +65,30 @@ impl JournalChoice {
                 let sender = probe::open(instance).with_context(|| format!("--journal {instance}"))?;
                 Ok(Journal::Daemon(instance.clone(), sender))
             }
-            Self::Auto => open_auto(),
+            Self::Auto => open_auto(state_directory::make),
+            Self::AutoIn(folder) => open_auto(|| Ok(folder.clone())),
         }
+    }
+
+    /// Makes sure that `owner`, whom the program is about to become, finds the state directory and can write to it.
+    pub(crate) fn hand_to(self, owner: &privileges::Target) -> anyhow::Result<Self> {
+        if self != Self::Auto {
+            return Ok(self);
+        }
+        let folder = state_directory::make()?;
+        owner.give(&folder)?;
+        Ok(Self::AutoIn(folder))
     }
 }
 
-fn open_auto() -> anyhow::Result<Journal> {
+/// `folder` is only asked for if a file is to be begun in it.
+fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<Journal> {
     let system = Instance::system();
     let why_not = match probe::open(&system) {
         Ok(sender) => return Ok(Journal::Daemon(system, sender)),
         Err(why_not) => why_not,
     };
-    let writer = state_directory::begin()?;
+    let writer = state_directory::begin_in(&folder()?)?;
     // A box without journald is nothing to be told of.
     if !matches!(why_not.downcast_ref(), Some(SendError::Absent { .. })) {
         crate::say(format_args!("not the system's journal but {}: {why_not}", writer.path().display()));

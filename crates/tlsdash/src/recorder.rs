@@ -16,6 +16,7 @@ use telemetry::{
 };
 use tui::{Event, Sender};
 
+use crate::service::{self, Watchdog};
 use crate::sink::RecordSink;
 
 /// How often the recorder looks whether what it waits for has ended.
@@ -110,6 +111,7 @@ impl Recorder {
         self.publisher.start(self.with_settings(), Timestamps::now());
         let mut next_us = self.next_tick_us();
         let mut stage = Stage::Running;
+        let mut watchdog = Watchdog::new();
         while stage != Stage::Ended {
             let to_tick = Duration::from_micros(next_us.saturating_sub(Timestamps::now().monotonic_us));
             match commands.recv_timeout(to_tick.min(POLL)) {
@@ -119,6 +121,7 @@ impl Recorder {
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(to_tick.min(POLL)),
             }
             stage = self.advance(stage);
+            watchdog.feed(|| self.measured.proxy.as_ref().is_none_or(Proxy::is_responsive));
             if self.publisher.pending() > 0 {
                 self.publisher.retry();
             }
@@ -131,6 +134,7 @@ impl Recorder {
     }
 
     fn stop_load(&self) -> Stage {
+        service::stopping();
         if let Some(load) = &self.measured.load {
             load.stop();
         }
@@ -183,6 +187,9 @@ impl Recorder {
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host), now);
         self.tell_refusals();
+        for (level, text) in self.measured.proxy.iter().flat_map(Proxy::take_notices) {
+            self.notice(level, text);
+        }
     }
 
     fn load_state(&self) -> Option<LoadState> {

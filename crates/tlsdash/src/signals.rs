@@ -8,6 +8,7 @@ use signal_hook::iterator::Signals;
 use tui::{Event, Sender};
 
 use crate::frontend::Frontend;
+use crate::service;
 
 /// Listens for signals on a thread of its own, and tells the program.
 pub(crate) fn listen(frontend: Frontend, events: Sender) -> anyhow::Result<()> {
@@ -32,7 +33,9 @@ pub(crate) fn listen(frontend: Frontend, events: Sender) -> anyhow::Result<()> {
                         let _ = events.send(Event::Suspend);
                     }
                     SIGHUP if !had_terminal || has_controlling_terminal() => {
+                        service::reloading();
                         crate::say("SIGHUP ignored: this version cannot reload certificates; restart it");
+                        service::ready();
                     }
                     SIGHUP if ending => {}
                     _ if ending => end_at_once(frontend),

@@ -27,19 +27,22 @@ pub(crate) fn create_named(path: &Path) -> Result<FileWriter, WriteError> {
     FileWriter::create(path, FileOptions { size_max: FILE_BYTES_MAX, ..FileOptions::default() })
 }
 
-/// Begins the next file in the state directory.
+/// The state directory, made if there is none.
 ///
 /// # Errors
-/// If there is no such directory and none can be made, or no file can be begun in it.
-pub(crate) fn begin() -> anyhow::Result<FileWriter> {
+/// If there is none and none can be made.
+pub(crate) fn make() -> anyhow::Result<PathBuf> {
     let folder = folder()?;
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the state directory {}", folder.display()))?;
-    create_in(&folder)
+    Ok(folder)
 }
 
 /// Begins the first of `tlsdash.journal`, `tlsdash-2.journal` and so on that no running tlsdash is writing.
-fn create_in(folder: &Path) -> anyhow::Result<FileWriter> {
+///
+/// # Errors
+/// If no file can be begun in the folder.
+pub(crate) fn begin_in(folder: &Path) -> anyhow::Result<FileWriter> {
     for n in 1..=WRITERS_MAX {
         let name = if n == 1 { "tlsdash.journal".to_owned() } else { format!("tlsdash-{n}.journal") };
         let options = FileOptions {
@@ -107,8 +110,8 @@ mod tests {
     #[test]
     fn a_second_writer_takes_the_next_file() {
         let folder = tempfile::tempdir().unwrap();
-        let first = create_in(folder.path()).unwrap();
-        let second = create_in(folder.path()).unwrap();
+        let first = begin_in(folder.path()).unwrap();
+        let second = begin_in(folder.path()).unwrap();
         assert_eq!(first.path().file_name().unwrap(), "tlsdash.journal");
         assert_eq!(second.path().file_name().unwrap(), "tlsdash-2.journal");
     }

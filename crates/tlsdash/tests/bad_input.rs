@@ -67,6 +67,13 @@ fn wrong_words_end_with_exit_code_2() {
         (&["--upstream", "unix:/x", "--journal", "file:/tmp/x.log"], &[".journal"]),
         (&["--upstream", "unix:/x", "--load", "speed=9"], &["speed"]),
         (&["--upstream", "unix:/x", "--load", "rate=0"], &["rate"]),
+        (&["--upstream", "unix:/x", "--proxy-protocol", "v3"], &["--proxy-protocol v3", "v1 or v2"]),
+        (
+            &["--upstream", "unix:/x", "--accept-proxy", "lb.example"],
+            &["--accept-proxy lb.example", "10.0.0.0/8"],
+        ),
+        (&["--upstream", "unix:/x", "--cpus", "3-1"], &["--cpus 3-1", "0-3,8"]),
+        (&["--upstream", "unix:/x", "--handshakes-max", "0"], &["--handshakes-max"]),
         (&["--upstream", "unix:/x", "--cert", "/x.pem"], &["--cert needs --key"]),
         (&["--upstream", "unix:/x", "--config", "/no/such.toml"], &["/no/such.toml"]),
         (&["demo", "--duration", "0s"], &["--duration 0s"]),
@@ -100,7 +107,7 @@ fn the_configuration_in_force_is_printed_whole() {
         run(folder.path(), &["--config", file.to_str().unwrap(), "--workers", "3", "--print-config"]);
     let printed = String::from_utf8(output.stdout).unwrap();
     for line in
-        ["upstream = \"unix:/run/app.sock\"", "idle-timeout = \"1m\"", "workers = 3", "interval = \"1s\""]
+        ["upstream = [\"unix:/run/app.sock\"]", "idle-timeout = \"1m\"", "workers = 3", "interval = \"1s\""]
     {
         assert!(printed.lines().any(|l| l == line), "{line} in {printed}");
     }

@@ -41,21 +41,22 @@ impl Connection {
         let limits = &context.limits;
         if self.outward.passed_on {
             limits.idle_timeout.min(limits.half_closed_timeout)
-        } else if context.is_draining && self.is_between_exchanges() {
+        } else if context.is_draining && self.is_unused() {
             limits.idle_timeout.min(limits.drain_quiet)
         } else {
             limits.idle_timeout
         }
     }
 
-    /// Nobody owes anybody anything, as far as can be told without knowing the protocol.
-    pub(super) fn is_between_exchanges(&self) -> bool {
+    /// Nothing has ever moved, so that nobody can owe anybody anything. Once something has, an answer may be going on
+    /// that only pauses: without knowing the protocol nobody can tell.
+    pub(super) fn is_unused(&self) -> bool {
         self.phase == Phase::Open
             && !self.inward.ended
             && !self.outward.ended
             && self.inward.pending.is_empty()
-            && !self.owes_client
-            && self.asked_at.is_none()
+            && self.bytes_in == 0
+            && self.bytes_out == 0
     }
 
     /// Makes sure that the idle timeout is noticed. A deadline that comes too early is put off when it comes, so
@@ -76,7 +77,7 @@ impl Connection {
             self.end(Outcome::Ended, "", context);
             self.phase = Phase::Done;
         } else {
-            let may_end = context.is_draining && self.is_between_exchanges();
+            let may_end = context.is_draining && self.is_unused();
             self.release_ticket(context);
             // What the client has asked for and not got is cut off, and must not look like a whole answer.
             if !self.owes_client && self.asked_at.is_none() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use telemetry::{ConnectionRecord, Outcome, ProxyCounter, clean};
 
-use super::{Connection, LINGER_TIMEOUT, Link, Phase, READ_BYTES_MAX};
+use super::{Connection, LINGER_TIMEOUT, Phase, READ_BYTES_MAX};
 use crate::context::Context;
 use crate::stream::Moved;
 use crate::timers::Kind;
@@ -35,7 +35,7 @@ impl Connection {
 
     /// Ends it now, whatever it is doing; [`Connection::write`] and [`Connection::close`] must follow.
     pub(crate) fn cut(&mut self, context: &mut Context) {
-        if self.is_between_exchanges() {
+        if self.is_unused() {
             self.release_ticket(context);
             self.notify_close();
             self.begin_closing(Outcome::Ended, "", context);
@@ -49,6 +49,12 @@ impl Connection {
     pub(super) fn end(&mut self, outcome: Outcome, detail: impl Display, context: &mut Context) {
         if self.ending.is_none() {
             let in_handshake = self.phase == Phase::Handshake;
+            context.handshaking -= usize::from(in_handshake);
+            if self.awaits_header() {
+                // It ends before anybody was named: it was the peer's own.
+                self.header = None;
+                context.account.clients.open(self.slot);
+            }
             if outcome.is_error() {
                 context.account.error(self.slot, outcome, in_handshake);
             }
@@ -60,7 +66,7 @@ impl Connection {
     pub(super) fn begin_closing(&mut self, outcome: Outcome, detail: impl Display, context: &mut Context) {
         self.end(outcome, detail, context);
         self.release_ticket(context);
-        self.link = Link::None;
+        self.unlink(context);
         self.inward.pending.clear();
         self.phase = Phase::Closing;
         let at = context.now + LINGER_TIMEOUT;
@@ -84,6 +90,10 @@ impl Connection {
     pub(crate) fn close(mut self, context: &mut Context) {
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
         context.timers.disarm(&mut self.ticket, self.key, Kind::Ticket);
+        self.unlink(context);
+        if self.is_bounded {
+            context.control.per_client.leave(self.client_id);
+        }
         let lifetime = context.now.saturating_duration_since(self.accepted_at);
         context.account.closed(self.slot, self.bytes_in > 0, lifetime);
         let (outcome, detail) = self.ending.take().unwrap_or((Outcome::Ended, String::new()));

@@ -10,6 +10,8 @@
 mod deadline;
 mod direction;
 mod ending;
+mod header;
+mod link;
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,12 +20,13 @@ use std::time::{Duration, Instant};
 use mio::Token;
 use mio::event::Event;
 use mio::net::TcpStream;
-use telemetry::{ClientId, ConnId, Outcome, ProxyCounter, ProxyLatency};
+use telemetry::{ClientId, ConnId, Outcome, ProxyCounter};
 
 use self::direction::Direction;
+use self::header::Header;
 use crate::clients::ClientSlot;
 use crate::context::Context;
-use crate::dial::{Dial, Dialled};
+use crate::dial::Dial;
 use crate::stream::{Moved, Side};
 use crate::timers::{Armed, Kind};
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
@@ -59,7 +62,7 @@ enum Phase {
 #[derive(Debug)]
 enum Link {
     None,
-    Dialling(Dial),
+    Dialling(Box<Dial>),
     Open(Side),
 }
 
@@ -81,13 +84,20 @@ pub(crate) enum Next {
     Close,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct Connection {
     key: usize,
     id: ConnId,
     client_id: ClientId,
     slot: ClientSlot,
     client: Side,
+    /// Only where the PROXY protocol is used, and until its header is on its way to the upstream.
+    header: Option<Box<Header>>,
+    /// How much of what waits for the upstream is our header, which is nobody's payload.
+    header_left: usize,
     link: Link,
+    /// Which upstream it is counted at, as long as `link` is open.
+    upstream: usize,
     /// Whether the attempt to connect has something to do.
     dial_is_due: bool,
     engine: Engine,
@@ -113,6 +123,8 @@ pub(crate) struct Connection {
     bytes_out: u64,
     /// How it ended, as soon as that is certain.
     ending: Option<(Outcome, String)>,
+    /// Whether it has one of the places of its client.
+    is_bounded: bool,
     /// Whether the worker has it on the list of this turn.
     pub(crate) is_listed: bool,
 }
@@ -126,19 +138,25 @@ impl Connection {
         context: &mut Context,
     ) -> io::Result<Self> {
         let engine = Engine::new(&context.tls).map_err(io::Error::other)?;
+        let header = Header::of(&socket, peer, context)?;
         let client = Side::accepted(socket, &context.registry, token(key, Which::Client))?;
         let client_id = ClientId::from(peer.ip());
-        let (id, slot) = context.account.accepted(client_id);
+        let id = context.account.accepted(&context.control.ids);
+        let slot = context.account.clients.hold(client_id);
+        context.handshaking += 1;
         let mut deadline = Armed::default();
         let at = context.now + context.limits.handshake_timeout;
         context.timers.arm(&mut deadline, key, Kind::Phase, at);
-        Ok(Self {
+        let mut connection = Self {
             key,
             id,
             client_id,
             slot,
             client,
+            header,
+            header_left: 0,
             link: Link::None,
+            upstream: 0,
             dial_is_due: false,
             engine,
             inward: Direction::default(),
@@ -156,7 +174,30 @@ impl Connection {
             bytes_out: 0,
             ending: None,
             is_listed: false,
-        })
+            is_bounded: false,
+        };
+        // Of a peer that speaks for others it is not known yet whose connection this is.
+        if !connection.awaits_header() {
+            connection.admit(context);
+        }
+        Ok(connection)
+    }
+
+    /// Counts it as its client's, unless that has too many.
+    fn admit(&mut self, context: &mut Context) {
+        context.account.clients.open(self.slot);
+        let Some(max) = context.limits.connections_per_client else { return };
+        self.is_bounded = context.control.per_client.enter(self.client_id, max);
+        if !self.is_bounded {
+            let detail = format_args!("the client has {max} connections, and may have no more");
+            self.end(Outcome::HandshakeOther, detail, context);
+            self.phase = Phase::Done;
+        }
+    }
+
+    /// Whether it is to be closed at once.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Done
     }
 
     /// Notes what an event tells.
@@ -199,7 +240,7 @@ impl Connection {
             {
                 return;
             }
-            let reserved = self.engine.partial_len();
+            let reserved = self.partial_len();
             match self.client.read(&mut context.scratch[reserved..reserved + READ_BYTES_MAX]) {
                 Ok(Moved::Bytes(n)) => {
                     self.moved_at = context.now;
@@ -219,8 +260,14 @@ impl Connection {
         }
     }
 
-    /// Hands the first `len` bytes of the scratch buffer to the engine.
-    fn receive(&mut self, len: usize, context: &mut Context) {
+    /// Hands the first `len` bytes of the scratch buffer to the engine, but for a header that stands before them.
+    fn receive(&mut self, mut len: usize, context: &mut Context) {
+        if self.awaits_header() {
+            len = self.receive_header(len, context);
+            if len == 0 {
+                return;
+            }
+        }
         let in_handshake = self.phase == Phase::Handshake;
         let asked_before = self.inward.pending.len();
         let clock = in_handshake.then(Instant::now);
@@ -253,6 +300,7 @@ impl Connection {
         let now = Instant::now();
         let session = self.engine.session();
         let took = now - self.hello_at.unwrap_or(now);
+        context.handshaking -= 1;
         context.account.handshake(self.slot, &session, took, self.compute);
         // The client has finished its handshake before the server has with TLS 1.3, so that only a ticket can be
         // waiting. With TLS 1.2 it waits for what is in the buffer.
@@ -265,8 +313,9 @@ impl Connection {
             }
         }
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
+        self.write_header(context);
         self.phase = Phase::Connect;
-        self.link = Link::Dialling(Dial::new(now, context.limits.connect_timeout));
+        self.link = Link::Dialling(Box::new(Dial::new(now, context.limits.connect_timeout)));
         self.dial_is_due = true;
     }
 
@@ -327,32 +376,6 @@ impl Connection {
         self.next(context)
     }
 
-    fn dial(&mut self, context: &mut Context) {
-        self.dial_is_due = false;
-        let Link::Dialling(dial) = &mut self.link else { return };
-        let began_at = dial.began_at();
-        let token = token(self.key, Which::Upstream);
-        match dial.advance(&context.target, &context.registry, token, context.now) {
-            Ok(Dialled::Established(side)) => {
-                let now = Instant::now();
-                context.account.count(ProxyCounter::UpstreamConnects, 1);
-                context.account.time(ProxyLatency::Connect, now - began_at);
-                self.link = Link::Open(side);
-                self.phase = Phase::Open;
-                self.moved_at = now;
-                self.arm_idle(context);
-            }
-            Ok(Dialled::Wait(until)) => {
-                context.timers.arm(&mut self.deadline, self.key, Kind::Phase, until);
-            }
-            Err(error) => {
-                self.release_ticket(context);
-                self.notify_close();
-                self.begin_closing(Outcome::UpstreamConnect, &error, context);
-            }
-        }
-    }
-
     fn write_upstream(&mut self, context: &mut Context) {
         let Link::Open(upstream) = &mut self.link else { return };
         while !self.inward.pending.is_empty() && upstream.is_writable() {
@@ -360,6 +383,9 @@ impl Connection {
                 Ok(Moved::Bytes(n)) => {
                     self.inward.pending.consume(n);
                     self.moved_at = context.now;
+                    let header = n.min(self.header_left);
+                    self.header_left -= header;
+                    let n = n - header;
                     context.account.bytes_in(self.slot, n as u64);
                     self.bytes_in += n as u64;
                 }

@@ -81,19 +81,60 @@ fn a_drained_proxy_takes_no_new_connections() {
 }
 
 #[test]
-fn a_drain_closes_a_connection_between_two_exchanges_cleanly_and_early() {
+fn a_drain_closes_a_connection_that_was_never_used_cleanly_and_early() {
     let served = Served::unix(serve_echo);
-    let proxy = Counted::start_with(&served.upstream, |config| {
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.drain_quiet = Duration::from_millis(100);
     });
     let mut tls = proxy.connect(&proxy.client(&TLS13));
-    echo(&mut tls, b"hello");
+    tls.conn.complete_io(&mut tls.sock).unwrap();
+    proxy.expect(ProxyCounter::UpstreamConnects, 1);
     let began_at = Instant::now();
     proxy.proxy.drain();
     assert_eq!(read_all(&mut tls), (Vec::new(), true));
     end(&mut tls);
     proxy.finish();
     assert!(began_at.elapsed() < PATIENCE / 2);
+}
+
+/// Answers in two halves with a long pause between them, of which nothing tells that it is one.
+fn serve_with_a_pause(stream: &mut dyn Duplex, _: &AtomicU64) {
+    stream.read_exact(&mut [0; 2]).unwrap();
+    stream.write_all(b"first half,").unwrap();
+    thread::sleep(Duration::from_millis(1500));
+    stream.write_all(b" second half").unwrap();
+    stream.end();
+}
+
+#[test]
+fn a_drain_does_not_take_a_pause_in_an_answer_for_its_end() {
+    let served = Served::unix(serve_with_a_pause);
+    let proxy = Counted::start_with(&served.upstream, |config| {
+        config.limits.drain_quiet = Duration::from_millis(100);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"go").unwrap();
+    tls.read_exact(&mut [0; 11]).unwrap();
+    proxy.proxy.drain();
+    assert_eq!(read_all(&mut tls), (b" second half".to_vec(), true));
+    end(&mut tls);
+    proxy.finish();
+}
+
+#[test]
+fn an_answer_that_pauses_beyond_the_drain_timeout_does_not_look_whole() {
+    let served = Served::unix(serve_with_a_pause);
+    let proxy = Counted::start_with(&served.upstream, |config| {
+        config.limits.drain_quiet = Duration::from_millis(100);
+        config.limits.drain_timeout = Duration::from_millis(700);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"go").unwrap();
+    tls.read_exact(&mut [0; 11]).unwrap();
+    proxy.proxy.drain();
+    assert_eq!(read_all(&mut tls), (Vec::new(), false));
+    let total = proxy.finish();
+    assert_eq!(total.connections[0].outcome, Outcome::DrainTimeout);
 }
 
 fn serve_never(stream: &mut dyn Duplex, _: &AtomicU64) {

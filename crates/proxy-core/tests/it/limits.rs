@@ -116,6 +116,66 @@ fn connections_beyond_the_bound_wait_in_the_backlog_and_are_served_later() {
 }
 
 #[test]
+fn a_client_has_so_many_connections_and_no_more() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
+        config.limits.connections_per_client = Some(3);
+    });
+    let config = proxy.client(&TLS13);
+    let mut held: Vec<_> = (0..3).map(|_| proxy.connect(&config)).collect();
+    for tls in &mut held {
+        echo(tls, b"hello");
+    }
+    let mut beyond = proxy.connect(&config);
+    beyond.write_all(b"hello").and_then(|()| beyond.flush()).unwrap_err();
+    proxy.expect(ProxyCounter::FailedOther, 1);
+    // Others are not affected, and one that leaves makes room.
+    let mut other = tls_over(tcp_from("127.0.0.9", proxy.addr()), &config);
+    echo(&mut other, b"hello");
+    end(&mut held[0]);
+    read_all(&mut held[0]);
+    proxy.expect(ProxyCounter::Closed, 2);
+    let mut next = proxy.connect(&config);
+    echo(&mut next, b"hello");
+    proxy.proxy.set("proxy.connections-per-client", &Value::Number(0.0)).unwrap();
+    let mut unbounded = proxy.connect(&config);
+    echo(&mut unbounded, b"hello");
+    drop((held, other, next, unbounded));
+    let total = proxy.finish();
+    let refused = total.connections.iter().find(|record| record.outcome == Outcome::HandshakeOther).unwrap();
+    assert!(refused.detail.contains("3 connections"), "{refused:?}");
+}
+
+fn tcp_from(source: &str, addr: std::net::SocketAddr) -> std::net::TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&std::net::SocketAddr::new(source.parse().unwrap(), 0).into()).unwrap();
+    socket.connect(&addr.into()).unwrap();
+    socket.into()
+}
+
+#[test]
+fn handshakes_beyond_the_bound_wait_until_others_are_done() {
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
+        config.workers = 1.try_into().unwrap();
+        config.limits.handshakes_max = Some(2);
+        config.limits.handshake_timeout = Duration::from_millis(1500);
+    });
+    let config = proxy.client(&TLS13);
+    let mut done = proxy.connect(&config);
+    echo(&mut done, b"not a handshake any more");
+    let silent = [proxy.tcp(), proxy.tcp()];
+    proxy.expect(ProxyCounter::Accepted, 3);
+    let mut waiting = proxy.connect(&config);
+    let began_at = Instant::now();
+    echo(&mut waiting, b"hello");
+    assert!(began_at.elapsed() > Duration::from_millis(300), "it had to wait");
+    proxy.expect(ProxyCounter::FailedTimeout, 2);
+    drop((done, silent, waiting));
+    assert_eq!(proxy.finish().counters[ProxyCounter::Accepted], 4);
+}
+
+#[test]
 fn a_raised_bound_acts_at_once() {
     let served = Served::unix(serve_echo);
     let proxy = Counted::start_with(&served.upstream, |config| config.limits.connections_max = Some(1));
@@ -271,7 +331,8 @@ fn settings_tell_how_they_stand_and_refuse_what_cannot_be() {
     proxy.set("proxy.handshake-timeout", &Value::Number(3.0)).unwrap();
     assert_eq!(value("proxy.handshake-timeout"), Value::Number(3.0));
     for (name, value, says) in [
-        ("proxy.workers", Value::Number(3.0), "restart"),
+        ("proxy.listen", Value::Text(":1".into()), "restart"),
+        ("proxy.workers", Value::Number(0.0), "expected a number"),
         ("proxy.no-such", Value::Number(3.0), "no setting"),
         ("proxy.idle-timeout", Value::Number(-1.0), "expected a number"),
         ("proxy.idle-timeout", Value::Number(f64::NAN), "expected a number"),

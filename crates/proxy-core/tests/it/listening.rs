@@ -89,7 +89,7 @@ fn what_cannot_work_is_refused_at_the_start() {
     let addr: ListenAddr = "127.0.0.1:0".parse().unwrap();
     assert!(matches!(start_error(config(&[])), StartError::NoListener));
     let mut unresolvable = config(&[addr]);
-    unresolvable.upstream = "no-such-host.invalid:80".parse().unwrap();
+    unresolvable.upstreams = vec!["no-such-host.invalid:80".parse().unwrap()];
     let error = start_error(unresolvable);
     assert!(matches!(error, StartError::Resolve(_)) && error.to_string().contains("no-such-host"), "{error}");
     let mut greedy = config(&[addr]);
@@ -101,7 +101,7 @@ fn what_cannot_work_is_refused_at_the_start() {
 fn a_bound_proxy_keeps_connections_waiting_until_it_starts() {
     let served = Served::unix(serve_echo);
     let mut config = config(&["127.0.0.1:0".parse().unwrap()]);
-    config.upstream = served.upstream;
+    config.upstreams = vec![served.upstream];
     let certificate = config.certificate.leaf_der().to_vec();
     let bound = Proxy::bind(config).unwrap();
     let waiting = std::net::TcpStream::connect(bound.local_addrs()[0]).unwrap();

@@ -12,4 +12,7 @@ mod limits;
 mod listening;
 mod misbehaving;
 mod openssl;
+mod proxy_header;
 mod support;
+mod upstreams;
+mod workers;

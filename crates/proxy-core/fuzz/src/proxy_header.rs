@@ -1,0 +1,58 @@
+//! Reads any bytes as a PROXY header: nothing panics, what is read is within its bounds, comes the same in pieces, and
+//! can be written and read again.
+
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use proxy_core::proxy_protocol::{
+    Endpoints, HEADER_BYTES_MAX, Negotiated, Parsed, ProxyProtocol, encode, parse,
+};
+
+fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
+    match parse(input) {
+        Ok(Parsed::Partial) => assert!(input.len() < HEADER_BYTES_MAX),
+        Ok(Parsed::Header(endpoints, len)) => {
+            assert!(len <= input.len() && len <= HEADER_BYTES_MAX);
+            for end in 0..len {
+                assert_eq!(parse(&input[..end]), Ok(Parsed::Partial), "the first {end} of {len} bytes");
+            }
+            for version in [ProxyProtocol::V1, ProxyProtocol::V2] {
+                let Some(endpoints) = endpoints else { continue };
+                let written = encode(version, endpoints, &Negotiated::default());
+                assert_eq!(parse(&written), Ok(Parsed::Header(Some(endpoints), written.len())));
+            }
+        }
+        Err(_) => {}
+    }
+});
+
+/// Writes the seeds and ends, instead of fuzzing, if `FUZZ_SEEDS` names a folder for them.
+fn seeds_if_asked() {
+    if let Some(folder) = std::env::var_os("FUZZ_SEEDS") {
+        write_seeds(Path::new(&folder)).expect("a folder that can be written");
+        std::process::exit(0);
+    }
+}
+
+fn write_seeds(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let negotiated = Negotiated {
+        version: "TLSv1.3",
+        cipher: "TLS_AES_128_GCM_SHA256",
+        alpn: "h2",
+        server_name: "example.org",
+        client_name: Some("Ada"),
+    };
+    let mut seeds = vec![b"PROXY UNKNOWN\r\n".to_vec(), b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00".to_vec()];
+    for (source, destination) in [("192.0.2.1:1", "192.0.2.2:443"), ("[2001:db8::1]:1", "[2001:db8::2]:443")] {
+        let addr = |text: &str| text.parse().expect("an address");
+        let endpoints = Endpoints::new(addr(source), addr(destination));
+        seeds.extend([ProxyProtocol::V1, ProxyProtocol::V2].map(|version| encode(version, endpoints, &negotiated)));
+    }
+    for (i, seed) in seeds.into_iter().enumerate() {
+        std::fs::write(folder.join(i.to_string()), seed)?;
+    }
+    Ok(())
+}

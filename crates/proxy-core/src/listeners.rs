@@ -1,0 +1,245 @@
+//! The listening sockets of one worker, and their end without a lost connection.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use socket2::{SockFilter, SockRef};
+
+/// How long connections that were begun before a drain have to be established. Whoever has had an answer to its
+/// first packet takes itself for connected, and closing the socket would reset it.
+const LAST_CALL: Duration = Duration::from_millis(500);
+
+/// What keeps new connections away from a listening socket, and lets those through that have begun: a classic BPF
+/// program over the TCP header, which drops what has the SYN flag. To the client the packet is lost; it tries again
+/// a second later, when either nobody listens, which tells it so, or the next proxy does.
+const DROP_SYN: [(u16, u8, u8, u32); 4] = [
+    (0x30, 0, 0, 13),       // ldb [13]: the flags
+    (0x45, 0, 1, 0x02),     // jset #SYN
+    (0x06, 0, 0, 0),        // ret 0: drop
+    (0x06, 0, 0, u32::MAX), // ret all: accept
+];
+
+/// Sockets of which each worker has one, or has had one, for each address: they are handed on together.
+pub(crate) type Set = usize;
+
+/// A listening socket of a worker; other workers, or the service manager, may have it too.
+#[derive(Debug)]
+struct Listener {
+    socket: TcpListener,
+    token: Token,
+    set: Set,
+    /// Whether connections may be waiting.
+    is_ready: bool,
+}
+
+/// The listening sockets of a worker.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    all: Vec<Listener>,
+    registry: Registry,
+    next_token: usize,
+    /// Once no new ones are wanted, when the last are taken.
+    last_call_at: Option<Instant>,
+}
+
+impl Listeners {
+    /// Tokens go downwards from `first_token`.
+    pub(crate) fn new(registry: Registry, first_token: usize) -> Self {
+        Self { all: Vec::new(), registry, next_token: first_token, last_call_at: None }
+    }
+
+    /// Takes over a socket, in whose backlog connections may be waiting.
+    pub(crate) fn add(&mut self, set: Set, socket: std::net::TcpListener) -> io::Result<()> {
+        let (mut socket, token) = (TcpListener::from_std(socket), Token(self.next_token));
+        self.registry.register(&mut socket, token, Interest::READABLE)?;
+        self.next_token -= 1;
+        self.all.push(Listener { socket, token, set, is_ready: true });
+        Ok(())
+    }
+
+    /// Gives up the sockets of `set`, which others have.
+    pub(crate) fn give_up(&mut self, set: Set) {
+        self.retain(|listener| listener.set != set);
+    }
+
+    /// Gives up all sockets, which others have.
+    pub(crate) fn give_up_all(&mut self) {
+        self.retain(|_| false);
+    }
+
+    /// Turns new connections away from now on; those that have begun are still taken for a moment.
+    pub(crate) fn begin_last_call(&mut self, now: Instant) {
+        let filter = DROP_SYN.map(|(code, jt, jf, k)| SockFilter::new(code, jt, jf, k));
+        for listener in &mut self.all {
+            // Where the kernel refuses it, the last connections of a busy listener may be reset, as without it.
+            let _ = SockRef::from(&listener.socket).attach_filter(&filter);
+        }
+        self.last_call_at = Some(now + LAST_CALL);
+    }
+
+    /// When to look again although no event has come.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.last_call_at.filter(|_| !self.all.is_empty())
+    }
+
+    /// Takes the last connections if it is time, for which every socket is to be looked at.
+    pub(crate) fn is_last_call(&mut self, now: Instant) -> bool {
+        let is_due = self.last_call_at.is_some_and(|at| at <= now);
+        if is_due {
+            self.last_call_at = None;
+            self.all.iter_mut().for_each(|listener| listener.is_ready = true);
+        }
+        is_due
+    }
+
+    /// Closes the sockets whose backlog is empty.
+    pub(crate) fn close_empty(&mut self) {
+        self.retain(|listener| listener.is_ready);
+    }
+
+    /// Notes what an event tells; false if it is for somebody else.
+    pub(crate) fn note(&mut self, token: Token) -> bool {
+        let listener = self.all.iter_mut().find(|listener| listener.token == token);
+        if let Some(listener) = listener {
+            listener.is_ready = true;
+            return true;
+        }
+        // One that was given up may have had an event in the same turn.
+        token.0 > self.next_token
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(crate) fn is_any_ready(&self) -> bool {
+        self.all.iter().any(|listener| listener.is_ready)
+    }
+
+    pub(crate) fn is_ready(&self, index: usize) -> bool {
+        self.all[index].is_ready
+    }
+
+    /// Takes the next connection from a backlog, and notes if there is none.
+    pub(crate) fn accept(&mut self, index: usize) -> io::Result<(TcpStream, SocketAddr)> {
+        let listener = &mut self.all[index];
+        let accepted = listener.socket.accept();
+        if accepted.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            listener.is_ready = false;
+        }
+        accepted
+    }
+
+    /// A crowd at one address must not keep those at the others waiting: who was first is last next time.
+    pub(crate) fn rotate(&mut self) {
+        self.all.rotate_left(1);
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(&Listener) -> bool) {
+        let registry = &self.registry;
+        self.all.retain_mut(|listener| {
+            let is_kept = is_kept(listener);
+            if !is_kept {
+                // Closing alone would not do: as long as anybody else has the socket, the kernel would go on telling
+                // of it.
+                let _ = registry.deregister(&mut listener.socket);
+            }
+            is_kept
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpStream as Client;
+    use std::sync::mpsc::channel;
+
+    /// Connects again and again until it is refused; how many were served.
+    fn connect_until_refused(addr: SocketAddr) -> usize {
+        let mut served = 0;
+        while let Ok(mut client) = Client::connect(addr) {
+            let mut greeting = [0];
+            client.read_exact(&mut greeting).expect("a connection that was established was reset");
+            served += 1;
+        }
+        served
+    }
+
+    /// Greets whoever waits.
+    fn accept_all(listeners: &mut Listeners) -> usize {
+        let mut accepted = 0;
+        for i in 0..listeners.len() {
+            while listeners.is_ready(i) {
+                if let Ok((mut socket, _)) = listeners.accept(i) {
+                    socket.write_all(b"!").unwrap();
+                    accepted += 1;
+                }
+            }
+        }
+        accepted
+    }
+
+    #[test]
+    fn whoever_is_connected_when_the_last_call_comes_is_served() {
+        let bound = crate::listen::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
+        let mut poll = mio::Poll::new().unwrap();
+        let mut events = mio::Events::with_capacity(8);
+        let mut listeners = Listeners::new(poll.registry().try_clone().unwrap(), 100);
+        for socket in bound.listeners {
+            listeners.add(0, socket).unwrap();
+        }
+        let (done, served) = channel();
+        for _ in 0..4 {
+            let done = done.clone();
+            std::thread::spawn(move || done.send(connect_until_refused(bound.addr)));
+        }
+        let began_at = Instant::now();
+        let (mut accepted, mut is_called) = (0, false);
+        while !listeners.is_empty() {
+            poll.poll(&mut events, Some(Duration::from_millis(1))).unwrap();
+            for event in &events {
+                assert!(listeners.note(event.token()));
+            }
+            let now = Instant::now();
+            if !is_called && began_at.elapsed() > Duration::from_millis(200) {
+                listeners.begin_last_call(now);
+                is_called = true;
+            }
+            let is_last = listeners.is_last_call(now);
+            accepted += accept_all(&mut listeners);
+            if is_last {
+                listeners.close_empty();
+            }
+        }
+        let served: Vec<_> = (0..4).map(|_| served.recv_timeout(Duration::from_secs(10)).unwrap()).collect();
+        assert_eq!(served.iter().sum::<usize>(), accepted);
+    }
+
+    #[test]
+    fn a_socket_that_is_given_up_stays_open_with_the_others_that_have_it() {
+        let bound = crate::listen::bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+        let mut poll = mio::Poll::new().unwrap();
+        let mut listeners = Listeners::new(poll.registry().try_clone().unwrap(), 100);
+        let [socket] = <[_; 1]>::try_from(bound.listeners).unwrap();
+        let other = socket.try_clone().unwrap();
+        listeners.add(7, socket).unwrap();
+        listeners.give_up(6);
+        assert_eq!(listeners.len(), 1);
+        listeners.give_up(7);
+        assert!(listeners.is_empty());
+        let _client = Client::connect(bound.addr).unwrap();
+        other.accept().unwrap();
+        let mut events = mio::Events::with_capacity(8);
+        poll.poll(&mut events, Some(Duration::from_millis(50))).unwrap();
+        assert!(events.is_empty(), "nothing is told any more of a socket that was given up");
+    }
+}

@@ -1,0 +1,226 @@
+//! The PROXY protocol: how a proxy tells the next one who the client is, in front of the first byte.
+//!
+//! Source: "The PROXY protocol, versions 1 & 2", the `HAProxy` project's `proxy-protocol.txt`. Reading and writing
+//! the header itself is the `proxy-header` crate's; here stand what of it is trusted, how long it may be, and what
+//! a TLS terminator has to say in it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use ipnet::IpNet;
+use proxy_header::{Error, ParseConfig, Protocol, ProxiedAddress, ProxyHeader, SslInfo, Tlv};
+
+/// Longest header that is accepted, in bytes: one of version 2 with the addresses and every field of the specification
+/// at its usual size, where 65,551 bytes could be announced.
+pub const HEADER_BYTES_MAX: usize = 1024;
+/// Longest header of version 1, in bytes.
+const V1_BYTES_MAX: usize = 107;
+/// Longest name of a client's certificate that is passed on, in characters: what X.509 allows for a common name
+/// (RFC 5280, appendix A.1).
+const CLIENT_NAME_CHARS_MAX: usize = 64;
+
+/// Which header goes to the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyProtocol {
+    /// A line of text with the addresses.
+    V1,
+    /// Binary, with what was negotiated in TLS beside the addresses.
+    V2,
+}
+
+/// The text is not a version of the PROXY protocol.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a version of the PROXY protocol; expected v1 or v2")]
+pub struct ParseProxyProtocolError {
+    text: String,
+}
+
+impl fmt::Display for ProxyProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        })
+    }
+}
+
+impl FromStr for ProxyProtocol {
+    type Err = ParseProxyProtocolError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "v1" => Ok(Self::V1),
+            "v2" => Ok(Self::V2),
+            _ => Err(ParseProxyProtocolError { text: text.to_owned() }),
+        }
+    }
+}
+
+/// Peers that must send a PROXY header and are believed. Everybody else's bytes are payload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedPeers(Vec<IpNet>);
+
+/// The text is neither an address nor a network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is neither an address nor a network; expected such as 10.0.0.0/8 or 2001:db8::1")]
+pub struct ParseTrustedPeersError {
+    text: String,
+}
+
+impl TrustedPeers {
+    /// True if nobody is trusted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `peer` is one of them. An IPv4 peer of a dual-stack socket is taken for what it is.
+    pub fn contains(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        self.0.iter().any(|net| net.contains(&peer))
+    }
+}
+
+impl FromStr for TrustedPeers {
+    type Err = ParseTrustedPeersError;
+
+    /// Reads addresses and networks with commas between them.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let read = |word: &str| {
+            let net = word.parse().or_else(|_| word.parse::<IpAddr>().map(IpNet::from));
+            net.map_err(|_| ParseTrustedPeersError { text: word.to_owned() })
+        };
+        text.split(',').map(str::trim).map(read).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for TrustedPeers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, net) in self.0.iter().enumerate() {
+            write!(f, "{}{net}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a connection comes from, and where it went to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// The client.
+    pub source: SocketAddr,
+    /// The address that it connected to.
+    pub destination: SocketAddr,
+}
+
+impl Endpoints {
+    /// Both in one family, IPv4 wherever it is: a header has room for one family only.
+    pub fn new(source: SocketAddr, destination: SocketAddr) -> Self {
+        let (source, destination) = (canonical(source), canonical(destination));
+        if source.is_ipv4() == destination.is_ipv4() {
+            Self { source, destination }
+        } else {
+            Self { source: mapped(source), destination: mapped(destination) }
+        }
+    }
+}
+
+fn canonical(addr: SocketAddr) -> SocketAddr {
+    SocketAddr::new(addr.ip().to_canonical(), addr.port())
+}
+
+fn mapped(addr: SocketAddr) -> SocketAddr {
+    match addr.ip() {
+        IpAddr::V4(v4) => SocketAddr::new(v4.to_ipv6_mapped().into(), addr.port()),
+        IpAddr::V6(_) => addr,
+    }
+}
+
+/// What TLS negotiated, as a header of version 2 tells it; empty where there is nothing to tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Negotiated<'a> {
+    /// Such as `TLSv1.3`.
+    pub version: &'a str,
+    /// The suite's IANA name.
+    pub cipher: &'a str,
+    /// The application protocol.
+    pub alpn: &'a str,
+    /// The server name that the client asked for.
+    pub server_name: &'a str,
+    /// The common name of the certificate that the client presented and that was verified.
+    pub client_name: Option<&'a str>,
+}
+
+/// What stands at the beginning of what a trusted peer sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A whole header of so many bytes. No endpoints: the peer speaks for itself, as in its health checks, or for a
+    /// client of another family than IP.
+    Header(Option<Endpoints>, usize),
+    /// The beginning of a header.
+    Partial,
+}
+
+/// What a peer sent that had to begin with a header is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// It is none.
+    #[error("what a trusted peer sent does not begin with a PROXY header")]
+    Malformed,
+    /// It is longer than its version allows, or than [`HEADER_BYTES_MAX`].
+    #[error("the PROXY header of a trusted peer is too long")]
+    TooLong,
+}
+
+/// Reads the header that `bytes` begins with, of either version.
+///
+/// # Errors
+/// When it cannot become one, whatever comes.
+pub fn parse(bytes: &[u8]) -> Result<Parsed, HeaderError> {
+    let config = ParseConfig { include_tlvs: false, allow_v1: true, allow_v2: true };
+    // The library knows this bound too, but not of a line that comes at once.
+    let bytes_max = if bytes.starts_with(b"P") { V1_BYTES_MAX } else { HEADER_BYTES_MAX };
+    match ProxyHeader::parse(bytes, config) {
+        Ok((_, len)) if len > bytes_max => Err(HeaderError::TooLong),
+        Ok((header, len)) => {
+            let stream = header.proxied_address().filter(|addr| addr.protocol == Protocol::Stream);
+            Ok(Parsed::Header(stream.map(|addr| Endpoints::new(addr.source, addr.destination)), len))
+        }
+        Err(Error::BufferTooShort) if bytes.len() < HEADER_BYTES_MAX => Ok(Parsed::Partial),
+        Err(Error::BufferTooShort) => Err(HeaderError::TooLong),
+        Err(_) => Err(HeaderError::Malformed),
+    }
+}
+
+/// Writes the header for a connection that TLS was terminated of.
+pub fn encode(version: ProxyProtocol, endpoints: Endpoints, negotiated: &Negotiated<'_>) -> Vec<u8> {
+    let addr = ProxiedAddress::stream(endpoints.source, endpoints.destination);
+    let mut header = Vec::with_capacity(256);
+    let encoded = match version {
+        ProxyProtocol::V1 => ProxyHeader::with_address(addr).encode_v1(&mut header),
+        ProxyProtocol::V2 => ProxyHeader::with_tlvs(Some(addr), fields(negotiated)).encode_v2(&mut header),
+    };
+    debug_assert!(encoded.is_ok(), "endpoints are of one family, and all fields are bounded: {encoded:?}");
+    header
+}
+
+fn fields<'a>(negotiated: &Negotiated<'a>) -> impl Iterator<Item = Tlv<'a>> {
+    let Negotiated { version, cipher, alpn, server_name, client_name } = *negotiated;
+    let client_name = client_name.map(|name| {
+        let end = name.char_indices().nth(CLIENT_NAME_CHARS_MAX).map_or(name.len(), |(at, _)| at);
+        &name[..end]
+    });
+    let is_verified = client_name.is_some();
+    // Verify is zero for a certificate that was verified only, so not where there is none.
+    let mut tls = SslInfo::new(true, is_verified, is_verified, u32::from(!is_verified));
+    tls.append_tlv(Tlv::SslVersion(version.into()));
+    tls.append_tlv(Tlv::SslCipher(cipher.into()));
+    if let Some(name) = client_name {
+        tls.append_tlv(Tlv::SslCn(name.into()));
+    }
+    let alpn = (!alpn.is_empty()).then(|| Tlv::Alpn(alpn.as_bytes().into()));
+    let authority = (!server_name.is_empty()).then(|| Tlv::Authority(server_name.into()));
+    [alpn, authority, Some(Tlv::Ssl(tls))].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests;

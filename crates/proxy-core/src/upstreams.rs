@@ -1,0 +1,269 @@
+//! Several upstreams: which one a connection goes to, and which ones are left alone for a while.
+//!
+//! The counts are shared by all workers, so that "least connections" means those of the proxy and not of a worker.
+//! They are atomics, each on a cache line of its own, touched twice a connection and never on the path of a byte;
+//! with one upstream there is nothing to choose, and they are not touched at all.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use telemetry::model::Level;
+
+use crate::notices::Notices;
+use crate::upstream::{ResolveError, Target, Upstream};
+
+/// Most upstreams of a proxy: which of them a connection has tried is kept in the bits of a word.
+pub(crate) const UPSTREAMS_MAX: usize = 64;
+/// How long an upstream is left alone after its first failure. It doubles with each further one.
+const BACK_OFF_MIN: Duration = Duration::from_millis(100);
+/// Longest such time; how late an upstream may be found to be back while others serve.
+const BACK_OFF_MAX: Duration = Duration::from_secs(10);
+
+/// All upstreams of a proxy, shared by its workers.
+#[derive(Debug)]
+pub(crate) struct Upstreams {
+    members: Box<[Member]>,
+    /// What the times of `Health` count from.
+    epoch: Instant,
+    notices: Arc<Notices>,
+}
+
+#[derive(Debug)]
+struct Member {
+    name: String,
+    target: Target,
+    health: Health,
+    open: Load,
+}
+
+/// Written only when an upstream fails or comes back, so that reading it costs nothing.
+#[derive(Debug, Default)]
+struct Health {
+    /// Failures since the last success.
+    failures: AtomicU32,
+    /// Until when it is left alone, in milliseconds since the epoch.
+    down_until_ms: AtomicU64,
+}
+
+/// Connections of one upstream, those included that are being made. On lines of its own: two, as processors fetch
+/// them in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Load(AtomicUsize);
+
+/// The upstream that a connection goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) index: usize,
+    /// False if it failed a moment ago, and is tried only because all others are no better.
+    pub(crate) is_up: bool,
+}
+
+impl Upstreams {
+    /// Resolves the names of `upstreams`.
+    pub(crate) fn resolve(upstreams: &[Upstream], notices: Arc<Notices>) -> Result<Self, ResolveError> {
+        let member = |upstream: &Upstream| {
+            Ok(Member {
+                name: upstream.to_string(),
+                target: upstream.resolve()?,
+                health: Health::default(),
+                open: Load::default(),
+            })
+        };
+        let members = upstreams.iter().map(member).collect::<Result<_, _>>()?;
+        Ok(Self { members, epoch: Instant::now(), notices })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    pub(crate) fn target(&self, index: usize) -> &Target {
+        &self.members[index].target
+    }
+
+    /// Chooses the upstream with the least connections of those that are up and not in the bits of `tried`, the
+    /// first from `turn` on if several have as few. Where none is up, those that are down are tried too: clients
+    /// would be turned away otherwise. [`Upstreams::leave`] must follow.
+    pub(crate) fn choose(&self, tried: u64, turn: usize, now: Instant) -> Option<Choice> {
+        let n = self.members.len();
+        let untried = || (0..n).map(|i| (turn + i) % n).filter(|index| tried & (1 << index) == 0);
+        let now_ms = self.since_epoch_ms(now);
+        let mut choice = None;
+        // An upstream that is due to be tried again is tried by one connection; whoever comes second looks further.
+        while choice.is_none() {
+            let up = untried().filter(|&index| self.members[index].health.is_up(now_ms));
+            let Some(index) = up.min_by_key(|&index| self.load(index)) else { break };
+            choice = self.members[index].health.claim(now_ms).then_some(Choice { index, is_up: true });
+        }
+        let choice = choice.or_else(|| {
+            let soonest = untried()
+                .min_by_key(|&index| self.members[index].health.down_until_ms.load(Ordering::Relaxed))?;
+            Some(Choice { index: soonest, is_up: false })
+        })?;
+        if n > 1 {
+            self.members[choice.index].open.0.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(choice)
+    }
+
+    /// How many upstreams that are up are not in the bits of `tried`.
+    pub(crate) fn up(&self, tried: u64, now: Instant) -> usize {
+        let now_ms = self.since_epoch_ms(now);
+        let is_left =
+            |(index, member): &(usize, &Member)| tried & (1 << index) == 0 && member.health.is_up(now_ms);
+        self.members.iter().enumerate().filter(is_left).count()
+    }
+
+    /// Counts the end of a connection that was to go, or went, to the upstream `index`.
+    pub(crate) fn leave(&self, index: usize) {
+        if self.members.len() > 1 {
+            self.members[index].open.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the upstream `index` could not be reached.
+    pub(crate) fn failed(&self, index: usize, error: &io::Error, now: Instant) {
+        if is_ours(error) {
+            return;
+        }
+        let member = &self.members[index];
+        let before = member.health.failures.fetch_add(1, Ordering::Relaxed);
+        let until = self.since_epoch_ms(now + back_off(before));
+        member.health.down_until_ms.store(until, Ordering::Relaxed);
+        if before == 0 {
+            self.notices
+                .add(Level::Warning, format!("the upstream {} cannot be reached: {error}", member.name));
+        }
+    }
+
+    /// Notes that the upstream `index` was reached.
+    pub(crate) fn succeeded(&self, index: usize) {
+        let member = &self.members[index];
+        if member.health.failures.load(Ordering::Relaxed) != 0
+            && member.health.failures.swap(0, Ordering::Relaxed) != 0
+        {
+            member.health.down_until_ms.store(0, Ordering::Relaxed);
+            self.notices.add(Level::Notice, format!("the upstream {} can be reached again", member.name));
+        }
+    }
+
+    fn load(&self, index: usize) -> usize {
+        self.members[index].open.0.load(Ordering::Relaxed)
+    }
+
+    fn since_epoch_ms(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.epoch).as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+impl Health {
+    /// Whether it has not failed, or is due to be tried again.
+    fn is_up(&self, now_ms: u64) -> bool {
+        self.failures.load(Ordering::Relaxed) == 0 || self.down_until_ms.load(Ordering::Relaxed) <= now_ms
+    }
+
+    /// The right to try it; one that has failed is tried by one connection at a time.
+    fn claim(&self, now_ms: u64) -> bool {
+        let failures = self.failures.load(Ordering::Relaxed);
+        if failures == 0 {
+            return true;
+        }
+        let due = self.down_until_ms.load(Ordering::Relaxed);
+        let until = now_ms + back_off(failures).as_millis() as u64;
+        let order = Ordering::Relaxed;
+        due <= now_ms && self.down_until_ms.compare_exchange(due, until, order, order).is_ok()
+    }
+}
+
+/// How long to leave an upstream alone that has failed `before` times before.
+fn back_off(before: u32) -> Duration {
+    BACK_OFF_MIN.saturating_mul(1 << before.min(20)).min(BACK_OFF_MAX)
+}
+
+/// Whether an attempt failed for want of something of this host's, which says nothing of the upstream. A full
+/// backlog does not either: somebody is there, only busy.
+fn is_ours(error: &io::Error) -> bool {
+    let ours = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
+    error.kind() == io::ErrorKind::WouldBlock
+        || Errno::from_io_error(error).is_some_and(|errno| ours.contains(&errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstreams(n: u16) -> (Upstreams, Arc<Notices>) {
+        let notices = Arc::new(Notices::default());
+        let members: Vec<Upstream> =
+            (1..=n).map(|port| format!("127.0.0.1:{port}").parse().unwrap()).collect();
+        (Upstreams::resolve(&members, Arc::clone(&notices)).unwrap(), notices)
+    }
+
+    fn refused() -> io::Error {
+        Errno::CONNREFUSED.into()
+    }
+
+    fn chosen(upstreams: &Upstreams, tried: u64, turn: usize, now: Instant) -> (usize, bool) {
+        let choice = upstreams.choose(tried, turn, now).unwrap();
+        (choice.index, choice.is_up)
+    }
+
+    #[test]
+    fn the_one_with_the_least_connections_is_chosen_and_turns_are_taken() {
+        let (upstreams, _) = upstreams(3);
+        let now = Instant::now();
+        let turns: Vec<_> = (0..6).map(|turn| chosen(&upstreams, 0, turn, now).0).collect();
+        assert_eq!(turns, [0, 1, 2, 0, 1, 2]);
+        upstreams.leave(2);
+        assert_eq!(chosen(&upstreams, 0, 0, now), (2, true));
+        assert_eq!(chosen(&upstreams, 0b101, 0, now), (1, true));
+        assert_eq!(upstreams.choose(0b111, 0, now), None);
+    }
+
+    #[test]
+    fn one_that_failed_is_left_alone_ever_longer_and_then_tried_by_one_connection() {
+        let (upstreams, notices) = upstreams(2);
+        let mut now = upstreams.epoch;
+        for expected_ms in [100, 200, 400, 800] {
+            upstreams.failed(0, &refused(), now);
+            now += Duration::from_millis(expected_ms - 1);
+            assert_eq!(chosen(&upstreams, 0, 0, now), (1, true), "{expected_ms} ms");
+            now += Duration::from_millis(1);
+            assert_eq!(chosen(&upstreams, 0, 0, now), (0, true), "{expected_ms} ms");
+            assert_eq!(chosen(&upstreams, 0, 0, now), (1, true), "a second one does not try it");
+            upstreams.leave(0);
+        }
+        assert_eq!(back_off(3000), BACK_OFF_MAX);
+        upstreams.succeeded(0);
+        assert_eq!(chosen(&upstreams, 0, 0, now), (0, true));
+        let said: Vec<_> = notices.take().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(said.len(), 2, "once an episode: {said:?}");
+        assert!(said[0].contains("127.0.0.1:1 cannot be reached") && said[1].contains("again"), "{said:?}");
+    }
+
+    #[test]
+    fn where_all_are_down_they_are_tried_all_the_same() {
+        let (upstreams, _) = upstreams(2);
+        let now = upstreams.epoch;
+        upstreams.failed(1, &refused(), now);
+        upstreams.failed(0, &refused(), now + Duration::from_millis(50));
+        assert_eq!(upstreams.up(0, now), 0);
+        assert_eq!(chosen(&upstreams, 0, 0, now), (1, false), "the one that is due first");
+        assert_eq!(chosen(&upstreams, 0b10, 0, now), (0, false));
+    }
+
+    #[test]
+    fn want_of_our_own_says_nothing_of_the_upstream() {
+        let (upstreams, notices) = upstreams(2);
+        let now = upstreams.epoch;
+        for errno in [Errno::MFILE, Errno::ADDRNOTAVAIL, Errno::AGAIN] {
+            upstreams.failed(0, &errno.into(), now);
+        }
+        assert_eq!(upstreams.up(0, now), 2);
+        assert!(notices.take().is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! Taking connections from the backlogs, and what keeps a worker from it.
+
+use std::io;
+use std::time::Duration;
+
+use telemetry::ProxyCounter;
+use telemetry::model::Level;
+
+use super::Worker;
+use crate::connection::Connection;
+
+/// Connections accepted in one turn, so that a flood of new ones does not keep the others waiting.
+const ACCEPTS_PER_TURN_MAX: usize = 64;
+/// How long to wait before accepting again when the process or the system is out of descriptors or memory.
+const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
+/// How soon to look again for a place when all are taken, in case another worker's connection leaves one.
+const FULL_BACK_OFF: Duration = Duration::from_millis(10);
+
+impl Worker {
+    /// Takes connections from the backlog, as long as there are places and descriptors for them.
+    pub(super) fn accept(&mut self) {
+        self.takes_last |= self.listeners.is_last_call(self.context.now);
+        if self.accept_at.is_some_and(|at| self.context.now < at) {
+            return;
+        }
+        self.accept_at = None;
+        let open_before = self.connections.len();
+        let mut left = ACCEPTS_PER_TURN_MAX;
+        for i in 0..self.listeners.len() {
+            while self.listeners.is_ready(i) && self.accept_at.is_none() && left > 0 {
+                self.accept_one(i);
+                left -= 1;
+            }
+        }
+        if self.connections.len() > open_before {
+            self.listeners.rotate();
+        }
+        if self.takes_last {
+            // A backlog that has been taken is closed; one that has not is left open until there are places.
+            self.listeners.close_empty();
+        }
+    }
+
+    fn accept_one(&mut self, listener: usize) {
+        let has_room = self
+            .context
+            .limits
+            .handshakes_max
+            .is_none_or(|max| self.context.handshaking < self.control.share(max));
+        if !has_room || !self.control.gate.enter() {
+            self.accept_at = Some(self.context.now + FULL_BACK_OFF);
+            return;
+        }
+        let accepted = self.listeners.accept(listener).and_then(|(socket, peer)| {
+            let entry = self.connections.vacant_entry();
+            let key = entry.key();
+            let connection = Connection::accept(socket, peer, key, &mut self.context)?;
+            let is_over = connection.is_over();
+            entry.insert(Box::new(connection));
+            Ok(is_over.then_some(key))
+        });
+        let error = match accepted {
+            Ok(over) => {
+                if let Some(key) = over {
+                    self.close(key);
+                }
+                return self.tell_accepting(None);
+            }
+            Err(error) => error,
+        };
+        self.control.gate.leave();
+        match error.kind() {
+            // Nobody waits, or the client has left the backlog before its turn came.
+            io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
+            // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
+            _ => {
+                self.context.account.count(ProxyCounter::AcceptErrors, 1);
+                self.tell_accepting(Some(&error));
+                self.accept_at = Some(self.context.now + ACCEPT_BACK_OFF);
+            }
+        }
+    }
+
+    /// Says once an episode, over all workers, that connections cannot be accepted.
+    fn tell_accepting(&self, error: Option<&io::Error>) {
+        if self.control.set_refused(error.is_some()) {
+            let (level, text) = match error {
+                Some(error) => {
+                    (Level::Warning, format!("cannot accept connections: {error}; they wait in the backlog"))
+                }
+                None => (Level::Notice, "connections can be accepted again".to_owned()),
+            };
+            self.notices.add(level, text);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Several upstreams: the choice between them, and what happens when some or all of them are gone.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use proxy_core::Upstream;
+use socket2::{Domain, Socket, Type};
+use telemetry::{Outcome, ProxyCounter};
+
+use crate::support::{Counted, Served, TLS13, Tls, echo, end, eventually, read_all, serve_echo};
+
+/// Answers every connection with its name.
+fn named(path: &Path, name: &'static [u8]) {
+    let listener = UnixListener::bind(path).unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || {
+                while stream.read(&mut [0; 1]).is_ok_and(|n| n > 0) {
+                    stream.write_all(name).unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn ask(tls: &mut Tls) -> char {
+    tls.write_all(b"?").unwrap();
+    let mut name = [0];
+    tls.read_exact(&mut name).unwrap();
+    name[0].into()
+}
+
+#[test]
+fn connections_go_to_the_upstream_that_has_the_least() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = [dir.path().join("a"), dir.path().join("b")];
+    named(&paths[0], b"a");
+    named(&paths[1], b"b");
+    let [first, second] = paths.map(Upstream::Unix);
+    let proxy = Counted::start_with(&first, |config| config.upstreams.push(second));
+    let config = proxy.client(&TLS13);
+    let mut held: Vec<_> = (0..20).map(|_| proxy.connect(&config)).collect();
+    // Over both workers together they are even.
+    let names: Vec<_> = held.iter_mut().map(ask).collect();
+    assert_eq!(names.iter().filter(|&&name| name == 'a').count(), 10);
+    // Those of one upstream leave; the next ones all go there.
+    for (tls, _) in held.iter_mut().zip(&names).filter(|(_, name)| **name == 'a') {
+        end(tls);
+        read_all(tls);
+    }
+    eventually("it is known that they have left", || {
+        let mut tls = proxy.connect(&config);
+        ask(&mut tls) == 'a'
+    });
+    let mut next: Vec<_> = (0..5).map(|_| proxy.connect(&config)).collect();
+    assert!(next.iter_mut().all(|tls| ask(tls) == 'a'));
+}
+
+#[test]
+fn where_one_upstream_is_gone_another_is_tried_and_no_client_notices() {
+    let served = Served::unix(serve_echo);
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut proxy = Counted::start_with(&gone.to_string().parse().unwrap(), |config| {
+        config.upstreams.push(Upstream::Unix("/nonexistent/app.sock".into()));
+        config.upstreams.push(served.upstream.clone());
+    });
+    let config = proxy.client(&TLS13);
+    for _ in 0..20 {
+        let mut tls = proxy.connect(&config);
+        echo(&mut tls, b"hello");
+        end(&mut tls);
+        read_all(&mut tls);
+    }
+    proxy.expect(ProxyCounter::UpstreamConnects, 20);
+    assert_eq!(proxy.count(ProxyCounter::UpstreamConnectsFailed), 0);
+    let said = proxy.proxy.take_notices();
+    assert_eq!(said.len(), 2, "once an upstream and episode: {said:?}");
+
+    // Once it is back it is found without a restart.
+    let back = TcpListener::bind(gone).unwrap();
+    thread::spawn(move || {
+        for stream in back.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(
+                move || while stream.write_all(b"back").is_ok() && stream.read(&mut [0; 9]).is_ok() {},
+            );
+        }
+    });
+    eventually("the upstream that is back is used", || {
+        let mut tls = proxy.connect(&config);
+        tls.write_all(b"hello").unwrap();
+        let mut answer = [0; 4];
+        tls.read_exact(&mut answer).unwrap();
+        &answer == b"back"
+    });
+}
+
+/// An address at which connections are neither accepted nor refused, as on a host that is gone. Linux drops what
+/// comes when the backlog is full.
+fn black_hole() -> (Socket, Vec<std::net::TcpStream>, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+    socket.listen(0).unwrap();
+    let addr = socket.local_addr().unwrap().as_socket().unwrap();
+    let mut fillers = Vec::new();
+    while let Ok(filler) = std::net::TcpStream::connect_timeout(&addr, Duration::from_millis(200)) {
+        fillers.push(filler);
+        assert!(fillers.len() < 10, "the backlog never fills");
+    }
+    (socket, fillers, addr)
+}
+
+#[test]
+fn an_upstream_that_does_not_answer_leaves_time_for_the_others_and_is_then_left_alone() {
+    let served = Served::unix(serve_echo);
+    let (_socket, _fillers, hole) = black_hole();
+    let mut proxy = Counted::start_with(&hole.to_string().parse().unwrap(), |config| {
+        config.workers = 1.try_into().unwrap();
+        config.upstreams.push(served.upstream.clone());
+        config.limits.connect_timeout = Duration::from_secs(1);
+    });
+    let config = proxy.client(&TLS13);
+    for _ in 0..10 {
+        let mut tls = proxy.connect(&config);
+        echo(&mut tls, b"hello");
+    }
+    proxy.expect(ProxyCounter::UpstreamConnects, 10);
+    assert_eq!(proxy.proxy.take_notices().len(), 1);
+}
+
+#[test]
+fn where_no_upstream_answers_clients_are_turned_away_within_a_second() {
+    let (_socket, fillers, hole) = black_hole();
+    let mut proxy = Counted::start_with(&hole.to_string().parse().unwrap(), |config| {
+        config.workers = 1.try_into().unwrap();
+        config.limits.connect_timeout = Duration::from_secs(2);
+    });
+    let config = proxy.client(&TLS13);
+    // The first one finds out; while it is known, nobody waits as long.
+    let mut first = proxy.connect(&config);
+    assert_eq!(read_all(&mut first), (Vec::new(), true));
+    let began_at = Instant::now();
+    let mut second = proxy.connect(&config);
+    assert_eq!(read_all(&mut second), (Vec::new(), true));
+    assert!(began_at.elapsed() < Duration::from_secs(1), "{:?}", began_at.elapsed());
+    proxy.expect(ProxyCounter::UpstreamConnectsFailed, 2);
+    drop(fillers);
+    assert!(proxy.finish().connections.iter().all(|record| record.outcome == Outcome::UpstreamConnect));
+}
+
+#[test]
+fn upstreams_that_restart_lose_no_connection_while_one_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = [dir.path().join("a"), dir.path().join("b")];
+    let [first, second] = paths.clone().map(Upstream::Unix);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let restarting: Vec<_> = paths
+        .into_iter()
+        .enumerate()
+        .map(|(i, path)| {
+            let is_over = Arc::clone(&is_over);
+            let mut listener = Some(UnixListener::bind(&path).unwrap());
+            thread::spawn(move || {
+                let began_at = Instant::now();
+                while !is_over.load(Ordering::Relaxed) {
+                    // Each is gone for half of the time, and never both. It takes what waits before it goes.
+                    let now_ms = began_at.elapsed().as_millis();
+                    let wanted = (now_ms / 100 % 2) as usize == i || now_ms % 100 < 30;
+                    match (&listener, wanted) {
+                        (None, true) => listener = Some(UnixListener::bind(&path).unwrap()),
+                        (Some(_), false) => {
+                            std::fs::remove_file(&path).unwrap();
+                            let last = listener.take().unwrap();
+                            last.set_nonblocking(true).unwrap();
+                            last.incoming().take_while(Result::is_ok).flatten().for_each(serve);
+                        }
+                        (Some(listener), true) => {
+                            listener.set_nonblocking(true).unwrap();
+                            listener.incoming().take_while(Result::is_ok).flatten().for_each(serve);
+                        }
+                        (None, false) => {}
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
+            })
+        })
+        .collect();
+    let proxy = Counted::start_with(&first, |config| config.upstreams.push(second));
+    let config = proxy.client(&TLS13);
+    let began_at = Instant::now();
+    let mut served = 0;
+    while began_at.elapsed() < Duration::from_millis(1500) {
+        let mut tls = proxy.connect(&config);
+        echo(&mut tls, b"hello");
+        end(&mut tls);
+        read_all(&mut tls);
+        served += 1;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for thread in restarting {
+        thread.join().unwrap();
+    }
+    assert_eq!(proxy.finish().counters[ProxyCounter::UpstreamConnects], served);
+}
+
+fn serve(mut stream: std::os::unix::net::UnixStream) {
+    thread::spawn(move || {
+        stream.set_nonblocking(false).unwrap();
+        serve_echo(&mut stream, &AtomicU64::new(0));
+    });
+}

@@ -1,0 +1,134 @@
+//! The program as a service: sockets handed over, notifications, and the user that it becomes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+
+use common::{PATIENCE, Running, outside, run, stderr, tlsdash, until, upstream};
+use rustix::process::Signal;
+
+fn curl(url: &str) -> String {
+    let output = outside("curl", "curl")
+        .args(["--silent", "--show-error", "--insecure", "--max-time", "20", url])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn sockets_that_are_handed_over_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = upstream(folder.path(), b"handed over");
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = socket.local_addr().unwrap();
+    // As a service manager does: the socket is descriptor 3, and the process is told so.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", r#"exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@""#])
+        .arg(env!("CARGO_BIN_EXE_tlsdash"))
+        .args(["--headless", "--workers", "2", "--journal", "off", "--upstream"])
+        .arg(format!("unix:{}", app.display()))
+        .stdin(Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
+    let mut running = Running::start(command);
+    assert_eq!(running.address(), addr);
+    for _ in 0..8 {
+        assert_eq!(curl(&format!("https://{addr}/")), "handed over");
+    }
+    let (code, _) = running.end();
+    assert_eq!(code, 0);
+    // The socket is as it was, for the next one.
+    socket.set_nonblocking(true).unwrap();
+    std::net::TcpStream::connect(addr).unwrap();
+    until("a connection waits", || socket.accept().is_ok());
+}
+
+/// What is told until `last` is; each message as one string.
+fn told(socket: &UnixDatagram, last: &str) -> Vec<String> {
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut messages = Vec::new();
+    while !messages.iter().any(|message: &String| message.contains(last)) {
+        let mut buffer = [0; 1000];
+        let n = socket.recv(&mut buffer).unwrap_or_else(|_| panic!("never told {last}: {messages:?}"));
+        messages.push(String::from_utf8(buffer[..n].to_vec()).unwrap());
+    }
+    messages
+}
+
+#[test]
+fn the_service_manager_is_told_when_it_is_ready_alive_reloading_and_stopping() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = upstream(folder.path(), b"ok");
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    let mut command = tlsdash(folder.path());
+    command
+        .args(["--headless", "--listen", "127.0.0.1:0", "--journal", "off", "--upstream"])
+        .arg(format!("unix:{}", app.display()))
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "300000");
+    let mut running = Running::start(command);
+    assert_eq!(told(&socket, "READY=1"), ["READY=1\n"]);
+    let addr = running.address();
+    assert!(common::connects(addr));
+    told(&socket, "WATCHDOG=1");
+    running.signal(Signal::HUP);
+    let reloading = told(&socket, "READY=1");
+    assert!(
+        reloading.iter().any(|message| message.contains("RELOADING=1\nMONOTONIC_USEC=")),
+        "{reloading:?}"
+    );
+    running.signal(Signal::TERM);
+    told(&socket, "STOPPING=1");
+    assert_eq!(running.wait().0, 0);
+}
+
+#[test]
+fn root_is_given_up_for_the_user_that_is_named() {
+    assert!(rustix::process::geteuid().is_root(), "this test gives up root: run it as root, as CI does");
+    let folder = tempfile::tempdir().unwrap();
+    let app = upstream(folder.path(), b"ok");
+    for path in [folder.path(), &app] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    let state = folder.path().join("state");
+    let mut command = tlsdash(&state);
+    command
+        .args(["--headless", "--listen", "127.0.0.77:443", "--user", "nobody", "--upstream"])
+        .arg(format!("unix:{}", app.display()));
+    let mut running = Running::start(command);
+    let addr = running.address();
+    assert_eq!(curl(&format!("https://{addr}/")), "ok");
+    for task in std::fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap() {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let line = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+            line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(line("Uid:"), ["65534"; 4], "{status}");
+        assert_eq!(line("Gid:"), ["65534"; 4], "{status}");
+        assert_eq!(line("NoNewPrivs:"), ["1"]);
+        assert_eq!(line("CapEff:"), ["0000000000000000"]);
+        assert!(!line("Groups:").contains(&"0".to_owned()), "{status}");
+    }
+    assert_eq!(running.end().0, 0);
+    let journal = std::fs::metadata(state.join("tlsdash.journal")).unwrap();
+    assert_eq!(journal.uid(), 65534, "the journal is written after root was given up");
+}
+
+#[test]
+fn a_user_that_cannot_be_become_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (user, says) in [("no-such-user", "no user"), ("nobody:no-such-group", "no group"), ("root", "root")]
+    {
+        let output = run(folder.path(), &["--user", user, "--upstream", "unix:/x", "--headless"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
+}
