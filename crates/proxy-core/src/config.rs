@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::listen::ListenAddr;
-use crate::tls::Certificate;
+use crate::tls::{Certificate, Tls};
 use crate::upstream::Upstream;
 
 /// Everything that [`Proxy::start`](crate::Proxy::start) needs to know.
@@ -14,11 +14,8 @@ pub struct ProxyConfig {
     pub listen: Vec<ListenAddr>,
     /// Where the plaintext goes.
     pub upstream: Upstream,
-    /// What the proxy presents to clients.
-    pub certificate: Certificate,
-    /// Application protocols offered by ALPN, most preferred first. Empty: ALPN is left out of the handshake,
-    /// since the proxy does not know what its upstream speaks.
-    pub alpn: Vec<String>,
+    /// How the proxy speaks TLS, and with which certificates.
+    pub tls: Tls,
     /// Threads, each with its own event loop.
     pub workers: NonZeroUsize,
     /// Bounds that can change while the proxy runs.
@@ -33,8 +30,7 @@ impl ProxyConfig {
         Self {
             listen,
             upstream,
-            certificate,
-            alpn: Vec::new(),
+            tls: Tls::new(certificate),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             limits: Limits::default(),
             clients_max: telemetry::CLIENTS_MAX,

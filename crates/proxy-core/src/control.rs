@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::Limits;
+use crate::tls::TlsConfig;
 
 /// Shared by the handle and all workers. None of it is touched on the path of a byte: workers look when they are
 /// woken, and at the gate when they accept.
@@ -11,21 +12,24 @@ use crate::config::Limits;
 pub(crate) struct Control {
     draining: AtomicBool,
     stopping: AtomicBool,
-    /// Rises with each change of the limits.
+    /// Rises with each change of the limits or of TLS.
     generation: AtomicU64,
     /// Taken by whoever changes a setting, and by a worker once for each change.
     limits: Mutex<Arc<Limits>>,
+    /// Taken like the limits.
+    tls: Mutex<TlsConfig>,
     pub(crate) gate: Gate,
 }
 
 impl Control {
     /// `connections_max` is the bound that the limits come down to.
-    pub(crate) fn new(limits: Limits, connections_max: usize) -> Self {
+    pub(crate) fn new(limits: Limits, connections_max: usize, tls: TlsConfig) -> Self {
         Self {
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             limits: Mutex::new(Arc::new(limits)),
+            tls: Mutex::new(tls),
             gate: Gate { open: AtomicUsize::new(0), max: AtomicUsize::new(connections_max) },
         }
     }
@@ -64,6 +68,16 @@ impl Control {
         Ok(result)
     }
 
+    /// What connections that are accepted from now on speak.
+    pub(crate) fn tls(&self) -> TlsConfig {
+        self.lock_tls().clone()
+    }
+
+    pub(crate) fn set_tls(&self, tls: TlsConfig) {
+        *self.lock_tls() = tls;
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -71,6 +85,11 @@ impl Control {
     fn lock(&self) -> MutexGuard<'_, Arc<Limits>> {
         // Nothing can panic between taking it and storing a whole new value.
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_tls(&self) -> MutexGuard<'_, TlsConfig> {
+        // The same.
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

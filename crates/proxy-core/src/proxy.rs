@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::io;
+use std::mem;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use crate::control::Control;
 use crate::descriptors::{self, DescriptorsError};
 use crate::listen::{self, ListenError};
 use crate::settings;
-use crate::tls::{TlsConfig, TlsConfigError};
+use crate::tls::{LiveTls, Refreshed, Tls, TlsConfigError};
 use crate::upstream::ResolveError;
 use crate::worker::{Setup, Worker};
 
@@ -63,6 +64,8 @@ pub struct Proxy {
     possible: usize,
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
+    /// Taken by whoever reads or changes settings, never by a worker.
+    tls: Mutex<LiveTls>,
     collector: Collector<ProxyDelta>,
     workers: Vec<(Arc<Waker>, Option<JoinHandle<()>>)>,
 }
@@ -74,6 +77,7 @@ pub struct BoundProxy {
     possible: usize,
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
+    tls: LiveTls,
     workers: Vec<(Worker, Waker)>,
 }
 
@@ -101,6 +105,7 @@ impl BoundProxy {
             possible: self.possible,
             addrs: self.addrs,
             control: self.control,
+            tls: Mutex::new(self.tls),
             collector: Collector::default(),
             workers: Vec::new(),
         };
@@ -127,12 +132,18 @@ impl Proxy {
     /// # Errors
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
     /// refuses.
-    pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
+    pub fn bind(mut config: ProxyConfig) -> Result<BoundProxy, StartError> {
         let limit = descriptors::raise_limit();
         let possible = descriptors::connections_max(None, limit)?;
         let connections_max = descriptors::connections_max(config.limits.connections_max, limit)?;
         let target = config.upstream.resolve()?;
-        let tls = TlsConfig::new(&config.certificate, &config.alpn)?;
+        // Taken out, so that keys that are replaced are not kept here.
+        let tls = Tls {
+            certificates: mem::take(&mut config.tls.certificates),
+            ticket_keys: config.tls.ticket_keys.take(),
+            ..config.tls.clone()
+        };
+        let mut tls = LiveTls::new(tls)?;
         let workers = config.workers.get();
         let bound =
             config.listen.iter().map(|&addr| listen::bind(addr, workers)).collect::<Result<Vec<_>, _>>()?;
@@ -140,7 +151,7 @@ impl Proxy {
             return Err(StartError::NoListener);
         }
         let addrs = bound.iter().map(|bound| bound.addr).collect();
-        let control = Arc::new(Control::new(config.limits.clone(), connections_max));
+        let control = Arc::new(Control::new(config.limits.clone(), connections_max, tls.config()?));
         let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
         let prepare = |index| {
             let setup = Setup {
@@ -149,13 +160,12 @@ impl Proxy {
                 clients_max: config.clients_max,
                 listeners: listeners.iter_mut().filter_map(Iterator::next).collect(),
                 target: target.clone(),
-                tls: tls.clone(),
                 control: Arc::clone(&control),
             };
             Worker::new(setup).map_err(|source| StartError::Worker { worker: index, source })
         };
         let workers = (0..workers).map(prepare).collect::<Result<_, _>>()?;
-        Ok(BoundProxy { config, possible, addrs, control, workers })
+        Ok(BoundProxy { config, possible, addrs, control, tls, workers })
     }
 
     /// Binds and starts at once.
@@ -182,7 +192,9 @@ impl Proxy {
 
     /// Its settings as they stand.
     pub fn settings(&self) -> Vec<Setting> {
-        settings::list(&self.config, &self.control.limits(), self.possible)
+        let mut settings = settings::list(&self.config, &self.control.limits(), self.possible);
+        settings.extend(self.lock_tls().list());
+        settings
     }
 
     /// Changes a setting and returns it as it stood before.
@@ -190,10 +202,42 @@ impl Proxy {
     /// # Errors
     /// When there is no such setting, it cannot change while the proxy runs, or the value is out of its range.
     pub fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
+        if let Some(result) = self.lock_tls().set(name, value) {
+            let (before, tls) = result?;
+            self.control.set_tls(tls);
+            self.wake();
+            return Ok(before);
+        }
         let before =
             self.control.change(|limits| settings::set(&self.config, limits, self.possible, name, value))?;
         self.wake();
         Ok(before)
+    }
+
+    /// Reads certificates, authorities and ticket keys again where their files have changed and have stayed so since
+    /// the last call, and makes a new ticket key of its own when it is due. To be called about once a second; files
+    /// are only looked at, on the caller's thread. Open connections go on as they are.
+    pub fn refresh(&self) -> Refreshed {
+        self.look(false)
+    }
+
+    /// The same, with all files read at once and whether they have changed or not.
+    pub fn reload(&self) -> Refreshed {
+        self.look(true)
+    }
+
+    fn look(&self, at_once: bool) -> Refreshed {
+        let (refreshed, tls) = self.lock_tls().refresh(at_once);
+        if let Some(tls) = tls {
+            self.control.set_tls(tls);
+            self.wake();
+        }
+        refreshed
+    }
+
+    fn lock_tls(&self) -> MutexGuard<'_, LiveTls> {
+        // A panic in the midst of a change leaves what was there before it, or what follows it.
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds to `into` what all workers counted since the last call. Waits up to `patience` for busy ones; what a

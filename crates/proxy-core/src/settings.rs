@@ -37,8 +37,6 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize) -> Ve
     let mut settings = vec![
         fixed("proxy.listen", Value::Text(listen.join(" "))),
         fixed("proxy.upstream", Value::Text(config.upstream.to_string())),
-        fixed("proxy.certificate", Value::Text(config.certificate.kind().to_owned())),
-        fixed("proxy.alpn", Value::Text(config.alpn.join(" "))),
         fixed("proxy.workers", Value::Number(config.workers.get() as f64)),
         connections_max(limits, possible),
     ];

@@ -15,7 +15,6 @@ use crate::connection::{Connection, Next, SCRATCH_BYTES, untoken};
 use crate::context::Context;
 use crate::control::Control;
 use crate::timers::Timers;
-use crate::tls::TlsConfig;
 use crate::upstream::Target;
 
 /// Events taken from the kernel in one turn. All of a turn's connections read before any of them writes, so this
@@ -40,7 +39,6 @@ pub(crate) struct Setup {
     pub(crate) clients_max: usize,
     pub(crate) listeners: Vec<std::net::TcpListener>,
     pub(crate) target: Target,
-    pub(crate) tls: TlsConfig,
     pub(crate) control: Arc<Control>,
 }
 
@@ -62,7 +60,7 @@ pub(crate) struct Worker {
     /// Connections to turn to in this turn, and in the next one without waiting for an event.
     listed: Vec<usize>,
     again: Vec<usize>,
-    /// Generation of the limits in use.
+    /// Generation of the limits and of TLS in use.
     generation: u64,
     /// Once a drain has begun, when it ends.
     drain_until: Option<Instant>,
@@ -83,7 +81,7 @@ impl Worker {
         let context = Context {
             registry,
             target: setup.target,
-            tls: setup.tls,
+            tls: setup.control.tls(),
             limits: setup.control.limits(),
             timers: Timers::default(),
             pool: Pool::default(),
@@ -194,6 +192,7 @@ impl Worker {
         }
         self.generation = generation;
         self.context.limits = self.control.limits();
+        self.context.tls = self.control.tls();
         if begins_drain {
             self.context.is_draining = true;
             self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);
