@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::listen::ListenAddr;
-use crate::tls::{Certificate, Tls};
+use crate::tls::Tls;
 use crate::upstream::Upstream;
 
 /// Everything that [`Proxy::start`](crate::Proxy::start) needs to know.
@@ -25,12 +25,13 @@ pub struct ProxyConfig {
 }
 
 impl ProxyConfig {
-    /// A proxy with a worker for each core that the process may use, and the default limits.
-    pub fn new(listen: Vec<ListenAddr>, upstream: Upstream, certificate: Certificate) -> Self {
+    /// A proxy with a worker for each core that the process may use, and the default limits. A certificate stands for
+    /// TLS with that one and default settings.
+    pub fn new(listen: Vec<ListenAddr>, upstream: Upstream, tls: impl Into<Tls>) -> Self {
         Self {
             listen,
             upstream,
-            tls: Tls::new(certificate),
+            tls: tls.into(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             limits: Limits::default(),
             clients_max: telemetry::CLIENTS_MAX,

@@ -16,7 +16,7 @@ use crate::control::Control;
 use crate::descriptors::{self, DescriptorsError};
 use crate::listen::{self, ListenError};
 use crate::settings;
-use crate::tls::{LiveTls, Refreshed, Tls, TlsConfigError};
+use crate::tls::{LiveTls, Presented, Refreshed, Tls, TlsConfigError};
 use crate::upstream::ResolveError;
 use crate::worker::{Setup, Worker};
 
@@ -212,6 +212,11 @@ impl Proxy {
             self.control.change(|limits| settings::set(&self.config, limits, self.possible, name, value))?;
         self.wake();
         Ok(before)
+    }
+
+    /// The certificates that it may present, now and after each [`Proxy::refresh`].
+    pub fn presented(&self) -> Presented {
+        self.lock_tls().presented()
     }
 
     /// Reads certificates, authorities and ticket keys again where their files have changed and have stayed so since

@@ -12,6 +12,7 @@ mod session;
 mod signals;
 mod sink;
 mod summary;
+mod tls_words;
 mod watch;
 
 use std::fmt::Display;

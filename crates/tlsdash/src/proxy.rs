@@ -1,11 +1,10 @@
 //! `tlsdash --listen … --upstream …`: the proxy, with the dashboard and, if asked for, the load beside it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 
 use anyhow::Context;
-use loadgen::{Load, LoadConfig, Plan, Target, Template, Trust};
-use proxy_core::{Certificate, ListenAddr, Proxy, ProxyConfig, Upstream};
+use loadgen::{Known, Load, LoadConfig, Plan, Target, Template, Trust};
+use proxy_core::{Certificate, ListenAddr, Proxy, ProxyConfig, Tls, Upstream};
 use telemetry::RunRecord;
 
 use crate::args::{ProxyArgs, ProxyWords, time, usage};
@@ -42,11 +41,10 @@ pub(crate) fn start(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),
         upstream: config.upstream.to_string(),
-        certificate: config.certificate.kind().to_owned(),
+        certificate: certificate_kinds(&config.tls),
         workers: config.workers.get() as u64,
         ..RunRecord::default()
     };
-    let leaf = config.certificate.leaf_der().to_vec();
     // Everything that can be refused is asked for before the first connection is accepted.
     let bound = Proxy::bind(config)?;
     let writer = shape.journal.open()?;
@@ -57,7 +55,9 @@ pub(crate) fn start(
         Some(plan) => {
             let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
             let target = load_target(addr)?;
-            let config = LoadConfig::new(target, plan, Trust::Certificate(leaf));
+            let presented = proxy.presented();
+            let trust = Trust::Known(Known::new(move |der| presented.contains(der)));
+            let config = LoadConfig::new(target, plan, trust);
             // Paused: the recorder lets it go when everything stands.
             Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
         }
@@ -100,8 +100,8 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
     })?;
     let upstream: Upstream =
         upstream.parse().map_err(|error| usage(format!("--upstream {upstream}: {error}")))?;
-    let certificate = certificate(words.cert.as_deref(), words.key.as_deref())?;
-    let mut config = ProxyConfig::new(listen, upstream, certificate);
+    let tls = words.tls.resolve(words.load.is_some())?;
+    let mut config = ProxyConfig::new(listen, upstream, tls);
     if let Some(workers) = words.workers {
         config.workers = workers;
     }
@@ -120,20 +120,11 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
     Ok(config)
 }
 
-fn certificate(cert: Option<&Path>, key: Option<&Path>) -> anyhow::Result<Certificate> {
-    let certificate = match (cert, key) {
-        (Some(cert), Some(key)) => Certificate::load(cert, key).map_err(usage)?,
-        (None, None) => {
-            crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
-            generated()?
-        }
-        (Some(_), None) => return Err(usage("--cert needs --key: the file with its private key")),
-        (None, Some(_)) => return Err(usage("--key needs --cert: the file with its certificate")),
-    };
-    for warning in certificate.warnings() {
-        crate::say(format_args!("warning: {warning}"));
-    }
-    Ok(certificate)
+/// The kinds of keys, each once.
+fn certificate_kinds(tls: &Tls) -> String {
+    let mut kinds: Vec<&str> = tls.certificates.iter().map(Certificate::kind).collect();
+    kinds.dedup();
+    kinds.join(", ")
 }
 
 /// A certificate for this host, made in memory.

@@ -1,12 +1,12 @@
 //! The thread that owns what is measured: it ticks, publishes, carries out commands, and ends everything in order.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use journal::Timestamps;
 use loadgen::Load;
-use proxy_core::Proxy;
+use proxy_core::{Proxy, Refreshed};
 use telemetry::model::Level;
 use telemetry::{
     Command, HostSampler, LoadDelta, LoadState, ProxyDelta, Publisher, RunRecord, Setting, SettingError,
@@ -14,12 +14,16 @@ use telemetry::{
 };
 use tui::{Event, Sender};
 
+use crate::signals::Reload;
 use crate::sink::RecordSink;
 
 /// How often the recorder looks whether what it waits for has ended.
 const POLL: Duration = Duration::from_millis(20);
 /// How long it waits for a busy worker's counters: they come with the next interval otherwise.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How often the files of certificates and keys are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is measured.
 #[derive(Debug)]
@@ -37,6 +41,9 @@ pub(crate) struct Recorder {
     header: RunRecord,
     interval: Duration,
     events: Sender,
+    reload: Reload,
+    /// When to look at certificates and keys again.
+    look_at: Instant,
     host: HostSampler,
     proxy_delta: ProxyDelta,
     load_delta: LoadDelta,
@@ -71,6 +78,7 @@ impl Recorder {
         header: RunRecord,
         interval: Duration,
         events: Sender,
+        reload: Reload,
     ) -> Self {
         Self {
             measured,
@@ -78,6 +86,8 @@ impl Recorder {
             header,
             interval,
             events,
+            reload,
+            look_at: Instant::now(),
             host: HostSampler::default(),
             proxy_delta: ProxyDelta::default(),
             load_delta: LoadDelta::default(),
@@ -109,12 +119,42 @@ impl Recorder {
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(to_tick.min(POLL)),
             }
             stage = self.advance(stage);
+            self.look_at_certificates();
             if Timestamps::now().monotonic_us >= next_us {
                 self.tick();
                 next_us = self.next_tick_us();
             }
         }
         self.finish()
+    }
+
+    /// Follows the files of certificates and keys, and tells what came of it.
+    fn look_at_certificates(&mut self) {
+        let asked = self.reload.take();
+        let now = Instant::now();
+        if !asked && now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK_INTERVAL;
+        let Some(proxy) = &self.measured.proxy else { return };
+        let Refreshed { changes, warnings, refusals } = if asked { proxy.reload() } else { proxy.refresh() };
+        if asked && changes.is_empty() && refusals.is_empty() {
+            self.notice(
+                Level::Notice,
+                "SIGHUP: certificates and keys were read again and are the same".into(),
+            );
+        }
+        for refusal in refusals {
+            self.notice(Level::Warning, refusal.to_string());
+        }
+        for warning in warnings {
+            self.notice(Level::Warning, format!("warning: {warning}"));
+        }
+        for change in changes {
+            let after = change.after.as_ref().map_or_else(String::new, |after| after.value.to_string());
+            self.notice(Level::Notice, format!("{}: {after}; before: {}", change.name, change.before));
+            self.publisher.setting(change, Timestamps::now());
+        }
     }
 
     fn stop_load(&self) -> Stage {

@@ -14,7 +14,7 @@ use crate::args::{Format, RunWords, usage};
 use crate::frontend::{self, Frontend};
 use crate::journal_choice::JournalChoice;
 use crate::recorder::{Measured, Recorded, Recorder};
-use crate::signals;
+use crate::signals::{self, Reload};
 use crate::sink::RecordSink;
 use crate::summary;
 
@@ -62,14 +62,16 @@ impl Shape {
 pub(crate) struct Wiring {
     events: Sender,
     inbox: Inbox,
+    reload: Reload,
 }
 
 impl Wiring {
     pub(crate) fn new(shape: &Shape) -> anyhow::Result<Self> {
         shape.frontend.say_if_forced(shape.headless);
         let (events, inbox) = tui::channel();
-        signals::listen(shape.frontend, events.clone())?;
-        Ok(Self { events, inbox })
+        let reload = Reload::default();
+        signals::listen(shape.frontend, events.clone(), reload.clone())?;
+        Ok(Self { events, inbox, reload })
     }
 }
 
@@ -90,7 +92,7 @@ impl Session {
     /// # Errors
     /// When a part of it failed.
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Self { shape, wiring: Wiring { events, inbox }, title, header, measured, writer } = self;
+        let Self { shape, wiring: Wiring { events, inbox, reload }, title, header, measured, writer } = self;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
         let path = writer.as_ref().map(|writer| writer.path().to_owned());
@@ -106,7 +108,7 @@ impl Session {
         };
         let sink = writer.map_or_else(|| RecordSink::direct(events.clone()), RecordSink::file);
         let publisher = Publisher::new(run, sink, RECORDS_PER_SECOND_OWN, Timestamps::now());
-        let recorder = Recorder::new(measured, publisher, header, shape.interval, events.clone());
+        let recorder = Recorder::new(measured, publisher, header, shape.interval, events.clone(), reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {

@@ -1,6 +1,8 @@
 //! Signals: the first SIGTERM or SIGINT ends the program in order, the second at once.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
@@ -9,8 +11,23 @@ use tui::{Event, Sender};
 
 use crate::frontend::Frontend;
 
+/// Whether somebody has asked for certificates and keys to be read again. Clones share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reload(Arc<AtomicBool>);
+
+impl Reload {
+    fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// True once for each time, or for several that came close together.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
 /// Listens for signals on a thread of its own, and tells the program.
-pub(crate) fn listen(frontend: Frontend, events: Sender) -> anyhow::Result<()> {
+pub(crate) fn listen(frontend: Frontend, events: Sender, reload: Reload) -> anyhow::Result<()> {
     let mut wanted = vec![SIGTERM, SIGINT];
     // nohup and the like ask for hang-ups to be ignored; so they are.
     if !is_ignored(SIGHUP) {
@@ -32,7 +49,7 @@ pub(crate) fn listen(frontend: Frontend, events: Sender) -> anyhow::Result<()> {
                         let _ = events.send(Event::Suspend);
                     }
                     SIGHUP if !had_terminal || has_controlling_terminal() => {
-                        crate::say("SIGHUP ignored: this version cannot reload certificates; restart it");
+                        reload.ask();
                     }
                     SIGHUP if ending => {}
                     _ if ending => end_at_once(frontend),

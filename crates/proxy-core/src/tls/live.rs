@@ -1,6 +1,6 @@
 //! TLS of a running proxy: what it is set up with, and what of that changes while it runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use rustls::server::ServerSessionMemoryCache;
@@ -48,6 +48,12 @@ impl Tls {
     }
 }
 
+impl From<Certificate> for Tls {
+    fn from(certificate: Certificate) -> Self {
+        Self::new(certificate)
+    }
+}
+
 /// What came of looking at the files.
 #[derive(Debug, Default)]
 pub struct Refreshed {
@@ -70,6 +76,25 @@ pub enum RefreshError {
     Config(#[from] TlsConfigError),
 }
 
+/// The certificates that a running proxy may present, to be asked from anywhere. Clones share.
+#[derive(Clone, Debug, Default)]
+pub struct Presented {
+    /// Those in use, and those that they replaced, with which handshakes may still be under way. Written by who looks
+    /// at the files, and read by clients within this process; no worker of the proxy touches it.
+    leaves: Arc<RwLock<Vec<Vec<u8>>>>,
+}
+
+impl Presented {
+    /// Whether this, in DER, is one of them.
+    pub fn contains(&self, der: &[u8]) -> bool {
+        self.leaves.read().unwrap_or_else(PoisonError::into_inner).iter().any(|leaf| leaf == der)
+    }
+
+    fn replace(&self, leaves: Vec<Vec<u8>>) {
+        *self.leaves.write().unwrap_or_else(PoisonError::into_inner) = leaves;
+    }
+}
+
 /// TLS of a running proxy.
 #[derive(Debug)]
 pub(crate) struct LiveTls {
@@ -79,6 +104,7 @@ pub(crate) struct LiveTls {
     settings: TlsSettings,
     own_keys: OwnKeys,
     sessions: Sessions,
+    presented: Presented,
 }
 
 /// The cache of sessions, kept while it stays the same.
@@ -98,7 +124,10 @@ impl Sessions {
 impl LiveTls {
     pub(crate) fn new(tls: Tls) -> Result<Self, TlsConfigError> {
         let own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
+        let presented = Presented::default();
+        presented.replace(tls.certificates.iter().map(|one| one.leaf_der().to_vec()).collect());
         Ok(Self {
+            presented,
             certificates: tls.certificates.into_iter().map(Watched::new).collect(),
             client_ca: tls.client_ca.map(Watched::new),
             ticket_keys: tls.ticket_keys.map(Watched::new),
@@ -131,6 +160,7 @@ impl LiveTls {
     pub(crate) fn refresh(&mut self, at_once: bool) -> (Refreshed, Option<TlsConfig>) {
         let mut refreshed = Refreshed::default();
         let mut is_new = false;
+        let former = self.leaves();
         for (i, certificate) in self.certificates.iter_mut().enumerate() {
             is_new |= look(
                 certificate,
@@ -155,11 +185,23 @@ impl LiveTls {
         let TlsSettings { ticket_rotation, ticket_lifetime, .. } = self.settings;
         // Without a new one the old keys go on, and the next call tries again.
         is_new |= self.own_keys.rotate(Instant::now(), ticket_rotation, ticket_lifetime).unwrap_or(false);
+        if is_new {
+            // Before any client can see the new ones.
+            self.presented.replace(self.leaves().into_iter().chain(former).collect());
+        }
         let config = is_new.then(|| self.config()).transpose().unwrap_or_else(|error| {
             refreshed.refusals.push(error.into());
             None
         });
         (refreshed, config)
+    }
+
+    fn leaves(&self) -> Vec<Vec<u8>> {
+        self.certificates.iter().map(|certificate| certificate.get().leaf_der().to_vec()).collect()
+    }
+
+    pub(crate) fn presented(&self) -> Presented {
+        self.presented.clone()
     }
 
     /// Every setting of TLS as it stands.
