@@ -123,6 +123,7 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
 /// The kinds of keys, each once.
 fn certificate_kinds(tls: &Tls) -> String {
     let mut kinds: Vec<&str> = tls.certificates.iter().map(Certificate::kind).collect();
+    kinds.sort_unstable();
     kinds.dedup();
     kinds.join(", ")
 }

@@ -42,10 +42,14 @@ pub(crate) struct TlsWords {
     #[arg(long, value_name = "VERSION")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls_max: Option<String>,
-    /// Cipher suites by IANA name, separated by commas, most preferred first [default: all, as the client prefers]
+    /// Cipher suites by IANA name, separated by commas, most preferred first [default: all, AES-128 first]
     #[arg(long, value_name = "LIST")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ciphers: Option<String>,
+    /// Whose preference counts among them: proxy or client [default: proxy]
+    #[arg(long, value_name = "WHOSE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cipher_order: Option<String>,
     /// Key exchange groups that a client may choose from [default: x25519,secp256r1,secp384r1,x25519mlkem768]
     #[arg(long, value_name = "LIST")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +120,7 @@ impl TlsWords {
             tls_min: self.tls_min.or(other.tls_min),
             tls_max: self.tls_max.or(other.tls_max),
             ciphers: self.ciphers.or(other.ciphers),
+            cipher_order: self.cipher_order.or(other.cipher_order),
             groups: self.groups.or(other.groups),
             alpn: self.alpn.or(other.alpn),
             resumption: self.resumption.or(other.resumption),
@@ -134,6 +139,7 @@ impl TlsWords {
         Self {
             tls_min: text("1.2"),
             tls_max: text("1.3"),
+            cipher_order: text("proxy"),
             groups: text("x25519,secp256r1,secp384r1,x25519mlkem768"),
             resumption: text("tickets"),
             session_cache: NonZeroUsize::new(20_000),
@@ -199,6 +205,7 @@ impl TlsWords {
             ("tls-min", text(&self.tls_min)),
             ("tls-max", text(&self.tls_max)),
             ("ciphers", text(&self.ciphers)),
+            ("cipher-order", text(&self.cipher_order)),
             ("groups", text(&self.groups)),
             ("alpn", text(&self.alpn)),
             ("client-auth", text(&self.client_auth)),

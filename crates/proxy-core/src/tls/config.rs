@@ -11,7 +11,7 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 use super::Certificate;
 use super::chooser::Chooser;
 use super::client_auth::ClientCa;
-use super::settings::{Resumption, TicketSend, TlsSettings, TlsVersion};
+use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, TlsVersion};
 use super::tickets::{OWN_KEYS_MAX, Ticketer};
 
 /// TLS cannot be set up like this.
@@ -80,7 +80,7 @@ impl TlsSettings {
         }
         for version in self.versions() {
             let is_for = |suite: &SupportedCipherSuite| suite.version() == version.supported();
-            if !self.ciphers.is_empty() && !self.ciphers.iter().any(is_for) {
+            if !self.ciphers.iter().any(is_for) {
                 let version = if version == TlsVersion::Tls13 { "1.3" } else { "1.2" };
                 return Err(TlsConfigError::NoCipher { version });
             }
@@ -94,9 +94,7 @@ impl TlsSettings {
 
     fn provider(&self) -> CryptoProvider {
         let mut provider = aws_lc_rs::default_provider();
-        if !self.ciphers.is_empty() {
-            provider.cipher_suites.clone_from(&self.ciphers);
-        }
+        provider.cipher_suites.clone_from(&self.ciphers);
         // rustls chooses among certificates by all suites, so that those of other versions would mislead it.
         let is_spoken = |suite: &SupportedCipherSuite| {
             self.versions().any(|version| version.supported() == suite.version())
@@ -123,7 +121,7 @@ impl TlsConfig {
             None => builder.with_no_client_auth(),
         };
         let mut config = builder.with_cert_resolver(Arc::new(Chooser::new(&material.certificates)));
-        config.ignore_client_order = !settings.ciphers.is_empty();
+        config.ignore_client_order = settings.cipher_order == CipherOrder::Proxy;
         config.alpn_protocols = settings.alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = settings.tickets;

@@ -34,6 +34,6 @@ pub use error::{TlsFileError, TlsFileWarning};
 pub(crate) use live::LiveTls;
 pub use live::{Presented, RefreshError, Refreshed, Tls};
 pub(crate) use session::Session;
-pub use settings::{ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
+pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
 pub use tickets::TicketKeyFile;
 pub use words::TlsWordError;

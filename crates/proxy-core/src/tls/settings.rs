@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use rustls::crypto::SupportedKxGroup;
-use rustls::crypto::aws_lc_rs::kx_group;
+use rustls::crypto::aws_lc_rs::{cipher_suite, kx_group};
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 /// A version of the protocol.
@@ -55,6 +55,29 @@ pub enum ClientAuth {
     Required,
 }
 
+/// Whose preference counts among cipher suites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CipherOrder {
+    /// The proxy's.
+    Proxy,
+    /// The client's, which may know that it has no instructions for AES.
+    Client,
+}
+
+/// All cipher suites, those with AES-128 first: it costs the least, and what attacks it in foreseeable time breaks the
+/// key exchange first.
+pub(super) const CIPHERS: &[SupportedCipherSuite] = &[
+    cipher_suite::TLS13_AES_128_GCM_SHA256,
+    cipher_suite::TLS13_AES_256_GCM_SHA384,
+    cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+    cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+    cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+];
+
 /// The key exchange groups, with their IANA names in lower case.
 pub(super) const GROUPS: &[(&str, &dyn SupportedKxGroup)] = &[
     ("x25519", kx_group::X25519),
@@ -70,8 +93,10 @@ pub struct TlsSettings {
     pub min: TlsVersion,
     /// Newest version.
     pub max: TlsVersion,
-    /// Cipher suites in the proxy's order of preference; none: all, in the client's.
+    /// Cipher suites in the proxy's order of preference; at least one.
     pub(super) ciphers: Vec<SupportedCipherSuite>,
+    /// Whose order counts among them.
+    pub cipher_order: CipherOrder,
     /// Groups that may be chosen, in the client's order of preference.
     pub(super) groups: Vec<&'static dyn SupportedKxGroup>,
     /// Application protocols offered by ALPN, most preferred first. Empty: ALPN is left out of the handshake, since
@@ -98,7 +123,8 @@ impl Default for TlsSettings {
         Self {
             min: TlsVersion::Tls12,
             max: TlsVersion::Tls13,
-            ciphers: Vec::new(),
+            ciphers: CIPHERS.to_vec(),
+            cipher_order: CipherOrder::Proxy,
             groups: GROUPS.iter().map(|(_, group)| *group).collect(),
             alpn: Vec::new(),
             resumption: Resumption::Tickets,

@@ -3,11 +3,12 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use rustls::CipherSuite;
-use rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
+use rustls::{CipherSuite, SupportedCipherSuite};
 use telemetry::{Applies, Setting, Value, clean};
 
-use super::settings::{ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings, TlsVersion};
+use super::settings::{
+    CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings, TlsVersion,
+};
 
 /// TLS 1.3 tickets sent after a handshake at most; clients keep about as many.
 const TICKETS_MAX: f64 = 8.0;
@@ -19,6 +20,8 @@ const TICKET_TIME_RANGE: (f64, f64) = (60.0, 604_800.0);
 const ALPN_BYTES_MAX: usize = 255;
 
 const VERSIONS: &[(TlsVersion, &str)] = &[(TlsVersion::Tls12, "1.2"), (TlsVersion::Tls13, "1.3")];
+const CIPHER_ORDERS: &[(CipherOrder, &str)] =
+    &[(CipherOrder::Proxy, "proxy"), (CipherOrder::Client, "client")];
 const RESUMPTIONS: &[(Resumption, &str)] =
     &[(Resumption::Tickets, "tickets"), (Resumption::Cache, "cache"), (Resumption::Off, "off")];
 const TICKET_SENDS: &[(TicketSend, &str)] =
@@ -86,6 +89,13 @@ const WORDS: &[Word] = &[
         },
     },
     Word { name: "ciphers", kind: Kind::Text { value: cipher_names, set: set_ciphers } },
+    Word {
+        name: "cipher-order",
+        kind: Kind::Text {
+            value: |s| word(CIPHER_ORDERS, s.cipher_order),
+            set: |s, text| choose(CIPHER_ORDERS, text).map(|order| s.cipher_order = order),
+        },
+    },
     Word { name: "groups", kind: Kind::Text { value: group_names, set: set_groups } },
     Word { name: "alpn", kind: Kind::Text { value: |s| s.alpn.join(","), set: set_alpn } },
     Word {
@@ -205,12 +215,11 @@ fn cipher_names(settings: &TlsSettings) -> String {
     names.join(",")
 }
 
-/// An empty list stands for all of them, in the client's order.
 fn set_ciphers(settings: &mut TlsSettings, text: &str) -> Result<(), TlsWordError> {
-    let known = || ALL_CIPHER_SUITES.iter();
-    settings.ciphers = listed(text, |name| {
-        let found = known().find(|suite| suite_name(suite.suite()) == name).copied();
-        found.ok_or_else(|| not_known(name, known().map(|suite| suite_name(suite.suite()))))
+    let name_of = |suite: &SupportedCipherSuite| suite_name(suite.suite());
+    settings.ciphers = some_listed(text, |name| {
+        let found = CIPHERS.iter().find(|suite| name_of(suite) == name).copied();
+        found.ok_or_else(|| not_known(name, CIPHERS.iter().map(name_of)))
     })?;
     Ok(())
 }
@@ -223,15 +232,10 @@ fn group_names(settings: &TlsSettings) -> String {
 }
 
 fn set_groups(settings: &mut TlsSettings, text: &str) -> Result<(), TlsWordError> {
-    let find = |name: &str| {
+    settings.groups = some_listed(text, |name| {
         let found = GROUPS.iter().find(|(known, _)| *known == name).map(|(_, group)| *group);
         found.ok_or_else(|| not_known(name, GROUPS.iter().map(|(known, _)| (*known).to_owned())))
-    };
-    let groups = listed(text, find)?;
-    if groups.is_empty() {
-        return find("").map(|_| ());
-    }
-    settings.groups = groups;
+    })?;
     Ok(())
 }
 
@@ -255,6 +259,14 @@ fn listed<T>(text: &str, item: impl Fn(&str) -> Result<T, TlsWordError>) -> Resu
         }
     }
     names.into_iter().map(item).collect()
+}
+
+/// The same, of a list that must not be empty.
+fn some_listed<T>(
+    text: &str,
+    item: impl Fn(&str) -> Result<T, TlsWordError>,
+) -> Result<Vec<T>, TlsWordError> {
+    if text.trim().is_empty() { item("").map(|one| vec![one]) } else { listed(text, item) }
 }
 
 #[cfg(test)]
@@ -283,7 +295,6 @@ mod tests {
         let mut settings = TlsSettings::default();
         for (name, given) in [
             ("ciphers", "TLS_CHACHA20_POLY1305_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
-            ("ciphers", ""),
             ("groups", "secp256r1"),
             ("alpn", "h2,http/1.1"),
             ("alpn", ""),
@@ -307,6 +318,8 @@ mod tests {
                 "x448 is not known; known: x25519, secp256r1, secp384r1, x25519mlkem768",
             ),
             ("groups", "", "known: x25519"),
+            ("ciphers", "", "known: TLS_AES_128_GCM_SHA256, "),
+            ("cipher-order", "server", "known: proxy, client"),
             ("groups", "x25519,x25519", "x25519 stands there twice"),
             ("alpn", "h2,,http/1.1", "1 to 255 bytes"),
             ("resumption", "on", "known: tickets, cache, off"),
