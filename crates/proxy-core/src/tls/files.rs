@@ -136,36 +136,33 @@ mod tests {
     use super::*;
 
     /// The first byte of a file; a file that begins with `!` is bad.
-    #[derive(Debug, PartialEq)]
-    struct First(u8, PathBuf);
+    struct First {
+        byte: u8,
+        origin: Origin,
+    }
 
     impl First {
-        fn load(path: &Path) -> (Origin, Result<u8, TlsFileError>) {
+        fn load(path: &Path) -> Result<Self, TlsFileError> {
             let origin = Origin::of(&[path]);
-            let byte = read(path).and_then(|contents| match contents.bytes[0] {
+            match read(path)?.bytes[0] {
                 b'!' => Err(TlsFileError::malformed(path, "bad".into())),
-                byte => Ok(byte),
-            });
-            (origin, byte)
+                byte => Ok(Self { byte, origin }),
+            }
         }
     }
 
-    struct Sample(First, Origin);
-
-    impl FromFiles for Sample {
+    impl FromFiles for First {
         fn origin(&self) -> Option<&Origin> {
-            Some(&self.1)
+            Some(&self.origin)
         }
 
         fn read_again(&self) -> Result<Self, TlsFileError> {
-            let (origin, byte) = First::load(&self.0.1);
-            Ok(Self(First(byte?, self.0.1.clone()), origin))
+            Self::load(&self.origin.paths()[0])
         }
     }
 
-    fn watched(path: &Path) -> Watched<Sample> {
-        let (origin, byte) = First::load(path);
-        Watched::new(Sample(First(byte.unwrap(), path.to_owned()), origin))
+    fn watched(path: &Path) -> Watched<First> {
+        Watched::new(First::load(path).unwrap())
     }
 
     #[test]
@@ -179,8 +176,8 @@ mod tests {
         fs::write(folder.path().join("b"), "2").unwrap();
         fs::rename(folder.path().join("b"), &path).unwrap();
         assert!(watched.look(false).is_none(), "it may not be whole yet");
-        assert_eq!(watched.look(false).unwrap().unwrap().0.0, b'1');
-        assert_eq!(watched.get().0.0, b'2');
+        assert_eq!(watched.look(false).unwrap().unwrap().byte, b'1');
+        assert_eq!(watched.get().byte, b'2');
         assert!(watched.look(false).is_none());
         assert!(watched.look(true).is_some(), "who asks for it gets it read");
     }
@@ -195,14 +192,14 @@ mod tests {
         assert!(watched.look(false).is_none());
         assert!(watched.look(false).unwrap().is_err());
         assert!(watched.look(false).is_none(), "it was told before");
-        assert_eq!(watched.get().0.0, b'1', "the old one stays");
+        assert_eq!(watched.get().byte, b'1', "the old one stays");
         fs::remove_file(&path).unwrap();
         assert!(watched.look(false).is_none());
         assert!(watched.look(false).unwrap().is_err());
         fs::write(&path, "3").unwrap();
         assert!(watched.look(false).is_none());
         assert!(watched.look(false).unwrap().is_ok());
-        assert_eq!(watched.get().0.0, b'3');
+        assert_eq!(watched.get().byte, b'3');
     }
 
     #[test]
@@ -221,6 +218,6 @@ mod tests {
         fs::rename(at("..new"), at("..data")).unwrap();
         assert!(watched.look(false).is_none());
         assert!(watched.look(false).unwrap().is_ok());
-        assert_eq!(watched.get().0.0, b'2');
+        assert_eq!(watched.get().byte, b'2');
     }
 }
