@@ -70,6 +70,7 @@ fn every_kind_of_key_serves_and_is_named() {
         ("p256", P256, "ECDSA P-256"),
         ("p384", P384, "ECDSA P-384"),
         ("rsa", RSA, "RSA-2048"),
+        ("rsa4096", &["-newkey", "rsa:4096"], "RSA-4096"),
         ("ed25519", &["-newkey", "ed25519"], "Ed25519"),
     ];
     for (name, key, kind) in kinds {
