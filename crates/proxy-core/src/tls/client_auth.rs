@@ -42,7 +42,9 @@ impl ClientCa {
 
     /// What it is, in one line.
     pub(super) fn summary(&self) -> String {
-        format!("{} of {}", self.roots.len(), self.origin.paths()[0].display())
+        let digest = u64::from_be_bytes(self.digest.first_chunk().copied().unwrap_or_default());
+        let path = self.origin.paths()[0].display();
+        format!("{} of {path}, together sha256:{digest:016x}", self.roots.len())
     }
 
     pub(super) fn verifier(

@@ -3,7 +3,6 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-use rustls::server::ServerSessionMemoryCache;
 use telemetry::{Applies, Setting, SettingError, SettingRecord, Value};
 
 use super::Certificate;
@@ -11,6 +10,7 @@ use super::client_auth::{ClientCa, binding};
 use super::config::{Material, TlsConfig, TlsConfigError};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::files::{FromFiles, Watched};
+use super::sessions::Sessions;
 use super::settings::TlsSettings;
 use super::tickets::{Binding, OwnKeys, TicketKeyFile, Ticketer};
 
@@ -107,20 +107,6 @@ pub(crate) struct LiveTls {
     presented: Presented,
 }
 
-/// The cache of sessions, kept while it stays the same.
-#[derive(Debug)]
-struct Sessions {
-    size: usize,
-    binding: Binding,
-    cache: Arc<ServerSessionMemoryCache>,
-}
-
-impl Sessions {
-    fn new(size: usize, binding: Binding) -> Self {
-        Self { size, binding, cache: ServerSessionMemoryCache::new(size) }
-    }
-}
-
 impl LiveTls {
     pub(crate) fn new(tls: Tls) -> Result<Self, TlsConfigError> {
         let own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
@@ -141,16 +127,13 @@ impl LiveTls {
     pub(crate) fn config(&mut self) -> Result<TlsConfig, TlsConfigError> {
         let client_ca = self.client_ca.as_ref().map(Watched::get);
         let binding = binding(client_ca, self.settings.client_auth);
-        let size = self.settings.session_cache.get();
-        if (self.sessions.size, self.sessions.binding) != (size, binding) {
-            self.sessions = Sessions::new(size, binding);
-        }
+        self.sessions.keep_for(self.settings.session_cache.get(), binding);
         let keys = self.ticket_keys.as_ref().map_or_else(|| self.own_keys.keys(), |file| file.get().keys());
         let material = Material {
             certificates: self.certificates.iter().map(Watched::get).collect(),
             client_ca,
             ticketer: Ticketer::new(keys, self.settings.ticket_lifetime, binding),
-            sessions: Arc::clone(&self.sessions.cache) as _,
+            sessions: self.sessions.store(self.settings.ticket_lifetime),
         };
         TlsConfig::new(&self.settings, material)
     }

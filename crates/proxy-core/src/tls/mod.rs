@@ -19,6 +19,7 @@ mod error;
 mod files;
 mod live;
 mod session;
+mod sessions;
 mod settings;
 #[cfg(test)]
 mod testing;

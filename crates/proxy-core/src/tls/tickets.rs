@@ -110,10 +110,11 @@ impl TicketKeyFile {
         &self.warnings
     }
 
-    /// What it is, in one line without any secret: how many keys, and the name of the one that seals.
+    /// What it is, in one line without any secret: the beginnings of the keys' names, that of the one that seals first.
     pub(super) fn summary(&self) -> String {
-        let name = self.keys.first().map_or(0, |key| u128::from_be_bytes(key.name));
-        format!("{} of {}, sealing with {name:032x}", self.keys.len(), self.origin.paths()[0].display())
+        let names =
+            self.keys.iter().map(|key| format!("{:08x}", (u128::from_be_bytes(key.name) >> 96) as u32));
+        format!("{} of {}", names.collect::<Vec<_>>().join(" "), self.origin.paths()[0].display())
     }
 
     pub(super) fn keys(&self) -> Vec<Arc<TicketKey>> {
@@ -237,7 +238,8 @@ impl fmt::Debug for Ticketer {
     }
 }
 
-fn unix_now() -> u64 {
+/// Seconds since 1970.
+pub(super) fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 

@@ -127,7 +127,7 @@ fn authorities_for_clients_are_followed() {
     let mut refused = proxy.connect(&config);
     assert!(std::io::Read::read_exact(&mut refused, &mut [0]).is_err());
     replace(&pki.path("clients.pem"), &fs::read(pki.path("ca.pem")).unwrap());
-    refresh(&mut proxy);
+    assert_eq!(refresh(&mut proxy).changes[0].name, "proxy.client-ca");
     echo(&mut proxy.connect(&config), b"hello");
 }
 
