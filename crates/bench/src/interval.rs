@@ -296,6 +296,7 @@ fn sample() -> ConnectionRecord {
         cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),
         group: "X25519MLKEM768".to_owned(),
         sni: String::new(),
+        client_name: String::new(),
         alpn: String::new(),
         resumed: true,
         bytes_in: 1_000,

@@ -44,7 +44,7 @@ mod tls;
 mod upstream;
 mod worker;
 
-pub use config::{LoadConfig, SourceTotals, StartError, Template, Trust};
+pub use config::{Known, LoadConfig, SourceTotals, StartError, Template, Trust};
 pub use load::Load;
 pub use plan::{KeepAlive, Plan, PlanError, Rate, Share};
 pub use target::{Target, TargetError};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cpus::Cpus;
 use crate::listen::ListenAddr;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
-use crate::tls::Certificate;
+use crate::tls::Tls;
 use crate::upstream::Upstream;
 
 /// Everything that [`Proxy::start`](crate::Proxy::start) needs to know.
@@ -16,11 +16,8 @@ pub struct ProxyConfig {
     pub listen: Vec<ListenAddr>,
     /// Where the plaintext goes: to that of these that has the least connections. At least one, and at most 64.
     pub upstreams: Vec<Upstream>,
-    /// What the proxy presents to clients.
-    pub certificate: Certificate,
-    /// Application protocols offered by ALPN, most preferred first. Empty: ALPN is left out of the handshake,
-    /// since the proxy does not know what its upstream speaks.
-    pub alpn: Vec<String>,
+    /// How the proxy speaks TLS, and with which certificates.
+    pub tls: Tls,
     /// Threads, each with its own event loop.
     pub workers: NonZeroUsize,
     /// Cores that the workers run on; none: wherever the kernel puts them.
@@ -36,13 +33,13 @@ pub struct ProxyConfig {
 }
 
 impl ProxyConfig {
-    /// A proxy with a worker for each core that the process may use, and the default limits.
-    pub fn new(listen: Vec<ListenAddr>, upstream: Upstream, certificate: Certificate) -> Self {
+    /// A proxy with a worker for each core that the process may use, and the default limits. A certificate stands for
+    /// TLS with that one and default settings.
+    pub fn new(listen: Vec<ListenAddr>, upstream: Upstream, tls: impl Into<Tls>) -> Self {
         Self {
             listen,
             upstreams: vec![upstream],
-            certificate,
-            alpn: Vec::new(),
+            tls: tls.into(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             cpus: None,
             limits: Limits::default(),

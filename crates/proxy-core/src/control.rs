@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::account::ConnIds;
 use crate::config::Limits;
 use crate::per_client::PerClient;
+use crate::tls::TlsConfig;
 
 /// Shared by the handle and all workers. None of it is touched on the path of a byte: workers look when they are
 /// woken, and at the gate when they accept.
@@ -13,10 +14,12 @@ use crate::per_client::PerClient;
 pub(crate) struct Control {
     draining: AtomicBool,
     stopping: AtomicBool,
-    /// Rises with each change of the limits.
+    /// Rises with each change of the limits or of TLS.
     generation: AtomicU64,
     /// Taken by whoever changes a setting, and by a worker once for each change.
     limits: Mutex<Arc<Limits>>,
+    /// Taken like the limits.
+    tls: Mutex<TlsConfig>,
     pub(crate) gate: Gate,
     /// How many workers there are.
     workers: AtomicUsize,
@@ -31,12 +34,13 @@ pub(crate) struct Control {
 impl Control {
     /// `connections_max` is the bound that the limits come down to. `is_handed_over`: the listening sockets are
     /// somebody else's.
-    pub(crate) fn new(limits: Limits, connections_max: usize, is_handed_over: bool) -> Self {
+    pub(crate) fn new(limits: Limits, connections_max: usize, tls: TlsConfig, is_handed_over: bool) -> Self {
         Self {
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             generation: AtomicU64::new(0),
             limits: Mutex::new(Arc::new(limits)),
+            tls: Mutex::new(tls),
             gate: Gate { open: AtomicUsize::new(0), max: AtomicUsize::new(connections_max) },
             workers: AtomicUsize::new(1),
             is_handed_over,
@@ -80,6 +84,16 @@ impl Control {
         Ok(result)
     }
 
+    /// What connections that are accepted from now on speak.
+    pub(crate) fn tls(&self) -> TlsConfig {
+        self.lock_tls().clone()
+    }
+
+    pub(crate) fn set_tls(&self, tls: TlsConfig) {
+        *self.lock_tls() = tls;
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -106,6 +120,11 @@ impl Control {
     fn lock(&self) -> MutexGuard<'_, Arc<Limits>> {
         // Nothing can panic between taking it and storing a whole new value.
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_tls(&self) -> MutexGuard<'_, TlsConfig> {
+        // The same.
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -28,7 +28,7 @@
 //! | `stream`, `dial` | a socket with what is known of its readiness; connecting to an upstream |
 //! | `notices` | what the proxy has to say, once an episode |
 //! | `buffer`, `timers` | pending bytes and the pool of their memory; deadlines in order |
-//! | `tls` | everything that knows rustls: certificate, configuration, the engine without I/O, what was negotiated |
+//! | `tls` | everything that knows rustls: certificates, settings, the engine without I/O, what was negotiated |
 //! | `account`, `clients` | counting: every figure is a plain addition in its worker |
 //!
 //! # What holds
@@ -79,5 +79,9 @@ pub use cpus::{Cpus, CpusError, ParseCpusError};
 pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use proxy::{BoundProxy, Proxy, StartError, WorkerPanicked};
-pub use tls::{Certificate, CertificateError, CertificateWarning, TlsConfigError};
+pub use tls::{
+    Certificate, CipherOrder, ClientAuth, ClientCa, Presented, RefreshError, Refreshed, Resumption,
+    TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsSettings, TlsVersion,
+    TlsWordError,
+};
 pub use upstream::{ParseUpstreamError, ProbeError, ResolveError, Upstream};

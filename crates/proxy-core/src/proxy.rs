@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::mem;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,7 +19,7 @@ use crate::descriptors::{self, DescriptorsError};
 use crate::listen::{self, ListenAddr, ListenError};
 use crate::notices::Notices;
 use crate::settings;
-use crate::tls::{TlsConfig, TlsConfigError};
+use crate::tls::{LiveTls, Presented, Refreshed, Tls, TlsConfigError};
 use crate::upstream::ResolveError;
 use crate::upstreams::{UPSTREAMS_MAX, Upstreams};
 use crate::worker::Shared;
@@ -74,6 +75,8 @@ pub struct Proxy {
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
     notices: Arc<Notices>,
+    /// Taken by whoever reads or changes settings, never by a worker.
+    tls: Mutex<LiveTls>,
     /// Taken by whoever uses the handle, never by a worker.
     crew: Mutex<Crew>,
 }
@@ -86,6 +89,7 @@ pub struct BoundProxy {
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
     notices: Arc<Notices>,
+    tls: LiveTls,
     crew: Crew,
 }
 
@@ -108,8 +112,9 @@ impl BoundProxy {
     /// # Errors
     /// When the kernel refuses a thread; none is left running.
     pub fn start(self) -> Result<Proxy, StartError> {
-        let Self { config, possible, addrs, control, notices, crew } = self;
-        let proxy = Proxy { config, possible, addrs, control, notices, crew: Mutex::new(crew) };
+        let Self { config, possible, addrs, control, notices, tls, crew } = self;
+        let (tls, crew) = (Mutex::new(tls), Mutex::new(crew));
+        let proxy = Proxy { config, possible, addrs, control, notices, tls, crew };
         // What was started before a failure ends when the half-made proxy is dropped here.
         proxy.crew().start().map_err(|(worker, source)| StartError::Worker { worker, source })?;
         Ok(proxy)
@@ -159,7 +164,7 @@ impl Proxy {
     }
 
     fn prepare(
-        config: ProxyConfig,
+        mut config: ProxyConfig,
         addrs: Vec<SocketAddr>,
         sets: Vec<Vec<TcpListener>>,
         is_handed_over: bool,
@@ -175,14 +180,21 @@ impl Proxy {
         if !(1..=UPSTREAMS_MAX).contains(&n) {
             return Err(StartError::Upstreams(n));
         }
+        // Taken out, so that keys that are replaced are not kept here.
+        let tls = Tls {
+            certificates: mem::take(&mut config.tls.certificates),
+            ticket_keys: config.tls.ticket_keys.take(),
+            ..config.tls.clone()
+        };
+        let mut tls = LiveTls::new(tls)?;
         let notices = Arc::new(Notices::default());
-        let control = Arc::new(Control::new(config.limits.clone(), connections_max, is_handed_over));
+        let control = Control::new(config.limits.clone(), connections_max, tls.config()?, is_handed_over);
+        let control = Arc::new(control);
         control.set_workers(config.workers.get());
         let shared = Shared {
             clients_max: config.clients_max,
             cpus: config.cpus.clone(),
             upstreams: Arc::new(Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?),
-            tls: TlsConfig::new(&config.certificate, &config.alpn)?,
             sends_header: config.proxy_protocol,
             trusted: Arc::new(config.accept_proxy.clone()),
             control: Arc::clone(&control),
@@ -190,7 +202,7 @@ impl Proxy {
         };
         let crew = Crew::new(shared, addrs.clone(), sets)
             .map_err(|(worker, source)| StartError::Worker { worker, source })?;
-        Ok(BoundProxy { config, possible, addrs, control, notices, crew })
+        Ok(BoundProxy { config, possible, addrs, control, notices, tls, crew })
     }
 
     /// Binds and starts at once.
@@ -214,7 +226,10 @@ impl Proxy {
 
     /// Its settings as they stand.
     pub fn settings(&self) -> Vec<Setting> {
-        settings::list(&self.config, &self.control.limits(), self.possible, self.crew().len())
+        let mut settings =
+            settings::list(&self.config, &self.control.limits(), self.possible, self.crew().len());
+        settings.extend(self.lock_tls().list());
+        settings
     }
 
     /// Changes a setting and returns it as it stood before.
@@ -222,6 +237,12 @@ impl Proxy {
     /// # Errors
     /// When there is no such setting, it cannot change while the proxy runs, or the value is out of its range.
     pub fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
+        if let Some(result) = self.lock_tls().set(name, value) {
+            let (before, tls) = result?;
+            self.control.set_tls(tls);
+            self.crew().wake();
+            return Ok(before);
+        }
         let mut crew = self.crew();
         let workers = crew.len();
         let (before, wanted) = self
@@ -234,6 +255,37 @@ impl Proxy {
         }
         crew.wake();
         Ok(before)
+    }
+
+    /// The certificates that it may present, now and after each [`Proxy::refresh`].
+    pub fn presented(&self) -> Presented {
+        self.lock_tls().presented()
+    }
+
+    /// Reads certificates, authorities and ticket keys again where their files have changed and have stayed so since
+    /// the last call, and makes a new ticket key of its own when it is due. To be called about once a second; files
+    /// are only looked at, on the caller's thread. Open connections go on as they are.
+    pub fn refresh(&self) -> Refreshed {
+        self.look(false)
+    }
+
+    /// The same, with all files read at once and whether they have changed or not.
+    pub fn reload(&self) -> Refreshed {
+        self.look(true)
+    }
+
+    fn look(&self, at_once: bool) -> Refreshed {
+        let (refreshed, tls) = self.lock_tls().refresh(at_once);
+        if let Some(tls) = tls {
+            self.control.set_tls(tls);
+            self.crew().wake();
+        }
+        refreshed
+    }
+
+    fn lock_tls(&self) -> MutexGuard<'_, LiveTls> {
+        // A panic in the midst of a change leaves what was there before it, or what follows it.
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds to `into` what all workers counted since the last call. Waits up to `patience` for busy ones; what a

@@ -56,8 +56,6 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
     let mut settings = vec![
         fixed("proxy.listen", words(&listen)),
         fixed("proxy.upstream", words(&upstreams)),
-        fixed("proxy.certificate", config.certificate.kind().to_owned()),
-        fixed("proxy.alpn", words(&config.alpn)),
         fixed("proxy.proxy-protocol", sent),
         fixed("proxy.accept-proxy", config.accept_proxy.to_string()),
         fixed("proxy.cpus", cpus),

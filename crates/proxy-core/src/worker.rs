@@ -23,7 +23,6 @@ use crate::listeners::Listeners;
 use crate::notices::Notices;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
-use crate::tls::TlsConfig;
 use crate::upstreams::Upstreams;
 
 /// Events taken from the kernel in one turn. All of a turn's connections read before any of them writes, so this
@@ -49,7 +48,6 @@ pub(crate) struct Shared {
     pub(crate) clients_max: usize,
     pub(crate) cpus: Option<Cpus>,
     pub(crate) upstreams: Arc<Upstreams>,
-    pub(crate) tls: TlsConfig,
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,
     pub(crate) control: Arc<Control>,
@@ -71,7 +69,7 @@ pub(crate) struct Worker {
     /// Connections to turn to in this turn, and in the next one without waiting for an event.
     listed: Vec<usize>,
     again: Vec<usize>,
-    /// Generation of the limits in use.
+    /// Generation of the limits and of TLS in use.
     generation: u64,
     /// Once a drain has begun, when it ends.
     drain_until: Option<Instant>,
@@ -95,7 +93,7 @@ impl Worker {
         let context = Context {
             registry,
             ways: Ways::new(shared.upstreams, index),
-            tls: shared.tls,
+            tls: shared.control.tls(),
             limits: shared.control.limits(),
             sends_header: shared.sends_header,
             trusted: shared.trusted,
@@ -221,6 +219,7 @@ impl Worker {
         }
         self.generation = generation;
         self.context.limits = self.control.limits();
+        self.context.tls = self.control.tls();
         if begins_drain {
             self.context.is_draining = true;
             self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);

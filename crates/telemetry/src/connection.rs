@@ -94,6 +94,8 @@ pub struct ConnectionRecord {
     pub sni: String,
     /// The negotiated application protocol, cleaned; empty if there was none.
     pub alpn: String,
+    /// Whom the client's verified certificate names, cleaned; empty if it had none.
+    pub client_name: String,
     /// True if the handshake resumed an earlier session.
     pub resumed: bool,
     /// Plaintext bytes from the client to the upstream.

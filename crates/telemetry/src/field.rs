@@ -128,6 +128,7 @@ fields! {
     GROUP = "GROUP", Text, "X25519MLKEM768", "Negotiated key exchange group.";
     SNI = "SNI", Text, "www.example.org", "Server name the client asked for.";
     ALPN = "ALPN", Text, "http/1.1", "Negotiated application protocol.";
+    CLIENT_NAME = "CLIENT_NAME", Text, "worker-7.example.org", "Name in the client's verified certificate.";
     RESUMED = "RESUMED", Flag, "1", "The handshake resumed an earlier session.";
     CONNECTION_BYTES_IN = "CONNECTION_BYTES_IN", Bytes, "812", "Plaintext from the client to the upstream over this connection.";
     CONNECTION_BYTES_OUT = "CONNECTION_BYTES_OUT", Bytes, "101222", "Plaintext from the upstream to the client over this connection.";

@@ -246,6 +246,7 @@ wire! {
         group: String = &field::GROUP,
         sni: String = &field::SNI,
         alpn: String = &field::ALPN,
+        client_name: String = &field::CLIENT_NAME,
         resumed: bool = &field::RESUMED,
         bytes_in: u64 = &field::CONNECTION_BYTES_IN,
         bytes_out: u64 = &field::CONNECTION_BYTES_OUT,

@@ -26,6 +26,7 @@ pub(crate) fn connection(n: u64) -> ConnectionRecord {
         cipher: String::new(),
         group: String::new(),
         sni: "example.org".into(),
+        client_name: "worker-7".into(),
         alpn: String::new(),
         resumed: false,
         bytes_in: 0,

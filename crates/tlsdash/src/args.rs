@@ -12,6 +12,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::tls_words::TlsWords;
+
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Longest interval.
@@ -135,14 +137,9 @@ pub(crate) struct ProxyWords {
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accept_proxy: Option<String>,
-    /// Certificate chain in PEM; without it one for localhost and this host's name is made in memory
-    #[arg(long, value_name = "PEM")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cert: Option<PathBuf>,
-    /// Its private key in PEM
-    #[arg(long, value_name = "PEM")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) key: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) tls: TlsWords,
     /// Run the built-in load beside the proxy, such as rate=500,connections=64,resume=80%; the other words are
     /// keepalive, sources, threads, duration and requests, and without rate it is a closed loop
     #[arg(long, value_name = "PLAN")]
@@ -335,15 +332,22 @@ impl ProxyWords {
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| usage(format!("cannot read configuration {}: {error}", path.display())))?;
-        toml::from_str(&text).map_err(|error| {
-            let at =
-                error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            usage(format!(
-                "configuration {} line {at}: {}",
-                path.display(),
-                error.message().replace('\n', " ")
-            ))
-        })
+        let refuse = |line: usize, what: &str| {
+            usage(format!("configuration {} line {line}: {}", path.display(), what.replace('\n', " ")))
+        };
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            let at = error.span().map_or(0, |span| span.start.min(text.len()));
+            refuse(text[..at].matches('\n').count() + 1, error.message())
+        })?;
+        // Word by word, so that an error names its word.
+        for (word, value) in &table {
+            let alone = toml::Table::from_iter([(word.clone(), value.clone())]);
+            if let Err(error) = Self::deserialize(alone) {
+                let line = text.lines().position(|line| line.trim_start().starts_with(word.as_str()));
+                return Err(refuse(line.map_or(1, |line| line + 1), &format!("{word}: {}", error.message())));
+            }
+        }
+        Self::deserialize(table).map_err(|error| refuse(1, error.message()))
     }
 
     /// These words, and where they are silent the others.
@@ -354,8 +358,7 @@ impl ProxyWords {
             user: self.user.or(other.user),
             proxy_protocol: self.proxy_protocol.or(other.proxy_protocol),
             accept_proxy: self.accept_proxy.or(other.accept_proxy),
-            cert: self.cert.or(other.cert),
-            key: self.key.or(other.key),
+            tls: self.tls.or(other.tls),
             load: self.load.or(other.load),
             workers: self.workers.or(other.workers),
             cpus: self.cpus.or(other.cpus),
@@ -376,6 +379,7 @@ impl ProxyWords {
         let text = |text: &str| Some(text.to_owned());
         Self {
             listen: vec![":8443".to_owned()],
+            tls: TlsWords::defaults(),
             handshake_timeout: text("10s"),
             connect_timeout: text("5s"),
             idle_timeout: text("10m"),
@@ -397,8 +401,13 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("user", "\"tlsdash\""),
     ("proxy-protocol", "\"v2\""),
     ("accept-proxy", "\"10.0.0.0/8,2001:db8::1\""),
-    ("cert", "\"/etc/ssl/chain.pem\""),
-    ("key", "\"/etc/ssl/key.pem\""),
+    ("cert", "[\"/etc/ssl/chain.pem\"]"),
+    ("key", "[\"/etc/ssl/key.pem\"]"),
+    ("client-ca", "\"/etc/ssl/clients.pem\""),
+    ("client-auth", "\"required\""),
+    ("ciphers", "\"TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\""),
+    ("alpn", "\"h2,http/1.1\""),
+    ("ticket-keys", "\"/etc/tlsdash/ticket.keys\""),
     ("load", "\"rate=500,connections=64,resume=80%\""),
     ("workers", "2"),
     ("cpus", "\"0-3,8\""),

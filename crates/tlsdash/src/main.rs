@@ -17,6 +17,7 @@ mod sink;
 mod source;
 mod state_directory;
 mod summary;
+mod tls_words;
 mod watch;
 
 use std::fmt::Display;

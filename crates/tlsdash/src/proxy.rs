@@ -2,11 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
-use std::path::Path;
 
 use anyhow::Context;
-use loadgen::{Load, LoadConfig, Plan, Target, Template, Trust};
-use proxy_core::{BoundProxy, Certificate, Cpus, ListenAddr, Proxy, ProxyConfig, Upstream};
+use loadgen::{Known, Load, LoadConfig, Plan, Target, Template, Trust};
+use proxy_core::{BoundProxy, Certificate, Cpus, ListenAddr, Proxy, ProxyConfig, Tls, Upstream};
 use telemetry::RunRecord;
 
 use crate::args::{ProxyArgs, ProxyWords, time, usage};
@@ -54,7 +53,6 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
 pub(crate) struct Bound {
     proxy: BoundProxy,
     header: RunRecord,
-    leaf: Vec<u8>,
 }
 
 impl Bound {
@@ -62,13 +60,12 @@ impl Bound {
     /// `inherited` sockets, if there are any.
     pub(crate) fn bind(config: ProxyConfig, inherited: Vec<TcpListener>) -> anyhow::Result<Self> {
         let header = header(&config);
-        let leaf = config.certificate.leaf_der().to_vec();
         let proxy = if inherited.is_empty() {
             Proxy::bind(config)?
         } else {
             Proxy::bind_inherited(config, inherited)?
         };
-        Ok(Self { proxy, header, leaf })
+        Ok(Self { proxy, header })
     }
 
     /// Starts the proxy and what goes with it, and runs them to the end.
@@ -79,7 +76,7 @@ impl Bound {
         shape: Shape,
         wiring: Wiring,
     ) -> anyhow::Result<()> {
-        let Self { proxy: bound, mut header, leaf } = self;
+        let Self { proxy: bound, mut header } = self;
         let journal = shape.journal.open()?;
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
@@ -88,7 +85,9 @@ impl Bound {
             Some(plan) => {
                 let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
                 let target = load_target(addr)?;
-                let config = LoadConfig::new(target, plan, Trust::Certificate(leaf));
+                let presented = proxy.presented();
+                let trust = Trust::Known(Known::new(move |der| presented.contains(der)));
+                let config = LoadConfig::new(target, plan, trust);
                 // Paused: the recorder lets it go when everything stands.
                 Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
             }
@@ -113,7 +112,7 @@ fn header(config: &ProxyConfig) -> RunRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),
         upstream: config.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
-        certificate: config.certificate.kind().to_owned(),
+        certificate: certificate_kinds(&config.tls),
         workers: config.workers.get() as u64,
         ..RunRecord::default()
     }
@@ -147,8 +146,8 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
             "--upstream is missing: where shall plaintext go? (unix:/path or host:port; `tlsdash demo` needs none)",
         ));
     };
-    let certificate = certificate(words.cert.as_deref(), words.key.as_deref())?;
-    let mut config = ProxyConfig::new(listen, first, certificate);
+    let tls = words.tls.resolve(words.load.is_some())?;
+    let mut config = ProxyConfig::new(listen, first, tls);
     config.upstreams = upstreams;
     if let Some(cpus) = &words.cpus {
         let cpus: Cpus = cpus.parse().map_err(|error| usage(format!("--cpus {cpus}: {error}")))?;
@@ -182,20 +181,12 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
     Ok(config)
 }
 
-fn certificate(cert: Option<&Path>, key: Option<&Path>) -> anyhow::Result<Certificate> {
-    let certificate = match (cert, key) {
-        (Some(cert), Some(key)) => Certificate::load(cert, key).map_err(usage)?,
-        (None, None) => {
-            crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
-            generated()?
-        }
-        (Some(_), None) => return Err(usage("--cert needs --key: the file with its private key")),
-        (None, Some(_)) => return Err(usage("--key needs --cert: the file with its certificate")),
-    };
-    for warning in certificate.warnings() {
-        crate::say(format_args!("warning: {warning}"));
-    }
-    Ok(certificate)
+/// The kinds of keys, each once.
+fn certificate_kinds(tls: &Tls) -> String {
+    let mut kinds: Vec<&str> = tls.certificates.iter().map(Certificate::kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.join(", ")
 }
 
 /// A certificate for this host, made in memory.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use journal::Timestamps;
 use loadgen::Load;
-use proxy_core::Proxy;
+use proxy_core::{Proxy, Refreshed};
 use telemetry::model::Level;
 use telemetry::{
     Command, HostSampler, LoadDelta, LoadState, ProxyDelta, Publisher, RunRecord, Setting, SettingError,
@@ -17,6 +17,7 @@ use telemetry::{
 use tui::{Event, Sender};
 
 use crate::service::{self, Watchdog};
+use crate::signals::Reload;
 use crate::sink::RecordSink;
 
 /// How often the recorder looks whether what it waits for has ended.
@@ -27,6 +28,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the end is offered to it: the socket of a busy journald holds few records at a time.
 const END_POLL: Duration = Duration::from_millis(1);
+
+/// How often the files of certificates and keys are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is measured.
 #[derive(Debug)]
@@ -46,6 +50,9 @@ pub(crate) struct Recorder {
     events: Sender,
     /// Messages of this process that journald says it dropped.
     suppressed_total: Arc<AtomicU64>,
+    reload: Reload,
+    /// When to look at certificates and keys again.
+    look_at: Instant,
     host: HostSampler,
     proxy_delta: ProxyDelta,
     load_delta: LoadDelta,
@@ -81,6 +88,7 @@ impl Recorder {
         interval: Duration,
         events: Sender,
         suppressed_total: Arc<AtomicU64>,
+        reload: Reload,
     ) -> Self {
         Self {
             measured,
@@ -89,6 +97,8 @@ impl Recorder {
             interval,
             events,
             suppressed_total,
+            reload,
+            look_at: Instant::now(),
             host: HostSampler::default(),
             proxy_delta: ProxyDelta::default(),
             load_delta: LoadDelta::default(),
@@ -125,12 +135,49 @@ impl Recorder {
             if self.publisher.pending() > 0 {
                 self.publisher.retry();
             }
+            self.look_at_certificates();
             if Timestamps::now().monotonic_us >= next_us {
                 self.tick();
                 next_us = self.next_tick_us();
             }
         }
         self.finish()
+    }
+
+    /// Follows the files of certificates and keys, and tells what came of it.
+    fn look_at_certificates(&mut self) {
+        let asked = self.reload.take();
+        let now = Instant::now();
+        if !asked && now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK_INTERVAL;
+        let Some(proxy) = &self.measured.proxy else { return };
+        let Refreshed { changes, warnings, refusals } = if asked {
+            service::reloading();
+            let refreshed = proxy.reload();
+            service::ready();
+            refreshed
+        } else {
+            proxy.refresh()
+        };
+        if asked && changes.is_empty() && refusals.is_empty() {
+            self.notice(
+                Level::Notice,
+                "SIGHUP: certificates and keys were read again and are the same".into(),
+            );
+        }
+        for refusal in refusals {
+            self.notice(Level::Warning, refusal.to_string());
+        }
+        for warning in warnings {
+            self.notice(Level::Warning, format!("warning: {warning}"));
+        }
+        for change in changes {
+            let after = change.after.as_ref().map_or_else(String::new, |after| after.value.to_string());
+            self.notice(Level::Notice, format!("{}: {after}; before: {}", change.name, change.before));
+            self.publisher.setting(change, Timestamps::now());
+        }
     }
 
     fn stop_load(&self) -> Stage {

@@ -15,7 +15,7 @@ use crate::args::{Format, RunWords, usage};
 use crate::frontend::{self, Frontend};
 use crate::journal_choice::{Journal, JournalChoice};
 use crate::recorder::{Measured, Recorded, Recorder};
-use crate::signals;
+use crate::signals::{self, Reload};
 use crate::sink::RecordSink;
 use crate::source::Source;
 use crate::summary;
@@ -66,14 +66,16 @@ impl Shape {
 pub(crate) struct Wiring {
     events: Sender,
     inbox: Inbox,
+    reload: Reload,
 }
 
 impl Wiring {
     pub(crate) fn new(shape: &Shape) -> anyhow::Result<Self> {
         shape.frontend.say_if_forced(shape.headless);
         let (events, inbox) = tui::channel();
-        signals::listen(shape.frontend, events.clone())?;
-        Ok(Self { events, inbox })
+        let reload = Reload::default();
+        signals::listen(shape.frontend, events.clone(), reload.clone())?;
+        Ok(Self { events, inbox, reload })
     }
 }
 
@@ -94,7 +96,7 @@ impl Session {
     /// # Errors
     /// When a part of it failed.
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Self { shape, wiring: Wiring { events, inbox }, title, header, measured, journal } = self;
+        let Self { shape, wiring: Wiring { events, inbox, reload }, title, header, measured, journal } = self;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
         let place = journal.source();
@@ -112,7 +114,8 @@ impl Session {
         let sink = RecordSink::new(journal, events.clone());
         let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
         let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
-        let recorder = Recorder::new(measured, publisher, header, shape.interval, events.clone(), suppressed);
+        let recorder =
+            Recorder::new(measured, publisher, header, shape.interval, events.clone(), suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {

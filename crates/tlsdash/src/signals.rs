@@ -1,6 +1,8 @@
 //! Signals: the first SIGTERM or SIGINT ends the program in order, the second at once.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
@@ -8,10 +10,24 @@ use signal_hook::iterator::Signals;
 use tui::{Event, Sender};
 
 use crate::frontend::Frontend;
-use crate::service;
+
+/// Whether somebody has asked for certificates and keys to be read again. Clones share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reload(Arc<AtomicBool>);
+
+impl Reload {
+    fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// True once for each time, or for several that came close together.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
 
 /// Listens for signals on a thread of its own, and tells the program.
-pub(crate) fn listen(frontend: Frontend, events: Sender) -> anyhow::Result<()> {
+pub(crate) fn listen(frontend: Frontend, events: Sender, reload: Reload) -> anyhow::Result<()> {
     let mut wanted = vec![SIGTERM, SIGINT];
     // nohup and the like ask for hang-ups to be ignored; so they are.
     if !is_ignored(SIGHUP) {
@@ -33,9 +49,7 @@ pub(crate) fn listen(frontend: Frontend, events: Sender) -> anyhow::Result<()> {
                         let _ = events.send(Event::Suspend);
                     }
                     SIGHUP if !had_terminal || has_controlling_terminal() => {
-                        service::reloading();
-                        crate::say("SIGHUP ignored: this version cannot reload certificates; restart it");
-                        service::ready();
+                        reload.ask();
                     }
                     SIGHUP if ending => {}
                     _ if ending => end_at_once(frontend),

@@ -12,7 +12,7 @@ use crate::args::{WatchArgs, usage};
 use crate::frontend::{self, Frontend};
 use crate::journal_choice;
 use crate::session::spawn;
-use crate::signals;
+use crate::signals::{self, Reload};
 use crate::source::Source;
 use crate::summary;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
             let told = events.clone();
             let deliver = move |update| told.send(Event::Update(update)).is_ok();
             let follower = Follower::start(place.opener(Start::Oldest), deliver)?;
-            signals::listen(Frontend::Dashboard, events)?;
+            signals::listen(Frontend::Dashboard, events, Reload::default())?;
             let options = frontend::Options {
                 title: String::new(),
                 source,

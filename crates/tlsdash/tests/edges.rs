@@ -18,6 +18,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 /// Which crates of ours alone may depend on a library.
 const CONFINED: &[(&str, &[&str])] = &[
     ("rustls", &["proxy-core", "loadgen"]),
+    ("aws-lc-rs", &["proxy-core"]),
+    ("x509-parser", &["proxy-core"]),
     ("ratatui", &["tui"]),
     ("crossterm", &["tui"]),
     ("clap", &["tlsdash"]),

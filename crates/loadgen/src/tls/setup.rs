@@ -11,7 +11,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::{ClientTls, Sessions};
-use crate::config::{StartError, Trust};
+use crate::config::{Known, StartError, Trust};
 
 /// TLS towards one server, to be shared by all clients.
 #[derive(Debug)]
@@ -53,8 +53,12 @@ fn verifier(
 ) -> Result<Arc<dyn ServerCertVerifier>, StartError> {
     let roots = match trust {
         Trust::Certificate(der) => {
-            let certificate = CertificateDer::from(der.clone());
-            return Ok(Arc::new(Exactly { certificate, provider: Arc::clone(provider) }));
+            let der = der.clone();
+            let known = Known::new(move |given| *given == *der);
+            return Ok(Arc::new(Exactly { known, provider: Arc::clone(provider) }));
+        }
+        Trust::Known(known) => {
+            return Ok(Arc::new(Exactly { known: known.clone(), provider: Arc::clone(provider) }));
         }
         Trust::Insecure => return Ok(Arc::new(Anyone { provider: Arc::clone(provider) })),
         Trust::Roots => system_roots()?,
@@ -94,10 +98,10 @@ fn file_roots(path: &Path) -> Result<RootCertStore, StartError> {
     Ok(roots)
 }
 
-/// Trusts a single certificate that is known beforehand, and checks that the server has its key.
+/// Trusts certificates that are known otherwise, and checks that the server has their keys.
 #[derive(Debug)]
 struct Exactly {
-    certificate: CertificateDer<'static>,
+    known: Known,
     provider: Arc<CryptoProvider>,
 }
 
@@ -110,7 +114,7 @@ impl ServerCertVerifier for Exactly {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if *end_entity == self.certificate {
+        if self.known.is_good(end_entity) {
             Ok(ServerCertVerified::assertion())
         } else {
             Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))

@@ -113,6 +113,7 @@ impl Connection {
             group: session.group_name().to_owned(),
             sni: session.server_name(),
             alpn: session.alpn(),
+            client_name: session.client_name(),
             resumed: session.is_resumed(),
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,

@@ -93,12 +93,13 @@ impl Connection {
         let Some(version) = context.sends_header else { return };
         let session = self.engine.session();
         let (cipher, alpn, server_name) = (session.cipher_name(), session.alpn(), session.server_name());
+        let client_name = session.client_name();
         let negotiated = Negotiated {
             version: session.version_name(),
             cipher: &cipher,
             alpn: &alpn,
             server_name: &server_name,
-            client_name: None,
+            client_name: Some(&*client_name).filter(|name| !name.is_empty()),
         };
         let bytes = proxy_protocol::encode(version, header.endpoints, &negotiated);
         self.inward.pending.prepend(&bytes);

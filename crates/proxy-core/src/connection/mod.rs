@@ -304,7 +304,7 @@ impl Connection {
         context.account.handshake(self.slot, &session, took, self.compute);
         // The client has finished its handshake before the server has with TLS 1.3, so that only a ticket can be
         // waiting. With TLS 1.2 it waits for what is in the buffer.
-        if session.is_tls13() && !self.outward.pending.is_empty() {
+        if session.is_tls13() && context.tls.holds_tickets() && !self.outward.pending.is_empty() {
             context.timers.arm(&mut self.ticket, self.key, Kind::Ticket, now + TICKET_PATIENCE);
             // A client with Nagle's algorithm on sends its request only once its Finished is acknowledged, which
             // the ticket would have done on its way.

@@ -1,69 +1,145 @@
-//! How the proxy speaks TLS: versions, tickets, the choice of certificate.
+//! What rustls is told: made of settings, certificates and keys, and then never changed.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
-use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, UnbufferedServerConnection};
-use rustls::sign::CertifiedKey;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::{
+    NoServerSessionStorage, StoresServerSessions, UnbufferedServerConnection, VerifierBuilderError,
+};
+use rustls::{ServerConfig, SupportedCipherSuite};
 
 use super::Certificate;
+use super::chooser::Chooser;
+use super::client_auth::ClientCa;
+use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, TlsVersion};
+use super::tickets::{OWN_KEYS_MAX, Ticketer};
 
-/// TLS 1.3 tickets sent after each handshake. A ticket is used once, and a client that resumes gets the next one
-/// with it, so one is enough for clients that open a connection after another.
-const TICKETS_PER_HANDSHAKE: usize = 1;
-
-/// TLS could not be set up.
+/// TLS cannot be set up like this.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up TLS: {0}")]
-pub struct TlsConfigError(#[from] rustls::Error);
+pub enum TlsConfigError {
+    /// The library refuses.
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The library of cryptography refuses to make a key.
+    #[error("cannot set up TLS: no key for session tickets can be made")]
+    NoTicketKey,
+    /// The authorities cannot be used.
+    #[error("cannot use the authorities for clients: {0}")]
+    ClientCa(VerifierBuilderError),
+    /// There is no certificate.
+    #[error("there is no certificate to present")]
+    NoCertificate,
+    /// There is no version between the oldest and the newest.
+    #[error("tls-min is later than tls-max")]
+    NoVersion,
+    /// A version is wanted that none of the cipher suites is for.
+    #[error(
+        "no cipher suite of ciphers is for TLS {version}: name one, or leave that version out (tls-min, tls-max)"
+    )]
+    NoCipher {
+        /// The version.
+        version: &'static str,
+    },
+    /// There would be too many keys.
+    #[error("ticket-rotation must be at least a thirtieth of ticket-lifetime")]
+    RotationTooShort,
+}
 
-/// What all connections of a proxy share.
+/// What new connections of a proxy share.
 #[derive(Clone, Debug)]
-pub(crate) struct TlsConfig(Arc<ServerConfig>);
+pub(crate) struct TlsConfig {
+    server: Arc<ServerConfig>,
+    holds_tickets: bool,
+}
+
+/// What a configuration is made of, besides the settings.
+pub(super) struct Material<'a> {
+    pub(super) certificates: Vec<&'a Certificate>,
+    pub(super) client_ca: Option<&'a ClientCa>,
+    /// Used with [`Resumption::Tickets`].
+    pub(super) ticketer: Ticketer,
+    /// Used with [`Resumption::Cache`].
+    pub(super) sessions: Arc<dyn StoresServerSessions>,
+}
+
+impl TlsSettings {
+    /// The versions from the oldest to the newest.
+    fn versions(&self) -> impl Iterator<Item = TlsVersion> {
+        [TlsVersion::Tls13, TlsVersion::Tls12]
+            .into_iter()
+            .filter(|version| (self.min..=self.max).contains(version))
+    }
+
+    /// Looks whether all of it fits together.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn check(&self) -> Result<(), TlsConfigError> {
+        if self.min > self.max {
+            return Err(TlsConfigError::NoVersion);
+        }
+        for version in self.versions() {
+            let is_for = |suite: &SupportedCipherSuite| suite.version() == version.supported();
+            if !self.ciphers.iter().any(is_for) {
+                let version = if version == TlsVersion::Tls13 { "1.3" } else { "1.2" };
+                return Err(TlsConfigError::NoCipher { version });
+            }
+        }
+        // Two more than the lifetime has rotations: the one that seals, and the one that is about to be forgotten.
+        if self.ticket_rotation * (OWN_KEYS_MAX - 2) < self.ticket_lifetime {
+            return Err(TlsConfigError::RotationTooShort);
+        }
+        Ok(())
+    }
+
+    fn provider(&self) -> CryptoProvider {
+        let mut provider = aws_lc_rs::default_provider();
+        provider.cipher_suites.clone_from(&self.ciphers);
+        // rustls chooses among certificates by all suites, so that those of other versions would mislead it.
+        let is_spoken = |suite: &SupportedCipherSuite| {
+            self.versions().any(|version| version.supported() == suite.version())
+        };
+        provider.cipher_suites.retain(is_spoken);
+        provider.kx_groups.clone_from(&self.groups);
+        provider
+    }
+}
 
 impl TlsConfig {
-    /// TLS 1.2 and 1.3, no client certificates, no 0-RTT, resumption by stateless tickets whose key is random in
-    /// each process and never leaves it.
-    pub(crate) fn new(certificate: &Certificate, alpn: &[String]) -> Result<Self, TlsConfigError> {
-        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(Resolver { certified: certificate.certified() }));
+    /// No 0-RTT and no renegotiation, whatever the settings: docs/tls.md says why.
+    pub(super) fn new(settings: &TlsSettings, material: Material<'_>) -> Result<Self, TlsConfigError> {
+        settings.check()?;
+        if material.certificates.is_empty() {
+            return Err(TlsConfigError::NoCertificate);
+        }
+        let provider = Arc::new(settings.provider());
+        let versions: Vec<_> = settings.versions().map(TlsVersion::supported).collect();
+        let builder =
+            ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&versions)?;
+        let builder = match material.client_ca {
+            Some(ca) => builder.with_client_cert_verifier(ca.verifier(settings.client_auth, &provider)?),
+            None => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(Chooser::new(&material.certificates)));
+        config.ignore_client_order = settings.cipher_order == CipherOrder::Proxy;
+        config.alpn_protocols = settings.alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.ticketer = aws_lc_rs::Ticketer::new()?;
-        config.send_tls13_tickets = TICKETS_PER_HANDSHAKE;
-        config.alpn_protocols = alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
-        Ok(Self(Arc::new(config)))
+        config.send_tls13_tickets = settings.tickets;
+        match settings.resumption {
+            Resumption::Tickets => config.ticketer = Arc::new(material.ticketer),
+            Resumption::Cache => config.session_storage = material.sessions,
+            Resumption::Off => config.send_tls13_tickets = 0,
+        }
+        let holds_tickets = settings.ticket_send == TicketSend::WithAnswer;
+        Ok(Self { server: Arc::new(config), holds_tickets })
     }
 
     pub(super) fn connection(&self) -> Result<UnbufferedServerConnection, rustls::Error> {
-        UnbufferedServerConnection::new(Arc::clone(&self.0))
+        UnbufferedServerConnection::new(Arc::clone(&self.server))
     }
-}
 
-thread_local! {
-    /// The server name of the `ClientHello` that the thread's current call into rustls has read. The unbuffered
-    /// connection does not tell it, and the resolver is called within the connection's own call, so this hands
-    /// it over without a lock.
-    static SERVER_NAME: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
-}
-
-/// Takes the server name that a `ClientHello` has just brought on this thread.
-pub(super) fn take_server_name() -> Option<Box<str>> {
-    SERVER_NAME.take()
-}
-
-/// Presents the one certificate to everybody, and notes whom the client asked for.
-#[derive(Debug)]
-struct Resolver {
-    certified: Arc<CertifiedKey>,
-}
-
-impl ResolvesServerCert for Resolver {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        SERVER_NAME.set(hello.server_name().map(Box::from));
-        Some(Arc::clone(&self.certified))
+    /// Whether a ticket waits for the first answer to go out with.
+    pub(crate) fn holds_tickets(&self) -> bool {
+        self.holds_tickets
     }
 }

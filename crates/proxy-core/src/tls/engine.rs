@@ -5,7 +5,8 @@ use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, WriteTraffic,
 };
 
-use super::config::{TlsConfig, take_server_name};
+use super::chooser::take_server_name;
+use super::config::TlsConfig;
 use super::session::Session;
 use crate::buffer::Buffer;
 

@@ -1,13 +1,40 @@
 //! Everything that knows rustls. rustls 0.24 replaces the unbuffered interface that the engine is written on, so
 //! no other module may name it.
+//!
+//! ```text
+//! files ──▶ certificates, authorities, ticket keys ─┐
+//! settings (words) ─────────────────────────────────┴─▶ LiveTls ──▶ TlsConfig ──▶ Engine, one a connection
+//! ```
+//!
+//! A [`TlsConfig`] never changes. What does, a certificate that was renewed or a setting, makes a new one, which the
+//! workers take up for connections that begin afterwards.
 
 mod certificate;
+mod chooser;
+mod client_auth;
 mod config;
+mod description;
 mod engine;
+mod error;
+mod files;
+mod live;
 mod session;
+mod sessions;
+mod settings;
+#[cfg(test)]
+mod testing;
+mod tickets;
+mod words;
 
-pub use certificate::{Certificate, CertificateError, CertificateWarning};
+pub use certificate::Certificate;
+pub use client_auth::ClientCa;
 pub(crate) use config::TlsConfig;
 pub use config::TlsConfigError;
 pub(crate) use engine::{Engine, EngineError, PARTIAL_BYTES_MAX};
+pub use error::{TlsFileError, TlsFileWarning};
+pub(crate) use live::LiveTls;
+pub use live::{Presented, RefreshError, Refreshed, Tls};
 pub(crate) use session::Session;
+pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
+pub use tickets::TicketKeyFile;
+pub use words::TlsWordError;

@@ -1,13 +1,16 @@
 //! What a handshake negotiated, and why one failed, in the terms of telemetry.
 
 use rustls::crypto::SupportedKxGroup;
+use rustls::pki_types::CertificateDer;
 use rustls::{
     AlertDescription, CipherSuite, CommonState, Error as TlsError, HandshakeKind, InvalidMessage, NamedGroup,
     ProtocolVersion,
 };
 use telemetry::{Counters, Outcome, ProxyCounter, clean};
 
+use super::description;
 use super::engine::EngineError;
+use super::words::suite_name;
 
 /// What was negotiated so far; everything is absent before its time.
 pub(crate) struct Session<'a> {
@@ -17,6 +20,7 @@ pub(crate) struct Session<'a> {
     kind: Option<HandshakeKind>,
     alpn: Option<&'a [u8]>,
     server_name: Option<&'a str>,
+    client: Option<&'a CertificateDer<'static>>,
 }
 
 impl<'a> Session<'a> {
@@ -28,6 +32,7 @@ impl<'a> Session<'a> {
             kind: connection.handshake_kind(),
             alpn: connection.alpn_protocol(),
             server_name,
+            client: connection.peer_certificates().and_then(<[_]>::first),
         }
     }
 
@@ -67,10 +72,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The suite's IANA name; rustls' own has a 13 in those of TLS 1.3.
+    /// The suite's IANA name.
     pub(crate) fn cipher_name(&self) -> String {
-        let name = self.cipher.and_then(|cipher| cipher.as_str()).unwrap_or_default();
-        name.strip_prefix("TLS13_").map_or_else(|| name.to_owned(), |rest| format!("TLS_{rest}"))
+        self.cipher.map(suite_name).unwrap_or_default()
     }
 
     /// The group's IANA name.
@@ -85,6 +89,12 @@ impl<'a> Session<'a> {
     /// The server name that the client asked for, made printable.
     pub(crate) fn server_name(&self) -> String {
         self.server_name.map(clean::text).unwrap_or_default()
+    }
+
+    /// Whom the client's certificate names, made printable; empty without one. It has been verified: rustls knows no
+    /// other.
+    pub(crate) fn client_name(&self) -> String {
+        self.client.map(|leaf| description::subject(leaf)).unwrap_or_default()
     }
 
     /// The negotiated application protocol, made printable.

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use proxy_core::{Certificate, CertificateError, CertificateWarning};
+use proxy_core::{Certificate, TlsFileError, TlsFileWarning};
 
 use crate::support::{Counted, Served, TLS12, TLS13, echo, serve_echo};
 
@@ -55,7 +55,8 @@ const RSA: &[&str] = &["-newkey", "rsa:2048"];
 fn serves(certificate: Certificate) {
     let served = Served::unix(serve_echo);
     let leaf = certificate.leaf_der().to_vec();
-    let mut proxy = Counted::start_with(&served.upstream, |config| config.certificate = certificate);
+    let mut proxy =
+        Counted::start_with(&served.upstream, |config| config.tls.certificates = vec![certificate]);
     proxy.certificate = leaf;
     for version in [&TLS12, &TLS13] {
         echo(&mut proxy.connect(&proxy.client(version)), b"hello");
@@ -69,6 +70,7 @@ fn every_kind_of_key_serves_and_is_named() {
         ("p256", P256, "ECDSA P-256"),
         ("p384", P384, "ECDSA P-384"),
         ("rsa", RSA, "RSA-2048"),
+        ("rsa4096", &["-newkey", "rsa:4096"], "RSA-4096"),
         ("ed25519", &["-newkey", "ed25519"], "Ed25519"),
     ];
     for (name, key, kind) in kinds {
@@ -99,11 +101,11 @@ fn keys_in_their_older_formats_are_read() {
     let with_parameters = files.text("parameters.key");
     openssl(&["ecparam", "-name", "prime256v1", "-genkey", "-out", &with_parameters]);
     let error = Certificate::load(&cert, Path::new(&with_parameters)).unwrap_err();
-    assert!(matches!(error, CertificateError::Mismatched { .. }), "it is read, and another key: {error}");
+    assert!(matches!(error, TlsFileError::Mismatched { .. }), "it is read, and another key: {error}");
 }
 
 /// Certificate, key, the error they make, and the file that it must name.
-type Case<'a> = (&'a Path, &'a Path, fn(&CertificateError) -> bool, &'a Path);
+type Case<'a> = (&'a Path, &'a Path, fn(&TlsFileError) -> bool, &'a Path);
 
 #[test]
 fn each_defect_has_its_own_error_that_names_the_file() {
@@ -118,17 +120,24 @@ fn each_defect_has_its_own_error_that_names_the_file() {
     let encrypted = files.text("encrypted.key");
     openssl(&["pkcs8", "-topk8", "-in", key.to_str().unwrap(), "-passout", "pass:x", "-out", &encrypted]);
     let encrypted = PathBuf::from(encrypted);
+    let (cert_der, key_der) = (files.text("cert.der"), files.text("key.der"));
+    openssl(&["x509", "-in", cert.to_str().unwrap(), "-outform", "DER", "-out", &cert_der]);
+    openssl(&["pkey", "-in", key.to_str().unwrap(), "-outform", "DER", "-out", &key_der]);
+    let (cert_der, key_der) = (PathBuf::from(cert_der), PathBuf::from(key_der));
 
-    let cases: [Case<'_>; 9] = [
-        (&missing, &key, |e| matches!(e, CertificateError::Unreadable { .. }), &missing),
-        (&cert, &missing, |e| matches!(e, CertificateError::Unreadable { .. }), &missing),
-        (&empty, &key, |e| matches!(e, CertificateError::NoCertificate(_)), &empty),
-        (&cert, &empty, |e| matches!(e, CertificateError::NoKey(_)), &empty),
-        (&garbage, &key, |e| matches!(e, CertificateError::NoCertificate(_)), &garbage),
-        (&truncated, &key, |e| matches!(e, CertificateError::Malformed { .. }), &truncated),
-        (&cert, &other_key, |e| matches!(e, CertificateError::Mismatched { .. }), &other_key),
-        (&cert, &encrypted, |e| matches!(e, CertificateError::EncryptedKey(_)), &encrypted),
-        (&cert, files.0.path(), |e| matches!(e, CertificateError::Unreadable { .. }), files.0.path()),
+    let cases: [Case<'_>; 12] = [
+        (&missing, &key, |e| matches!(e, TlsFileError::Unreadable { .. }), &missing),
+        (&cert, &missing, |e| matches!(e, TlsFileError::Unreadable { .. }), &missing),
+        (&empty, &key, |e| matches!(e, TlsFileError::Empty(_)), &empty),
+        (&cert, &empty, |e| matches!(e, TlsFileError::Empty(_)), &empty),
+        (&cert, &garbage, |e| matches!(e, TlsFileError::NoKey(_)), &garbage),
+        (&cert_der, &key, |e| matches!(e, TlsFileError::NotPem(_)), &cert_der),
+        (&cert, &key_der, |e| matches!(e, TlsFileError::NotPem(_)), &key_der),
+        (&garbage, &key, |e| matches!(e, TlsFileError::NoCertificate(_)), &garbage),
+        (&truncated, &key, |e| matches!(e, TlsFileError::Malformed { .. }), &truncated),
+        (&cert, &other_key, |e| matches!(e, TlsFileError::Mismatched { .. }), &other_key),
+        (&cert, &encrypted, |e| matches!(e, TlsFileError::EncryptedKey(_)), &encrypted),
+        (&cert, files.0.path(), |e| matches!(e, TlsFileError::Unreadable { .. }), files.0.path()),
     ];
     for (cert, key, is_expected, named) in cases {
         let error = Certificate::load(cert, key).unwrap_err();
@@ -154,7 +163,7 @@ fn a_key_that_others_may_read_is_warned_of() {
     let (cert, key) = files.make("good", P256);
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     let certificate = Certificate::load(&cert, &key).unwrap();
-    assert_eq!(certificate.warnings(), [CertificateWarning::KeyExposed { path: key.clone(), mode: 0o644 }]);
+    assert_eq!(certificate.warnings(), [TlsFileWarning::Exposed { path: key.clone(), mode: 0o644 }]);
     let text = certificate.warnings()[0].to_string();
     assert!(text.contains(key.to_str().unwrap()) && text.contains("0644"), "{text}");
 }

@@ -103,7 +103,7 @@ fn errors_beyond_the_bound_on_records_are_counted_as_unrecorded() {
 fn a_connection_is_recorded_with_what_it_negotiated() {
     let served = Served::unix(serve_echo);
     let proxy = Counted::start_with(&served.upstream, |config| {
-        config.alpn = vec!["h2".into(), "http/1.1".into()];
+        config.tls.settings.alpn = vec!["h2".into(), "http/1.1".into()];
         config.workers = 1.try_into().unwrap();
     });
     let mut client = (*proxy.client(&TLS13)).clone();

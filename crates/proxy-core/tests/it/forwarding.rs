@@ -79,7 +79,9 @@ fn tickets_do_not_outlive_the_process_that_made_them() {
     // A second proxy stands for a second process: its ticket key is another one.
     let served = Served::unix(serve_echo);
     let certificate = proxy_core::Certificate::generate(&[]).unwrap();
-    let start = || Counted::start_with(&served.upstream, |config| config.certificate = certificate.clone());
+    let start = || {
+        Counted::start_with(&served.upstream, |config| config.tls.certificates = vec![certificate.clone()])
+    };
     let (mut first, mut second) = (start(), start());
     first.certificate = certificate.leaf_der().to_vec();
     let config = first.client(&TLS13);

@@ -102,7 +102,7 @@ fn a_bound_proxy_keeps_connections_waiting_until_it_starts() {
     let served = Served::unix(serve_echo);
     let mut config = config(&["127.0.0.1:0".parse().unwrap()]);
     config.upstreams = vec![served.upstream];
-    let certificate = config.certificate.leaf_der().to_vec();
+    let certificate = config.tls.certificates[0].leaf_der().to_vec();
     let bound = Proxy::bind(config).unwrap();
     let waiting = std::net::TcpStream::connect(bound.local_addrs()[0]).unwrap();
     let proxy = Counted { proxy: bound.start().unwrap(), total: ProxyDelta::default(), certificate };

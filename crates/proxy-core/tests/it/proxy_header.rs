@@ -7,11 +7,12 @@ use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use proxy_core::Upstream;
 use proxy_core::proxy_protocol::{self, Endpoints, Negotiated, Parsed, ProxyProtocol};
+use proxy_core::{ClientAuth, Upstream};
 use proxy_header::{ParseConfig, ProxyHeader};
 use telemetry::{ClientId, Outcome, ProxyCounter, Value};
 
+use crate::pki::{P256, Pki};
 use crate::support::{Counted, Served, TLS12, TLS13, echo, end, read_all, serve_echo, tls_over};
 
 /// An upstream that is looked at by hand.
@@ -37,7 +38,7 @@ fn the_upstream_is_told_the_client_in_front_of_the_first_byte() {
         let (_dir, listener, upstream) = watched();
         let proxy = Counted::start_with(&upstream, |config| {
             config.proxy_protocol = Some(version);
-            config.alpn = vec!["http/1.1".to_owned()];
+            config.tls.settings.alpn = vec!["http/1.1".to_owned()];
         });
         for tls in [&TLS12, &TLS13] {
             let mut config = (*proxy.client(tls)).clone();
@@ -225,4 +226,30 @@ fn curl_speaks_the_protocol_to_us() {
         .expect("curl is missing: apt-get install curl");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "ok", "{output:?}");
     assert_eq!(proxy.finish().counters[ProxyCounter::HandshakesFull], 1);
+}
+
+#[test]
+fn the_upstream_is_told_whom_a_verified_certificate_names() {
+    let (_dir, listener, upstream) = watched();
+    let pki = Pki::new();
+    let own = pki.issue_named("own", "worker-7");
+    let proxy = Counted::start_with(&upstream, |config| {
+        config.proxy_protocol = Some(ProxyProtocol::V2);
+        config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
+        config.tls.client_ca = Some(pki.client_ca());
+        config.tls.settings.client_auth = ClientAuth::Optional;
+    });
+    for (files, expected) in [(Some(&own), (Some("worker-7"), 0)), (None, (None, 1))] {
+        let mut tls = proxy.connect(&pki.client(&TLS13, files).into());
+        tls.write_all(b"hello").unwrap();
+        let (mut app, _) = listener.accept().unwrap();
+        let mut bytes = [0; 1024];
+        let mut n = 0;
+        while !bytes[..n].ends_with(b"hello") {
+            n += app.read(&mut bytes[n..]).unwrap();
+        }
+        let (header, _) = ProxyHeader::parse(&bytes[..n], ParseConfig::default()).unwrap();
+        let ssl = header.ssl().unwrap();
+        assert_eq!((ssl.cn(), ssl.verify()), expected);
+    }
 }

@@ -296,6 +296,7 @@ impl Synthetic {
             group: String::new(),
             sni: String::new(),
             alpn: String::new(),
+            client_name: String::new(),
             resumed: false,
             bytes_in: 0,
             bytes_out: 0,

@@ -7,7 +7,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVer
 use telemetry::Outcome;
 
 use super::*;
-use crate::tls::Certificate;
+use crate::tls::{Certificate, LiveTls, Tls};
 
 static VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rustls::version::TLS13];
 
@@ -37,7 +37,7 @@ impl Pair {
         let name = ServerName::try_from("localhost").unwrap();
         let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
         client.set_buffer_limit(None);
-        let engine = Engine::new(&TlsConfig::new(&certificate, &[]).unwrap()).unwrap();
+        let engine = Engine::new(&LiveTls::new(Tls::new(certificate)).unwrap().config().unwrap()).unwrap();
         Self { client, engine, plaintext: Buffer::default(), output: Buffer::default(), received: Vec::new() }
     }
 

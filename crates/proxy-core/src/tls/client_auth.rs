@@ -1,0 +1,90 @@
+//! Certificates of clients: who may vouch for them, and whether one is needed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aws_lc_rs::digest;
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+
+use super::certificate::read_chain;
+use super::config::TlsConfigError;
+use super::error::TlsFileError;
+use super::files::{FromFiles, Origin};
+use super::settings::ClientAuth;
+use super::tickets::Binding;
+
+/// The authorities that vouch for clients.
+#[derive(Clone, Debug)]
+pub struct ClientCa {
+    roots: Arc<RootCertStore>,
+    digest: Binding,
+    origin: Origin,
+}
+
+impl ClientCa {
+    /// Loads certificates of authorities in PEM.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or one of its certificates cannot vouch for anybody.
+    pub fn load(path: &Path) -> Result<Self, TlsFileError> {
+        let origin = Origin::of(&[path]);
+        let (mut roots, mut all) = (RootCertStore::empty(), digest::Context::new(&digest::SHA256));
+        for certificate in read_chain(path)? {
+            all.update(&(certificate.len() as u64).to_be_bytes());
+            all.update(&certificate);
+            roots.add(certificate).map_err(|error| TlsFileError::malformed(path, error.to_string()))?;
+        }
+        Ok(Self { roots: Arc::new(roots), digest: to_binding(&all.finish()), origin })
+    }
+
+    /// What it is, in one line.
+    pub(super) fn summary(&self) -> String {
+        let digest = u64::from_be_bytes(self.digest.first_chunk().copied().unwrap_or_default());
+        let path = self.origin.paths()[0].display();
+        format!("{} of {path}, together sha256:{digest:016x}", self.roots.len())
+    }
+
+    pub(super) fn verifier(
+        &self,
+        auth: ClientAuth,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ClientCertVerifier>, TlsConfigError> {
+        let builder =
+            WebPkiClientVerifier::builder_with_provider(Arc::clone(&self.roots), Arc::clone(provider));
+        let builder = match auth {
+            ClientAuth::Required => builder,
+            ClientAuth::Optional => builder.allow_unauthenticated(),
+        };
+        builder.build().map_err(TlsConfigError::ClientCa)
+    }
+}
+
+impl FromFiles for ClientCa {
+    fn origin(&self) -> Option<&Origin> {
+        Some(&self.origin)
+    }
+
+    fn read_again(&self) -> Result<Self, TlsFileError> {
+        Self::load(&self.origin.paths()[0])
+    }
+}
+
+/// What sessions are bound to: one that began without a certificate, or with one of other authorities, must not be
+/// resumed where a certificate is asked for, since it is not looked at then.
+pub(super) fn binding(ca: Option<&ClientCa>, auth: ClientAuth) -> Binding {
+    let mut all = digest::Context::new(&digest::SHA256);
+    if let Some(ca) = ca {
+        all.update(&[1 + u8::from(auth == ClientAuth::Required)]);
+        all.update(&ca.digest);
+    }
+    to_binding(&all.finish())
+}
+
+fn to_binding(digest: &digest::Digest) -> Binding {
+    let mut binding = Binding::default();
+    binding.copy_from_slice(digest.as_ref());
+    binding
+}

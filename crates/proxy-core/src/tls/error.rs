@@ -1,0 +1,101 @@
+//! Why a file of certificates or keys cannot be used, and what a person should know of one that is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why there is no certificate, authority or ticket key.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsFileError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file holds nothing.
+    #[error("{0} is empty")]
+    Empty(PathBuf),
+    /// A file is DER where PEM is needed.
+    #[error(
+        "{0} is DER, expected PEM; convert it (a certificate: openssl x509 -inform DER -in {0} -out NEW.pem; a key: openssl pkey -inform DER -in {0} -out NEW.key)"
+    )]
+    NotPem(PathBuf),
+    /// A file is not what it should be, or is damaged.
+    #[error("cannot make sense of {path}: {problem}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The certificate's file holds no certificate.
+    #[error("there is no certificate in {0}; expected PEM with -----BEGIN CERTIFICATE-----")]
+    NoCertificate(PathBuf),
+    /// The key's file holds no private key.
+    #[error("there is no private key in {0}; expected PEM with a PKCS#8, PKCS#1 or SEC1 key")]
+    NoKey(PathBuf),
+    /// The key is protected by a passphrase.
+    #[error("the key in {0} is encrypted; decrypt it first (openssl pkey -in {0} -out PLAIN.key)")]
+    EncryptedKey(PathBuf),
+    /// The key is of a kind that cannot sign handshakes.
+    #[error("cannot use the key in {path}: {problem}; expected ECDSA P-256, P-384 or P-521, RSA or Ed25519")]
+    UnsupportedKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Certificate and key do not belong together.
+    #[error("the key in {key} does not belong to the certificate in {cert}")]
+    Mismatched {
+        /// The certificate's file.
+        cert: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
+    /// A certificate could not be generated.
+    #[error("cannot generate a certificate for {names}: {problem}")]
+    NotGenerated {
+        /// The names asked for.
+        names: String,
+        /// What went wrong.
+        problem: String,
+    },
+}
+
+impl TlsFileError {
+    pub(super) fn malformed(path: &Path, problem: String) -> Self {
+        Self::Malformed { path: path.to_owned(), problem }
+    }
+}
+
+/// What a person should know about a file that is used all the same.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TlsFileWarning {
+    /// Others than the owner may read what is secret.
+    #[error("the secret key in {path} is readable by others (mode {mode:04o}); chmod 600 {path}")]
+    Exposed {
+        /// The key's file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The certificate is not valid any more.
+    #[error("the certificate in {path} has expired on {date}; clients will refuse it")]
+    Expired {
+        /// The certificate's file.
+        path: PathBuf,
+        /// The last day of its validity, in UTC.
+        date: String,
+    },
+    /// The certificate is not valid yet.
+    #[error("the certificate in {path} is not valid before {date}; clients will refuse it until then")]
+    NotYetValid {
+        /// The certificate's file.
+        path: PathBuf,
+        /// The first day of its validity, in UTC.
+        date: String,
+    },
+}

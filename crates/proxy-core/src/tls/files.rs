@@ -1,0 +1,223 @@
+//! Files of certificates and keys: reading them, and noticing that they have been replaced.
+
+use std::fs;
+use std::io::Read;
+use std::mem;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use super::error::{TlsFileError, TlsFileWarning};
+
+/// Largest file that is read, in bytes; chains are a few kilobytes, bundles of authorities a few hundred.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The contents of a file, and its permissions, both of the same open file.
+pub(super) struct Contents {
+    pub(super) bytes: Zeroizing<Vec<u8>>,
+    mode: u32,
+}
+
+/// Reads a file that must not be empty.
+pub(super) fn read(path: &Path) -> Result<Contents, TlsFileError> {
+    let unreadable = |source| TlsFileError::Unreadable { path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if metadata.len() > FILE_BYTES_MAX {
+        let problem = format!("it has {} bytes, more than {FILE_BYTES_MAX}", metadata.len());
+        return Err(TlsFileError::malformed(path, problem));
+    }
+    // Room for all of it at once: a vector that grows leaves copies of a key behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX.min(metadata.len() + 1) as usize));
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.is_empty() {
+        return Err(TlsFileError::Empty(path.to_owned()));
+    }
+    Ok(Contents { bytes, mode: metadata.permissions().mode() & 0o7777 })
+}
+
+/// The same, for a file that must hold PEM.
+pub(super) fn read_pem(path: &Path) -> Result<Contents, TlsFileError> {
+    let contents = read(path)?;
+    // Certificates and keys in DER are a SEQUENCE; text may begin with the same byte, a zero.
+    if contents.bytes[0] == 0x30 && !contains(&contents.bytes, b"-----BEGIN") {
+        return Err(TlsFileError::NotPem(path.to_owned()));
+    }
+    Ok(contents)
+}
+
+pub(super) fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+impl Contents {
+    /// Says so if others than the owner may read what is secret.
+    pub(super) fn exposure(&self, path: &Path) -> Option<TlsFileWarning> {
+        let exposed = self.mode & 0o077 != 0;
+        exposed.then(|| TlsFileWarning::Exposed { path: path.to_owned(), mode: self.mode })
+    }
+}
+
+/// What changes when a file is written to or replaced, also behind a symbolic link; `None`: there is no file.
+type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
+
+fn stamp(path: &Path) -> Stamp {
+    let data = fs::metadata(path).ok()?;
+    let times = (data.mtime(), data.mtime_nsec(), data.ctime(), data.ctime_nsec());
+    Some((data.dev(), data.ino(), data.len(), times.0, times.1, times.2, times.3))
+}
+
+/// Where something was read from, and how the files were just before that.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    paths: Vec<PathBuf>,
+    stamps: Vec<Stamp>,
+}
+
+impl Origin {
+    /// To be made before the files are read, so that no change goes unnoticed.
+    pub(super) fn of(paths: &[&Path]) -> Self {
+        let paths: Vec<PathBuf> = paths.iter().map(|&path| path.to_owned()).collect();
+        let stamps = paths.iter().map(|path| stamp(path)).collect();
+        Self { paths, stamps }
+    }
+
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+}
+
+/// What can be read from its files again.
+pub(super) trait FromFiles: Sized {
+    /// Where it comes from; `None` if it was made in memory.
+    fn origin(&self) -> Option<&Origin>;
+    fn read_again(&self) -> Result<Self, TlsFileError>;
+}
+
+/// A value from files that are looked at now and then.
+#[derive(Debug)]
+pub(super) struct Watched<T> {
+    value: T,
+    /// How the files were when they were last read, successfully or not.
+    tried: Vec<Stamp>,
+    /// How they were when they were last looked at.
+    seen: Vec<Stamp>,
+}
+
+impl<T: FromFiles> Watched<T> {
+    pub(super) fn new(value: T) -> Self {
+        let stamps = value.origin().map(|origin| origin.stamps.clone()).unwrap_or_default();
+        Self { value, seen: stamps.clone(), tried: stamps }
+    }
+
+    pub(super) fn get(&self) -> &T {
+        &self.value
+    }
+
+    /// Reads the files again if they have changed, and have stayed as they are since they were last looked at: who
+    /// replaces a certificate and its key does one after the other. With `at_once` they are read whatever they look
+    /// like. Returns the former value, or why it stays.
+    pub(super) fn look(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
+        let origin = self.value.origin()?;
+        let stamps: Vec<Stamp> = origin.paths.iter().map(|path| stamp(path)).collect();
+        let has_settled = stamps == self.seen;
+        self.seen.clone_from(&stamps);
+        if !at_once && (stamps == self.tried || !has_settled) {
+            return None;
+        }
+        self.tried = stamps;
+        Some(self.value.read_again().map(|new| mem::replace(&mut self.value, new)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first byte of a file; a file that begins with `!` is bad.
+    struct First {
+        byte: u8,
+        origin: Origin,
+    }
+
+    impl First {
+        fn load(path: &Path) -> Result<Self, TlsFileError> {
+            let origin = Origin::of(&[path]);
+            match read(path)?.bytes[0] {
+                b'!' => Err(TlsFileError::malformed(path, "bad".into())),
+                byte => Ok(Self { byte, origin }),
+            }
+        }
+    }
+
+    impl FromFiles for First {
+        fn origin(&self) -> Option<&Origin> {
+            Some(&self.origin)
+        }
+
+        fn read_again(&self) -> Result<Self, TlsFileError> {
+            Self::load(&self.origin.paths()[0])
+        }
+    }
+
+    fn watched(path: &Path) -> Watched<First> {
+        Watched::new(First::load(path).unwrap())
+    }
+
+    #[test]
+    fn a_replaced_file_is_read_once_it_has_settled_and_only_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "1").unwrap();
+        let mut watched = watched(&path);
+        assert!(watched.look(false).is_none(), "nothing has changed");
+        // As certbot and most editors do: written beside, and renamed over it.
+        fs::write(folder.path().join("b"), "2").unwrap();
+        fs::rename(folder.path().join("b"), &path).unwrap();
+        assert!(watched.look(false).is_none(), "it may not be whole yet");
+        assert_eq!(watched.look(false).unwrap().unwrap().byte, b'1');
+        assert_eq!(watched.get().byte, b'2');
+        assert!(watched.look(false).is_none());
+        assert!(watched.look(true).is_some(), "who asks for it gets it read");
+    }
+
+    #[test]
+    fn a_bad_file_is_told_once_and_a_good_one_taken_afterwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "1").unwrap();
+        let mut watched = watched(&path);
+        fs::write(&path, "!!").unwrap();
+        assert!(watched.look(false).is_none());
+        assert!(watched.look(false).unwrap().is_err());
+        assert!(watched.look(false).is_none(), "it was told before");
+        assert_eq!(watched.get().byte, b'1', "the old one stays");
+        fs::remove_file(&path).unwrap();
+        assert!(watched.look(false).is_none());
+        assert!(watched.look(false).unwrap().is_err());
+        fs::write(&path, "3").unwrap();
+        assert!(watched.look(false).is_none());
+        assert!(watched.look(false).unwrap().is_ok());
+        assert_eq!(watched.get().byte, b'3');
+    }
+
+    #[test]
+    fn a_symbolic_link_that_is_turned_shows() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        // As Kubernetes mounts secrets: the file is a link into a folder that is itself behind a link.
+        for (name, text) in [("one", "1"), ("two", "2")] {
+            fs::create_dir(at(name)).unwrap();
+            fs::write(at(name).join("tls.crt"), text).unwrap();
+        }
+        std::os::unix::fs::symlink("one", at("..data")).unwrap();
+        std::os::unix::fs::symlink("..data/tls.crt", at("tls.crt")).unwrap();
+        let mut watched = watched(&at("tls.crt"));
+        std::os::unix::fs::symlink("two", at("..new")).unwrap();
+        fs::rename(at("..new"), at("..data")).unwrap();
+        assert!(watched.look(false).is_none());
+        assert!(watched.look(false).unwrap().is_ok());
+        assert_eq!(watched.get().byte, b'2');
+    }
+}

@@ -1,0 +1,307 @@
+//! TLS of a running proxy: what it is set up with, and what of that changes while it runs.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use telemetry::{Applies, Setting, SettingError, SettingRecord, Value};
+
+use super::Certificate;
+use super::client_auth::{ClientCa, binding};
+use super::config::{Material, TlsConfig, TlsConfigError};
+use super::error::{TlsFileError, TlsFileWarning};
+use super::files::{FromFiles, Watched};
+use super::sessions::Sessions;
+use super::settings::TlsSettings;
+use super::tickets::{Binding, OwnKeys, TicketKeyFile, Ticketer};
+
+/// Begins the names of these settings.
+const PREFIX: &str = "proxy.";
+const CERTIFICATE: &str = "proxy.certificate";
+const CLIENT_CA: &str = "proxy.client-ca";
+const TICKET_KEYS: &str = "proxy.ticket-keys";
+/// Certificates that are listed among the settings; more are served all the same.
+const LISTED_MAX: usize = 100;
+
+/// What a proxy needs in order to speak TLS.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// What it presents, chosen by the name that a client asks for and the signatures that it can verify. The first
+    /// is for clients that ask for none of their names.
+    pub certificates: Vec<Certificate>,
+    /// Who vouches for clients; `None`: clients are not asked for certificates.
+    pub client_ca: Option<ClientCa>,
+    /// Keys of session tickets that others know too; `None`: keys of its own, which never leave the process.
+    pub ticket_keys: Option<TicketKeyFile>,
+    /// How it speaks.
+    pub settings: TlsSettings,
+}
+
+impl Tls {
+    /// With one certificate, and the default settings.
+    pub fn new(certificate: Certificate) -> Self {
+        Self {
+            certificates: vec![certificate],
+            client_ca: None,
+            ticket_keys: None,
+            settings: TlsSettings::default(),
+        }
+    }
+}
+
+impl From<Certificate> for Tls {
+    fn from(certificate: Certificate) -> Self {
+        Self::new(certificate)
+    }
+}
+
+/// What came of looking at the files.
+#[derive(Debug, Default)]
+pub struct Refreshed {
+    /// What is different now.
+    pub changes: Vec<SettingRecord>,
+    /// What a person should know about the new ones.
+    pub warnings: Vec<TlsFileWarning>,
+    /// What could not be used; what was there before stays in use.
+    pub refusals: Vec<RefreshError>,
+}
+
+/// Why something stays as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RefreshError {
+    /// A file cannot be used.
+    #[error("{0}; what was read from there before stays in use")]
+    File(#[from] TlsFileError),
+    /// All of it together cannot be used.
+    #[error("{0}; connections go on as before")]
+    Config(#[from] TlsConfigError),
+}
+
+/// The certificates that a running proxy may present, to be asked from anywhere. Clones share.
+#[derive(Clone, Debug, Default)]
+pub struct Presented {
+    /// Those in use, and those that they replaced, with which handshakes may still be under way. Written by who looks
+    /// at the files, and read by clients within this process; no worker of the proxy touches it.
+    leaves: Arc<RwLock<Vec<Vec<u8>>>>,
+}
+
+impl Presented {
+    /// Whether this, in DER, is one of them.
+    pub fn contains(&self, der: &[u8]) -> bool {
+        self.leaves.read().unwrap_or_else(PoisonError::into_inner).iter().any(|leaf| leaf == der)
+    }
+
+    fn replace(&self, leaves: Vec<Vec<u8>>) {
+        *self.leaves.write().unwrap_or_else(PoisonError::into_inner) = leaves;
+    }
+}
+
+/// TLS of a running proxy.
+#[derive(Debug)]
+pub(crate) struct LiveTls {
+    certificates: Vec<Watched<Certificate>>,
+    client_ca: Option<Watched<ClientCa>>,
+    ticket_keys: Option<Watched<TicketKeyFile>>,
+    settings: TlsSettings,
+    own_keys: OwnKeys,
+    sessions: Sessions,
+    presented: Presented,
+}
+
+impl LiveTls {
+    pub(crate) fn new(tls: Tls) -> Result<Self, TlsConfigError> {
+        let own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
+        let presented = Presented::default();
+        presented.replace(tls.certificates.iter().map(|one| one.leaf_der().to_vec()).collect());
+        Ok(Self {
+            presented,
+            certificates: tls.certificates.into_iter().map(Watched::new).collect(),
+            client_ca: tls.client_ca.map(Watched::new),
+            ticket_keys: tls.ticket_keys.map(Watched::new),
+            settings: tls.settings,
+            own_keys,
+            sessions: Sessions::new(1, Binding::default()),
+        })
+    }
+
+    /// The configuration that follows from how all of it stands.
+    pub(crate) fn config(&mut self) -> Result<TlsConfig, TlsConfigError> {
+        let client_ca = self.client_ca.as_ref().map(Watched::get);
+        let binding = binding(client_ca, self.settings.client_auth);
+        self.sessions.keep_for(self.settings.session_cache.get(), binding);
+        let keys = self.ticket_keys.as_ref().map_or_else(|| self.own_keys.keys(), |file| file.get().keys());
+        let material = Material {
+            certificates: self.certificates.iter().map(Watched::get).collect(),
+            client_ca,
+            ticketer: Ticketer::new(keys, self.settings.ticket_lifetime, binding),
+            sessions: self.sessions.store(self.settings.ticket_lifetime),
+        };
+        TlsConfig::new(&self.settings, material)
+    }
+
+    /// Reads again what has changed, or all of it `at_once`, and makes a new key for tickets when it is due. Returns
+    /// the configuration if it is another now.
+    pub(crate) fn refresh(&mut self, at_once: bool) -> (Refreshed, Option<TlsConfig>) {
+        let mut refreshed = Refreshed::default();
+        let mut is_new = false;
+        let former = self.leaves();
+        for (i, certificate) in self.certificates.iter_mut().enumerate() {
+            is_new |= look(
+                certificate,
+                at_once,
+                &mut refreshed,
+                |one| certificate_setting(i, one),
+                |one| one.warnings(),
+            );
+        }
+        if let Some(ca) = &mut self.client_ca {
+            is_new |= look(ca, at_once, &mut refreshed, |ca| fixed(CLIENT_CA, ca.summary()), |_| &[]);
+        }
+        if let Some(keys) = &mut self.ticket_keys {
+            is_new |= look(
+                keys,
+                at_once,
+                &mut refreshed,
+                |keys| fixed(TICKET_KEYS, keys.summary()),
+                |keys| keys.warnings(),
+            );
+        }
+        let TlsSettings { ticket_rotation, ticket_lifetime, .. } = self.settings;
+        // Without a new one the old keys go on, and the next call tries again.
+        is_new |= self.own_keys.rotate(Instant::now(), ticket_rotation, ticket_lifetime).unwrap_or(false);
+        if is_new {
+            // Before any client can see the new ones.
+            self.presented.replace(self.leaves().into_iter().chain(former).collect());
+        }
+        let config = is_new.then(|| self.config()).transpose().unwrap_or_else(|error| {
+            refreshed.refusals.push(error.into());
+            None
+        });
+        (refreshed, config)
+    }
+
+    fn leaves(&self) -> Vec<Vec<u8>> {
+        self.certificates.iter().map(|certificate| certificate.get().leaf_der().to_vec()).collect()
+    }
+
+    pub(crate) fn presented(&self) -> Presented {
+        self.presented.clone()
+    }
+
+    /// Every setting of TLS as it stands.
+    pub(crate) fn list(&self) -> Vec<Setting> {
+        let certificates = self.certificates.iter().take(LISTED_MAX).enumerate();
+        let certificates = certificates.map(|(i, certificate)| certificate_setting(i, certificate.get()));
+        let client_ca = self.client_ca.iter().map(|ca| fixed(CLIENT_CA, ca.get().summary()));
+        let ticket_keys = self.ticket_keys.iter().map(|keys| fixed(TICKET_KEYS, keys.get().summary()));
+        let words =
+            self.settings.list().map(|word| Setting { name: format!("{PREFIX}{}", word.name), ..word });
+        certificates.chain(client_ca).chain(ticket_keys).chain(words).collect()
+    }
+
+    /// Changes a setting; returns it as it stood before, and the configuration that follows. `None`: it is none of
+    /// these.
+    pub(crate) fn set(
+        &mut self,
+        name: &str,
+        value: &Value,
+    ) -> Option<Result<(Setting, TlsConfig), SettingError>> {
+        let before = self.list().into_iter().find(|setting| setting.name == name)?;
+        let refused = |reason: String| SettingError::Refused {
+            name: name.to_owned(),
+            value: telemetry::clean::text(&value.to_string()),
+            reason,
+        };
+        if [CLIENT_CA, TICKET_KEYS].contains(&name) || name.starts_with(CERTIFICATE) {
+            return Some(Err(refused("it follows its files; replace them".to_owned())));
+        }
+        let mut settings = self.settings.clone();
+        let changed =
+            settings.set(name.strip_prefix(PREFIX)?, value).map_err(|error| refused(error.to_string()));
+        let former = std::mem::replace(&mut self.settings, settings);
+        let config = changed.and_then(|()| self.config().map_err(|error| refused(error.to_string())));
+        if config.is_err() {
+            self.settings = former;
+        }
+        Some(config.map(|config| (before, config)))
+    }
+}
+
+/// Looks at one thing and notes what came of it; true if it has been read anew.
+fn look<T: FromFiles>(
+    watched: &mut Watched<T>,
+    at_once: bool,
+    refreshed: &mut Refreshed,
+    setting: impl Fn(&T) -> Setting,
+    warnings: fn(&T) -> &[TlsFileWarning],
+) -> bool {
+    match watched.look(at_once) {
+        None => false,
+        Some(Err(error)) => {
+            refreshed.refusals.push(error.into());
+            false
+        }
+        Some(Ok(former)) => {
+            let (before, after) = (setting(&former), setting(watched.get()));
+            refreshed.warnings.extend_from_slice(warnings(watched.get()));
+            if before.value != after.value {
+                let before = before.value.to_string();
+                refreshed.changes.push(SettingRecord {
+                    name: after.name.clone(),
+                    before,
+                    after: Some(after),
+                });
+            }
+            true
+        }
+    }
+}
+
+fn certificate_setting(index: usize, certificate: &Certificate) -> Setting {
+    let name = if index == 0 { CERTIFICATE.to_owned() } else { format!("{CERTIFICATE}.{}", index + 1) };
+    fixed(&name, certificate.summary())
+}
+
+/// What only changes with its files.
+fn fixed(name: &str, value: String) -> Setting {
+    Setting {
+        name: name.to_owned(),
+        value: Value::Text(value),
+        unit: String::new(),
+        applies: Applies::NewConnections,
+        range: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::pem::PemObject;
+
+    use super::*;
+    use crate::tls::testing::{Key, write};
+
+    #[test]
+    fn keys_never_show() {
+        let folder = tempfile::tempdir().unwrap();
+        for kind in [Key::P256, Key::P384, Key::Ed25519, Key::Rsa] {
+            let (cert, key) = write(folder.path(), "one", kind, &["a.test"]);
+            let certificate = Certificate::load(&cert, &key).unwrap();
+            let leaf = certificate.leaf_der().to_vec();
+            let mut live = LiveTls::new(certificate.into()).unwrap();
+            let config = live.config().unwrap();
+            let der = rustls::pki_types::PrivateKeyDer::from_pem_file(&key).unwrap();
+            let der = der.secret_der();
+            for text in [format!("{live:?}"), format!("{config:?}"), format!("{live:#?}{config:#?}")] {
+                // Also where it is a list of numbers over several lines.
+                let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+                assert!(text.contains("Chooser") || text.contains("LiveTls"), "{text}");
+                // The file of a key holds its public half too, and the certificate may show.
+                let is_public = |part: &&[u8]| leaf.windows(part.len()).any(|window| window == *part);
+                for part in der.chunks_exact(8).filter(|part| !is_public(part)) {
+                    let list = part.iter().fold(",".to_owned(), |list, byte| format!("{list}{byte},"));
+                    let hex = format!("{:016x}", u64::from_be_bytes(part.try_into().unwrap()));
+                    assert!(!text.contains(&list) && !text.contains(&hex), "{kind:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! How the proxy speaks TLS.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use rustls::crypto::SupportedKxGroup;
+use rustls::crypto::aws_lc_rs::{cipher_suite, kx_group};
+use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
+
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// RFC 5246.
+    Tls12,
+    /// RFC 8446.
+    Tls13,
+}
+
+impl TlsVersion {
+    pub(super) fn supported(self) -> &'static SupportedProtocolVersion {
+        match self {
+            Self::Tls12 => &rustls::version::TLS12,
+            Self::Tls13 => &rustls::version::TLS13,
+        }
+    }
+}
+
+/// What lets a client resume its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumption {
+    /// The client keeps the session, sealed.
+    Tickets,
+    /// The proxy keeps the session in memory, behind a lock that its workers share.
+    Cache,
+    /// Nothing: every handshake is full.
+    Off,
+}
+
+/// When a TLS 1.3 ticket is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TicketSend {
+    /// Together with the first answer of the upstream, which saves a packet and a wake-up of the client; after 100 ms
+    /// without one.
+    WithAnswer,
+    /// As soon as the handshake is done.
+    AtOnce,
+}
+
+/// Whether a client must have a certificate, where authorities for them are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// It may have none. One that it has must be good.
+    Optional,
+    /// The handshake fails without one.
+    Required,
+}
+
+/// Whose preference counts among cipher suites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CipherOrder {
+    /// The proxy's.
+    Proxy,
+    /// The client's, which may know that it has no instructions for AES.
+    Client,
+}
+
+/// All cipher suites, those with AES-128 first: it costs the least, and what attacks it in foreseeable time breaks the
+/// key exchange first.
+pub(super) const CIPHERS: &[SupportedCipherSuite] = &[
+    cipher_suite::TLS13_AES_128_GCM_SHA256,
+    cipher_suite::TLS13_AES_256_GCM_SHA384,
+    cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+    cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+    cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+];
+
+/// The key exchange groups, with their IANA names in lower case.
+pub(super) const GROUPS: &[(&str, &dyn SupportedKxGroup)] = &[
+    ("x25519", kx_group::X25519),
+    ("secp256r1", kx_group::SECP256R1),
+    ("secp384r1", kx_group::SECP384R1),
+    ("x25519mlkem768", kx_group::X25519MLKEM768),
+];
+
+/// How the proxy speaks TLS. All of it can change while it runs, for new connections.
+#[derive(Clone, Debug)]
+pub struct TlsSettings {
+    /// Oldest version.
+    pub min: TlsVersion,
+    /// Newest version.
+    pub max: TlsVersion,
+    /// Cipher suites in the proxy's order of preference; at least one.
+    pub(super) ciphers: Vec<SupportedCipherSuite>,
+    /// Whose order counts among them.
+    pub cipher_order: CipherOrder,
+    /// Groups that may be chosen, in the client's order of preference.
+    pub(super) groups: Vec<&'static dyn SupportedKxGroup>,
+    /// Application protocols offered by ALPN, most preferred first. Empty: ALPN is left out of the handshake, since
+    /// the proxy does not know what its upstream speaks.
+    pub alpn: Vec<String>,
+    /// What lets clients resume.
+    pub resumption: Resumption,
+    /// TLS 1.3 tickets sent after each handshake. One is used once, and a client that resumes gets the next with it.
+    pub tickets: usize,
+    /// How long a ticket is good for.
+    pub ticket_lifetime: Duration,
+    /// How long a key of the proxy's own seals tickets, before it makes another.
+    pub ticket_rotation: Duration,
+    /// When TLS 1.3 tickets are sent.
+    pub ticket_send: TicketSend,
+    /// Sessions that are kept with [`Resumption::Cache`].
+    pub session_cache: NonZeroUsize,
+    /// Whether clients need certificates, where there are authorities for them.
+    pub client_auth: ClientAuth,
+}
+
+impl Default for TlsSettings {
+    fn default() -> Self {
+        Self {
+            min: TlsVersion::Tls12,
+            max: TlsVersion::Tls13,
+            ciphers: CIPHERS.to_vec(),
+            cipher_order: CipherOrder::Proxy,
+            groups: GROUPS.iter().map(|(_, group)| *group).collect(),
+            alpn: Vec::new(),
+            resumption: Resumption::Tickets,
+            tickets: 1,
+            ticket_lifetime: Duration::from_secs(12 * 3600),
+            ticket_rotation: Duration::from_secs(6 * 3600),
+            ticket_send: TicketSend::WithAnswer,
+            session_cache: const { NonZeroUsize::new(20_000).unwrap() },
+            client_auth: ClientAuth::Required,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Certificates for the tests of this module.
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{CertificateParams, KeyPair, SignatureAlgorithm};
+
+use super::Certificate;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Key {
+    P256,
+    P384,
+    Ed25519,
+    Rsa,
+}
+
+impl Key {
+    fn algorithm(self) -> &'static SignatureAlgorithm {
+        match self {
+            Self::P256 => &rcgen::PKCS_ECDSA_P256_SHA256,
+            Self::P384 => &rcgen::PKCS_ECDSA_P384_SHA384,
+            Self::Ed25519 => &rcgen::PKCS_ED25519,
+            Self::Rsa => &rcgen::PKCS_RSA_SHA256,
+        }
+    }
+}
+
+/// Writes `NAME.pem` and `NAME.key` into `folder`.
+pub(super) fn write(folder: &Path, name: &str, key: Key, names: &[&str]) -> (PathBuf, PathBuf) {
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let pair = KeyPair::generate_for(key.algorithm()).unwrap();
+    let made = CertificateParams::new(names).unwrap().self_signed(&pair).unwrap();
+    let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+    std::fs::write(&cert, made.pem()).unwrap();
+    std::fs::write(&key, pair.serialize_pem()).unwrap();
+    (cert, key)
+}
+
+pub(super) fn certificate(key: Key, names: &[&str]) -> Certificate {
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = write(folder.path(), "one", key, names);
+    Certificate::load(&cert, &key).unwrap()
+}

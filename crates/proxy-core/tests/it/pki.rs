@@ -1,0 +1,122 @@
+//! Certificates for tests: an authority, and what it signs, written as files.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proxy_core::{Certificate, ClientCa};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SignatureAlgorithm,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+
+pub(crate) use rcgen::{PKCS_ECDSA_P256_SHA256 as P256, PKCS_RSA_SHA256 as RSA};
+
+/// Certificate and key.
+pub(crate) type Files = (PathBuf, PathBuf);
+
+/// A folder with an authority, whose certificate is `ca.pem` there.
+pub(crate) struct Pki {
+    folder: tempfile::TempDir,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Pki {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "an authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
+        Self { folder, issuer }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Writes `FILE.pem` and `FILE.key`, over former ones by renaming. The first of `names` is the common name too.
+    pub(crate) fn issue(&self, file: &str, algorithm: &'static SignatureAlgorithm, names: &[&str]) -> Files {
+        self.issue_until(file, algorithm, names, 2100)
+    }
+
+    /// The same, valid from 2020 to the beginning of `year`.
+    pub(crate) fn issue_until(
+        &self,
+        file: &str,
+        algorithm: &'static SignatureAlgorithm,
+        names: &[&str],
+        year: i32,
+    ) -> Files {
+        let sans: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(sans).unwrap();
+        params.distinguished_name.push(DnType::CommonName, names[0]);
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        self.sign(file, algorithm, &params)
+    }
+
+    /// The same for a common name and no other.
+    pub(crate) fn issue_named(&self, file: &str, common_name: &str) -> Files {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        self.sign(file, &P256, &params)
+    }
+
+    fn sign(&self, file: &str, algorithm: &'static SignatureAlgorithm, params: &CertificateParams) -> Files {
+        let key = KeyPair::generate_for(algorithm).unwrap();
+        let made = params.signed_by(&key, &self.issuer).unwrap();
+        let (cert, key_file) = (self.path(&format!("{file}.pem")), self.path(&format!("{file}.key")));
+        replace(&cert, made.pem().as_bytes());
+        replace(&key_file, key.serialize_pem().as_bytes());
+        (cert, key_file)
+    }
+
+    /// The certificate that was issued as `file`.
+    pub(crate) fn load(&self, file: &str) -> Certificate {
+        Certificate::load(&self.path(&format!("{file}.pem")), &self.path(&format!("{file}.key"))).unwrap()
+    }
+
+    pub(crate) fn certificate(&self, algorithm: &'static SignatureAlgorithm, names: &[&str]) -> Certificate {
+        self.issue(names[0], algorithm, names);
+        self.load(names[0])
+    }
+
+    pub(crate) fn client_ca(&self) -> ClientCa {
+        ClientCa::load(&self.path("ca.pem")).unwrap()
+    }
+
+    /// A client that trusts the authority, with a certificate of its own or none.
+    pub(crate) fn client(
+        &self,
+        version: &'static SupportedProtocolVersion,
+        own: Option<&Files>,
+    ) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.issuer.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(roots);
+        let Some((cert, key)) = own else { return builder.with_no_client_auth() };
+        let chain = vec![CertificateDer::from_pem_file(cert).unwrap()];
+        builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(key).unwrap()).unwrap()
+    }
+}
+
+/// Writes a file beside and renames it over, readable by its owner only.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) {
+    let beside = path.with_extension("new");
+    fs::write(&beside, bytes).unwrap();
+    fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::rename(beside, path).unwrap();
+}

@@ -1,0 +1,156 @@
+//! Sessions that are resumed, and how.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proxy_core::{Certificate, Resumption, TicketKeyFile, TicketSend, TlsFileWarning};
+use rustls::{ClientConfig, HandshakeKind};
+use telemetry::ProxyCounter;
+
+use crate::outside::{has_echo, s_client};
+use crate::pki::replace;
+use crate::support::{Counted, Served, TLS12, TLS13, echo, eventually, serve_echo};
+
+/// Connects and says whether the session was resumed.
+fn kind(proxy: &Counted, config: &Arc<ClientConfig>) -> Option<HandshakeKind> {
+    let mut tls = proxy.connect(config);
+    echo(&mut tls, b"hello");
+    tls.conn.handshake_kind()
+}
+
+/// Different bytes for each seed, as a key for tickets has them.
+fn key(seed: u8) -> Vec<u8> {
+    (0..80_u8).map(|i| i.wrapping_mul(37).wrapping_add(seed) | 0x80).collect()
+}
+
+#[test]
+fn sessions_in_a_cache_are_resumed() {
+    let served = Served::unix(serve_echo);
+    let proxy = Counted::start_with(&served.upstream, |config| {
+        config.tls.settings.resumption = Resumption::Cache;
+        config.tls.settings.session_cache = 100.try_into().unwrap();
+    });
+    for version in [&TLS12, &TLS13] {
+        let config = proxy.client(version);
+        assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Full));
+        assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Resumed));
+        assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Resumed));
+    }
+}
+
+#[test]
+fn without_resumption_every_handshake_is_full() {
+    let served = Served::unix(serve_echo);
+    let proxy =
+        Counted::start_with(&served.upstream, |config| config.tls.settings.resumption = Resumption::Off);
+    for version in [&TLS12, &TLS13] {
+        let config = proxy.client(version);
+        for _ in 0..2 {
+            assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Full));
+        }
+    }
+    let output = s_client(proxy.addr(), &["-tls1_2"]);
+    assert!(has_echo(&output) && !output.contains("TLS session ticket:"), "{output}");
+}
+
+#[test]
+fn as_many_tickets_as_asked_for_are_sent() {
+    let served = Served::unix(serve_echo);
+    for tickets in [0, 1, 4] {
+        let proxy = Counted::start_with(&served.upstream, |config| config.tls.settings.tickets = tickets);
+        let mut tls = proxy.connect(&proxy.client(&TLS13));
+        echo(&mut tls, b"hello");
+        assert_eq!(tls.conn.tls13_tickets_received() as usize, tickets);
+    }
+}
+
+#[test]
+fn a_ticket_that_is_sent_at_once_does_not_wait_for_an_answer() {
+    let served = Served::unix(serve_echo);
+    let proxy = Counted::start_with(&served.upstream, |config| {
+        config.tls.settings.ticket_send = TicketSend::AtOnce;
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    while tls.conn.is_handshaking() {
+        tls.conn.complete_io(&mut tls.sock).unwrap();
+    }
+    // It comes well before the patience that a ticket is held for otherwise, but only its coming is looked at here.
+    eventually("a ticket comes without anything being asked", || {
+        let _ = tls.conn.read_tls(&mut tls.sock).unwrap();
+        tls.conn.process_new_packets().unwrap();
+        tls.conn.tls13_tickets_received() == 1
+    });
+}
+
+fn sharing(served: &Served, certificate: &Certificate, keys: &Path) -> Counted {
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
+        config.tls.certificates = vec![certificate.clone()];
+        config.tls.ticket_keys = Some(TicketKeyFile::load(keys).unwrap());
+    });
+    proxy.certificate = certificate.leaf_der().to_vec();
+    proxy
+}
+
+#[test]
+fn proxies_that_share_keys_resume_each_others_sessions_and_follow_the_file() {
+    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    let certificate = Certificate::generate(&[]).unwrap();
+    let path = folder.path().join("keys");
+    replace(&path, &key(1));
+    let (first, mut second) = (sharing(&served, &certificate, &path), sharing(&served, &certificate, &path));
+    for version in [&TLS12, &TLS13] {
+        let config = first.client(version);
+        assert_eq!(kind(&first, &config), Some(HandshakeKind::Full));
+        assert_eq!(kind(&second, &config), Some(HandshakeKind::Resumed));
+        // A new key in front, as rotation adds it: what the old one sealed still opens.
+        replace(&path, &[key(2), key(1)].concat());
+        assert_eq!(second.proxy.reload().refusals.len(), 0);
+        second.collect();
+        assert_eq!(kind(&second, &config), Some(HandshakeKind::Resumed));
+        // The first proxy does not know the new key yet.
+        assert_eq!(kind(&first, &config), Some(HandshakeKind::Full));
+        // The old key is gone: what it sealed is worth nothing.
+        replace(&path, &key(2));
+        let refreshed = second.proxy.reload();
+        second.collect();
+        let change = &refreshed.changes[0];
+        assert_eq!(change.name, "proxy.ticket-keys");
+        let after = change.after.as_ref().unwrap().value.to_string();
+        assert_eq!(change.before, format!("82a7ccf1 81a6cbf0 of {}", path.display()));
+        assert_eq!(after, format!("82a7ccf1 of {}", path.display()));
+        assert_eq!(kind(&second, &config), Some(HandshakeKind::Full));
+        replace(&path, &key(1));
+        second.proxy.reload();
+        second.collect();
+    }
+}
+
+#[test]
+fn a_key_file_that_others_may_read_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys");
+    replace(&path, &key(1));
+    assert_eq!(TicketKeyFile::load(&path).unwrap().warnings(), []);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let warned = [TlsFileWarning::Exposed { path: path.clone(), mode: 0o640 }];
+    assert_eq!(TicketKeyFile::load(&path).unwrap().warnings(), warned);
+}
+
+#[test]
+fn openssl_resumes_at_another_proxy_that_shares_the_keys() {
+    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    let certificate = Certificate::generate(&[]).unwrap();
+    let path = folder.path().join("keys");
+    replace(&path, &key(3));
+    let (first, mut second) = (sharing(&served, &certificate, &path), sharing(&served, &certificate, &path));
+    for version in ["-tls1_2", "-tls1_3"] {
+        let session = folder.path().join(version);
+        let session = session.to_str().unwrap();
+        let output = s_client(first.addr(), &[version, "-sess_out", session]);
+        assert!(output.contains("New, TLS"), "{output}");
+        let output = s_client(second.addr(), &[version, "-sess_in", session]);
+        assert!(has_echo(&output) && output.contains("Reused, TLS"), "{output}");
+    }
+    second.expect(ProxyCounter::HandshakesResumed, 2);
+}
