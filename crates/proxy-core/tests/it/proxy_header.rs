@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -21,6 +21,18 @@ fn watched() -> (tempfile::TempDir, UnixListener, Upstream) {
     let path = dir.path().join("app.sock");
     let listener = UnixListener::bind(&path).unwrap();
     (dir, listener, Upstream::Unix(path))
+}
+
+/// Accepts a connection, and reads up to the client's `hello`.
+fn received(listener: &UnixListener) -> (UnixStream, Vec<u8>) {
+    let (mut app, _) = listener.accept().unwrap();
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"hello") {
+        let mut byte = [0];
+        app.read_exact(&mut byte).unwrap();
+        bytes.extend(byte);
+    }
+    (app, bytes)
 }
 
 fn header_of(client: &str) -> Vec<u8> {
@@ -45,16 +57,11 @@ fn the_upstream_is_told_the_client_in_front_of_the_first_byte() {
             config.alpn_protocols = vec![b"http/1.1".to_vec()];
             let mut tls = proxy.connect(&config.into());
             tls.write_all(b"hello").unwrap();
-            let (mut app, _) = listener.accept().unwrap();
-            let mut bytes = [0; 1024];
-            let mut n = 0;
-            while !bytes[..n].ends_with(b"hello") {
-                n += app.read(&mut bytes[n..]).unwrap();
-            }
+            let (mut app, bytes) = received(&listener);
             let endpoints = Endpoints { source: tls.sock.local_addr().unwrap(), destination: proxy.addr() };
-            assert_eq!(proxy_protocol::parse(&bytes[..n]), Ok(Parsed::Header(Some(endpoints), n - 5)));
+            assert_eq!(proxy_protocol::parse(&bytes), Ok(Parsed::Header(Some(endpoints), bytes.len() - 5)));
             if version == ProxyProtocol::V2 {
-                let (header, _) = ProxyHeader::parse(&bytes[..n], ParseConfig::default()).unwrap();
+                let (header, _) = ProxyHeader::parse(&bytes, ParseConfig::default()).unwrap();
                 assert_eq!(
                     (header.alpn(), header.authority()),
                     (Some(b"http/1.1" as &[u8]), Some("localhost"))
@@ -67,8 +74,9 @@ fn the_upstream_is_told_the_client_in_front_of_the_first_byte() {
             let mut answer = [0; 4];
             tls.read_exact(&mut answer).unwrap();
             tls.write_all(b"again").unwrap();
-            app.read_exact(&mut bytes[..5]).unwrap();
-            assert_eq!(&bytes[..5], b"again", "the header comes once");
+            let mut next = [0; 5];
+            app.read_exact(&mut next).unwrap();
+            assert_eq!(&next, b"again", "the header comes once");
             drop(app);
             read_all(&mut tls);
             end(&mut tls);
@@ -242,13 +250,8 @@ fn the_upstream_is_told_whom_a_verified_certificate_names() {
     for (files, expected) in [(Some(&own), (Some("worker-7"), 0)), (None, (None, 1))] {
         let mut tls = proxy.connect(&pki.client(&TLS13, files).into());
         tls.write_all(b"hello").unwrap();
-        let (mut app, _) = listener.accept().unwrap();
-        let mut bytes = [0; 1024];
-        let mut n = 0;
-        while !bytes[..n].ends_with(b"hello") {
-            n += app.read(&mut bytes[n..]).unwrap();
-        }
-        let (header, _) = ProxyHeader::parse(&bytes[..n], ParseConfig::default()).unwrap();
+        let (_app, bytes) = received(&listener);
+        let (header, _) = ProxyHeader::parse(&bytes, ParseConfig::default()).unwrap();
         let ssl = header.ssl().unwrap();
         assert_eq!((ssl.cn(), ssl.verify()), expected);
     }
