@@ -21,6 +21,7 @@ pub mod model;
 mod publish;
 mod record;
 mod setting;
+mod tally;
 #[cfg(test)]
 mod testing;
 mod update;
@@ -29,6 +30,7 @@ mod wire;
 pub use codec::{IDENTIFIER, decode, encode};
 pub use connection::{ConnectionRecord, Outcome};
 pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
+pub use encoding::interval_log_line;
 pub use exchange::{Asked, Collector, Reporter};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use field::{Field, Unit, common as common_fields};
@@ -44,5 +46,6 @@ pub use record::{
     ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,
 };
 pub use setting::{Applies, Command, Setting, SettingError, Value};
+pub use tally::{LoadEvent, Tallied, Tally};
 pub use update::{BATCH_RECORDS_MAX, Batch, Update};
 pub use wire::DecodeError;

@@ -7,6 +7,7 @@ use crate::histogram::{Distribution, Histograms};
 use crate::ids::{ClientId, ConnId, ParseIdError, RunId};
 use crate::metric::{Counters, Metric};
 use crate::setting::Setting;
+use crate::tally::Tally;
 use crate::wire::{DecodeError, FAMILY, Source, Wire, wire};
 use journal::EntryBuf;
 
@@ -142,6 +143,16 @@ wire! {
         pub resume_percent: f64 = &field::LOAD_RESUME,
         /// Connections that are asked for.
         pub connections: u64 = &field::LOAD_CONNECTIONS,
+        /// Threads of the generator.
+        pub threads: u64 = &field::LOAD_THREADS,
+        /// First to last moment at which a request after the warm-up was due, in microseconds; 0 in a closed loop.
+        pub due_us: u64 = &field::LOAD_DUE,
+        /// From the same beginning to the last request sent.
+        pub sending_us: u64 = &field::LOAD_SENDING,
+        /// From the same beginning to the end of the last request.
+        pub measured_us: u64 = &field::LOAD_MEASURED,
+        /// What befell requests and handshakes so far, kind by kind.
+        pub tally: Tally = &field::LOAD_TALLY,
         /// Totals of the run so far.
         pub counters: Counters<LoadCounter> = &FAMILY,
         /// Latencies of the interval.

@@ -4,6 +4,7 @@
 //! Everything in it is bounded, however long or hostile the journal is.
 
 mod clients;
+mod load_summary;
 mod reading;
 mod run;
 mod summary;
@@ -15,11 +16,14 @@ use crate::ids::RunId;
 use crate::record::Record;
 
 pub use clients::{Client, ClientRate, Clients};
+pub use load_summary::{
+    Generator, INSECURE, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans, TRUST,
+};
 pub use reading::{Gap, Reading};
 pub use run::{CpuUse, Level, LogLine, Run};
 pub use summary::{
-    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, LoadSummary, Percentiles,
-    ProxySummary, RequestCounts, SUMMARY_SCHEMA, Summary,
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Percentiles, ProxySummary,
+    SUMMARY_SCHEMA, Summary,
 };
 pub use track::{Interval, Track, Window};
 

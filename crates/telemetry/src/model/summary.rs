@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
 use crate::host::GROUPS;
 use crate::metric::Metric;
+use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
 use crate::model::track::Track;
 
@@ -83,38 +84,6 @@ pub struct ProxySummary {
     pub latency_us: BTreeMap<&'static str, Percentiles>,
 }
 
-/// Requests, as the load counts them.
-#[derive(Clone, Debug, Serialize)]
-pub struct RequestCounts {
-    /// That fell due.
-    pub scheduled: u64,
-    /// That were sent.
-    pub sent: u64,
-    /// That were answered well.
-    pub ok: u64,
-    /// That failed.
-    pub failed: u64,
-    /// That were due and not sent at the end.
-    pub never_sent: u64,
-    /// That were sent and not answered at the end.
-    pub unfinished: u64,
-}
-
-/// The load's side of a summary.
-#[derive(Clone, Debug, Serialize)]
-pub struct LoadSummary {
-    /// Requests.
-    pub requests: RequestCounts,
-    /// Failed requests by cause; they add up to `requests.failed`.
-    pub failures: BTreeMap<&'static str, u64>,
-    /// Handshakes.
-    pub handshakes: HandshakeCounts,
-    /// Bytes.
-    pub bytes: ByteCounts,
-    /// Latencies by class, in microseconds.
-    pub latency_us: BTreeMap<&'static str, Percentiles>,
-}
-
 /// One client of a summary.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClientSummary {
@@ -150,10 +119,18 @@ pub struct JournalSummary {
 pub struct Percentiles {
     /// Samples.
     pub n: u64,
+    /// Smallest, to three digits.
+    pub min: Option<f64>,
+    /// Exact mean.
+    pub mean: Option<f64>,
+    /// Standard deviation over all samples.
+    pub sd: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
     /// 90th percentile.
     pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
     /// 99.9th percentile.
@@ -168,8 +145,12 @@ impl Percentiles {
         let at = |q| histogram.quantile_ns(q).map(micros);
         Self {
             n: histogram.count(),
+            min: histogram.min_ns().map(micros),
+            mean: histogram.mean_ns().map(|ns| ns / 1e3),
+            sd: histogram.stdev_ns().map(|ns| ns / 1e3),
             p50: at(0.5),
             p90: at(0.9),
+            p95: at(0.95),
             p99: at(0.99),
             p999: at(0.999),
             max: (!histogram.is_empty()).then(|| micros(histogram.max_ns())),
@@ -191,7 +172,7 @@ impl Run {
             duration_s: self.duration_us() as f64 / 1e6,
             ended: self.stopped().is_some(),
             proxy: self.proxy().map(|track| proxy_summary(track, self.proxy_open())),
-            load: self.load().map(load_summary),
+            load: self.load().map(|track| load_summary::of(self, track)),
             clients: self.client_summaries(),
             journal: source.map(|source| JournalSummary {
                 source: source.to_owned(),
@@ -220,7 +201,7 @@ impl Run {
         clients.into_iter().map(row).collect()
     }
 
-    fn cpu_seconds(&self) -> BTreeMap<&'static str, f64> {
+    pub(super) fn cpu_seconds(&self) -> BTreeMap<&'static str, f64> {
         let seconds = |group| self.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6);
         GROUPS.into_iter().map(|(name, group)| (name, seconds(group))).collect()
     }
@@ -244,39 +225,7 @@ fn proxy_summary(track: &Track<ProxyCounter, ProxyLatency>, open: u64) -> ProxyS
     }
 }
 
-/// The causes of failed requests.
-const FAILURES: [(&str, LoadCounter); 6] = [
-    ("connect", LoadCounter::FailedConnect),
-    ("tls", LoadCounter::FailedTls),
-    ("timeout", LoadCounter::FailedTimeout),
-    ("reset", LoadCounter::FailedReset),
-    ("protocol", LoadCounter::FailedProtocol),
-    ("status", LoadCounter::FailedStatus),
-];
-
-fn load_summary(track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
-    let totals = track.totals();
-    LoadSummary {
-        requests: RequestCounts {
-            scheduled: totals[LoadCounter::Scheduled],
-            sent: totals[LoadCounter::Sent],
-            ok: totals[LoadCounter::Ok],
-            failed: totals[LoadCounter::Failed],
-            never_sent: totals[LoadCounter::NeverSent],
-            unfinished: totals[LoadCounter::Unfinished],
-        },
-        failures: FAILURES.iter().map(|&(cause, counter)| (cause, totals[counter])).collect(),
-        handshakes: HandshakeCounts {
-            full: totals[LoadCounter::HandshakesFull],
-            resumed: totals[LoadCounter::HandshakesResumed],
-            failed: totals[LoadCounter::HandshakesFailed],
-        },
-        bytes: ByteCounts { r#in: totals[LoadCounter::BytesIn], out: totals[LoadCounter::BytesOut] },
-        latency_us: latencies(track, LoadLatency::ALL),
-    }
-}
-
-fn latencies<C: Metric, L: Metric + Label>(
+pub(super) fn latencies<C: Metric, L: Metric + Label>(
     track: &Track<C, L>,
     classes: &[L],
 ) -> BTreeMap<&'static str, Percentiles> {
@@ -308,6 +257,11 @@ impl Label for LoadLatency {
             Self::Response => "response",
             Self::Service => "service",
             Self::Lag => "lag",
+            Self::Connect => "connect",
+            Self::HandshakeFull => "handshake_full",
+            Self::HandshakeResumed => "handshake_resumed",
+            Self::FirstByte => "first_byte",
+            Self::Total => "total",
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::record::{
     Body, HealthRecord, HostRecord, Latencies, LoadRecord, MarkRecord, Phase, ProxyRecord, Record, RunRecord,
     SettingRecord, Stamp,
 };
+use crate::tally::Tally;
 
 use budget::Budget;
 pub use budget::RECORDS_PER_SECOND_OWN;
@@ -57,6 +58,14 @@ pub struct LoadState {
     pub resume_percent: f64,
     /// Connections that are asked for.
     pub connections: u64,
+    /// Threads of the generator.
+    pub threads: u64,
+    /// First to last moment at which a request after the warm-up was due, in microseconds; 0 in a closed loop.
+    pub due_us: u64,
+    /// From the same beginning to the last request sent.
+    pub sending_us: u64,
+    /// From the same beginning to the end of the last request.
+    pub measured_us: u64,
 }
 
 /// What one side of the wire has counted: the run's totals, and the latencies that no record has carried yet.
@@ -113,6 +122,7 @@ pub struct Publisher<S> {
     proxy: Option<Side<ProxyCounter, ProxyLatency>>,
     load: Option<Side<LoadCounter, LoadLatency>>,
     load_state: LoadState,
+    load_tally: Tally,
     clients: ClientTable,
     connections: VecDeque<ConnectionRecord>,
     marks: u64,
@@ -136,6 +146,7 @@ impl<S: Sink> Publisher<S> {
             proxy: None,
             load: None,
             load_state: LoadState::default(),
+            load_tally: Tally::default(),
             clients: ClientTable::new(CLIENTS_MAX),
             connections: VecDeque::new(),
             marks: 0,
@@ -219,7 +230,7 @@ impl<S: Sink> Publisher<S> {
         let run = RunRecord {
             phase: Phase::Stop,
             proxy: self.proxy.as_ref().map(|side| proxy_record(side, side.whole_run(), 0)),
-            load: self.load.as_ref().map(|side| load_record(side, side.whole_run(), self.load_state)),
+            load: self.load.as_ref().map(|side| self.load_record(side, side.whole_run())),
             ..run
         };
         self.write_health(now);
@@ -264,6 +275,7 @@ impl<S: Sink> Publisher<S> {
         if let Some((delta, state)) = load {
             let side = self.load.get_or_insert_with(|| Side::new(self.started_us));
             side.add(&delta.counters, &delta.latencies);
+            self.load_tally.add(&delta.tally);
             self.load_state = state;
         }
     }
@@ -292,7 +304,7 @@ impl<S: Sink> Publisher<S> {
             self.settle(written, |publisher| publisher.proxy.as_mut().map(|side| side.sent(now_us)));
         }
         if let Some(side) = &self.load {
-            let body = Body::Load(Box::new(load_record(side, side.interval(), self.load_state)));
+            let body = Body::Load(Box::new(self.load_record(side, side.interval())));
             let written = self.necessary(body, now_us - side.sent_us, now);
             self.settle(written, |publisher| publisher.load.as_mut().map(|side| side.sent(now_us)));
         }
@@ -353,6 +365,27 @@ impl<S: Sink> Publisher<S> {
         }
     }
 
+    fn load_record(
+        &self,
+        side: &Side<LoadCounter, LoadLatency>,
+        latencies: Latencies<LoadLatency>,
+    ) -> LoadRecord {
+        let state = self.load_state;
+        LoadRecord {
+            running: state.running,
+            rate: state.rate,
+            resume_percent: state.resume_percent,
+            connections: state.connections,
+            threads: state.threads,
+            due_us: state.due_us,
+            sending_us: state.sending_us,
+            measured_us: state.measured_us,
+            tally: self.load_tally.clone(),
+            counters: side.totals,
+            latencies,
+        }
+    }
+
     /// Writes a record; false if the sink refused it, in which case its number is not used up.
     fn necessary(&mut self, body: Body, interval_us: u64, now: Timestamps) -> bool {
         let Timestamps { realtime_us, monotonic_us: mono_us } = now;
@@ -388,21 +421,6 @@ fn proxy_record(
     let counters = side.totals;
     let open = counters[ProxyCounter::Accepted].saturating_sub(counters[ProxyCounter::Closed]);
     ProxyRecord { open, clients_deferred, counters, latencies }
-}
-
-fn load_record(
-    side: &Side<LoadCounter, LoadLatency>,
-    latencies: Latencies<LoadLatency>,
-    state: LoadState,
-) -> LoadRecord {
-    LoadRecord {
-        running: state.running,
-        rate: state.rate,
-        resume_percent: state.resume_percent,
-        connections: state.connections,
-        counters: side.totals,
-        latencies,
-    }
 }
 
 #[cfg(test)]

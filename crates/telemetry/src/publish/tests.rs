@@ -70,7 +70,16 @@ fn load_delta() -> LoadDelta {
     delta
 }
 
-const STATE: LoadState = LoadState { running: true, rate: 40.0, resume_percent: 80.0, connections: 8 };
+const STATE: LoadState = LoadState {
+    running: true,
+    rate: 40.0,
+    resume_percent: 80.0,
+    connections: 8,
+    threads: 1,
+    due_us: 900_000,
+    sending_us: 900_000,
+    measured_us: 950_000,
+};
 
 /// A run of `seconds`, written to paper.
 fn written(seconds: u64, refuse: HashSet<u64>) -> Publisher<Paper> {

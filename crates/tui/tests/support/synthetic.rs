@@ -247,7 +247,7 @@ impl Synthetic {
             resume_percent: 80.0,
             connections: 200,
             counters: self.load,
-            latencies: Latencies::default(),
+            ..LoadRecord::default()
         }
     }
 
