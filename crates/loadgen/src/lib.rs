@@ -28,24 +28,30 @@
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod client;
 mod clock;
 mod config;
 mod connection;
 mod control;
+mod descriptors;
 mod http1;
 mod ledger;
 mod load;
 mod pacer;
 mod plan;
 mod request;
+mod settings;
+mod socket;
 mod target;
 mod tls;
 mod upstream;
 mod worker;
 
-pub use config::{LoadConfig, SourceTotals, StartError, Template, Trust};
-pub use load::Load;
-pub use plan::{KeepAlive, Plan, PlanError, Rate, Share};
-pub use target::{Target, TargetError};
+pub use check::probe;
+pub use config::{Body, Expect, LoadConfig, SourceTotals, StartError, Template, Trust};
+pub use load::{Load, Measured};
+pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
+pub use target::{Scheme, Target, TargetError};
+pub use tls::{Alpn, Identity, TlsOptions, TlsVersion};
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loadgen::{KeepAlive, Load, LoadConfig, Plan, Rate, Share, Target, Trust};
+use loadgen::{KeepAlive, Load, LoadConfig, Plan, Profile, Rate, Share, Target, Trust};
 use telemetry::RunRecord;
 
 use crate::args::{LoadArgs, time, usage};
@@ -49,7 +49,7 @@ fn plan(args: &LoadArgs) -> anyhow::Result<Plan> {
     if let Some(rate) = args.rate {
         let in_range =
             || usage(format!("--rate {rate}: must be from {} to {} a second", Rate::MIN, Rate::MAX));
-        plan.rate = Some(Rate::per_second(rate).ok_or_else(in_range)?);
+        plan.rate = Some(Rate::per_second(rate).map(Profile::constant).ok_or_else(in_range)?);
     }
     if let Some(share) = &args.resume {
         let number = share.strip_suffix('%').unwrap_or(share).parse::<f64>().ok();

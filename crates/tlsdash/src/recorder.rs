@@ -185,6 +185,10 @@ impl Recorder {
             rate: number("load.rate"),
             resume_percent: number("load.resume"),
             connections: number("load.connections") as u64,
+            threads: number("load.threads") as u64,
+            due_us: load.measured().due.as_micros() as u64,
+            sending_us: load.measured().sending.as_micros() as u64,
+            measured_us: load.measured().whole.as_micros() as u64,
         })
     }
 

@@ -78,7 +78,7 @@ fn proxy_lines(proxy: &ProxySummary, out: &mut String) {
 }
 
 fn load_lines(load: &LoadSummary, out: &mut String) {
-    let RequestCounts { scheduled, sent, ok, failed, never_sent, unfinished } = &load.requests;
+    let RequestCounts { scheduled, sent, ok, failed, never_sent, unfinished, .. } = &load.requests;
     line(out, "requests", format_args!("{scheduled} scheduled, {sent} sent, {ok} ok, {failed} failed"));
     if never_sent + unfinished > 0 {
         line(out, "", format_args!("{never_sent} never sent, {unfinished} unfinished"));
@@ -116,7 +116,7 @@ fn latency_table(summary: &Summary, out: &mut String) {
         "latency, ms", "p50", "p90", "p99", "p99.9", "max", "n"
     );
     for (class, percentiles) in rows {
-        let Percentiles { n, p50, p90, p99, p999, max } = percentiles;
+        let Percentiles { n, p50, p90, p99, p999, max, .. } = percentiles;
         // In brackets: fewer than ten samples lie above the percentile.
         let cell = |value: &Option<f64>, q: f64| match value {
             None => "-".to_owned(),

@@ -8,12 +8,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::crypto::SupportedKxGroup;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus};
-use rustls::{ClientConfig, HandshakeKind};
+use rustls::{CipherSuite, ClientConfig, HandshakeKind, NamedGroup, ProtocolVersion};
 use rustls_pki_types::ServerName;
+use telemetry::LoadEvent;
 
+use crate::ledger::Failure;
 use sessions::Sessions;
-pub(crate) use setup::TlsSetup;
+pub use setup::{Alpn, Identity, TlsOptions, TlsVersion};
+pub(crate) use setup::{Stream, TlsSetup};
 
 /// Most plaintext that goes into one record.
 const RECORD_BYTES_MAX: usize = 16 * 1024;
@@ -35,10 +39,49 @@ pub(crate) struct ClientTls {
 #[error(transparent)]
 pub(crate) struct TlsError(#[from] rustls::Error);
 
+impl TlsError {
+    /// What it means for a request.
+    pub(crate) fn failure(&self) -> Failure {
+        use rustls::Error as E;
+        let event = match &self.0 {
+            E::AlertReceived(alert) => LoadEvent::AlertReceived(u8::from(*alert)),
+            E::InvalidCertificate(_) | E::NoCertificatesPresented | E::UnsupportedNameType => {
+                LoadEvent::Certificate
+            }
+            _ => LoadEvent::Tls,
+        };
+        Failure::new(event, self.to_string())
+    }
+}
+
 /// A completed handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handshake {
     pub(crate) resumed: bool,
+    version: ProtocolVersion,
+    suite: CipherSuite,
+    group: Option<NamedGroup>,
+    alpn: Option<&'static str>,
+}
+
+impl Handshake {
+    /// What both ends agreed upon.
+    pub(crate) fn event(&self) -> LoadEvent {
+        let group = self.group.map_or(0, u16::from);
+        LoadEvent::Negotiated(u16::from(self.version), u16::from(self.suite), group)
+    }
+
+    /// The same in words.
+    pub(crate) fn describe(&self) -> String {
+        let version = match self.version {
+            ProtocolVersion::TLSv1_2 => "TLSv1.2",
+            ProtocolVersion::TLSv1_3 => "TLSv1.3",
+            _ => "TLS",
+        };
+        let suite = self.suite.as_str().unwrap_or("unknown cipher");
+        let group = self.group.and_then(|group| group.as_str()).unwrap_or("no group");
+        format!("{version} {suite} {group}, ALPN {}", self.alpn.unwrap_or("none"))
+    }
 }
 
 /// What is to be written to sockets. One serves all connections of a thread, and is empty between them.
@@ -193,7 +236,13 @@ impl Engine {
         }
         let kind = self.connection.handshake_kind()?;
         self.handshake_told = true;
-        Some(Handshake { resumed: kind == HandshakeKind::Resumed })
+        Some(Handshake {
+            resumed: kind == HandshakeKind::Resumed,
+            version: self.connection.protocol_version()?,
+            suite: self.connection.negotiated_cipher_suite()?.suite(),
+            group: self.connection.negotiated_key_exchange_group().map(SupportedKxGroup::name),
+            alpn: self.connection.alpn_protocol().and_then(Alpn::known),
+        })
     }
 
     /// True once the server has said that it sends no more.
@@ -287,7 +336,7 @@ mod tests {
             .unwrap();
         server.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().unwrap();
         let trust = Trust::Certificate(made.cert.der().to_vec());
-        let client = TlsSetup::new(&trust, "localhost").unwrap().client(1);
+        let client = TlsSetup::new(&trust, "localhost", &TlsOptions::default()).unwrap().client(1);
         Pair { client, server: Arc::new(server) }
     }
 
@@ -364,7 +413,7 @@ mod tests {
                 server.writer().write_all(&sent).unwrap();
                 let mut received = Received::default();
                 exchange(&mut engine, &mut server, &mut pieces, |_, _| {}, &mut received).unwrap();
-                prop_assert_eq!(received.handshake, Some(Handshake { resumed }));
+                prop_assert_eq!(received.handshake.map(|handshake| handshake.resumed), Some(resumed));
                 prop_assert!(received.plaintext == sent);
 
                 let mut out = Outbox::default();

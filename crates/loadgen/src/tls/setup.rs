@@ -1,17 +1,91 @@
-//! What is settled about TLS before a load starts: whom to trust, and the server's name.
+//! What is settled about TLS before a load starts: whom to trust, the server's name, and what is offered.
 
-use std::path::Path;
+use std::fmt;
+use std::io;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, Tls12Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::crypto::{
+    CryptoProvider, SupportedKxGroup, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 use super::{ClientTls, Sessions};
 use crate::config::{StartError, Trust};
+
+/// What the load offers in TLS, where that differs from the library's defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// The only version; `None` for 1.3 and 1.2.
+    pub version: Option<TlsVersion>,
+    /// Names of the only cipher suites, as TLS registers them; empty for all.
+    pub ciphers: Vec<String>,
+    /// Names of the only key exchange groups, the preferred one first; empty for the defaults.
+    pub groups: Vec<String>,
+    /// Application protocols, the preferred one first; empty for the one that the load speaks.
+    pub alpn: Vec<Alpn>,
+    /// The server name that is asked for, and that the certificate must have, in place of the target's host.
+    pub server_name: Option<String>,
+    /// The client's own certificate.
+    pub identity: Option<Identity>,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    V12,
+    /// TLS 1.3.
+    V13,
+}
+
+/// An application protocol (RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alpn {
+    /// `http/1.1`.
+    Http1,
+    /// `h2`.
+    Http2,
+}
+
+impl Alpn {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "h2",
+        }
+    }
+
+    /// The name of a protocol that was settled upon, if it is one of ours.
+    pub(super) fn known(bytes: &[u8]) -> Option<&'static str> {
+        [Self::Http1, Self::Http2].map(Self::name).into_iter().find(|name| name.as_bytes() == bytes)
+    }
+}
+
+impl fmt::Display for Alpn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The client's own certificate, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The chain, its own certificate first.
+    pub certificates: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
 
 /// TLS towards one server, to be shared by all clients.
 #[derive(Debug)]
@@ -21,20 +95,50 @@ pub(crate) struct TlsSetup {
 }
 
 impl TlsSetup {
-    /// Reads the certificates that are trusted.
-    pub(crate) fn new(trust: &Trust, host: &str) -> Result<Self, StartError> {
+    /// Reads the certificates that are trusted, and the client's own.
+    pub(crate) fn new(trust: &Trust, host: &str, options: &TlsOptions) -> Result<Self, StartError> {
+        let host = options.server_name.as_deref().unwrap_or(host);
         let name =
             ServerName::try_from(host.to_owned()).map_err(|_| StartError::ServerName(host.to_owned()))?;
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = Arc::new(provider(options)?);
         let verifier = verifier(trust, &provider)?;
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| StartError::Tls(error.to_string()))?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let refused = |error: Error| StartError::Tls(error.to_string());
+        let builder = ClientConfig::builder_with_provider(provider);
+        let builder = match options.version {
+            None => builder.with_safe_default_protocol_versions(),
+            Some(TlsVersion::V12) => builder.with_protocol_versions(&[&rustls::version::TLS12]),
+            Some(TlsVersion::V13) => builder.with_protocol_versions(&[&rustls::version::TLS13]),
+        };
+        let builder = builder.map_err(refused)?.dangerous().with_custom_certificate_verifier(verifier);
+        let mut config = match &options.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let (chain, key) = identity.read()?;
+                builder.with_client_auth_cert(chain, key).map_err(refused)?
+            }
+        };
+        config.alpn_protocols = options.alpn.iter().map(|alpn| alpn.name().into()).collect();
         Ok(Self { config, name })
+    }
+
+    /// Shakes hands once over a stream with timeouts, to see whether it can be done.
+    pub(crate) fn try_out(&self, stream: &mut Stream) -> Result<(), TryError> {
+        let connection = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
+        let mut connection = connection.map_err(TryError::Tls)?;
+        while connection.is_handshaking() {
+            let done = match stream {
+                Stream::Tcp(tcp) => connection.complete_io(tcp),
+                Stream::Unix(unix) => connection.complete_io(unix),
+            };
+            match done {
+                Ok(_) => {}
+                Err(error) => {
+                    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).cloned();
+                    return Err(tls.map_or(TryError::Io(error), TryError::Tls));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// TLS for a client of so many connections at once, with sessions of its own.
@@ -45,6 +149,82 @@ impl TlsSetup {
         config.resumption = Resumption::store(store).tls12_resumption(Tls12Resumption::SessionIdOrTickets);
         ClientTls { config: Arc::new(config), sessions, name: self.name.clone() }
     }
+}
+
+/// A connected stream that blocks.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// Why a handshake that was tried out failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TryError {
+    #[error("{0}")]
+    Tls(Error),
+    #[error("{0}")]
+    Io(io::Error),
+}
+
+impl TryError {
+    /// True if the server said nothing for too long.
+    pub(crate) fn timed_out(&self) -> bool {
+        let kinds = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
+        matches!(self, Self::Io(error) if kinds.contains(&error.kind()))
+    }
+
+    /// True if the server's certificate is the reason.
+    pub(crate) fn is_certificate(&self) -> bool {
+        matches!(self, Self::Tls(Error::InvalidCertificate(_)))
+    }
+}
+
+impl Identity {
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), StartError> {
+        let refuse = |path: &Path, reason: String| StartError::Identity { path: path.to_owned(), reason };
+        let chain: Result<Vec<_>, _> =
+            CertificateDer::pem_file_iter(&self.certificates).and_then(Iterator::collect);
+        let chain = chain.map_err(|error| refuse(&self.certificates, error.to_string()))?;
+        if chain.is_empty() {
+            return Err(refuse(&self.certificates, "it holds no certificate in PEM".to_owned()));
+        }
+        let key = PrivateKeyDer::from_pem_file(&self.key);
+        Ok((chain, key.map_err(|error| refuse(&self.key, error.to_string()))?))
+    }
+}
+
+/// The library's cryptography, cut down to what is to be offered.
+fn provider(options: &TlsOptions) -> Result<CryptoProvider, StartError> {
+    let mut provider = aws_lc_rs::default_provider();
+    if !options.ciphers.is_empty() {
+        let all = provider.cipher_suites;
+        let name = |suite: &rustls::SupportedCipherSuite| suite.suite().as_str().unwrap_or_default();
+        provider.cipher_suites = chosen("cipher suite", &options.ciphers, &all, name)?;
+    }
+    if !options.groups.is_empty() {
+        let name = |group: &&dyn SupportedKxGroup| group.name().as_str().unwrap_or_default();
+        provider.kx_groups = chosen("group", &options.groups, aws_lc_rs::ALL_KX_GROUPS, name)?;
+    }
+    Ok(provider)
+}
+
+/// Those of the known that were asked for, in the order in which they were.
+fn chosen<T: Copy>(
+    what: &'static str,
+    asked: &[String],
+    known: &[T],
+    name: impl Fn(&T) -> &'static str,
+) -> Result<Vec<T>, StartError> {
+    let find = |asked: &String| {
+        let found = known.iter().find(|item| name(item).eq_ignore_ascii_case(asked)).copied();
+        found.ok_or_else(|| StartError::Unsupported {
+            what,
+            name: telemetry::clean::text(asked),
+            known: known.iter().map(&name).collect::<Vec<_>>().join(", "),
+        })
+    };
+    asked.iter().map(find).collect()
 }
 
 fn verifier(

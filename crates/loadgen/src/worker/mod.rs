@@ -1,11 +1,11 @@
 //! A thread of the load: one event loop over its part of the connections.
 
 mod exchange;
+mod requests;
 mod slot;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,9 +17,10 @@ use crate::clock::{Timer, now_ns};
 use crate::connection::Scratch;
 use crate::control::Control;
 use crate::ledger::Ledger;
-use crate::pacer::{Pacer, Segment};
+use crate::pacer::{Due, Pacer, Part, Segment};
 use crate::plan::{KeepAlive, Share};
-use crate::request::Prepared;
+use crate::socket::Address;
+use requests::Requests;
 use slot::{Phase, Slot};
 
 /// Wakes the loop for changes and hand-overs.
@@ -32,17 +33,20 @@ const TICK_NS: u64 = 10_000_000;
 const GRACE_NS: u64 = 2_000_000_000;
 /// The last part of the grace, in which nothing more is sent: a backlog must not cut what is under way.
 const GRACE_TO_ANSWER_NS: u64 = GRACE_NS / 2;
+/// From when on a request that could be taken on counts as late.
+const LATE_NS: u64 = 1_000_000;
 const EVENTS_MAX: usize = 1024;
 
 /// What all threads have in common.
 #[derive(Debug)]
 pub(crate) struct Setup {
     /// The server's addresses, at least one.
-    pub(crate) addresses: Vec<SocketAddr>,
-    /// What is asked, at least one.
-    pub(crate) requests: Vec<Prepared>,
+    pub(crate) addresses: Vec<Address>,
+    /// The order in which the requests are sent, by their numbers.
+    pub(crate) sequence: Box<[u16]>,
     pub(crate) timeout_ns: u64,
-    pub(crate) keepalive: KeepAlive,
+    /// How long a connection is used.
+    pub(crate) lifetime_ns: Option<u64>,
     pub(crate) control: Control,
 }
 
@@ -55,9 +59,10 @@ pub(crate) struct Start {
     pub(crate) pacer: Pacer,
     /// How long it runs, in all.
     pub(crate) duration_ns: Option<u64>,
+    /// How long of that is warm-up.
+    pub(crate) warmup_ns: u64,
     pub(crate) clients: Vec<Client>,
-    pub(crate) connections: usize,
-    pub(crate) first_template: usize,
+    pub(crate) part: Part,
     pub(crate) reporter: Reporter<LoadDelta>,
 }
 
@@ -93,14 +98,25 @@ pub(crate) struct Worker {
     ends_ns: Option<u64>,
     /// While not running, how long it is to run yet.
     duration_left_ns: Option<u64>,
+    /// How long the warm-up is to be, before it begins.
+    warmup_left_ns: Option<u64>,
+    /// When the warm-up is over.
+    warm_ns: u64,
     resume: Share,
+    keepalive: KeepAlive,
+    requests: Requests,
+    part: Part,
     clients: Vec<Client>,
     /// The client that makes the next connection.
     next_client: usize,
     /// The server's address that worked last.
     address: usize,
-    next_template: usize,
+    /// The place in the sequence of requests.
+    next_place: usize,
+    /// At least `active`; more while connections that are not wanted any more end.
     slots: Vec<Slot>,
+    /// Slots that may take requests: the first ones.
+    active: usize,
     /// Slots that can take a request, each once, the longest free first.
     free: VecDeque<usize>,
     /// Slots with more to read than their turn allowed.
@@ -113,7 +129,8 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(start: Start) -> Self {
-        let control = &start.setup.control;
+        let wanted = start.setup.control.wanted();
+        let connections = start.part.of(wanted.connections.into()) as usize;
         Self {
             obeyed: None,
             state: State::Paused,
@@ -122,13 +139,19 @@ impl Worker {
             pacer: start.pacer,
             ends_ns: None,
             duration_left_ns: start.duration_ns,
-            resume: control.wanted().resume,
+            warmup_left_ns: Some(start.warmup_ns),
+            warm_ns: 0,
+            resume: wanted.resume,
+            keepalive: wanted.keepalive,
+            requests: Requests::new(wanted.requests),
+            part: start.part,
             clients: start.clients,
             next_client: 0,
             address: 0,
-            next_template: start.first_template,
-            slots: (0..start.connections).map(|_| Slot::new()).collect(),
-            free: VecDeque::with_capacity(start.connections),
+            next_place: start.part.thread as usize % start.setup.sequence.len(),
+            slots: (0..connections).map(|_| Slot::new()).collect(),
+            active: connections,
+            free: VecDeque::with_capacity(connections),
             unread: Vec::new(),
             next_tick_ns: 0,
             scratch: Scratch::default(),
@@ -211,6 +234,10 @@ impl Worker {
                 }
             }
             self.dispatch(now_ns);
+            self.setup.control.note_rate(self.pacer.rate_at(now_ns));
+        }
+        while self.slots.len() > self.active && self.slots.last().is_some_and(Slot::is_at_rest) {
+            self.slots.pop();
         }
         self.settle(now_ns);
     }
@@ -246,6 +273,7 @@ impl Worker {
                 self.ledger.count(LoadCounter::Scheduled);
             }
             self.free.pop_front();
+            self.note_late(index, due, now_ns);
             self.begin(index, due, now_ns);
         }
         if matches!(self.state, State::Draining { .. }) && !self.pacer.has_backlog() {
@@ -271,6 +299,9 @@ impl Worker {
         self.obeyed = version;
         self.advance(now_ns);
         self.resume = wanted.resume;
+        self.keepalive = wanted.keepalive;
+        self.requests.renew(wanted.requests, self.slots.iter().filter_map(Slot::template));
+        self.resize(self.part.of(wanted.connections.into()) as usize);
         if let Some(rate) = wanted.rate {
             let given_up = self.pacer.set_rate(now_ns, rate);
             self.never_sent(given_up, now_ns);
@@ -290,9 +321,50 @@ impl Worker {
     fn go_on(&mut self, now_ns: u64) {
         self.state = State::Running;
         self.ends_ns = self.duration_left_ns.take().map(|left_ns| now_ns.saturating_add(left_ns));
+        if let Some(left_ns) = self.warmup_left_ns.take() {
+            self.warm_ns = now_ns.saturating_add(left_ns);
+        }
         let given_up = self.pacer.run(now_ns);
         self.never_sent(given_up, now_ns);
-        self.free = (0..self.slots.len()).filter(|index| self.slots[*index].is_free()).collect();
+        self.free = (0..self.active).filter(|index| self.slots[*index].is_free()).collect();
+    }
+
+    /// Uses more connections, or fewer: those that are not wanted any more end after the request that they have.
+    fn resize(&mut self, connections: usize) {
+        let before = std::mem::replace(&mut self.active, connections);
+        if connections > self.slots.len() {
+            self.slots.resize_with(connections, Slot::new);
+        }
+        if self.state == State::Running {
+            let slots = &self.slots;
+            self.free.extend((before..connections).filter(|index| slots[*index].is_free()));
+        }
+        self.free.retain(|index| *index < connections);
+        for index in connections..self.slots.len() {
+            if self.slots[index].phase == Phase::Ready {
+                self.close(index);
+            }
+        }
+    }
+
+    fn next_template(&mut self) -> usize {
+        let template = self.setup.sequence[self.next_place];
+        self.next_place = (self.next_place + 1) % self.setup.sequence.len();
+        self.requests.newest(template.into())
+    }
+
+    /// Counts a request that the generator itself takes on too late: there was a connection for it.
+    fn note_late(&mut self, index: usize, due: Due, now_ns: u64) {
+        let Some(intended_ns) = due.intended_ns.filter(|intended_ns| *intended_ns >= self.warm_ns) else {
+            return;
+        };
+        let could_ns = intended_ns.max(self.slots[index].free_ns);
+        self.ledger.add(LoadCounter::Late, u64::from(now_ns.saturating_sub(could_ns) > LATE_NS));
+    }
+
+    /// True if a request that is due then is of the warm-up.
+    fn is_warmup(&self, due: Due, now_ns: u64) -> bool {
+        due.intended_ns.unwrap_or(now_ns) < self.warm_ns
     }
 
     /// Lets nothing more fall due, and goes towards a pause or the end.
@@ -331,7 +403,8 @@ impl Worker {
     /// Accounts for what is due and will not be sent.
     fn give_up_backlog(&mut self, now_ns: u64) {
         while let Some(due) = self.pacer.take() {
-            self.ledger.never_sent(due.intended_ns, now_ns);
+            let warmup = self.is_warmup(due, now_ns);
+            self.ledger.never_sent(due.intended_ns, warmup, now_ns);
         }
     }
 
@@ -356,16 +429,18 @@ impl Worker {
     fn never_sent(&mut self, given_up: Option<Segment>, now_ns: u64) {
         if let Some(mut segment) = given_up {
             while let Some(intended_ns) = segment.take() {
-                self.ledger.never_sent(Some(intended_ns), now_ns);
+                let warmup = intended_ns < self.warm_ns;
+                self.ledger.never_sent(Some(intended_ns), warmup, now_ns);
             }
         }
     }
 
     fn report(&mut self) {
         let Some(reporter) = &self.reporter else { return };
-        if reporter.answer(&mut self.ledger.delta, |_| {}) == Asked::Gone {
-            let now_ns = now_ns();
-            self.give_up(now_ns);
+        match reporter.answer(&mut self.ledger.delta, |_| {}) {
+            Asked::Yes => self.setup.control.note_span(self.ledger.span),
+            Asked::No => {}
+            Asked::Gone => self.give_up(now_ns()),
         }
     }
 
@@ -379,6 +454,7 @@ impl Worker {
                 self.setup.control.account(address, client.totals);
             }
         }
+        self.setup.control.note_span(self.ledger.span);
         self.setup.control.thread_ended();
         if let Some(reporter) = self.reporter.take() {
             reporter.finish(self.ledger.delta, |_| {});
