@@ -40,6 +40,7 @@ mod ledger;
 mod load;
 mod pacer;
 mod plan;
+pub mod report;
 mod request;
 mod settings;
 mod socket;

@@ -38,6 +38,7 @@ pub use follow::{FollowError, Follower};
 pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
 pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
+pub use journal::Timestamps;
 pub use metric::{Counters, Metric};
 pub use model::Model;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, Sink};

@@ -233,7 +233,8 @@ pub(super) fn latencies<C: Metric, L: Metric + Label>(
 }
 
 /// The name of a class of latencies in summaries, reports and assertions.
-pub(crate) trait Label {
+pub trait Label {
+    /// The name.
     fn label(self) -> &'static str;
 }
 
