@@ -45,6 +45,7 @@ mod request;
 mod settings;
 mod socket;
 mod target;
+mod targets;
 mod tls;
 mod upstream;
 mod worker;
@@ -54,5 +55,6 @@ pub use config::{Body, Expect, LoadConfig, SourceTotals, StartError, Template, T
 pub use load::{Load, Measured};
 pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
 pub use target::{Scheme, Target, TargetError};
+pub use targets::{TargetsError, parse_targets, read_body};
 pub use tls::{Alpn, Identity, TlsOptions, TlsVersion};
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

@@ -117,6 +117,12 @@ fields! {
     MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";
     DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
+    OBSERVED_PID = "OBSERVED_PID", Id, "4711", "Process that is observed with all its descendants; 0 if none is.";
+    OBSERVED_CPU = "OBSERVED_CPU_US_TOTAL", Micros, "812033", "CPU time that they have used since observing began.";
+    OBSERVED_THREADS = "OBSERVED_THREADS", Count, "26", "Their threads.";
+    OBSERVED_THREADS_MAX = "OBSERVED_THREADS_MAX", Count, "46", "The most threads that they had at a reading.";
+    OBSERVED_MEMORY = "OBSERVED_MEMORY_BYTES", Bytes, "7800000", "Their resident memory; shared pages count for each.";
+    OBSERVED_MEMORY_MAX = "OBSERVED_MEMORY_MAX_BYTES", Bytes, "7800000", "The most of it at a reading.";
     HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records that the journal did not accept.";
     HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters went with a later record instead.";
     HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors that found no room in the budget.";

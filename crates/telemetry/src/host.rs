@@ -48,7 +48,13 @@ impl HostSampler {
         for (group, ns) in used_ns.iter() {
             cpu[group] = ns / 1_000;
         }
-        HostRecord { memory_bytes: memory_bytes(), descriptors: descriptors(), threads, cpu }
+        HostRecord {
+            memory_bytes: memory_bytes(),
+            descriptors: descriptors(),
+            threads,
+            cpu,
+            ..HostRecord::default()
+        }
     }
 }
 

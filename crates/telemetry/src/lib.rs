@@ -18,6 +18,7 @@ mod ids;
 mod message;
 mod metric;
 pub mod model;
+mod observe;
 mod publish;
 mod record;
 mod setting;
@@ -41,6 +42,7 @@ pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use journal::Timestamps;
 pub use metric::{Counters, Metric};
 pub use model::Model;
+pub use observe::ProcessTree;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, Sink};
 pub use record::{
     Body, ClientRecord, HealthRecord, HostRecord, Kind, Latencies, Latency, LoadRecord, MarkRecord, Phase,

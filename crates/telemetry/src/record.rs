@@ -211,6 +211,18 @@ wire! {
         pub descriptors: u64 = &field::DESCRIPTORS,
         /// Threads.
         pub threads: u64 = &field::THREADS,
+        /// Process that is observed with all its descendants; 0 if none is.
+        pub observed_pid: u64 = &field::OBSERVED_PID,
+        /// CPU time that they have used since observing began, in microseconds.
+        pub observed_cpu_us: u64 = &field::OBSERVED_CPU,
+        /// Their threads.
+        pub observed_threads: u64 = &field::OBSERVED_THREADS,
+        /// The most threads that they had at a reading.
+        pub observed_threads_max: u64 = &field::OBSERVED_THREADS_MAX,
+        /// Their resident memory, in bytes.
+        pub observed_memory_bytes: u64 = &field::OBSERVED_MEMORY,
+        /// The most of it at a reading.
+        pub observed_memory_max_bytes: u64 = &field::OBSERVED_MEMORY_MAX,
         /// CPU time by whose threads used it, in microseconds of the run so far.
         pub cpu: Counters<CpuGroup> = &FAMILY,
     }

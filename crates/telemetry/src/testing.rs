@@ -113,7 +113,12 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         })),
         Body::Setting(SettingRecord { name: "load.rate".into(), before: text.into(), after: Some(setting) }),
         Body::Mark(MarkRecord { number: numbers[11], text: text.into() }),
-        Body::Host(HostRecord { memory_bytes: numbers[12], descriptors: 3, threads: 4, cpu: fill(numbers) }),
+        Body::Host(HostRecord {
+            memory_bytes: numbers[12],
+            observed_cpu_us: numbers[13],
+            cpu: fill(numbers),
+            ..HostRecord::default()
+        }),
         Body::Health(HealthRecord {
             refused_total: numbers[13],
             clock_step_us: numbers[14] as i64,

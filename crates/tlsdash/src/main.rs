@@ -6,6 +6,7 @@ mod demo;
 mod frontend;
 mod journal_choice;
 mod load;
+mod progress;
 mod proxy;
 mod recorder;
 mod session;
@@ -32,7 +33,13 @@ fn main() -> ExitCode {
         Err(error) => {
             // One line: what was tried, on what, why it failed.
             say(format_args!("{error:#}"));
-            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if error.is::<Usage>() {
+                ExitCode::from(2)
+            } else if error.is::<load::Breach>() {
+                ExitCode::from(99)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }

@@ -9,8 +9,8 @@ use loadgen::Load;
 use proxy_core::Proxy;
 use telemetry::model::Level;
 use telemetry::{
-    Command, HostSampler, LoadDelta, LoadState, ProxyDelta, Publisher, RunRecord, Setting, SettingError,
-    SettingRecord, Update, Value,
+    Command, HostRecord, HostSampler, LoadDelta, LoadState, ProcessTree, ProxyDelta, Publisher, RunRecord,
+    Setting, SettingError, SettingRecord, Update, Value,
 };
 use tui::{Event, Sender};
 
@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(crate) struct Measured {
     pub(crate) proxy: Option<Proxy>,
     pub(crate) load: Option<Load>,
+    /// Another process that is observed beside them.
+    pub(crate) observed: Option<ProcessTree>,
     /// True if the run ends when its load does.
     pub(crate) ends_with_load: bool,
 }
@@ -163,12 +165,20 @@ impl Recorder {
 
     fn tick(&mut self) {
         self.gather(PATIENCE.min(self.interval / 2));
-        let host = self.host.sample();
+        let host = self.sample_host();
         let now = Timestamps::now();
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.load_state().map(|state| (&self.load_delta, state));
         self.publisher.interval(proxy, load, Some(host), now);
         self.tell_refusals();
+    }
+
+    fn sample_host(&mut self) -> HostRecord {
+        let mut host = self.host.sample();
+        if let Some(observed) = &mut self.measured.observed {
+            observed.sample(&mut host);
+        }
+        host
     }
 
     fn load_state(&self) -> Option<LoadState> {
@@ -252,7 +262,7 @@ impl Recorder {
     fn finish(mut self) -> anyhow::Result<Recorded> {
         // All threads have ended and handed over their last counters: this gathers them, and waits for none.
         self.gather(PATIENCE);
-        let host = self.host.sample();
+        let host = self.sample_host();
         let stop = self.with_settings();
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use journal::{FileWriter, Start, Timestamps};
-use telemetry::{Follower, Publisher, RECORDS_PER_SECOND_OWN, RunId, RunRecord};
+use telemetry::model::Run;
+use telemetry::{Follower, LoadCounter, Model, Publisher, RECORDS_PER_SECOND_OWN, RunId, RunRecord};
 use tui::{Event, Inbox, Sender};
 
 use crate::args::{Format, RunWords, usage};
-use crate::frontend::{self, Frontend};
+use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::JournalChoice;
 use crate::recorder::{Measured, Recorded, Recorder};
 use crate::signals;
@@ -22,7 +23,7 @@ use crate::summary;
 const COMMANDS_MAX: usize = 64;
 
 /// How a run is shown and recorded.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) journal: JournalChoice,
     pub(crate) interval: Duration,
@@ -32,6 +33,8 @@ pub(crate) struct Shape {
     pub(crate) format: Format,
     pub(crate) ascii: bool,
     pub(crate) duration: Option<Duration>,
+    /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
+    pub(crate) history: usize,
 }
 
 impl Shape {
@@ -52,6 +55,7 @@ impl Shape {
             format: words.format.unwrap_or_default(),
             ascii: words.ascii,
             duration: duration.map(|text| crate::args::time("duration", text)).transpose()?,
+            history: 1,
         })
     }
 }
@@ -84,12 +88,66 @@ pub(crate) struct Session {
     pub(crate) writer: Option<FileWriter>,
 }
 
+/// A run that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    id: RunId,
+    source: Option<String>,
+    model: Option<Model>,
+    /// What became of its records; `None` if a thread panicked.
+    recorded: Option<anyhow::Result<Recorded>>,
+    failure: Option<anyhow::Error>,
+    ends_with_load: bool,
+}
+
+impl Finished {
+    /// The run, as far as it was read.
+    pub(crate) fn run(&self) -> Option<&Run> {
+        self.model.as_ref()?.run(self.id)
+    }
+
+    /// Prints the summary.
+    pub(crate) fn print(&self, format: Format) -> anyhow::Result<()> {
+        let Some(run) = self.run() else { return Ok(()) };
+        let mut summary = run.summary(self.source.as_deref());
+        let made = self.recorded.as_ref().and_then(|recorded| recorded.as_ref().ok()).map_or(0, |r| r.made);
+        // Records after the last one that was read are lost too.
+        if let Some(journal) = &mut summary.journal {
+            journal.made = journal.made.max(made);
+            journal.lost = journal.made - journal.read;
+        }
+        summary::print(&summary, format)
+    }
+
+    /// # Errors
+    /// When a part of the run failed, or its load was answered nothing.
+    pub(crate) fn check(self) -> anyhow::Result<()> {
+        let is_answered = |run: &Run| run.load().is_some_and(|load| load.totals()[LoadCounter::Ok] > 0);
+        let nothing_answered = self.ends_with_load && self.run().is_some_and(|run| !is_answered(run));
+        let Recorded { closed, .. } = self.recorded.context("a thread of the program panicked")??;
+        closed.map_err(|error| anyhow::anyhow!("the journal lacks the end of the run: {error}"))?;
+        anyhow::ensure!(!nothing_answered, "no request succeeded");
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
 impl Session {
     /// Runs it to its end and prints the summary.
     ///
     /// # Errors
     /// When a part of it failed.
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let format = self.shape.format;
+        let finished = self.finish()?;
+        finished.print(format)?;
+        finished.check()
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// When it could not be started.
+    pub(crate) fn finish(self) -> anyhow::Result<Finished> {
         let Self { shape, wiring: Wiring { events, inbox }, title, header, measured, writer } = self;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
@@ -103,6 +161,7 @@ impl Session {
             run: Some(run),
             ascii: shape.ascii,
             drains: measured.proxy.is_some(),
+            unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
         };
         let sink = writer.map_or_else(|| RecordSink::direct(events.clone()), RecordSink::file);
         let publisher = Publisher::new(run, sink, RECORDS_PER_SECOND_OWN, Timestamps::now());
@@ -130,23 +189,7 @@ impl Session {
         })?;
         let (model, failure) = shown.until_ended(&ending);
         let outcome = ending.join().ok().and_then(Result::ok);
-        let mut nothing_answered = false;
-        let made = outcome.as_ref().and_then(|recorded| recorded.as_ref().ok()).map_or(0, |r| r.made);
-        let summary =
-            model.as_ref().and_then(|model| model.run(run)).map(|run| run.summary(source.as_deref()));
-        if let Some(mut summary) = summary {
-            // Records after the last one that was read are lost too.
-            if let Some(journal) = &mut summary.journal {
-                journal.made = journal.made.max(made);
-                journal.lost = journal.made - journal.read;
-            }
-            summary::print(&summary, shape.format)?;
-            nothing_answered = ends_with_load && summary.load.is_some_and(|load| load.requests.ok == 0);
-        }
-        let Recorded { closed, .. } = outcome.context("a thread of the program panicked")??;
-        closed.map_err(|error| anyhow::anyhow!("the journal lacks the end of the run: {error}"))?;
-        anyhow::ensure!(!nothing_answered, "no request was answered");
-        failure.map_or(Ok(()), Err)
+        Ok(Finished { id: run, source, model, recorded: outcome, failure, ends_with_load })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Signals: the first SIGTERM or SIGINT ends the program in order, the second at once.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
@@ -8,6 +9,14 @@ use signal_hook::iterator::Signals;
 use tui::{Event, Sender};
 
 use crate::frontend::Frontend;
+
+/// Whether a signal has asked the program to end.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// True once a signal has asked the program to end.
+pub(crate) fn asked_to_end() -> bool {
+    ASKED.load(Ordering::Relaxed)
+}
 
 /// Listens for signals on a thread of its own, and tells the program.
 pub(crate) fn listen(frontend: Frontend, events: Sender) -> anyhow::Result<()> {
@@ -38,6 +47,7 @@ pub(crate) fn listen(frontend: Frontend, events: Sender) -> anyhow::Result<()> {
                     _ if ending => end_at_once(frontend),
                     _ => {
                         ending = true;
+                        ASKED.store(true, Ordering::Relaxed);
                         // Sending may wait for a busy program; a second signal must not wait for that.
                         let events = events.clone();
                         let tell = move || events.send(Event::Terminate);

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use telemetry::model::Run;
 use telemetry::{LoadLatency, Metric, quantile_is_thin};
 
-use super::{Figure, View, metrics};
+use super::View;
+use super::metrics::{self, Figure, metrics};
 
 /// A condition on one figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,9 @@ pub enum AssertionError {
         "{0:?} is no assertion; expected METRIC < VALUE such as 'response.p99 < 5ms', or with <=, >, >=, == or !="
     )]
     NoComparison(String),
+    /// There is no such figure.
+    #[error("{0}: there is no such figure; there are {1}")]
+    Unknown(String, String),
     /// The value is none.
     #[error("{0:?}: expected a number, or a time such as 500us, 5ms or 1s")]
     Value(String),
@@ -102,6 +106,18 @@ fn parse_value(text: &str) -> Option<(f64, bool)> {
 }
 
 impl Assertion {
+    /// Finds out before a load whether there will be such a figure.
+    ///
+    /// # Errors
+    /// With those that there are.
+    pub fn is_known(&self) -> Result<(), AssertionError> {
+        let (model, run) = metrics::example();
+        match model.run(run).map(|run| self.check(run)) {
+            Some(Verdict::Unknown(known)) => Err(AssertionError::Unknown(self.text.clone(), known)),
+            _ => Ok(()),
+        }
+    }
+
     /// Holds it against a run's load.
     pub fn check(&self, run: &Run) -> Verdict {
         let (Some(view), Some(figures)) = (View::of(run), metrics(run)) else {
@@ -123,7 +139,7 @@ impl Assertion {
             },
         };
         let Some(value) = found else { return Verdict::Breached("there are no samples".to_owned()) };
-        let is_latency = view.class_names().any(|class| {
+        let is_latency = View::class_names().any(|class| {
             self.metric.strip_prefix(class).is_some_and(|rest| rest.starts_with('.') && rest != ".n")
         });
         if is_latency != self.is_time {
@@ -160,7 +176,7 @@ struct Percentile {
 /// A percentile such as `response.p99`, `lag.p999` or `service.p99.95`.
 fn percentile(view: &View<'_>, metric: &str) -> Option<Percentile> {
     let (class, what) = metric.split_once(".p")?;
-    let class = view.class_names().zip(LoadLatency::ALL).find(|(name, _)| *name == class)?.1;
+    let class = View::class_names().zip(LoadLatency::ALL).find(|(name, _)| *name == class)?.1;
     if !what.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         return None;
     }

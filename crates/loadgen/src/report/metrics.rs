@@ -1,7 +1,7 @@
 //! All figures of a load by dotted names: for assertions, CSV, and the spread over several runs.
 
 use telemetry::model::{Run, Summary};
-use telemetry::{LoadEvent, Metric};
+use telemetry::{Body, HostRecord, LoadEvent, Metric, Model, Record, RunId, Stamp};
 
 use super::View;
 
@@ -20,6 +20,19 @@ pub fn metrics(run: &Run) -> Option<Vec<Figure>> {
     all.extend(latencies(&view));
     all.extend(host(&summary));
     Some(all)
+}
+
+/// A run that counted nothing, which has every figure by its name.
+pub(super) fn example() -> (Model, RunId) {
+    let run = RunId::from_bits(1);
+    let mut model = Model::new(1);
+    let bodies =
+        [Body::Load(Box::default()), Body::Host(HostRecord { observed_pid: 1, ..HostRecord::default() })];
+    for (body, seq) in bodies.into_iter().zip(1..) {
+        let stamp = Stamp { run, seq, mono_us: 0, realtime_us: 0, interval_us: 0 };
+        model.apply(Record { stamp, body }, None);
+    }
+    (model, run)
 }
 
 fn counts(view: &View<'_>) -> Vec<Figure> {
@@ -69,7 +82,7 @@ fn counts(view: &View<'_>) -> Vec<Figure> {
 
 fn latencies(view: &View<'_>) -> Vec<Figure> {
     let mut all = Vec::new();
-    for (&class, name) in telemetry::LoadLatency::ALL.iter().zip(view.class_names()) {
+    for (&class, name) in telemetry::LoadLatency::ALL.iter().zip(View::class_names()) {
         let histogram = &view.latencies[class];
         let mut add = |what: &str, us: Option<f64>| all.push((format!("{name}.{what}"), us));
         add("n", Some(histogram.count() as f64));
@@ -86,7 +99,15 @@ fn latencies(view: &View<'_>) -> Vec<Figure> {
 
 fn host(summary: &Summary) -> Vec<Figure> {
     let cpu = summary.cpu_s.iter().map(|(group, seconds)| (format!("cpu.{group}"), Some(*seconds)));
-    cpu.collect()
+    let mut all: Vec<Figure> = cpu.collect();
+    if let Some(observed) = &summary.observed {
+        let figure = |name: &str, value: f64| (format!("observed.{name}"), Some(value));
+        all.push(figure("cpu_s", observed.cpu_s));
+        all.push(figure("cpu_percent", observed.cpu_percent));
+        all.push(figure("threads_max", observed.threads_max as f64));
+        all.push(figure("memory_max_bytes", observed.memory_max_bytes as f64));
+    }
+    all
 }
 
 /// The figures of several runs as CSV: a line of names, then one for each run.

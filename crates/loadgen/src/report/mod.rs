@@ -75,6 +75,17 @@ pub fn report(run: &Run, style: Style) -> Option<String> {
         Style::Wrk => wrk::text(&view),
         Style::Jmeter => jmeter::text(&view),
     };
+    if let Some(observed) = &run.summary(None).observed {
+        let _ = writeln!(
+            text,
+            "# process {}: CPU {:.2} s, {:.1} %; at most {} threads, {:.1} MB",
+            observed.pid,
+            observed.cpu_s,
+            observed.cpu_percent,
+            observed.threads_max,
+            observed.memory_max_bytes as f64 / 1e6
+        );
+    }
     for note in &view.load.notes {
         let _ = writeln!(text, "# {note}");
     }
@@ -111,7 +122,7 @@ impl<'a> View<'a> {
     }
 
     /// The names of the classes of latencies, in the order of the family.
-    fn class_names(&self) -> impl Iterator<Item = &'static str> {
+    fn class_names() -> impl Iterator<Item = &'static str> {
         let family = LoadLatency::ALL.iter();
         family.map(|class| class.label())
     }

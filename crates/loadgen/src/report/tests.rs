@@ -201,7 +201,7 @@ fn the_files_of_hdrhistogram_hold_all_samples() {
         "{percentiles}"
     );
     assert!(percentiles.contains("Total count    =          990]"), "{percentiles}");
-    let last = percentiles.lines().filter(|line| line.contains(" 1.000000000000 ")).next_back().unwrap();
+    let last = percentiles.lines().rfind(|line| line.contains(" 1.000000000000 ")).unwrap();
     assert!(last.trim_end().ends_with(" 990"), "{last}");
     let (log, lacking) = interval_log(run).unwrap();
     assert_eq!(lacking, 0);

@@ -22,8 +22,8 @@ pub use load_summary::{
 pub use reading::{Gap, Reading};
 pub use run::{CpuUse, Level, LogLine, Run};
 pub use summary::{
-    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Percentiles,
-    ProxySummary, SUMMARY_SCHEMA, Summary,
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
+    Percentiles, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
 pub use track::{Interval, Track, Window};
 

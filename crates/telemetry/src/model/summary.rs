@@ -38,6 +38,24 @@ pub struct Summary {
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
     pub cpu_s: BTreeMap<&'static str, f64>,
+    /// What an observed process and its descendants used; absent where none was observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+}
+
+/// What an observed process and its descendants used.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Observed {
+    /// The process.
+    pub pid: u64,
+    /// CPU time since observing began, in seconds.
+    pub cpu_s: f64,
+    /// The same in percent of the run's time: 100 is one whole core.
+    pub cpu_percent: f64,
+    /// The most threads at a reading.
+    pub threads_max: u64,
+    /// The most resident memory at a reading, in bytes.
+    pub memory_max_bytes: u64,
 }
 
 /// Connections, as the proxy counts them.
@@ -181,7 +199,20 @@ impl Run {
                 lost: reading.lost(),
             }),
             cpu_s: self.cpu_seconds(),
+            observed: self.observed(),
         }
+    }
+
+    fn observed(&self) -> Option<Observed> {
+        let host = self.host().filter(|host| host.observed_pid > 0)?;
+        let (cpu_s, run_s) = (host.observed_cpu_us as f64 / 1e6, self.duration_us() as f64 / 1e6);
+        Some(Observed {
+            pid: host.observed_pid,
+            cpu_s,
+            cpu_percent: if run_s > 0.0 { cpu_s / run_s * 100.0 } else { 0.0 },
+            threads_max: host.observed_threads_max,
+            memory_max_bytes: host.observed_memory_max_bytes,
+        })
     }
 
     fn client_summaries(&self) -> Vec<ClientSummary> {
