@@ -34,6 +34,7 @@ mod clock;
 mod config;
 mod connection;
 mod control;
+mod course;
 mod descriptors;
 mod http1;
 mod ledger;

@@ -13,9 +13,10 @@ use crate::client::{Client, Diffusion};
 use crate::clock::{Timer, nanos};
 use crate::config::{LoadConfig, SourceTotals, StartError, system};
 use crate::control::Control;
+use crate::course::Course;
 use crate::descriptors;
 use crate::ledger::Span;
-use crate::pacer::{Pacer, Part};
+use crate::pacer::Part;
 use crate::plan::Plan;
 use crate::tls::TlsSetup;
 use crate::worker::{Setup, Start, TIMER, WAKER, Worker};
@@ -60,14 +61,7 @@ impl Load {
                 setup: Arc::clone(&load.setup),
                 poll,
                 timer,
-                pacer: Pacer::new(
-                    plan.rate.clone(),
-                    plan.arrivals,
-                    plan.requests.map(|requests| part.of(requests)),
-                    part,
-                ),
-                duration_ns: plan.length().map(nanos),
-                warmup_ns: plan.warmup.map_or(0, nanos),
+                course: Course::new(&plan, part),
                 clients: clients(&plan, part, tls.as_ref()),
                 part,
                 reporter,

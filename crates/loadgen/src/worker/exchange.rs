@@ -26,7 +26,7 @@ impl Worker {
     /// Gives a request to a free slot.
     pub(super) fn begin(&mut self, index: usize, due: Due, now_ns: u64) {
         let template = self.next_template();
-        let warmup = self.is_warmup(due, now_ns);
+        let warmup = self.course.is_warmup(due, now_ns);
         let deadline_ns = now_ns.saturating_add(self.setup.timeout_ns);
         let slot = &mut self.slots[index];
         slot.request = Some(Request {
