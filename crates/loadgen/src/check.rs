@@ -6,12 +6,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Body, LoadConfig, StartError, Template, Trust};
+use crate::config::{Body, LoadConfig, Protocol, StartError, Template, Trust};
 use crate::plan::Plan;
 use crate::request::{Original, Prepared, sequence};
 use crate::socket::Address;
 use crate::tls::{Alpn, Stream, TlsSetup};
 
+/// Most streams of a connection.
+const STREAMS_MAX: u32 = 10_000;
 /// Bytes of an echo, unless something else is asked for.
 const ECHO_BYTES: usize = 64;
 
@@ -38,13 +40,21 @@ impl Checked {
             let bytes = if target.scheme().is_raw() { ECHO_BYTES } else { 0 };
             templates.push(Template { body: Body::Bytes(bytes), ..Template::get(target.path()) });
         }
+        if let Protocol::Http2 { streams } = config.protocol
+            && (!(1..=STREAMS_MAX).contains(&streams) || target.scheme().is_raw())
+        {
+            return Err(StartError::Streams(streams));
+        }
         let trust = target.is_tls().then(|| config.trust.to_string());
-        let original = Original { target: target.clone(), templates, trust };
+        let original = Original { target: target.clone(), templates, protocol: config.protocol, trust };
         let requests = original.prepare()?;
         let sequence = sequence(&original.templates)?;
         let mut options = config.tls.clone();
         if options.alpn.is_empty() && !target.scheme().is_raw() {
-            options.alpn.push(Alpn::Http1);
+            options.alpn.push(match config.protocol {
+                Protocol::Http1 => Alpn::Http1,
+                Protocol::Http2 { .. } => Alpn::Http2,
+            });
         }
         let setup = || TlsSetup::new(&config.trust, target.host(), &options);
         let tls = target.is_tls().then(setup).transpose()?;
@@ -67,7 +77,7 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> 
     let mut stream = connect(&checked.addresses, patience)
         .map_err(|error| StartError::Unreachable { server: server.clone(), reason: error.to_string() })?;
     let Some(tls) = &checked.tls else { return Ok(()) };
-    tls.try_out(&mut stream).map_err(|error| {
+    let agreed = tls.try_out(&mut stream).map_err(|error| {
         let reason =
             if error.timed_out() { format!("no answer within {patience:?}") } else { error.to_string() };
         let advice = match &config.trust {
@@ -76,8 +86,12 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> 
             }
             _ => "",
         };
-        StartError::Handshake { server, reason, advice }
-    })
+        StartError::Handshake { server: server.clone(), reason, advice }
+    })?;
+    match config.protocol {
+        Protocol::Http2 { .. } if agreed != Some(Alpn::Http2) => Err(StartError::NotHttp2(server)),
+        Protocol::Http1 | Protocol::Http2 { .. } => Ok(()),
+    }
 }
 
 /// A connection to the first of the addresses that takes one.

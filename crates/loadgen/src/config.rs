@@ -15,6 +15,8 @@ use crate::tls::TlsOptions;
 pub struct LoadConfig {
     /// The server.
     pub target: Target,
+    /// How it is spoken to, with HTTP.
+    pub protocol: Protocol,
     /// A unix socket to connect to in place of the target's host and port.
     pub unix_socket: Option<PathBuf>,
     /// What is asked of it, in turn by weight; empty for a `GET` of the target's path, or a small echo.
@@ -37,6 +39,7 @@ impl LoadConfig {
     pub fn new(target: Target, plan: Plan, trust: Trust) -> Self {
         Self {
             target,
+            protocol: Protocol::Http1,
             unix_socket: None,
             requests: Vec::new(),
             plan,
@@ -44,6 +47,27 @@ impl LoadConfig {
             tls: TlsOptions::default(),
             request_timeout: Duration::from_secs(10),
             paused: false,
+        }
+    }
+}
+
+/// The version of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1, a request at a time on each connection.
+    Http1,
+    /// HTTP/2, without TLS by prior knowledge.
+    Http2 {
+        /// Requests at a time on each connection.
+        streams: u32,
+    },
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http1 => f.write_str("http/1.1"),
+            Self::Http2 { streams } => write!(f, "h2, {streams} streams"),
         }
     }
 }
@@ -135,6 +159,12 @@ pub enum StartError {
     /// The plan asks for something that no written plan could.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A number of streams that makes no sense.
+    #[error("{0} streams: HTTP/2 needs from 1 to 10000 on each connection, and a URL with https or http")]
+    Streams(u32),
+    /// The server did not settle for HTTP/2.
+    #[error("{0} does not speak HTTP/2: it did not agree to h2 in TLS; leave HTTP/2 out")]
+    NotHttp2(String),
     /// The request timeout is zero.
     #[error("the request timeout must be above zero")]
     Timeout,

@@ -169,14 +169,14 @@ impl Course {
         self.never_sent(given_up, ledger, now_ns);
     }
 
-    /// Lets requests fall due, and notices when the last one has.
-    pub(crate) fn advance(&mut self, ledger: &mut Ledger, now_ns: u64) {
+    /// Lets requests fall due, gives their number, and notices when the last one has.
+    pub(crate) fn advance(&mut self, ledger: &mut Ledger, now_ns: u64) -> u64 {
         // The end itself is not part of the duration: two seconds at 500/s are 1,000 requests and not 1,001.
         let until_ns = self.ends_ns.map_or(now_ns, |ends_ns| now_ns.min(ends_ns.saturating_sub(1)));
         let fell_due = self.pacer.advance(until_ns);
         ledger.add(LoadCounter::Scheduled, fell_due);
         if self.state != State::Running {
-            return;
+            return fell_due;
         }
         if self.ends_ns.is_some_and(|ends_ns| now_ns >= ends_ns) {
             self.drain(Goal::End, now_ns.saturating_add(GRACE_NS), now_ns);
@@ -185,6 +185,7 @@ impl Course {
             let until_ns = self.ends_ns.map_or(u64::MAX, |ends_ns| ends_ns.saturating_add(GRACE_NS));
             self.drain(Goal::End, until_ns, now_ns);
         }
+        fell_due
     }
 
     /// Lets nothing more fall due, and goes towards a pause or the end.

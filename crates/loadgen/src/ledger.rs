@@ -16,9 +16,12 @@
 //! A success also enters its first byte (sent → first byte of the answer) and its total (taken on by a connection, or
 //! by one that is made for it → done). Connect and handshake are entered by whoever makes the connection.
 
+use std::io;
+
 use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
 
 use crate::http1::Answer;
+use crate::socket::Address;
 
 /// A request that a connection has taken on.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +50,16 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// No connection could be made to an address.
+    pub(crate) fn connect(to: &Address, error: &io::Error) -> Self {
+        let event = match error.kind() {
+            io::ErrorKind::ConnectionRefused => LoadEvent::ConnectRefused,
+            io::ErrorKind::TimedOut => LoadEvent::ConnectTimeout,
+            _ => LoadEvent::ConnectFailed,
+        };
+        Self::new(event, format!("{to}: {error}"))
+    }
+
     pub(crate) fn new(event: LoadEvent, example: impl Into<String>) -> Self {
         Self { event, example: example.into() }
     }

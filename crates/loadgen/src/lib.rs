@@ -37,6 +37,7 @@ mod control;
 mod course;
 mod descriptors;
 mod http1;
+mod http2;
 mod ledger;
 mod load;
 mod pacer;
@@ -52,7 +53,7 @@ mod upstream;
 mod worker;
 
 pub use check::probe;
-pub use config::{Body, Expect, LoadConfig, SourceTotals, StartError, Template, Trust};
+pub use config::{Body, Expect, LoadConfig, Protocol, SourceTotals, StartError, Template, Trust};
 pub use load::{Load, Measured};
 pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
 pub use target::{Scheme, Target, TargetError};

@@ -7,14 +7,17 @@ use std::time::Duration;
 
 use mio::{Poll, Waker};
 use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
 
 use crate::check::Checked;
 use crate::client::{Client, Diffusion};
 use crate::clock::{Timer, nanos};
-use crate::config::{LoadConfig, SourceTotals, StartError, system};
-use crate::control::Control;
+use crate::config::{LoadConfig, Protocol, SourceTotals, StartError, system};
+use crate::control::{Control, Wake};
 use crate::course::Course;
 use crate::descriptors;
+use crate::http2;
 use crate::ledger::Span;
 use crate::pacer::Part;
 use crate::plan::Plan;
@@ -29,6 +32,40 @@ pub struct Load {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// What a thread waits with.
+enum Loop {
+    Poll(Poll, Timer, Arc<Waker>),
+    Tasks(Runtime, Arc<Notify>, u32),
+}
+
+impl Loop {
+    fn new(protocol: Protocol) -> Result<Self, StartError> {
+        if let Protocol::Http2 { streams } = protocol {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(system("set up a runtime"))?;
+            return Ok(Self::Tasks(runtime, Arc::default(), streams));
+        }
+        let poll = Poll::new().map_err(system("set up a poll"))?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(system("set up a waker"))?;
+        let timer = Timer::new(poll.registry(), TIMER).map_err(system("set up a timer"))?;
+        Ok(Self::Poll(poll, timer, Arc::new(waker)))
+    }
+
+    fn wake(&self) -> Wake {
+        match self {
+            Self::Poll(_, _, waker) => Wake::Poll(Arc::clone(waker)),
+            Self::Tasks(_, notify, _) => Wake::Task(Arc::clone(notify)),
+        }
+    }
+
+    fn run(self, start: Start) {
+        match self {
+            Self::Poll(poll, timer, _) => Worker::new(start, poll, timer).run(),
+            Self::Tasks(runtime, notify, streams) => http2::run(start, &runtime, &notify, streams),
+        }
+    }
+}
+
 impl Load {
     /// Checks everything that can be checked, then starts the threads.
     pub fn start(config: LoadConfig) -> Result<Self, StartError> {
@@ -36,14 +73,11 @@ impl Load {
         let LoadConfig { plan, request_timeout, paused, .. } = config;
         descriptors::allow(plan.connections, plan.threads)?;
 
-        let mut polls = Vec::new();
-        let mut wakers = Vec::new();
+        let mut loops = Vec::new();
         for _ in 0..plan.threads {
-            let poll = Poll::new().map_err(system("set up a poll"))?;
-            wakers.push(Arc::new(Waker::new(poll.registry(), WAKER).map_err(system("set up a waker"))?));
-            let timer = Timer::new(poll.registry(), TIMER).map_err(system("set up a timer"))?;
-            polls.push((poll, timer));
+            loops.push(Loop::new(config.protocol)?);
         }
+        let wakers: Vec<Wake> = loops.iter().map(Loop::wake).collect();
         let Checked { original, requests, sequence, addresses, tls } = checked;
         let setup = Arc::new(Setup {
             addresses,
@@ -53,20 +87,18 @@ impl Load {
             control: Control::new(original, requests, &plan, paused, wakers.clone()),
         });
         let mut load = Self { setup, collector: Collector::default(), threads: Vec::new() };
-        for ((thread, (poll, timer)), waker) in (0..plan.threads).zip(polls).zip(wakers) {
-            // Waking fails only when the thread's poll is gone with it.
-            let reporter = load.collector.add_worker(move || drop(waker.wake()));
+        for ((thread, event_loop), waker) in (0..plan.threads).zip(loops).zip(wakers) {
+            let reporter = load.collector.add_worker(move || waker.wake());
             let part = Part { thread, threads: plan.threads };
-            let worker = Worker::new(Start {
+            let start = Start {
                 setup: Arc::clone(&load.setup),
-                poll,
-                timer,
                 course: Course::new(&plan, part),
                 clients: clients(&plan, part, tls.as_ref()),
                 part,
                 reporter,
-            });
-            let spawned = std::thread::Builder::new().name(format!("load-{thread}")).spawn(|| worker.run());
+            };
+            let name = format!("load-{thread}");
+            let spawned = std::thread::Builder::new().name(name).spawn(move || event_loop.run(start));
             load.threads.push(spawned.map_err(system("start a thread"))?);
         }
         Ok(load)

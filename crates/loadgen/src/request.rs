@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::config::{Body, Expect, StartError, Template};
+use bytes::Bytes;
+
+use crate::config::{Body, Expect, Protocol, StartError, Template};
 use crate::http1::Expected;
 use crate::target::{Scheme, Target};
 
@@ -26,6 +28,15 @@ pub(crate) struct Prepared {
     pub(crate) expected: Expected,
     /// What it is, for a person.
     pub(crate) name: String,
+    /// Its parts, for a protocol that writes them in its own way; an echo has none.
+    pub(crate) parts: Option<Parts>,
+}
+
+/// The parts of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    pub(crate) head: http::Request<()>,
+    pub(crate) body: Bytes,
 }
 
 impl Prepared {
@@ -42,7 +53,7 @@ impl Prepared {
         if target.scheme().is_raw() {
             let name = format!("{body_bytes} bytes");
             let expected = Expected { body: Some(Arc::clone(&body)), is_raw: true, ..Expected::default() };
-            return Ok(Self { keep: (*body).into(), close: None, body_bytes, expected, name });
+            return Ok(Self { keep: (*body).into(), close: None, body_bytes, expected, name, parts: None });
         }
         let (echo, answer_bytes) = match template.expect {
             Expect::Announced => (None, None),
@@ -56,6 +67,7 @@ impl Prepared {
             body_bytes,
             expected: Expected { head_only, body: echo, body_bytes: answer_bytes, is_raw: false },
             name: format!("{method} {path}"),
+            parts: Some(parts(template, target, &body)?),
         })
     }
 
@@ -70,6 +82,7 @@ impl Prepared {
 pub(crate) struct Original {
     pub(crate) target: Target,
     pub(crate) templates: Vec<Template>,
+    pub(crate) protocol: Protocol,
     /// Whose certificates are trusted, in words; `None` without TLS.
     pub(crate) trust: Option<String>,
 }
@@ -78,6 +91,11 @@ impl Original {
     /// Writes all requests out.
     pub(crate) fn prepare(&self) -> Result<Arc<[Prepared]>, StartError> {
         self.templates.iter().map(|template| Prepared::new(template, &self.target)).collect()
+    }
+
+    /// What is spoken.
+    pub(crate) fn protocol_name(&self) -> String {
+        if self.target.scheme().is_raw() { "echo".to_owned() } else { self.protocol.to_string() }
     }
 
     /// The same, with bodies of another size where they are only a size.
@@ -123,6 +141,33 @@ fn body(body: &Body) -> Arc<[u8]> {
         Body::Bytes(bytes) => (b'a'..=b'z').cycle().take(*bytes).collect(),
         Body::Exact(bytes) => Arc::clone(bytes),
     }
+}
+
+fn parts(template: &Template, target: &Target, body: &[u8]) -> Result<Parts, StartError> {
+    let Template { method, path, headers, .. } = template;
+    let is_given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    let given_host = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+    // HTTP/2 has the host in a field of its own (RFC 9113, section 8.3.1).
+    let authority = given_host.map_or_else(|| target.authority(), |(_, host)| host.clone());
+    let mut head = http::Request::builder()
+        .version(http::Version::HTTP_2)
+        .method(method.as_str())
+        .uri(format!("{}://{authority}{path}", target.scheme().name()));
+    if !is_given("user-agent") {
+        head = head.header("user-agent", concat!("tlsdash/", env!("CARGO_PKG_VERSION")));
+    }
+    for (name, value) in headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
+        head = head.header(name, value);
+    }
+    if !body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
+        head = head.header("content-length", body.len());
+    }
+    let refused = |_| StartError::Template {
+        method: telemetry::clean::text(method),
+        path: telemetry::clean::text(path),
+        reason: "it cannot be written as a request of HTTP/2",
+    };
+    Ok(Parts { head: head.body(()).map_err(refused)?, body: Bytes::copy_from_slice(body) })
 }
 
 fn write(template: &Template, target: &Target, body: &[u8], connection: &str) -> Box<[u8]> {

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use telemetry::{Applies, Setting, SettingError, Value};
 
+use crate::config::Protocol;
 use crate::control::Wanted;
 use crate::descriptors;
 use crate::plan::{CONNECTIONS_MAX, KeepAlive, Plan, Rate, Share};
@@ -15,6 +16,9 @@ const RESUME: &str = "load.resume";
 const CONNECTIONS: &str = "load.connections";
 const KEEPALIVE: &str = "load.keepalive";
 const BODY: &str = "load.body";
+
+/// What can change while a load runs only if its connections carry a request at a time.
+const HTTP1_ONLY: [&str; 3] = [CONNECTIONS, KEEPALIVE, BODY];
 
 /// All settings as they stand.
 pub(crate) fn all(wanted: &Wanted, plan: &Plan, rate_now: f64, original: &Original) -> Vec<Setting> {
@@ -41,7 +45,13 @@ pub(crate) fn all(wanted: &Wanted, plan: &Plan, rate_now: f64, original: &Origin
             Applies::Live,
         ),
         setting(KEEPALIVE, Value::Text(wanted.keepalive.to_string()), Applies::Live),
+        setting("load.protocol", Value::Text(original.protocol_name()), Applies::Restart),
     ];
+    if original.protocol != Protocol::Http1 {
+        all.iter_mut().filter(|setting| HTTP1_ONLY.contains(&setting.name.as_str())).for_each(|setting| {
+            setting.applies = Applies::Restart;
+        });
+    }
     if let Some(bytes) = wanted.body_bytes {
         all.push(number(BODY, bytes as f64, "B", (1.0, BODY_BYTES_MAX as f64), Applies::Live));
     }
@@ -86,6 +96,9 @@ pub(crate) fn change(
         RESUME => {
             let share = number(value).and_then(Share::percent);
             wanted.resume = share.ok_or_else(|| refuse("it is a percentage from 0 to 100"))?;
+        }
+        _ if HTTP1_ONLY.contains(&name) && original.protocol != Protocol::Http1 => {
+            return Err(SettingError::Restart(name.to_owned()));
         }
         CONNECTIONS => {
             let range = plan.threads..=CONNECTIONS_MAX;

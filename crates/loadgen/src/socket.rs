@@ -36,7 +36,7 @@ impl Socket {
     /// Begins to connect; `from` binds a TCP socket.
     pub(crate) fn open(to: &Address, from: Option<Ipv4Addr>) -> io::Result<Self> {
         match to {
-            Address::Tcp(to) => open_tcp(*to, from).map(Self::Tcp),
+            Address::Tcp(to) => begin_tcp(*to, from).map(TcpStream::from_std).map(Self::Tcp),
             Address::Unix(path) => UnixStream::connect(path).map(Self::Unix),
         }
     }
@@ -71,7 +71,8 @@ impl Socket {
     }
 }
 
-fn open_tcp(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<TcpStream> {
+/// Begins to connect over TCP, without waiting for it.
+pub(crate) fn begin_tcp(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<std::net::TcpStream> {
     let socket =
         socket2::Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     socket.set_tcp_nodelay(true)?;
@@ -83,7 +84,7 @@ fn open_tcp(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<TcpStream> {
     }
     match socket.connect(&to.into()) {
         Err(error) if error.raw_os_error() != Some(nix::errno::Errno::EINPROGRESS as i32) => Err(error),
-        _ => Ok(TcpStream::from_std(socket.into())),
+        _ => Ok(socket.into()),
     }
 }
 

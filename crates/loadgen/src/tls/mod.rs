@@ -1,6 +1,7 @@
 //! TLS as an engine without I/O: ciphertext in and plaintext out, and back. Nothing outside of this module names
 //! the TLS library.
 
+mod asynchronous;
 mod sessions;
 mod setup;
 
@@ -10,11 +11,12 @@ use std::sync::Arc;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::crypto::SupportedKxGroup;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus};
-use rustls::{CipherSuite, ClientConfig, HandshakeKind, NamedGroup, ProtocolVersion};
+use rustls::{CipherSuite, ClientConfig, CommonState, HandshakeKind, NamedGroup, ProtocolVersion};
 use rustls_pki_types::ServerName;
 use telemetry::LoadEvent;
 
 use crate::ledger::Failure;
+pub(crate) use asynchronous::failure;
 use sessions::Sessions;
 pub use setup::{Alpn, Identity, TlsOptions, TlsVersion};
 pub(crate) use setup::{Stream, TlsSetup};
@@ -61,10 +63,21 @@ pub(crate) struct Handshake {
     version: ProtocolVersion,
     suite: CipherSuite,
     group: Option<NamedGroup>,
-    alpn: Option<&'static str>,
+    pub(crate) alpn: Option<Alpn>,
 }
 
 impl Handshake {
+    /// What a connection has agreed upon; `None` before it has.
+    fn of(connection: &CommonState) -> Option<Self> {
+        Some(Self {
+            resumed: connection.handshake_kind()? == HandshakeKind::Resumed,
+            version: connection.protocol_version()?,
+            suite: connection.negotiated_cipher_suite()?.suite(),
+            group: connection.negotiated_key_exchange_group().map(SupportedKxGroup::name),
+            alpn: connection.alpn_protocol().and_then(Alpn::known),
+        })
+    }
+
     /// What both ends agreed upon.
     pub(crate) fn event(&self) -> LoadEvent {
         let group = self.group.map_or(0, u16::from);
@@ -80,7 +93,7 @@ impl Handshake {
         };
         let suite = self.suite.as_str().unwrap_or("unknown cipher");
         let group = self.group.and_then(|group| group.as_str()).unwrap_or("no group");
-        format!("{version} {suite} {group}, ALPN {}", self.alpn.unwrap_or("none"))
+        format!("{version} {suite} {group}, ALPN {}", self.alpn.map_or("none", Alpn::name))
     }
 }
 
@@ -234,15 +247,9 @@ impl Engine {
         if self.handshake_told || self.connection.is_handshaking() {
             return None;
         }
-        let kind = self.connection.handshake_kind()?;
+        let handshake = Handshake::of(&self.connection)?;
         self.handshake_told = true;
-        Some(Handshake {
-            resumed: kind == HandshakeKind::Resumed,
-            version: self.connection.protocol_version()?,
-            suite: self.connection.negotiated_cipher_suite()?.suite(),
-            group: self.connection.negotiated_key_exchange_group().map(SupportedKxGroup::name),
-            alpn: self.connection.alpn_protocol().and_then(Alpn::known),
-        })
+        Some(handshake)
     }
 
     /// True once the server has said that it sends no more.

@@ -66,9 +66,9 @@ impl Alpn {
         }
     }
 
-    /// The name of a protocol that was settled upon, if it is one of ours.
-    pub(super) fn known(bytes: &[u8]) -> Option<&'static str> {
-        [Self::Http1, Self::Http2].map(Self::name).into_iter().find(|name| name.as_bytes() == bytes)
+    /// The protocol that was settled upon, if it is one of ours.
+    pub(super) fn known(bytes: &[u8]) -> Option<Self> {
+        [Self::Http1, Self::Http2].into_iter().find(|alpn| alpn.name().as_bytes() == bytes)
     }
 }
 
@@ -121,8 +121,8 @@ impl TlsSetup {
         Ok(Self { config, name })
     }
 
-    /// Shakes hands once over a stream with timeouts, to see whether it can be done.
-    pub(crate) fn try_out(&self, stream: &mut Stream) -> Result<(), TryError> {
+    /// Shakes hands once over a stream with timeouts, to see whether it can be done, and on which protocol both agree.
+    pub(crate) fn try_out(&self, stream: &mut Stream) -> Result<Option<Alpn>, TryError> {
         let connection = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
         let mut connection = connection.map_err(TryError::Tls)?;
         while connection.is_handshaking() {
@@ -138,7 +138,7 @@ impl TlsSetup {
                 }
             }
         }
-        Ok(())
+        Ok(connection.alpn_protocol().and_then(Alpn::known))
     }
 
     /// TLS for a client of so many connections at once, with sessions of its own.

@@ -80,12 +80,7 @@ impl Worker {
             self.address = (self.address + 1) % self.setup.addresses.len();
             return self.try_address(index);
         }
-        let event = match error.kind() {
-            io::ErrorKind::ConnectionRefused => LoadEvent::ConnectRefused,
-            io::ErrorKind::TimedOut => LoadEvent::ConnectTimeout,
-            _ => LoadEvent::ConnectFailed,
-        };
-        self.fail(index, Failure::new(event, format!("{}: {error}", self.setup.addresses[to])));
+        self.fail(index, Failure::connect(&self.setup.addresses[to], error));
     }
 
     /// The poll says that something can be done about a slot's connection.

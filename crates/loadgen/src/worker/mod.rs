@@ -49,8 +49,6 @@ pub(crate) struct Setup {
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) setup: Arc<Setup>,
-    pub(crate) poll: Poll,
-    pub(crate) timer: Timer,
     pub(crate) course: Course,
     pub(crate) clients: Vec<Client>,
     pub(crate) part: Part,
@@ -90,13 +88,13 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(start: Start) -> Self {
+    pub(crate) fn new(start: Start, poll: Poll, timer: Timer) -> Self {
         let wanted = start.setup.control.wanted();
         let connections = start.part.of(wanted.connections.into()) as usize;
         Self {
             course: start.course,
-            poll: start.poll,
-            timer: start.timer,
+            poll,
+            timer,
             resume: wanted.resume,
             keepalive: wanted.keepalive,
             requests: Requests::new(wanted.requests),

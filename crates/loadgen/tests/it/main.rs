@@ -7,6 +7,7 @@ mod support;
 
 mod closed_loop;
 mod failures;
+mod http2;
 mod live;
 mod measures;
 mod open_loop;

@@ -100,6 +100,12 @@ pub(crate) struct RequestArgs {
     /// = EXPECTED, then a blank line (docs/load.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) targets: Option<PathBuf>,
+    /// Speak HTTP/2
+    #[arg(long)]
+    pub(crate) http2: bool,
+    /// Requests at a time on each connection, with HTTP/2 [default: 1]
+    #[arg(short = 'm', long, value_name = "N", requires = "http2")]
+    pub(crate) streams: Option<u32>,
     /// Connect to this unix socket in place of the URL's host
     #[arg(long, value_name = "PATH")]
     pub(crate) unix_socket: Option<PathBuf>,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadgen::{
-    Body, Expect, Identity, KeepAlive, LoadConfig, Plan, Profile, Rate, Share, Target, Template, TlsOptions,
-    TlsVersion, Trust, parse_targets, read_body,
+    Body, Expect, Identity, KeepAlive, LoadConfig, Plan, Profile, Protocol, Rate, Share, Target, Template,
+    TlsOptions, TlsVersion, Trust, parse_targets, read_body,
 };
 
 use super::args::{LoadArgs, PlanArgs, RequestArgs, TlsArgs};
@@ -30,6 +30,11 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<Variant>> {
     let target: Target = args.url.parse().map_err(|error| usage(format!("{}: {error}", args.url)))?;
     let base = LoadConfig {
         unix_socket: args.request.unix_socket.clone(),
+        protocol: if args.request.http2 {
+            Protocol::Http2 { streams: args.request.streams.unwrap_or(1) }
+        } else {
+            Protocol::Http1
+        },
         tls: tls(&args.tls)?,
         ..LoadConfig::new(target.clone(), plan(&args.plan, &args.tls)?, trust(&args.tls))
     };
