@@ -10,12 +10,12 @@ use journal::Timestamps;
 use crate::connection::ConnectionRecord;
 use crate::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::histogram::Histograms;
+use crate::histogram::{Distribution, Histograms};
 use crate::ids::RunId;
 use crate::metric::{Counters, Metric};
 use crate::record::{
-    Body, HealthRecord, HostRecord, Latencies, LoadRecord, MarkRecord, Phase, ProxyRecord, Record, RunRecord,
-    SettingRecord, Stamp,
+    Body, HealthRecord, HostRecord, Latencies, Latency, LoadRecord, MarkRecord, Phase, ProxyRecord, Record,
+    RunRecord, SettingRecord, Stamp,
 };
 use crate::tally::Tally;
 
@@ -29,6 +29,11 @@ const CONNECTIONS_WAITING_MAX: usize = 256;
 const ERRORS_RESERVED: usize = 4;
 /// While the budget drops errors, this is said so often at the most, in microseconds.
 const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
+/// The load's latencies that travel each interval. Those of the phases of its requests are for the end, where the final
+/// record has them all, so they travel seldom: they would take more room than everything else of a load.
+const EACH_INTERVAL: &[LoadLatency] = &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag];
+/// How many of the load's records there are to one that carries the phases.
+const PHASES_EVERY: u64 = 10;
 /// Jump of the wall clock against the monotonic one that is reported, in microseconds.
 const CLOCK_STEP_US_MIN: i64 = 100_000;
 
@@ -98,13 +103,22 @@ impl<C: Metric, L: Metric> Side<C, L> {
         }
     }
 
-    fn sent(&mut self, now_us: u64) {
-        self.unsent.clear();
+    /// A record has carried the latencies of these classes.
+    fn sent(&mut self, classes: &[L], now_us: u64) {
+        for &class in classes {
+            self.unsent[class].clear();
+        }
         self.sent_us = now_us;
     }
 
-    fn interval(&self) -> Latencies<L> {
-        Latencies::new(&self.unsent, &self.samples_total)
+    /// The latencies of these classes that no record has carried yet.
+    fn interval(&self, classes: &[L]) -> Latencies<L> {
+        let mut latencies = Latencies::new(&self.unsent, &self.samples_total);
+        for &class in L::ALL.iter().filter(|class| !classes.contains(class)) {
+            let samples_total = self.samples_total[class] - self.unsent[class].count();
+            latencies[class] = Latency { samples_total, interval: Distribution::default() };
+        }
+        latencies
     }
 
     fn whole_run(&self) -> Latencies<L> {
@@ -123,6 +137,8 @@ pub struct Publisher<S> {
     load: Option<Side<LoadCounter, LoadLatency>>,
     load_state: LoadState,
     load_tally: Tally,
+    /// Records of the load so far, but for its last.
+    load_records: u64,
     clients: ClientTable,
     connections: VecDeque<ConnectionRecord>,
     marks: u64,
@@ -147,6 +163,7 @@ impl<S: Sink> Publisher<S> {
             load: None,
             load_state: LoadState::default(),
             load_tally: Tally::default(),
+            load_records: 0,
             clients: ClientTable::new(CLIENTS_MAX),
             connections: VecDeque::new(),
             marks: 0,
@@ -299,14 +316,22 @@ impl<S: Sink> Publisher<S> {
     fn write_sides(&mut self, clients_deferred: u64, now: Timestamps) {
         let now_us = now.monotonic_us;
         if let Some(side) = &self.proxy {
-            let body = Body::Proxy(Box::new(proxy_record(side, side.interval(), clients_deferred)));
+            let latencies = side.interval(ProxyLatency::ALL);
+            let body = Body::Proxy(Box::new(proxy_record(side, latencies, clients_deferred)));
             let written = self.necessary(body, now_us - side.sent_us, now);
-            self.settle(written, |publisher| publisher.proxy.as_mut().map(|side| side.sent(now_us)));
+            self.settle(written, |publisher| {
+                publisher.proxy.as_mut().map(|side| side.sent(ProxyLatency::ALL, now_us))
+            });
         }
         if let Some(side) = &self.load {
-            let body = Body::Load(Box::new(self.load_record(side, side.interval())));
+            let is_turn = self.load_records % PHASES_EVERY == PHASES_EVERY - 1;
+            let classes = if is_turn { LoadLatency::ALL } else { EACH_INTERVAL };
+            let body = Body::Load(Box::new(self.load_record(side, side.interval(classes))));
             let written = self.necessary(body, now_us - side.sent_us, now);
-            self.settle(written, |publisher| publisher.load.as_mut().map(|side| side.sent(now_us)));
+            self.settle(written, |publisher| {
+                publisher.load_records += 1;
+                publisher.load.as_mut().map(|side| side.sent(classes, now_us))
+            });
         }
     }
 
