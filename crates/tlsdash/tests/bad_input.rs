@@ -40,7 +40,8 @@ fn certificate(folder: &Path, name: &str) -> (String, String) {
             "-days",
             "2",
         ])
-        .args(["-subj", "/CN=localhost", "-keyout", &key, "-out", &cert])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+        .args(["-keyout", &key, "-out", &cert])
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", stderr(&made));
@@ -222,6 +223,17 @@ fn a_load_finds_out_before_it_starts_that_nobody_answers() {
     let url = format!("https://{}/", running.address());
     let parts = [&url, "invalid peer certificate", "--ca FILE", "--insecure"];
     refused(folder.path(), &["load", &url, "-n", "3", "--headless"], 1, &parts);
+    // What a server has signed for itself can be named itself, if the name is right.
+    let named = |name: &str| {
+        let args = ["load", &url, "-n", "3", "-k", "off", "--headless", "--ca", &cert, "--sni", name];
+        run(folder.path(), &args)
+    };
+    assert!(named("localhost").status.success(), "{}", stderr(&named("localhost")));
+    assert!(
+        stderr(&named("other.test")).contains("certificate not valid for name"),
+        "{}",
+        stderr(&named("other.test"))
+    );
     let many = ["load", &url, "--insecure", "-n", "3", "-c", "100000", "--headless"];
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -n 500; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tlsdash")]).args(many);

@@ -4,6 +4,7 @@
 mod asynchronous;
 mod sessions;
 mod setup;
+mod verify;
 
 use std::fmt;
 use std::sync::Arc;

@@ -7,18 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, Tls12Resumption, WebPkiServerVerifier};
-use rustls::crypto::{
-    CryptoProvider, SupportedKxGroup, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
-};
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
-    SignatureScheme,
-};
+use rustls::client::{Resumption, Tls12Resumption};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
+use rustls::{ClientConfig, ClientConnection, Error};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
+use super::verify::verifier;
 use super::{ClientTls, Sessions};
 use crate::config::{StartError, Trust};
 
@@ -225,138 +220,4 @@ fn chosen<T: Copy>(
         })
     };
     asked.iter().map(find).collect()
-}
-
-fn verifier(
-    trust: &Trust,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, StartError> {
-    let roots = match trust {
-        Trust::Certificate(der) => {
-            let certificate = CertificateDer::from(der.clone());
-            return Ok(Arc::new(Exactly { certificate, provider: Arc::clone(provider) }));
-        }
-        Trust::Insecure => return Ok(Arc::new(Anyone { provider: Arc::clone(provider) })),
-        Trust::Roots => system_roots()?,
-        Trust::CaFile(path) => file_roots(path)?,
-    };
-    match WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build() {
-        Ok(verifier) => Ok(verifier),
-        Err(error) => Err(StartError::Tls(error.to_string())),
-    }
-}
-
-fn system_roots() -> Result<RootCertStore, StartError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    let (good, _) = roots.add_parsable_certificates(found.certs);
-    if good > 0 {
-        return Ok(roots);
-    }
-    let reason = match found.errors.first() {
-        Some(error) => error.to_string(),
-        None => "there are none; install ca-certificates, or name a file".to_owned(),
-    };
-    Err(StartError::Roots { from: "the system's store".to_owned(), reason })
-}
-
-fn file_roots(path: &Path) -> Result<RootCertStore, StartError> {
-    let refuse = |reason: String| StartError::Roots { from: path.display().to_string(), reason };
-    let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
-        roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(refuse("it holds no certificate in PEM".to_owned()));
-    }
-    Ok(roots)
-}
-
-/// Trusts a single certificate that is known beforehand, and checks that the server has its key.
-#[derive(Debug)]
-struct Exactly {
-    certificate: CertificateDer<'static>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Exactly {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        if *end_entity == self.certificate {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Trusts everybody, and leaves out the signature too: it is there to cost as little as possible.
-#[derive(Debug)]
-struct Anyone {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }
