@@ -33,7 +33,7 @@ const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
 /// record has them all, so they travel seldom: they would take more room than everything else of a load.
 const EACH_INTERVAL: &[LoadLatency] = &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag];
 /// How many of the load's records there are to one that carries the phases.
-const PHASES_EVERY: u64 = 10;
+const PHASES_EVERY: u64 = 60;
 /// Jump of the wall clock against the monotonic one that is reported, in microseconds.
 const CLOCK_STEP_US_MIN: i64 = 100_000;
 
