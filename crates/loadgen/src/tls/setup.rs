@@ -133,6 +133,12 @@ impl TlsSetup {
                 }
             }
         }
+        // In order, so that the server has nothing to complain of. Whether it hears it makes no difference.
+        connection.send_close_notify();
+        let _ = match stream {
+            Stream::Tcp(tcp) => connection.write_tls(tcp),
+            Stream::Unix(unix) => connection.write_tls(unix),
+        };
         Ok(connection.alpn_protocol().and_then(Alpn::known))
     }
 

@@ -23,7 +23,8 @@ fn a_unix_socket_is_reached_like_any_server() {
     };
     probe(&config, PATIENCE).unwrap();
     let (all, _) = run(config);
-    assert_eq!((all.counters[C::Ok], all.counters[C::Opened]), (50, 10));
+    // The two connections may both end with requests to go.
+    assert!(matches!((all.counters[C::Ok], all.counters[C::Opened]), (50, 10 | 11)), "{:?}", all.counters);
     assert_eq!(all.counters[C::BodyOut], 5_000);
 }
 
