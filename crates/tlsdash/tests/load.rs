@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::{Running, run, stderr, tlsdash};
+use common::{Running, journalctl, run, stderr, tlsdash};
 use loadgen::{DemoUpstream, UpstreamAddr};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -149,8 +149,9 @@ fn ctrl_c_gives_the_summary_so_far() {
     command.args(["--style", "vegeta", "--interval", "100ms", "--unix-socket"]).arg(socket);
     let running = Running::start(command);
     let journal = folder.path().join("tlsdash.journal");
-    common::until("the journal has begun", || fs::metadata(&journal).is_ok_and(|file| file.len() > 0));
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    common::until("something was measured", || {
+        journal.exists() && journalctl(&journal, &["TLSDASH_KIND=load"]).len() >= 3
+    });
     running.signal(Signal::INT);
     let (code, printed) = running.wait();
     assert_eq!(code, 0, "{printed}");

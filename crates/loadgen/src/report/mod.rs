@@ -1,6 +1,6 @@
 //! What a load came to, in the shapes that people know: from a run's model, so also from a journal long after.
 //!
-//! One module for each shape, each a function from a [`View`] to text. The figures are ours whatever the shape: where
+//! One module for each shape, each a function from a `View` to text. The figures are ours whatever the shape: where
 //! the model of a shape means something else by a name, `docs/load.md` says so. The notes, such as that no certificate
 //! was verified, end every shape.
 
