@@ -8,18 +8,25 @@ use std::time::Duration;
 
 use crate::plan::{Plan, PlanError};
 use crate::target::Target;
+use crate::tls::TlsOptions;
 
 /// Everything a load needs to know.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
     /// The server.
     pub target: Target,
-    /// What is asked of it, in turn; empty for a `GET` of the target's path.
+    /// How it is spoken to, with HTTP.
+    pub protocol: Protocol,
+    /// A unix socket to connect to in place of the target's host and port.
+    pub unix_socket: Option<PathBuf>,
+    /// What is asked of it, in turn by weight; empty for a `GET` of the target's path, or a small echo.
     pub requests: Vec<Template>,
     /// How much, and how long.
     pub plan: Plan,
     /// Which certificate the server must show.
     pub trust: Trust,
+    /// What is offered in TLS.
+    pub tls: TlsOptions,
     /// Time from the moment a request is given to a connection, which may still have to be made, to its whole
     /// answer; after it the request has failed.
     pub request_timeout: Duration,
@@ -32,11 +39,35 @@ impl LoadConfig {
     pub fn new(target: Target, plan: Plan, trust: Trust) -> Self {
         Self {
             target,
+            protocol: Protocol::Http1,
+            unix_socket: None,
             requests: Vec::new(),
             plan,
             trust,
+            tls: TlsOptions::default(),
             request_timeout: Duration::from_secs(10),
             paused: false,
+        }
+    }
+}
+
+/// The version of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1, a request at a time on each connection.
+    Http1,
+    /// HTTP/2, without TLS by prior knowledge.
+    Http2 {
+        /// Requests at a time on each connection.
+        streams: u32,
+    },
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http1 => f.write_str("http/1.1"),
+            Self::Http2 { streams } => write!(f, "h2, {streams} streams"),
         }
     }
 }
@@ -48,19 +79,53 @@ pub struct Template {
     pub method: String,
     /// The path with its query, beginning with `/`.
     pub path: String,
-    /// Size of the body that is sent along, in bytes.
-    pub body_bytes: usize,
+    /// Header fields besides those that every request has; one with the name of such a one takes its place.
+    pub headers: Vec<(String, String)>,
+    /// The body that is sent along.
+    pub body: Body,
+    /// What the body of the answer must be.
+    pub expect: Expect,
+    /// How often it is sent, compared with the others; at least 1.
+    pub weight: u32,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// So many letters, which the size can be changed of while the load runs.
+    Bytes(usize),
+    /// These bytes.
+    Exact(Arc<[u8]>),
+}
+
+/// What the body of an answer is held to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expect {
+    /// The length that the answer itself announces.
+    #[default]
+    Announced,
+    /// So many bytes.
+    Bytes(u64),
+    /// The request's own body, byte for byte.
+    Echo,
 }
 
 impl Template {
     /// A `GET` without a body.
     pub fn get(path: impl Into<String>) -> Self {
-        Self { method: "GET".to_owned(), path: path.into(), body_bytes: 0 }
+        Self {
+            method: "GET".to_owned(),
+            path: path.into(),
+            headers: Vec::new(),
+            body: Body::Bytes(0),
+            expect: Expect::Announced,
+            weight: 1,
+        }
     }
 
     /// A `POST` of so many bytes.
     pub fn post(path: impl Into<String>, body_bytes: usize) -> Self {
-        Self { method: "POST".to_owned(), path: path.into(), body_bytes }
+        Self { method: "POST".to_owned(), body: Body::Bytes(body_bytes), ..Self::get(path) }
     }
 }
 
@@ -103,12 +168,29 @@ impl fmt::Debug for Known {
     }
 }
 
+impl fmt::Display for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Certificate(_) | Self::Known(_) => f.write_str("one known certificate"),
+            Self::Roots => f.write_str("the system's authorities"),
+            Self::CaFile(path) => write!(f, "the authorities in {}", path.display()),
+            Self::Insecure => f.write_str(telemetry::model::INSECURE),
+        }
+    }
+}
+
 /// Why a load cannot start. Nothing has been started then.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The plan asks for something that no written plan could.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A number of streams that makes no sense.
+    #[error("{0} streams: HTTP/2 needs from 1 to 10000 on each connection, and a URL with https or http")]
+    Streams(u32),
+    /// The server did not settle for HTTP/2.
+    #[error("{0} does not speak HTTP/2: it did not agree to h2 in TLS; leave HTTP/2 out")]
+    NotHttp2(String),
     /// The request timeout is zero.
     #[error("the request timeout must be above zero")]
     Timeout,
@@ -121,6 +203,14 @@ pub enum StartError {
         path: String,
         /// What is wrong with it.
         reason: &'static str,
+    },
+    /// The weights of the requests cannot be spread out.
+    #[error("the weights of the requests must be at least 1 and add up to at most {most}, not {sum}")]
+    Weights {
+        /// What they add up to.
+        sum: u64,
+        /// What they may.
+        most: u64,
     },
     /// The host has no address.
     #[error("cannot resolve {host}: {error}")]
@@ -137,6 +227,24 @@ pub enum StartError {
         sources: u32,
         /// The target's host.
         host: String,
+    },
+    /// The server cannot be connected to.
+    #[error("cannot connect to {server}: {reason}")]
+    Unreachable {
+        /// The server.
+        server: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The server can be connected to and not be shaken hands with.
+    #[error("cannot shake hands with {server}: {reason}{advice}")]
+    Handshake {
+        /// The server.
+        server: String,
+        /// Why not.
+        reason: String,
+        /// What may help.
+        advice: &'static str,
     },
     /// The process may not open that many files.
     #[error(
@@ -158,6 +266,24 @@ pub enum StartError {
         /// Why not.
         reason: String,
     },
+    /// The client's certificate or key cannot be used.
+    #[error("cannot use {} as the client's certificate: {reason}", .path.display())]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A cipher suite or a group that the TLS library does not have.
+    #[error("there is no {what} {name}; there are {known}")]
+    Unsupported {
+        /// What it should be.
+        what: &'static str,
+        /// Its name as given.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
     /// The host cannot be the name of a TLS server.
     #[error("{0} is not a name that a TLS server can have")]
     ServerName(String),
@@ -172,6 +298,11 @@ pub enum StartError {
         /// Why not.
         error: std::io::Error,
     },
+}
+
+/// Tells what was tried when the operating system refused.
+pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> StartError {
+    move |error| StartError::System { what, error }
 }
 
 /// What a load did from one source address, by its own count.

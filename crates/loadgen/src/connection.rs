@@ -1,13 +1,15 @@
 //! One connection to the server: the socket, TLS if any, and the answer that is being read.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr};
+use std::net::Ipv4Addr;
 
-use mio::net::TcpStream;
-use socket2::{Domain, Protocol, Socket, Type};
+use telemetry::LoadEvent;
 
+use crate::clock::now_ns;
 use crate::http1::{Answer, Malformed, Parser};
-use crate::tls::{Engine, Handshake, Outbox};
+use crate::ledger::{Arrived, Failure};
+use crate::socket::{Address, Socket};
+use crate::tls::{Engine, Handshake, Outbox, TlsError};
 
 /// Size of a read. Large reads matter: they save system calls and whole records.
 const READ_BYTES: usize = 128 * 1024;
@@ -15,6 +17,9 @@ const READ_BYTES: usize = 128 * 1024;
 const READS_MAX: usize = 16;
 /// Plaintext that is encrypted at a time, so that what the socket cannot take yet stays small.
 const SEND_BYTES: usize = 64 * 1024;
+
+/// Bytes that are told of what is no answer.
+const SAMPLE_BYTES: usize = 60;
 
 /// Buffers that all connections of a thread share: a connection that waits owns none.
 #[derive(Debug)]
@@ -38,7 +43,7 @@ impl Scratch {
 
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) socket: TcpStream,
+    pub(crate) socket: Socket,
     engine: Option<Box<Engine>>,
     pub(crate) parser: Parser,
     /// Ciphertext that the socket had no room for.
@@ -47,6 +52,12 @@ pub(crate) struct Connection {
     inflow: Inflow,
     /// Nothing more is written once `pending` is out.
     closing: bool,
+    /// What went wrong in TLS.
+    trouble: Option<Failure>,
+    /// When it was begun.
+    pub(crate) opened_ns: u64,
+    /// When TCP stood.
+    pub(crate) established_ns: u64,
     /// Requests begun on it.
     pub(crate) requests: u32,
     /// Answers that were whole.
@@ -73,6 +84,10 @@ pub(crate) struct Inbound {
     pub(crate) plaintext_bytes: u64,
     /// The answer, when it has just become whole, or turned out to be none.
     pub(crate) answer: Option<Result<Answer, Malformed>>,
+    /// When the answer came, as far as it did now.
+    pub(crate) arrived: Arrived,
+    /// The beginning of what is no answer.
+    pub(crate) sample: Vec<u8>,
     /// Plaintext came that belongs to no answer.
     pub(crate) has_excess: bool,
     /// The connection is over.
@@ -94,22 +109,11 @@ pub(crate) enum End {
 
 impl Connection {
     /// Begins to connect.
-    pub(crate) fn open(to: SocketAddr, from: Option<Ipv4Addr>) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-        socket.set_tcp_nodelay(true)?;
-        if let Some(from) = from {
-            // The port is chosen at connect, where only the pair of ends must be unique: otherwise the ports of
-            // an address run out under many short connections.
-            nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::IpBindAddressNoPort, &true)?;
-            socket.bind(&SocketAddr::from((from, 0)).into())?;
-        }
-        match socket.connect(&to.into()) {
-            Err(error) if error.raw_os_error() != Some(nix::errno::Errno::EINPROGRESS as i32) => Err(error),
-            _ => Ok(Self::new(TcpStream::from_std(socket.into()))),
-        }
+    pub(crate) fn open(to: &Address, from: Option<Ipv4Addr>, now_ns: u64) -> io::Result<Self> {
+        Socket::open(to, from).map(|socket| Self::new(socket, now_ns))
     }
 
-    fn new(socket: TcpStream) -> Self {
+    fn new(socket: Socket, now_ns: u64) -> Self {
         Self {
             socket,
             engine: None,
@@ -118,6 +122,9 @@ impl Connection {
             is_established: false,
             inflow: Inflow::Open,
             closing: false,
+            trouble: None,
+            opened_ns: now_ns,
+            established_ns: now_ns,
             requests: 0,
             answers: 0,
         }
@@ -125,14 +132,9 @@ impl Connection {
 
     /// True once the TCP connection stands; asks the socket while it is being made.
     pub(crate) fn establish(&mut self) -> io::Result<bool> {
-        match self.socket.peer_addr() {
-            Ok(_) => self.is_established = true,
-            Err(error) if error.kind() == ErrorKind::NotConnected => {
-                if let Some(error) = self.socket.take_error()? {
-                    return Err(error);
-                }
-            }
-            Err(error) => return Err(error),
+        self.is_established = self.socket.is_connected()?;
+        if self.is_established {
+            self.established_ns = now_ns();
         }
         Ok(self.is_established)
     }
@@ -144,8 +146,20 @@ impl Connection {
     /// Begins the handshake.
     pub(crate) fn shake_hands(&mut self, engine: Engine, scratch: &mut Scratch) -> Result<(), End> {
         let engine = self.engine.insert(Box::new(engine));
-        engine.receive(&mut [], &mut scratch.out, |_| {}).map_err(|_| End::Tls)?;
+        if let Err(error) = engine.receive(&mut [], &mut scratch.out, |_| {}) {
+            self.note_trouble(&error);
+            return Err(End::Tls);
+        }
         self.flush(scratch)
+    }
+
+    pub(crate) fn note_trouble(&mut self, error: &TlsError) {
+        self.trouble.get_or_insert_with(|| error.failure());
+    }
+
+    /// What went wrong in TLS.
+    pub(crate) fn take_trouble(&mut self) -> Failure {
+        self.trouble.take().unwrap_or_else(|| Failure::new(LoadEvent::Tls, ""))
     }
 
     /// Notes that the server has sent its end.
@@ -199,7 +213,8 @@ impl Connection {
         let received =
             engine.receive(input, &mut scratch.out, |plaintext| inbound.plaintext(parser, plaintext));
         inbound.handshake = inbound.handshake.or_else(|| engine.new_handshake());
-        if received.is_err() {
+        if let Err(error) = received {
+            self.note_trouble(&error);
             inbound.end = Some(End::Tls);
         } else if engine.peer_has_closed() {
             inbound.end = Some(End::Clean);
@@ -232,8 +247,7 @@ impl Connection {
         scratch.out.clear();
         written?;
         if self.closing && self.pending.is_empty() {
-            // The peer may have gone meanwhile; then there is nothing to shut.
-            let _ = self.socket.shutdown(Shutdown::Write);
+            self.socket.shut_writing();
         }
         Ok(())
     }
@@ -280,9 +294,21 @@ impl Inbound {
             self.has_excess = true;
             return;
         }
-        match parser.feed(plaintext) {
-            Err(malformed) => self.answer = Some(Err(malformed)),
+        let had_begun = parser.has_begun();
+        let fed = parser.feed(plaintext);
+        if !had_begun && parser.has_begun() {
+            self.arrived.first_ns = now_ns();
+        }
+        match fed {
+            Err(malformed) => {
+                self.sample = plaintext[..plaintext.len().min(SAMPLE_BYTES)].to_vec();
+                self.answer = Some(Err(malformed));
+            }
             Ok(fed) => {
+                if fed.answer.is_some() {
+                    // Most answers come in one piece, whose time is known.
+                    self.arrived.done_ns = if had_begun { now_ns() } else { self.arrived.first_ns };
+                }
                 self.answer = fed.answer.map(Ok);
                 self.has_excess = fed.consumed < plaintext.len();
             }
@@ -291,7 +317,7 @@ impl Inbound {
 }
 
 /// Writes what the socket takes; 0 when it takes nothing for now.
-fn write_some(socket: &mut TcpStream, bytes: &[u8]) -> Result<usize, End> {
+fn write_some(socket: &mut Socket, bytes: &[u8]) -> Result<usize, End> {
     loop {
         match socket.write(bytes) {
             Ok(0) => return Err(End::Cut),

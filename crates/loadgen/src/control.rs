@@ -6,20 +6,46 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
-use telemetry::{Applies, Setting, SettingError, Value};
+use telemetry::{Setting, SettingError, Value};
+use tokio::sync::Notify;
 
 use crate::client::Totals;
-use crate::plan::{Plan, Rate, Share};
-use crate::target::Target;
+use crate::ledger::Span;
+use crate::plan::{KeepAlive, Plan, Rate, Share};
+use crate::request::{Original, Prepared};
+use crate::settings;
 
 /// How the load is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Wanted {
-    /// `None` in a closed loop.
+    /// In place of the plan's; `None` as planned.
     pub(crate) rate: Option<Rate>,
+    pub(crate) connections: u32,
     pub(crate) resume: Share,
+    pub(crate) keepalive: KeepAlive,
+    /// Size of the bodies whose size can be changed; `None` as in the templates.
+    pub(crate) body_bytes: Option<usize>,
+    /// What is asked, at least one.
+    pub(crate) requests: Arc<[Prepared]>,
     pub(crate) running: bool,
     pub(crate) stopped: bool,
+}
+
+/// Makes the loop of a thread turn.
+#[derive(Clone, Debug)]
+pub(crate) enum Wake {
+    Poll(Arc<Waker>),
+    Task(Arc<Notify>),
+}
+
+impl Wake {
+    pub(crate) fn wake(&self) {
+        match self {
+            // It fails only when the thread's poll is gone, and then there is nobody to wake.
+            Self::Poll(waker) => drop(waker.wake()),
+            Self::Task(notify) => notify.notify_one(),
+        }
+    }
 }
 
 /// Shared by the handle and the threads. The mutexes guard what changes with a key press and what is written once
@@ -30,17 +56,37 @@ pub(crate) struct Control {
     version: AtomicU64,
     /// All threads are to end at once, whatever they are doing.
     abandoned: AtomicBool,
-    wakers: Vec<Arc<Waker>>,
+    wakers: Vec<Wake>,
     threads_running: AtomicUsize,
     sources: Mutex<BTreeMap<IpAddr, Totals>>,
-    /// Settings that stand fixed.
-    fixed: Vec<Setting>,
+    span: Mutex<Span>,
+    /// Requests in a thousand seconds that fall due now.
+    rate_now: AtomicU64,
+    plan: Plan,
+    /// Templates and target, to write the requests anew.
+    original: Original,
 }
 
 impl Control {
     /// One waker for each thread.
-    pub(crate) fn new(target: &Target, plan: &Plan, paused: bool, wakers: Vec<Arc<Waker>>) -> Self {
-        let wanted = Wanted { rate: plan.rate, resume: plan.resume, running: !paused, stopped: false };
+    pub(crate) fn new(
+        original: Original,
+        requests: Arc<[Prepared]>,
+        plan: &Plan,
+        paused: bool,
+        wakers: Vec<Wake>,
+    ) -> Self {
+        let wanted = Wanted {
+            rate: None,
+            connections: plan.connections,
+            resume: plan.resume,
+            keepalive: plan.keepalive,
+            body_bytes: original.body_bytes(),
+            requests,
+            running: !paused,
+            stopped: false,
+        };
+        let rate = plan.rate.as_ref().map_or(0.0, |rate| rate.at(0));
         Self {
             wanted: Mutex::new(wanted),
             version: AtomicU64::new(0),
@@ -48,7 +94,10 @@ impl Control {
             threads_running: AtomicUsize::new(wakers.len()),
             wakers,
             sources: Mutex::default(),
-            fixed: fixed(target, plan),
+            span: Mutex::default(),
+            rate_now: AtomicU64::new((rate * 1e3) as u64),
+            plan: plan.clone(),
+            original,
         }
     }
 
@@ -58,7 +107,7 @@ impl Control {
     }
 
     pub(crate) fn wanted(&self) -> Wanted {
-        *lock(&self.wanted)
+        lock(&self.wanted).clone()
     }
 
     pub(crate) fn is_abandoned(&self) -> bool {
@@ -91,59 +140,42 @@ impl Control {
 
     fn wake(&self) {
         for waker in &self.wakers {
-            // It fails only when the thread's poll is gone, and then there is nobody to wake.
-            let _ = waker.wake();
+            waker.wake();
         }
     }
 
+    /// Notes how many requests a second fall due now.
+    pub(crate) fn note_rate(&self, per_second: f64) {
+        self.rate_now.store((per_second * 1e3).round() as u64, Ordering::Relaxed);
+    }
+
+    /// Notes the time in which a thread has measured something.
+    pub(crate) fn note_span(&self, span: Span) {
+        lock(&self.span).widen(span);
+    }
+
+    /// The time in which any thread has measured something.
+    pub(crate) fn span(&self) -> Span {
+        *lock(&self.span)
+    }
+
     pub(crate) fn settings(&self) -> Vec<Setting> {
-        let wanted = self.wanted();
-        [running(&wanted), rate(&wanted), resume(&wanted)]
-            .into_iter()
-            .chain(self.fixed.iter().cloned())
-            .collect()
+        settings::all(&self.wanted(), &self.plan, self.rate_now(), &self.original)
+    }
+
+    fn rate_now(&self) -> f64 {
+        self.rate_now.load(Ordering::Relaxed) as f64 / 1e3
     }
 
     /// Changes a setting; gives it as it was.
     pub(crate) fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
+        let before = self.settings().into_iter().find(|setting| setting.name == name);
+        let before = before.ok_or_else(|| SettingError::Unknown(telemetry::clean::text(name)))?;
         let mut wanted = lock(&self.wanted);
-        let before = match name {
-            RUNNING => {
-                let before = running(&wanted);
-                let Value::Flag(on) = value else { return Err(refused(name, value, "it is on or off")) };
-                if wanted.stopped && *on {
-                    return Err(refused(name, value, "this load has ended, and another has to be started"));
-                }
-                wanted.running = *on;
-                before
-            }
-            RATE => {
-                let before = rate(&wanted);
-                if wanted.rate.is_none() {
-                    return Err(refused(
-                        name,
-                        value,
-                        "this is a closed loop; start it with rate= in its plan",
-                    ));
-                }
-                let new = number(value).and_then(Rate::per_second);
-                wanted.rate = Some(new.ok_or_else(|| {
-                    refused(name, value, "it is a number of requests a second from 0.001 to 10000000")
-                })?);
-                before
-            }
-            RESUME => {
-                let before = resume(&wanted);
-                let new = number(value).and_then(Share::percent);
-                wanted.resume =
-                    new.ok_or_else(|| refused(name, value, "it is a percentage from 0 to 100"))?;
-                before
-            }
-            _ if self.fixed.iter().any(|setting| setting.name == name) => {
-                return Err(SettingError::Restart(name.to_owned()));
-            }
-            _ => return Err(SettingError::Unknown(telemetry::clean::text(name))),
-        };
+        settings::change(&mut wanted, &self.plan, &self.original, name, value)?;
+        if name == settings::RATE {
+            self.rate_now.store(wanted.rate.map_or(0, Rate::milli_per_s), Ordering::Relaxed);
+        }
         drop(wanted);
         self.changed();
         Ok(before)
@@ -163,63 +195,4 @@ impl Control {
 /// A thread that panicked cannot have left anything half-changed in what these mutexes guard.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-const RUNNING: &str = "load.running";
-const RATE: &str = "load.rate";
-const RESUME: &str = "load.resume";
-
-fn running(wanted: &Wanted) -> Setting {
-    setting(RUNNING, Value::Flag(wanted.running && !wanted.stopped), Applies::Live)
-}
-
-fn rate(wanted: &Wanted) -> Setting {
-    match wanted.rate {
-        Some(rate) => Setting {
-            unit: "1/s".to_owned(),
-            range: Some((Rate::MIN.as_per_second(), Rate::MAX.as_per_second())),
-            ..setting(RATE, Value::Number(rate.as_per_second()), Applies::Live)
-        },
-        None => setting(RATE, Value::Text("closed loop".to_owned()), Applies::Restart),
-    }
-}
-
-fn resume(wanted: &Wanted) -> Setting {
-    Setting {
-        unit: "%".to_owned(),
-        range: Some((Share::ZERO.as_percent(), Share::ALL.as_percent())),
-        ..setting(RESUME, Value::Number(wanted.resume.as_percent()), Applies::NewConnections)
-    }
-}
-
-fn fixed(target: &Target, plan: &Plan) -> Vec<Setting> {
-    let mut fixed = vec![
-        setting("load.target", Value::Text(target.to_string()), Applies::Restart),
-        setting("load.connections", Value::Number(plan.connections.into()), Applies::Restart),
-        setting("load.keepalive", Value::Text(plan.keepalive.to_string()), Applies::Restart),
-        setting("load.threads", Value::Number(plan.threads.into()), Applies::Restart),
-    ];
-    if let Some(sources) = plan.sources {
-        fixed.push(setting("load.sources", Value::Number(sources.into()), Applies::Restart));
-    }
-    fixed
-}
-
-fn setting(name: &str, value: Value, applies: Applies) -> Setting {
-    Setting { name: name.to_owned(), value, unit: String::new(), applies, range: None }
-}
-
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Number(number) => Some(*number),
-        _ => None,
-    }
-}
-
-fn refused(name: &str, value: &Value, reason: &str) -> SettingError {
-    SettingError::Refused {
-        name: name.to_owned(),
-        value: telemetry::clean::text(&value.to_string()),
-        reason: reason.to_owned(),
-    }
 }

@@ -1,8 +1,10 @@
 //! Answers of HTTP/1.1 taken apart as they come, in whatever pieces (RFC 9112, sections 4 to 7).
 //!
-//! Bodies are counted off, not kept: the parser holds at most one incomplete head.
+//! Bodies are counted off, and compared where that is wanted, not kept: the parser holds at most one incomplete head.
+//! An echo without any protocol is a body alone.
 
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 /// Longest head of an answer, and longest sum of chunk extensions and trailers.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -12,12 +14,33 @@ const FIELDS_MAX: usize = 128;
 const INTERIM_MAX: u32 = 16;
 
 /// A whole answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// The status code.
-    pub(crate) status: u16,
+    /// The status code; an echo has none.
+    pub(crate) status: Option<u16>,
     /// True if the server lets the connection carry another request.
     pub(crate) keep_alive: bool,
+    /// Bytes of its head, interim answers included, as they came.
+    pub(crate) head_bytes: u64,
+    /// The same without compression, which this protocol has none of.
+    pub(crate) head_plain_bytes: u64,
+    /// Bytes of its body, without framing.
+    pub(crate) body_bytes: u64,
+    /// False if another body was expected.
+    pub(crate) body_is_right: bool,
+}
+
+/// What the next answer is held to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expected {
+    /// The request was a `HEAD`: its answer has no body, whatever its fields say.
+    pub(crate) head_only: bool,
+    /// What the body must be, byte for byte.
+    pub(crate) body: Option<Arc<[u8]>>,
+    /// How long the body must be.
+    pub(crate) body_bytes: Option<u64>,
+    /// There is nothing but the body.
+    pub(crate) is_raw: bool,
 }
 
 /// What a piece of input led to.
@@ -39,8 +62,13 @@ pub(crate) struct Parser {
     state: State,
     /// The beginning of a head that came in pieces.
     head: Vec<u8>,
-    /// The request was a `HEAD`: its answer has no body, whatever its fields say.
-    head_only: bool,
+    expected: Expected,
+    /// Bytes of the head so far.
+    head_bytes: u64,
+    /// Bytes of the body so far.
+    body_bytes: u64,
+    /// The body is not the expected one.
+    body_differs: bool,
     /// Whether any byte of the answer has come.
     has_begun: bool,
     interim: u32,
@@ -63,13 +91,23 @@ enum State {
 
 impl Parser {
     /// Expects an answer. What was left of an earlier one is forgotten.
-    pub(crate) fn expect(&mut self, head_only: bool) {
+    pub(crate) fn expect(&mut self, expected: &Expected) {
         self.head.clear();
         self.state = State::Head;
-        self.head_only = head_only;
+        self.answer = None;
+        if expected.is_raw {
+            self.state = State::Counted(expected.body.as_ref().map_or(0, |body| body.len() as u64));
+            self.answer = Some(Answer { keep_alive: true, ..Answer::default() });
+        }
+        // An expectation of a body is shared by all threads, and so is not touched without need.
+        if expected.body.is_some() || self.expected.body.is_some() {
+            self.expected.body.clone_from(&expected.body);
+        }
+        self.expected.head_only = expected.head_only;
+        self.expected.body_bytes = expected.body_bytes;
+        (self.head_bytes, self.body_bytes, self.body_differs) = (0, 0, false);
         self.has_begun = false;
         self.interim = 0;
-        self.answer = None;
     }
 
     /// True if a byte of the expected answer has come.
@@ -82,24 +120,28 @@ impl Parser {
         let mut consumed = 0;
         while consumed < input.len() {
             let rest = &input[consumed..];
+            self.has_begun |= self.state != State::Idle;
             consumed += match self.state {
                 State::Idle => break,
                 State::Head => self.feed_head(rest)?,
                 State::Counted(left) => {
                     let taken = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                     self.state = State::Counted(left - taken as u64);
+                    self.take_body(&rest[..taken]);
                     taken
                 }
                 State::Chunked(mut chunked) => {
-                    let taken = chunked.feed(rest)?;
+                    let taken = chunked.feed(rest, |data| self.take_body(data))?;
                     self.state = State::Chunked(chunked);
                     taken
                 }
-                State::UntilClose => rest.len(),
+                State::UntilClose => {
+                    self.take_body(rest);
+                    rest.len()
+                }
             };
             if matches!(self.state, State::Counted(0) | State::Chunked(Chunked { step: Step::Done, .. })) {
-                self.state = State::Idle;
-                return Ok(Fed { consumed, answer: self.answer.take() });
+                return Ok(Fed { consumed, answer: self.complete() });
             }
         }
         Ok(Fed { consumed, answer: None })
@@ -110,13 +152,35 @@ impl Parser {
         if self.state != State::UntilClose {
             return None;
         }
+        self.complete()
+    }
+
+    fn complete(&mut self) -> Option<Answer> {
         self.state = State::Idle;
-        self.answer.take()
+        let answer = self.answer.take()?;
+        let Expected { body, body_bytes, head_only, .. } = &self.expected;
+        let length = body.as_ref().map(|body| body.len() as u64).or(*body_bytes);
+        let length_differs = !head_only && length.is_some_and(|length| length != self.body_bytes);
+        Some(Answer {
+            head_bytes: self.head_bytes,
+            head_plain_bytes: self.head_bytes,
+            body_bytes: self.body_bytes,
+            body_is_right: !self.body_differs && !length_differs,
+            ..answer
+        })
+    }
+
+    fn take_body(&mut self, piece: &[u8]) {
+        let at = self.body_bytes;
+        self.body_bytes += piece.len() as u64;
+        if let Some(body) = &self.expected.body {
+            let is_same = usize::try_from(at).is_ok_and(|at| body.get(at..at + piece.len()) == Some(piece));
+            self.body_differs |= !is_same;
+        }
     }
 
     /// Takes the bytes of a head; a head that comes in one piece is not copied.
     fn feed_head(&mut self, input: &[u8]) -> Result<usize, Malformed> {
-        self.has_begun = true;
         if self.head.is_empty() {
             if let Some(len) = self.parse_head(input)? {
                 return Ok(len);
@@ -152,6 +216,7 @@ impl Parser {
             .parse_response_with_uninit_headers(&mut response, input, &mut fields)
             .map_err(|_| Malformed)?;
         let httparse::Status::Complete(len) = parsed else { return Ok(None) };
+        self.head_bytes += len as u64;
         let (Some(status), Some(version)) = (response.code, response.version) else { return Err(Malformed) };
         match status {
             // An upgrade was never asked for (RFC 9110, section 15.2.2).
@@ -163,7 +228,7 @@ impl Parser {
             _ => {}
         }
         let framing = Framing::read(response.headers, version)?;
-        let without_body = self.head_only || matches!(status, 204 | 304);
+        let without_body = self.expected.head_only || matches!(status, 204 | 304);
         self.state = match framing.body {
             _ if without_body => State::Counted(0),
             Body::Chunked => State::Chunked(Chunked::default()),
@@ -171,7 +236,7 @@ impl Parser {
             Body::UntilClose => State::UntilClose,
         };
         let keep_alive = framing.keep_alive && self.state != State::UntilClose;
-        self.answer = Some(Answer { status, keep_alive });
+        self.answer = Some(Answer { status: Some(status), keep_alive, ..Answer::default() });
         Ok(Some(len))
     }
 }
@@ -287,12 +352,13 @@ impl Default for Step {
 }
 
 impl Chunked {
-    /// Takes bytes up to the end of the body, and gives their number.
-    fn feed(&mut self, input: &[u8]) -> Result<usize, Malformed> {
+    /// Takes bytes up to the end of the body, gives their number, and hands on what is not framing.
+    fn feed(&mut self, input: &[u8], mut data: impl FnMut(&[u8])) -> Result<usize, Malformed> {
         let mut at = 0;
         while at < input.len() && self.step != Step::Done {
             if let Step::Data(left) = self.step {
                 let taken = (input.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
+                data(&input[at..at + taken]);
                 at += taken;
                 let left = left - taken as u64;
                 self.step = if left == 0 { Step::AfterData } else { Step::Data(left) };
@@ -365,7 +431,7 @@ mod tests {
 
     fn parse(input: &[u8]) -> Result<(usize, Option<Answer>), Malformed> {
         let mut parser = Parser::default();
-        parser.expect(false);
+        parser.expect(&Expected::default());
         feed(&mut parser, input, &[usize::MAX / 2])
     }
 
@@ -378,7 +444,8 @@ mod tests {
         let input = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcHTTP/1.1 ...";
         let (consumed, answer) = parse(input).unwrap();
         assert_eq!(consumed, input.len() - b"HTTP/1.1 ...".len());
-        assert_eq!(answer, Some(Answer { status: 200, keep_alive: true }));
+        let Answer { status, keep_alive, body_bytes, .. } = answer.unwrap();
+        assert_eq!((status, keep_alive, body_bytes), (Some(200), true, 3));
     }
 
     #[test]
@@ -400,10 +467,13 @@ mod tests {
     #[test]
     fn a_body_without_a_length_ends_with_the_connection() {
         let mut parser = Parser::default();
-        parser.expect(false);
+        parser.expect(&Expected::default());
         let input = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nanything";
         assert_eq!(feed(&mut parser, input, &[7]), Ok((input.len(), None)));
-        assert_eq!(parser.end(), Some(Answer { status: 200, keep_alive: false }));
+        assert!(matches!(
+            parser.end(),
+            Some(Answer { status: Some(200), keep_alive: false, body_bytes: 8, .. })
+        ));
         assert_eq!(parser.end(), None);
     }
 
@@ -412,7 +482,7 @@ mod tests {
         let cases = ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab"];
         for input in cases {
             let mut parser = Parser::default();
-            parser.expect(false);
+            parser.expect(&Expected::default());
             parser.feed(input.as_bytes()).unwrap();
             assert_eq!(parser.end(), None, "{input:?}");
             assert_eq!(parser.has_begun(), !input.is_empty());
@@ -434,7 +504,7 @@ mod tests {
         input.resize(2 * HEAD_BYTES_MAX, b'y');
         for size in [1, 1_000, HEAD_BYTES_MAX, 2 * HEAD_BYTES_MAX] {
             let mut parser = Parser::default();
-            parser.expect(false);
+            parser.expect(&Expected::default());
             assert_eq!(feed(&mut parser, &input, &[size]), Err(Malformed), "in pieces of {size}");
             assert!(parser.head.len() <= HEAD_BYTES_MAX + 1);
         }
@@ -452,6 +522,34 @@ mod tests {
         input
     }
 
+    #[test]
+    fn a_body_is_held_to_what_is_expected() {
+        let is_right = |body: &str, expected: Expected| {
+            let mut parser = Parser::default();
+            parser.expect(&expected);
+            let input = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            feed(&mut parser, input.as_bytes(), &[2]).unwrap().1.unwrap().body_is_right
+        };
+        let same = |body: &str| Expected { body: Some(body.as_bytes().into()), ..Expected::default() };
+        assert!(is_right("hello", same("hello")));
+        for other in ["hellp", "hell", "helloo", ""] {
+            assert!(!is_right(other, same("hello")), "{other}");
+        }
+        let long = |bytes| Expected { body_bytes: Some(bytes), ..Expected::default() };
+        assert!(is_right("hello", long(5)));
+        assert!(!is_right("hello", long(6)));
+    }
+
+    #[test]
+    fn an_echo_is_a_body_alone() {
+        let mut parser = Parser::default();
+        parser.expect(&Expected { body: Some(b"ping"[..].into()), is_raw: true, ..Expected::default() });
+        let (consumed, answer) = feed(&mut parser, b"pingpong", &[3]).unwrap();
+        let answer = answer.unwrap();
+        assert_eq!((consumed, answer.status, answer.body_is_right), (4, None, true));
+        assert!(answer.keep_alive);
+    }
+
     proptest! {
         #[test]
         fn pieces_make_no_difference(
@@ -464,13 +562,22 @@ mod tests {
             let mut counted = format!("HTTP/1.1 404 No\r\nContent-Length: {body}\r\n\r\n").into_bytes();
             counted.resize(counted.len() + body, b'\r');
             let interim = [b"HTTP/1.1 100 Continue\r\n\r\n".to_vec(), counted.clone()].concat();
-            for (input, status) in [(chunked(&chunks, extension, trailer), 200), (counted, 404), (interim, 404)] {
+            let in_chunks = chunks.iter().sum::<usize>();
+            let cases = [
+                (chunked(&chunks, extension, trailer), 200, in_chunks),
+                (counted, 404, body),
+                (interim, 404, body),
+            ];
+            for (input, status, body_bytes) in cases {
                 let mut parser = Parser::default();
-                parser.expect(false);
+                parser.expect(&Expected::default());
                 let excess = [input.clone(), b"HTTP/1.1".to_vec()].concat();
-                let expected = Ok((input.len(), Some(Answer { status, keep_alive: true })));
-                prop_assert_eq!(feed(&mut parser, &excess, &pieces), expected);
-                prop_assert_eq!(parse(&excess), expected);
+                let (consumed, answer) = feed(&mut parser, &excess, &pieces).unwrap();
+                prop_assert_eq!(consumed, input.len());
+                prop_assert_eq!(parse(&excess), Ok((consumed, answer)));
+                let answer = answer.unwrap();
+                prop_assert_eq!((answer.status, answer.keep_alive), (Some(status), true));
+                prop_assert_eq!(answer.body_bytes, body_bytes as u64);
             }
         }
 
@@ -486,7 +593,7 @@ mod tests {
         ) {
             let input = [head, &noise].concat();
             let mut parser = Parser::default();
-            parser.expect(false);
+            parser.expect(&Expected::default());
             if let Ok((consumed, _)) = feed(&mut parser, &input, &pieces) {
                 prop_assert!(consumed <= input.len());
             }

@@ -7,12 +7,21 @@
 //! | sent, not answered when the load ended | unfinished | at its elapsed time | at its elapsed time | intended → sent |
 //! | due, not sent when the load ended | never sent | at its elapsed time | – | at its elapsed time |
 //! | failed in any other way | failed | – | – | intended → sent, if sent |
+//! | any, of the warm-up | warm-up | – | – | – |
 //!
 //! So a failure is never a fast success, and what took too long is not left out. Response and lag exist only where
 //! there is an intended time, in an open loop. For every thread, and for all of them together:
-//! scheduled = ok + failed + never sent + unfinished, once the load has ended.
+//! scheduled = ok + failed + never sent + unfinished + warm-up, once the load has ended.
+//!
+//! A success also enters its first byte (sent → first byte of the answer) and its total (taken on by a connection, or
+//! by one that is made for it → done). Connect and handshake are entered by whoever makes the connection.
 
-use telemetry::{LoadCounter, LoadDelta, LoadLatency};
+use std::io;
+
+use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
+
+use crate::http1::Answer;
+use crate::socket::Address;
 
 /// A request that a connection has taken on.
 #[derive(Clone, Copy, Debug)]
@@ -21,41 +30,77 @@ pub(crate) struct Request {
     pub(crate) template: usize,
     /// When the schedule wanted it sent; `None` in a closed loop.
     pub(crate) intended_ns: Option<u64>,
+    /// When a connection took it on, or began to be made for it.
+    pub(crate) begun_ns: u64,
     /// When its first byte was handed to a connection; on a retry, the first time.
     pub(crate) sent_ns: Option<u64>,
     /// When it has failed if it has no whole answer.
     pub(crate) deadline_ns: u64,
     /// It was sent again already.
     pub(crate) retried: bool,
+    /// It is of the warm-up.
+    pub(crate) warmup: bool,
 }
 
-/// Why a request failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// No connection could be made.
-    Connect,
-    /// The handshake failed, or a record was bad.
-    Tls,
-    /// There was no whole answer at the deadline.
-    Timeout,
-    /// The connection broke or closed before the answer was whole.
-    Reset,
-    /// The answer was not HTTP.
-    Protocol,
-    /// The answer had a status of 400 or above.
-    Status,
+/// Why a request failed, with what is to be told of the first one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) event: LoadEvent,
+    pub(crate) example: String,
 }
 
 impl Failure {
-    fn counter(self) -> LoadCounter {
-        match self {
-            Self::Connect => LoadCounter::FailedConnect,
-            Self::Tls => LoadCounter::FailedTls,
-            Self::Timeout => LoadCounter::FailedTimeout,
-            Self::Reset => LoadCounter::FailedReset,
-            Self::Protocol => LoadCounter::FailedProtocol,
-            Self::Status => LoadCounter::FailedStatus,
-        }
+    /// No connection could be made to an address.
+    pub(crate) fn connect(to: &Address, error: &io::Error) -> Self {
+        let event = match error.kind() {
+            io::ErrorKind::ConnectionRefused => LoadEvent::ConnectRefused,
+            io::ErrorKind::TimedOut => LoadEvent::ConnectTimeout,
+            _ => LoadEvent::ConnectFailed,
+        };
+        Self::new(event, format!("{to}: {error}"))
+    }
+
+    pub(crate) fn new(event: LoadEvent, example: impl Into<String>) -> Self {
+        Self { event, example: example.into() }
+    }
+}
+
+/// The counter under which failures of a kind are summed up.
+fn class(event: LoadEvent) -> LoadCounter {
+    use LoadEvent as E;
+    match event {
+        E::ConnectRefused | E::ConnectTimeout | E::ConnectFailed => LoadCounter::FailedConnect,
+        E::AlertReceived(_) | E::Certificate | E::Tls | E::Negotiated(..) => LoadCounter::FailedTls,
+        E::HandshakeTimeout | E::AnswerTimeout | E::BodyTimeout => LoadCounter::FailedTimeout,
+        E::HandshakeCut | E::Reset | E::Retried => LoadCounter::FailedReset,
+        E::Short => LoadCounter::FailedShort,
+        E::Protocol => LoadCounter::FailedProtocol,
+        E::Body => LoadCounter::FailedBody,
+        E::Status(_) => LoadCounter::FailedStatus,
+    }
+}
+
+/// The time in which something happened that was measured.
+#[expect(clippy::struct_field_names, reason = "units stand last in names")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// When the first request was to be sent, or was begun; `None` before that.
+    pub(crate) first_ns: Option<u64>,
+    /// When the last one was due, in an open loop.
+    pub(crate) due_ns: u64,
+    /// When the last one was sent.
+    pub(crate) sent_ns: u64,
+    /// When the last one was over.
+    pub(crate) done_ns: u64,
+}
+
+impl Span {
+    /// Takes in what another thread has measured.
+    pub(crate) fn widen(&mut self, other: Self) {
+        self.first_ns = self.first_ns.into_iter().chain(other.first_ns).min();
+        self.due_ns = self.due_ns.max(other.due_ns);
+        self.sent_ns = self.sent_ns.max(other.sent_ns);
+        self.done_ns = self.done_ns.max(other.done_ns);
     }
 }
 
@@ -63,6 +108,7 @@ impl Failure {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) delta: LoadDelta,
+    pub(crate) span: Span,
 }
 
 impl Ledger {
@@ -74,37 +120,78 @@ impl Ledger {
         self.delta.counters[counter] += n;
     }
 
-    /// The first byte of a request is being handed to a connection.
-    pub(crate) fn sent(&mut self, request: &mut Request, now_ns: u64) {
-        if request.sent_ns.is_none() {
-            request.sent_ns = Some(now_ns);
-            self.count(LoadCounter::Sent);
-            self.time(LoadLatency::Lag, request.intended_ns, now_ns);
-        }
+    pub(crate) fn tally(&mut self, event: LoadEvent, example: impl FnOnce() -> String) {
+        self.delta.tally.count(event, example);
     }
 
-    /// An answer is whole; true if it is a success.
-    pub(crate) fn answered(&mut self, request: &Request, status: u16, now_ns: u64) -> bool {
-        self.count(match status {
-            ..300 => LoadCounter::Status2xx,
-            300..400 => LoadCounter::Status3xx,
-            400..500 => LoadCounter::Status4xx,
-            500.. => LoadCounter::Status5xx,
-        });
-        if status >= 400 {
-            self.failed(request, Failure::Status, now_ns);
+    /// The first byte of a request is being handed to a connection.
+    pub(crate) fn sent(&mut self, request: &mut Request, now_ns: u64) {
+        if request.sent_ns.is_some() {
+            return;
+        }
+        request.sent_ns = Some(now_ns);
+        if request.warmup {
+            return;
+        }
+        self.span.first_ns.get_or_insert_with(|| request.intended_ns.unwrap_or(request.begun_ns));
+        self.span.due_ns = self.span.due_ns.max(request.intended_ns.unwrap_or(0));
+        self.span.sent_ns = now_ns;
+        self.count(LoadCounter::Sent);
+        self.time(LoadLatency::Lag, request.intended_ns, now_ns);
+    }
+
+    /// An answer is whole; true if it is a success. `what` names the request.
+    pub(crate) fn answered(
+        &mut self,
+        request: &Request,
+        answer: Answer,
+        arrived: Arrived,
+        what: impl FnOnce() -> String,
+    ) -> bool {
+        let bad_status = answer.status.filter(|status| *status >= 400);
+        let is_good = bad_status.is_none() && answer.body_is_right;
+        if request.warmup {
+            self.count(LoadCounter::Warmup);
+            return is_good;
+        }
+        self.add(LoadCounter::HeadOut, answer.head_bytes);
+        self.add(LoadCounter::HeadPlain, answer.head_plain_bytes);
+        self.add(LoadCounter::BodyOut, answer.body_bytes);
+        if let Some(status) = answer.status {
+            self.count(match status {
+                ..300 => LoadCounter::Status2xx,
+                300..400 => LoadCounter::Status3xx,
+                400..500 => LoadCounter::Status4xx,
+                500.. => LoadCounter::Status5xx,
+            });
+        }
+        let now_ns = arrived.done_ns;
+        if !is_good {
+            let event = bad_status.map_or(LoadEvent::Body, LoadEvent::Status);
+            self.failed(request, Failure::new(event, what()), now_ns);
             return false;
         }
+        if let Some(status) = answer.status {
+            self.tally(LoadEvent::Status(status), what);
+        }
+        self.span.done_ns = now_ns;
         self.count(LoadCounter::Ok);
         self.time(LoadLatency::Response, request.intended_ns, now_ns);
         self.time(LoadLatency::Service, request.sent_ns, now_ns);
+        self.time(LoadLatency::Total, Some(request.begun_ns), now_ns);
+        self.time(LoadLatency::FirstByte, request.sent_ns, arrived.first_ns);
         true
     }
 
     /// A request has failed; what took longer than it may is not left out of the latencies.
     pub(crate) fn failed(&mut self, request: &Request, failure: Failure, now_ns: u64) {
+        if request.warmup {
+            return self.count(LoadCounter::Warmup);
+        }
+        self.span.done_ns = now_ns;
         self.count(LoadCounter::Failed);
-        self.count(failure.counter());
+        self.count(class(failure.event));
+        self.tally(failure.event, || failure.example);
         if now_ns >= request.deadline_ns {
             self.elapsed(request, now_ns);
         }
@@ -112,6 +199,9 @@ impl Ledger {
 
     /// The load ends while a connection still has the request.
     pub(crate) fn ended(&mut self, request: &Request, now_ns: u64) {
+        if request.warmup {
+            return self.count(LoadCounter::Warmup);
+        }
         self.count(match request.sent_ns {
             Some(_) => LoadCounter::Unfinished,
             None => LoadCounter::NeverSent,
@@ -120,8 +210,12 @@ impl Ledger {
     }
 
     /// The load ends before any connection has taken on the request.
-    pub(crate) fn never_sent(&mut self, intended_ns: Option<u64>, now_ns: u64) {
+    pub(crate) fn never_sent(&mut self, intended_ns: Option<u64>, warmup: bool, now_ns: u64) {
+        if warmup {
+            return self.count(LoadCounter::Warmup);
+        }
         self.count(LoadCounter::NeverSent);
+        self.span.due_ns = self.span.due_ns.max(intended_ns.unwrap_or(0));
         self.time(LoadLatency::Response, intended_ns, now_ns);
         self.time(LoadLatency::Lag, intended_ns, now_ns);
     }
@@ -136,9 +230,18 @@ impl Ledger {
         }
     }
 
-    fn time(&mut self, class: LoadLatency, since_ns: Option<u64>, now_ns: u64) {
+    pub(crate) fn time(&mut self, class: LoadLatency, since_ns: Option<u64>, now_ns: u64) {
         if let Some(since_ns) = since_ns {
             self.delta.latencies[class].record_ns(now_ns.saturating_sub(since_ns));
         }
     }
+}
+
+/// When an answer came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    /// Its first byte.
+    pub(crate) first_ns: u64,
+    /// Its last.
+    pub(crate) done_ns: u64,
 }

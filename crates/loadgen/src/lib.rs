@@ -1,12 +1,14 @@
 //! The load generator, and the demo upstream it can be pointed at.
 //!
-//! A [`Load`] runs a [`Plan`] against a [`Target`]: HTTP/1.1 over TLS or plain TCP, in a closed loop or on a fixed
-//! schedule, with a share of its handshakes resumed. Each of its threads is on its own: an event loop, a part of the
-//! connections and of the schedule, counters and histograms, which are handed over when they are asked for.
+//! A [`Load`] runs a [`Plan`] against a [`Target`]: HTTP/1.1, HTTP/2 or a plain echo, over TLS, TCP or a unix socket, in
+//! a closed loop or on a schedule, with a share of its handshakes resumed. Each of its threads is on its own: an event
+//! loop, a part of the connections and of the schedule, counters and histograms, which are handed over when they are
+//! asked for.
 //!
 //! # How a request travels
 //!
-//! 1. `pacer` lets it fall due: by the schedule, or because a connection is free.
+//! 1. `pacer` lets it fall due: by the schedule, or because a connection is free. `course` says when that begins,
+//!    pauses and ends, and what is warm-up.
 //! 2. `worker` gives it to a free slot. A slot without a connection makes one first: `connection` over TCP, from
 //!    the address of the `client` whose turn it is, then `tls`, which resumes one of the client's sessions if the
 //!    ratio wants it.
@@ -18,34 +20,50 @@
 //!
 //! # What else there is
 //!
-//! `plan`, `target` and `config` are what a load is started with, `control` is what can be changed while it runs,
-//! `load` checks it all and holds the threads, `clock` tells the time, and `upstream` is the server for demos.
+//! `http2` is steps 2 to 6 for HTTP/2, on a library that wants tasks, so its threads have a runtime in place of the
+//! event loop; `pacer`, `course` and `ledger` are the same.
+//!
+//! `plan`, `target`, `targets` and `config` are what a load is started with, `check` looks at it all and tries the
+//! server out, `control` and `settings` are what can be changed while it runs, `load` holds the threads, `clock` tells
+//! the time, [`report`] shapes what came of it, and `upstream` is the server for demos.
 //!
 //! # What it does not do
 //!
-//! Bodies of answers are counted, not kept or compared. There is no pipelining, no HTTP/2 and no 0-RTT. A request
-//! whose kept connection the server closed before answering is sent once more, whatever its method.
+//! Bodies of answers are counted and compared, not kept. There is no pipelining and no 0-RTT. A request whose kept
+//! connection the server closed before answering is sent once more, whatever its method. With HTTP/2 the number of
+//! connections, keep-alive and body size stand fixed while the load runs.
 
 #![forbid(unsafe_code)]
 
+mod check;
 mod client;
 mod clock;
 mod config;
 mod connection;
 mod control;
+mod course;
+mod descriptors;
 mod http1;
+mod http2;
 mod ledger;
 mod load;
 mod pacer;
 mod plan;
+pub mod report;
 mod request;
+mod settings;
+mod socket;
 mod target;
+mod targets;
 mod tls;
 mod upstream;
 mod worker;
 
-pub use config::{Known, LoadConfig, SourceTotals, StartError, Template, Trust};
-pub use load::Load;
-pub use plan::{KeepAlive, Plan, PlanError, Rate, Share};
-pub use target::{Target, TargetError};
+pub use check::probe;
+pub use config::{Body, Expect, Known, LoadConfig, Protocol, SourceTotals, StartError, Template, Trust};
+pub use load::{Load, Measured};
+pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
+pub use target::{Scheme, Target, TargetError};
+pub use targets::{TargetsError, parse_targets, read_body};
+pub use tls::{Alpn, Identity, TlsOptions, TlsVersion};
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

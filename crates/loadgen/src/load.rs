@@ -1,30 +1,28 @@
 //! The handle on a running load, and everything that is checked before there is one.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use mio::{Poll, Waker};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
 
+use crate::check::Checked;
 use crate::client::{Client, Diffusion};
 use crate::clock::{Timer, nanos};
-use crate::config::{LoadConfig, SourceTotals, StartError, Template};
-use crate::control::Control;
-use crate::pacer::{Pacer, Part};
+use crate::config::{LoadConfig, Protocol, SourceTotals, StartError, system};
+use crate::control::{Control, Wake};
+use crate::course::Course;
+use crate::descriptors;
+use crate::http2;
+use crate::ledger::Span;
+use crate::pacer::Part;
 use crate::plan::Plan;
-use crate::request::Prepared;
-use crate::target::Target;
 use crate::tls::TlsSetup;
 use crate::worker::{Setup, Start, TIMER, WAKER, Worker};
-
-/// Descriptors left for the rest of the process.
-const DESCRIPTORS_SPARE: u64 = 64;
-/// Descriptors of a thread besides its connections: poll, waker and timer.
-const DESCRIPTORS_PER_THREAD: u64 = 3;
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.
 #[derive(Debug)]
@@ -34,52 +32,73 @@ pub struct Load {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// What a thread waits with.
+enum Loop {
+    Poll(Poll, Timer, Arc<Waker>),
+    Tasks(Runtime, Arc<Notify>, u32),
+}
+
+impl Loop {
+    fn new(protocol: Protocol) -> Result<Self, StartError> {
+        if let Protocol::Http2 { streams } = protocol {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(system("set up a runtime"))?;
+            return Ok(Self::Tasks(runtime, Arc::default(), streams));
+        }
+        let poll = Poll::new().map_err(system("set up a poll"))?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(system("set up a waker"))?;
+        let timer = Timer::new(poll.registry(), TIMER).map_err(system("set up a timer"))?;
+        Ok(Self::Poll(poll, timer, Arc::new(waker)))
+    }
+
+    fn wake(&self) -> Wake {
+        match self {
+            Self::Poll(_, _, waker) => Wake::Poll(Arc::clone(waker)),
+            Self::Tasks(_, notify, _) => Wake::Task(Arc::clone(notify)),
+        }
+    }
+
+    fn run(self, start: Start) {
+        match self {
+            Self::Poll(poll, timer, _) => Worker::new(start, poll, timer).run(),
+            Self::Tasks(runtime, notify, streams) => http2::run(start, &runtime, &notify, streams),
+        }
+    }
+}
+
 impl Load {
     /// Checks everything that can be checked, then starts the threads.
     pub fn start(config: LoadConfig) -> Result<Self, StartError> {
-        let LoadConfig { target, requests, plan, trust, request_timeout, paused } = config;
-        // A plan that was put together by a program is held to the rules of one that was written.
-        let plan: Plan = plan.to_string().parse()?;
-        if request_timeout.is_zero() {
-            return Err(StartError::Timeout);
-        }
-        let requests = prepare(&requests, &target)?;
-        let tls = if target.is_tls() { Some(TlsSetup::new(&trust, target.host())?) } else { None };
-        let addresses = resolve(&target, plan.sources)?;
-        allow_descriptors(&plan)?;
+        let checked = Checked::new(&config)?;
+        let LoadConfig { plan, request_timeout, paused, .. } = config;
+        descriptors::allow(plan.connections, plan.threads)?;
 
-        let mut polls = Vec::new();
-        let mut wakers = Vec::new();
+        let mut loops = Vec::new();
         for _ in 0..plan.threads {
-            let poll = Poll::new().map_err(system("set up a poll"))?;
-            wakers.push(Arc::new(Waker::new(poll.registry(), WAKER).map_err(system("set up a waker"))?));
-            let timer = Timer::new(poll.registry(), TIMER).map_err(system("set up a timer"))?;
-            polls.push((poll, timer));
+            loops.push(Loop::new(config.protocol)?);
         }
+        let wakers: Vec<Wake> = loops.iter().map(Loop::wake).collect();
+        let Checked { original, requests, sequence, addresses, tls } = checked;
         let setup = Arc::new(Setup {
             addresses,
-            requests,
+            sequence,
             timeout_ns: nanos(request_timeout),
-            keepalive: plan.keepalive,
-            control: Control::new(&target, &plan, paused, wakers.clone()),
+            lifetime_ns: plan.lifetime.map(nanos),
+            control: Control::new(original, requests, &plan, paused, wakers.clone()),
         });
         let mut load = Self { setup, collector: Collector::default(), threads: Vec::new() };
-        for ((thread, (poll, timer)), waker) in (0..plan.threads).zip(polls).zip(wakers) {
-            // Waking fails only when the thread's poll is gone with it.
-            let reporter = load.collector.add_worker(move || drop(waker.wake()));
+        for ((thread, event_loop), waker) in (0..plan.threads).zip(loops).zip(wakers) {
+            let reporter = load.collector.add_worker(move || waker.wake());
             let part = Part { thread, threads: plan.threads };
-            let worker = Worker::new(Start {
+            let start = Start {
                 setup: Arc::clone(&load.setup),
-                poll,
-                timer,
-                pacer: Pacer::new(plan.rate, plan.requests.map(|requests| part.of(requests)), part),
-                duration_ns: plan.duration.map(nanos),
+                course: Course::new(&plan, part),
                 clients: clients(&plan, part, tls.as_ref()),
-                connections: part.of(plan.connections.into()) as usize,
-                first_template: thread as usize % load.setup.requests.len(),
+                part,
                 reporter,
-            });
-            let spawned = std::thread::Builder::new().name(format!("load-{thread}")).spawn(|| worker.run());
+            };
+            let name = format!("load-{thread}");
+            let spawned = std::thread::Builder::new().name(name).spawn(move || event_loop.run(start));
             load.threads.push(spawned.map_err(system("start a thread"))?);
         }
         Ok(load)
@@ -90,8 +109,7 @@ impl Load {
         self.setup.control.settings()
     }
 
-    /// Changes a setting, and gives it as it was before. `load.running` and `load.rate` act at once,
-    /// `load.resume` on new connections.
+    /// Changes a setting, and gives it as it was before; each says when it acts.
     ///
     /// # Errors
     /// If there is no such setting, it cannot change while the load runs, or the value is not one for it.
@@ -108,6 +126,14 @@ impl Load {
     /// to 2 s. What is not answered then counts as unfinished, what is not sent as never sent.
     pub fn stop(&self) {
         self.setup.control.stop();
+    }
+
+    /// The time in which anything was measured, as of the last [`Load::collect`].
+    pub fn measured(&self) -> Measured {
+        let Span { first_ns, due_ns, sent_ns, done_ns } = self.setup.control.span();
+        let since =
+            |end_ns: u64| Duration::from_nanos(first_ns.map_or(0, |first| end_ns.saturating_sub(first)));
+        Measured { due: since(due_ns), sending: since(sent_ns), whole: since(done_ns) }
     }
 
     /// True once all threads have ended; one more [`Load::collect`] then gets the rest.
@@ -133,45 +159,15 @@ impl Drop for Load {
     }
 }
 
-fn prepare(templates: &[Template], target: &Target) -> Result<Vec<Prepared>, StartError> {
-    if templates.is_empty() {
-        return Ok(vec![Prepared::new(&Template::get(target.path()), target)?]);
-    }
-    templates.iter().map(|template| Prepared::new(template, target)).collect()
-}
-
-fn resolve(target: &Target, sources: Option<u32>) -> Result<Vec<SocketAddr>, StartError> {
-    let host = || target.host().to_owned();
-    let found = (target.host(), target.port()).to_socket_addrs();
-    let mut addresses: Vec<_> = found.map_err(|error| StartError::Resolve { host: host(), error })?.collect();
-    if let Some(sources) = sources {
-        addresses.retain(|address| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback()));
-        if addresses.is_empty() {
-            return Err(StartError::Sources { sources, host: host() });
-        }
-    }
-    if addresses.is_empty() {
-        let error = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-        return Err(StartError::Resolve { host: host(), error });
-    }
-    Ok(addresses)
-}
-
-/// Raises the soft limit on descriptors as far as the plan needs.
-fn allow_descriptors(plan: &Plan) -> Result<(), StartError> {
-    let open = std::fs::read_dir("/proc/self/fd").map_or(DESCRIPTORS_SPARE, |files| files.count() as u64);
-    let threads = u64::from(plan.threads) * DESCRIPTORS_PER_THREAD;
-    let needed = u64::from(plan.connections) + threads + open + DESCRIPTORS_SPARE;
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    let connections = plan.connections;
-    if let Some(limit) = maximum.filter(|maximum| *maximum < needed) {
-        return Err(StartError::Descriptors { connections, needed, limit });
-    }
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })
-        .map_err(|error| system("raise the limit on file descriptors")(error.into()))
+/// The time in which a load has measured something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// From when the first request after the warm-up was due to when the last one was; nothing in a closed loop.
+    pub due: Duration,
+    /// From when the first request after the warm-up was to be sent to when the last one was.
+    pub sending: Duration,
+    /// From the same moment to when the last request was over.
+    pub whole: Duration,
 }
 
 /// The virtual clients of one thread. With fewer sources than threads an address has a client on several.
@@ -194,8 +190,4 @@ fn clients(plan: &Plan, part: Part, tls: Option<&TlsSetup>) -> Vec<Client> {
 /// 127.0.0.2 and up.
 fn source(index: u32) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) + 1 + index)
-}
-
-fn system(what: &'static str) -> impl Fn(io::Error) -> StartError {
-    move |error| StartError::System { what, error }
 }

@@ -1,64 +1,209 @@
 //! Requests, written out once before the load starts.
 
-use crate::config::{StartError, Template};
-use crate::target::Target;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::config::{Body, Expect, Protocol, StartError, Template};
+use crate::http1::Expected;
+use crate::target::{Scheme, Target};
 
 /// Largest body of a request, which is kept in memory.
-const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Most header fields of a template.
+const HEADERS_MAX: usize = 100;
+/// Most places in the sequence of requests.
+const WEIGHTS_MAX: u64 = 10_000;
 
 /// A request as it goes over a connection.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// The bytes for a connection that carries more requests after this one.
     keep: Box<[u8]>,
-    /// The bytes that also ask the server to close.
-    close: Box<[u8]>,
-    /// The method is `HEAD`: the answer will have no body.
-    pub(crate) head_only: bool,
+    /// The bytes that also ask the server to close, where a protocol has words for that.
+    close: Option<Box<[u8]>>,
+    /// Bytes of its body.
+    pub(crate) body_bytes: u64,
+    /// What its answer is held to.
+    pub(crate) expected: Expected,
+    /// What it is, for a person.
+    pub(crate) name: String,
+    /// Its parts, for a protocol that writes them in its own way; an echo has none.
+    pub(crate) parts: Option<Parts>,
+}
+
+/// The parts of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    pub(crate) head: http::Request<()>,
+    pub(crate) body: Bytes,
 }
 
 impl Prepared {
     /// Writes a template out for a target.
     pub(crate) fn new(template: &Template, target: &Target) -> Result<Self, StartError> {
-        if let Some(reason) = flaw(template) {
+        if let Some(reason) = flaw(template, target.scheme()) {
             let clean = telemetry::clean::text;
             let (method, path) = (clean(&template.method), clean(&template.path));
             return Err(StartError::Template { method, path, reason });
         }
+        let body = body(&template.body);
+        let body_bytes = body.len() as u64;
+        let Template { method, path, .. } = template;
+        if target.scheme().is_raw() {
+            let name = format!("{body_bytes} bytes");
+            let expected = Expected { body: Some(Arc::clone(&body)), is_raw: true, ..Expected::default() };
+            return Ok(Self { keep: (*body).into(), close: None, body_bytes, expected, name, parts: None });
+        }
+        let (echo, answer_bytes) = match template.expect {
+            Expect::Announced => (None, None),
+            Expect::Bytes(bytes) => (None, Some(bytes)),
+            Expect::Echo => (Some(Arc::clone(&body)), None),
+        };
+        let head_only = method == "HEAD";
         Ok(Self {
-            keep: write(template, target, ""),
-            close: write(template, target, "Connection: close\r\n"),
-            head_only: template.method == "HEAD",
+            keep: write(template, target, &body, ""),
+            close: Some(write(template, target, &body, "Connection: close\r\n")),
+            body_bytes,
+            expected: Expected { head_only, body: echo, body_bytes: answer_bytes, is_raw: false },
+            name: format!("{method} {path}"),
+            parts: Some(parts(template, target, &body)?),
         })
     }
 
     /// All bytes of the request.
     pub(crate) fn bytes(&self, close: bool) -> &[u8] {
-        if close { &self.close } else { &self.keep }
+        self.close.as_deref().filter(|_| close).unwrap_or(&self.keep)
     }
 }
 
-fn write(template: &Template, target: &Target, connection: &str) -> Box<[u8]> {
-    let Template { method, path, body_bytes } = template;
-    let host = target.authority();
-    let version = env!("CARGO_PKG_VERSION");
-    // A method that usually carries a body says so when it carries none (RFC 9110, section 8.6).
-    let length = if *body_bytes > 0 || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
-        format!("Content-Length: {body_bytes}\r\n")
-    } else {
-        String::new()
+/// What requests are written from.
+#[derive(Clone, Debug)]
+pub(crate) struct Original {
+    pub(crate) target: Target,
+    pub(crate) templates: Vec<Template>,
+    pub(crate) protocol: Protocol,
+    /// Whose certificates are trusted, in words; `None` without TLS.
+    pub(crate) trust: Option<String>,
+}
+
+impl Original {
+    /// Writes all requests out.
+    pub(crate) fn prepare(&self) -> Result<Arc<[Prepared]>, StartError> {
+        self.templates.iter().map(|template| Prepared::new(template, &self.target)).collect()
+    }
+
+    /// What is spoken.
+    pub(crate) fn protocol_name(&self) -> String {
+        if self.target.scheme().is_raw() { "echo".to_owned() } else { self.protocol.to_string() }
+    }
+
+    /// The same, with bodies of another size where they are only a size.
+    pub(crate) fn with_bodies_of(&self, bytes: usize) -> Result<Arc<[Prepared]>, StartError> {
+        let mut other = self.clone();
+        other.templates.iter_mut().for_each(|template| match &mut template.body {
+            Body::Bytes(size) if *size > 0 => *size = bytes,
+            Body::Bytes(_) | Body::Exact(_) => {}
+        });
+        other.prepare()
+    }
+
+    /// The size of the first body that is only a size.
+    pub(crate) fn body_bytes(&self) -> Option<usize> {
+        self.templates.iter().find_map(|template| match template.body {
+            Body::Bytes(size) if size > 0 => Some(size),
+            Body::Bytes(_) | Body::Exact(_) => None,
+        })
+    }
+}
+
+/// The order in which requests of these weights are sent: each as evenly spread as it can be.
+pub(crate) fn sequence(templates: &[Template]) -> Result<Box<[u16]>, StartError> {
+    let weights: Vec<i64> = templates.iter().map(|template| template.weight.into()).collect();
+    let sum = weights.iter().sum::<i64>();
+    if weights.contains(&0) || sum as u64 > WEIGHTS_MAX {
+        return Err(StartError::Weights { sum: sum as u64, most: WEIGHTS_MAX });
+    }
+    // Smooth weighted round robin, as nginx picks upstreams: the one that has waited most for its share is next.
+    let mut waited = vec![0; weights.len()];
+    let next = |_| {
+        waited.iter_mut().zip(&weights).for_each(|(waited, weight)| *waited += weight);
+        let longest = (0..waited.len()).rev().max_by_key(|index| waited[*index]).unwrap_or(0);
+        waited[longest] -= sum;
+        longest as u16
     };
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: tlsdash/{version}\r\n{length}{connection}\r\n"
-    );
-    let mut bytes = head.into_bytes();
-    // Letters in turn, so that a body that is cut or shifted does not look right.
-    bytes.extend((b'a'..=b'z').cycle().take(*body_bytes));
-    bytes.into_boxed_slice()
+    Ok((0..sum).map(next).collect())
+}
+
+fn body(body: &Body) -> Arc<[u8]> {
+    match body {
+        // Letters in turn, so that a body that is cut or shifted does not look right.
+        Body::Bytes(bytes) => (b'a'..=b'z').cycle().take(*bytes).collect(),
+        Body::Exact(bytes) => Arc::clone(bytes),
+    }
+}
+
+fn parts(template: &Template, target: &Target, body: &[u8]) -> Result<Parts, StartError> {
+    let Template { method, path, headers, .. } = template;
+    let is_given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    let given_host = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+    // HTTP/2 has the host in a field of its own (RFC 9113, section 8.3.1).
+    let authority = given_host.map_or_else(|| target.authority(), |(_, host)| host.clone());
+    let mut head = http::Request::builder()
+        .version(http::Version::HTTP_2)
+        .method(method.as_str())
+        .uri(format!("{}://{authority}{path}", target.scheme().name()));
+    if !is_given("user-agent") {
+        head = head.header("user-agent", concat!("tlsdash/", env!("CARGO_PKG_VERSION")));
+    }
+    for (name, value) in headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
+        head = head.header(name, value);
+    }
+    if !body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
+        head = head.header("content-length", body.len());
+    }
+    let refused = |_| StartError::Template {
+        method: telemetry::clean::text(method),
+        path: telemetry::clean::text(path),
+        reason: "it cannot be written as a request of HTTP/2",
+    };
+    Ok(Parts { head: head.body(()).map_err(refused)?, body: Bytes::copy_from_slice(body) })
+}
+
+fn write(template: &Template, target: &Target, body: &[u8], connection: &str) -> Box<[u8]> {
+    use std::fmt::Write as _;
+    let Template { method, path, headers, .. } = template;
+    let is_given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    let mut head = format!("{method} {path} HTTP/1.1\r\n");
+    if !is_given("host") {
+        let _ = write!(head, "Host: {}\r\n", target.authority());
+    }
+    if !is_given("user-agent") {
+        let _ = write!(head, "User-Agent: tlsdash/{}\r\n", env!("CARGO_PKG_VERSION"));
+    }
+    for (name, value) in headers {
+        let _ = write!(head, "{name}: {value}\r\n");
+    }
+    // A method that usually carries a body says so when it carries none (RFC 9110, section 8.6).
+    if !body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
+        let _ = write!(head, "Content-Length: {}\r\n", body.len());
+    }
+    let _ = write!(head, "{connection}\r\n");
+    [head.as_bytes(), body].concat().into_boxed_slice()
 }
 
 /// What makes a template impossible to send.
-fn flaw(template: &Template) -> Option<&'static str> {
+fn flaw(template: &Template, scheme: Scheme) -> Option<&'static str> {
+    let body_bytes = match &template.body {
+        Body::Bytes(bytes) => *bytes,
+        Body::Exact(bytes) => bytes.len(),
+    };
+    if body_bytes > BODY_BYTES_MAX {
+        return Some("the body must not be larger than 64 MiB");
+    }
+    if scheme.is_raw() {
+        return (body_bytes == 0).then_some("an echo needs a body to be sent");
+    }
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if template.method.is_empty() || !template.method.bytes().all(is_token) {
         return Some("the method must be a word such as GET");
@@ -69,7 +214,21 @@ fn flaw(template: &Template) -> Option<&'static str> {
     if !template.path.starts_with('/') || !template.path.bytes().all(|b| b.is_ascii_graphic()) {
         return Some("the path must begin with / and hold neither spaces nor control characters");
     }
-    (template.body_bytes > BODY_BYTES_MAX).then_some("the body must not be larger than 64 MiB")
+    if template.headers.len() > HEADERS_MAX {
+        return Some("there must not be more than 100 header fields");
+    }
+    template.headers.iter().find_map(|(name, value)| {
+        let framing = ["content-length", "transfer-encoding", "connection"];
+        if name.is_empty() || !name.bytes().all(is_token) {
+            Some("the name of a header field must be a word such as Accept")
+        } else if value.bytes().any(|b| b.is_ascii_control() && b != b'\t') {
+            Some("a header field must not hold control characters")
+        } else if framing.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
+            Some("the generator itself sets Content-Length, Transfer-Encoding and Connection")
+        } else {
+            None
+        }
+    })
 }
 
 #[cfg(test)]
@@ -99,14 +258,48 @@ mod tests {
 
     #[test]
     fn templates_that_would_break_the_protocol_are_refused() {
-        let with = |method: &str, path: &str| {
-            prepared(&Template { method: method.into(), path: path.into(), body_bytes: 0 })
-        };
+        let with =
+            |method: &str, path: &str| prepared(&Template { method: method.into(), ..Template::get(path) });
         for (method, path) in
             [("", "/"), ("GE T", "/"), ("CONNECT", "/"), ("GET", ""), ("GET", "x"), ("GET", "/\r\nX: y")]
         {
             assert!(matches!(with(method, path), Err(StartError::Template { .. })), "{method} {path}");
         }
         assert!(with("OPTIONS", "/*").is_ok());
+    }
+
+    #[test]
+    fn header_fields_are_added_or_take_the_place_of_ours() {
+        let headers = [("Accept", "text/html"), ("host", "other")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let get = prepared(&Template { headers: headers.to_vec(), ..Template::get("/") }).unwrap();
+        let text = std::str::from_utf8(get.bytes(false)).unwrap();
+        assert!(text.contains("\r\nAccept: text/html\r\nhost: other\r\n\r\n"), "{text}");
+        assert_eq!(text.to_ascii_lowercase().matches("host:").count(), 1);
+        for (name, value) in [("", "x"), ("a b", "x"), ("X", "y\r\nZ: z"), ("Content-Length", "5")] {
+            let headers = vec![(name.to_owned(), value.to_owned())];
+            assert!(prepared(&Template { headers, ..Template::get("/") }).is_err(), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn weights_are_met_and_spread() {
+        let weigh = |weights: &[u32]| {
+            let templates: Vec<_> =
+                weights.iter().map(|&weight| Template { weight, ..Template::get("/") }).collect();
+            sequence(&templates)
+        };
+        assert_eq!(*weigh(&[1, 1, 1]).unwrap(), [0, 1, 2]);
+        assert_eq!(*weigh(&[4, 1]).unwrap(), [0, 0, 1, 0, 0]);
+        assert!(matches!(weigh(&[1, 0]), Err(StartError::Weights { .. })));
+        assert!(matches!(weigh(&[9_999, 2]), Err(StartError::Weights { sum: 10_001, .. })));
+    }
+
+    #[test]
+    fn an_echo_is_sent_as_it_is() {
+        let target = "tcp://localhost:7".parse().unwrap();
+        let echo = Prepared::new(&Template::post("/", 5), &target).unwrap();
+        assert_eq!(echo.bytes(true), b"abcde");
+        assert!(echo.expected.is_raw);
+        assert!(Prepared::new(&Template::get("/"), &target).is_err(), "nothing to be echoed");
     }
 }

@@ -1,13 +1,58 @@
-//! Where the load goes: an `https://` or `http://` URL, taken apart once.
+//! Where the load goes: a URL, taken apart once.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
+/// How a server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// HTTP over TLS.
+    Https,
+    /// HTTP.
+    Http,
+    /// Bytes that the server sends back as they are, over TLS.
+    Tls,
+    /// The same over TCP alone.
+    Tcp,
+}
+
+impl Scheme {
+    const ALL: [Self; 4] = [Self::Https, Self::Http, Self::Tls, Self::Tcp];
+
+    /// Its name in a URL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Https => "https",
+            Self::Http => "http",
+            Self::Tls => "tls",
+            Self::Tcp => "tcp",
+        }
+    }
+
+    /// True with TLS.
+    pub fn is_tls(self) -> bool {
+        matches!(self, Self::Https | Self::Tls)
+    }
+
+    /// True without a protocol: what is sent comes back.
+    pub fn is_raw(self) -> bool {
+        matches!(self, Self::Tls | Self::Tcp)
+    }
+
+    const fn default_port(self) -> Option<u16> {
+        match self {
+            Self::Https => Some(443),
+            Self::Http => Some(80),
+            Self::Tls | Self::Tcp => None,
+        }
+    }
+}
+
 /// A server and the path to ask it for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    tls: bool,
+    scheme: Scheme,
     /// A name, an IPv4 address, or an IPv6 address without its brackets.
     host: String,
     port: u16,
@@ -15,9 +60,14 @@ pub struct Target {
 }
 
 impl Target {
-    /// True for `https`.
+    /// How it is spoken to.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// True with TLS.
     pub fn is_tls(&self) -> bool {
-        self.tls
+        self.scheme.is_tls()
     }
 
     /// The host as a name or an address, an IPv6 address without brackets.
@@ -39,14 +89,14 @@ impl Target {
     /// the scheme's own (RFC 9110, section 7.2).
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        if self.port == default_port(self.tls) { host } else { format!("{host}:{}", self.port) }
+        if Some(self.port) == self.scheme.default_port() { host } else { format!("{host}:{}", self.port) }
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.tls { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", self.authority(), self.path)
+        let path = if self.scheme.is_raw() { "" } else { &self.path };
+        write!(f, "{}://{}{path}", self.scheme.name(), self.authority())
     }
 }
 
@@ -71,11 +121,8 @@ fn parse(text: &str) -> Result<Target, &'static str> {
         return Err("it holds spaces, control characters or letters outside ASCII");
     }
     let (scheme, rest) = text.split_once("://").ok_or("it has no scheme")?;
-    let tls = match scheme.to_ascii_lowercase().as_str() {
-        "https" => true,
-        "http" => false,
-        _ => return Err("its scheme is neither https nor http"),
-    };
+    let scheme = Scheme::ALL.into_iter().find(|known| scheme.eq_ignore_ascii_case(known.name()));
+    let scheme = scheme.ok_or("its scheme is none of https, http, tls and tcp")?;
     // A fragment never goes to a server.
     let rest = rest.split('#').next().unwrap_or(rest);
     let (authority, path) = match rest.find(['/', '?']) {
@@ -87,7 +134,11 @@ fn parse(text: &str) -> Result<Target, &'static str> {
     }
     let (host, port) = split_port(authority)?;
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    Ok(Target { tls, host, port: port.unwrap_or_else(|| default_port(tls)), path })
+    if scheme.is_raw() && path != "/" {
+        return Err("an echo has no path");
+    }
+    let port = port.or_else(|| scheme.default_port()).ok_or("an echo needs a port")?;
+    Ok(Target { scheme, host, port, path })
 }
 
 fn split_port(authority: &str) -> Result<(String, Option<u16>), &'static str> {
@@ -123,10 +174,6 @@ fn parse_port(text: &str) -> Result<u16, &'static str> {
     }
 }
 
-const fn default_port(tls: bool) -> u16 {
-    if tls { 443 } else { 80 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +203,13 @@ mod tests {
 
     #[test]
     fn a_target_reads_back_as_it_is_written() {
-        for text in ["https://example.org/", "http://127.0.0.1:8080/a?b", "https://[::1]:444/"] {
+        for text in [
+            "https://example.org/",
+            "http://127.0.0.1:8080/a?b",
+            "https://[::1]:444/",
+            "tcp://localhost:7",
+            "tls://[::1]:443",
+        ] {
             assert_eq!(target(text).to_string(), text);
         }
     }
@@ -165,7 +218,9 @@ mod tests {
     fn a_bad_url_is_refused_with_what_was_expected() {
         for (text, reason) in [
             ("localhost:8443", "no scheme"),
-            ("ftp://host/", "neither https nor http"),
+            ("ftp://host/", "none of https, http, tls and tcp"),
+            ("tcp://host", "needs a port"),
+            ("tcp://host:7/path", "no path"),
             ("https:///path", "no host"),
             ("https://host:0/", "port"),
             ("https://host:99999/", "port"),

@@ -5,6 +5,7 @@ use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, Pro
 use crate::histogram::Histograms;
 use crate::ids::ClientId;
 use crate::metric::Counters;
+use crate::tally::Tally;
 
 /// Connection records that one worker keeps an interval; further ones count as unrecorded.
 pub const CONNECTION_RECORDS_MAX: usize = 64;
@@ -77,16 +78,20 @@ pub struct LoadDelta {
     pub counters: Counters<LoadCounter>,
     /// Latencies since the last hand-over.
     pub latencies: Histograms<LoadLatency>,
+    /// What happened since the last hand-over, kind by kind.
+    pub tally: Tally,
 }
 
 impl Delta for LoadDelta {
     fn add(&mut self, other: &Self) {
         self.counters.add(&other.counters);
         self.latencies.add(&other.latencies);
+        self.tally.add(&other.tally);
     }
 
     fn clear(&mut self) {
         self.counters = Counters::default();
         self.latencies.clear();
+        self.tally.clear();
     }
 }

@@ -35,6 +35,12 @@ pub(crate) fn encode(distribution: &Distribution) -> String {
     STANDARD.encode(bytes)
 }
 
+/// A line of an `HdrHistogram` interval log: tag, beginning and length in seconds, maximum in milliseconds, histogram.
+pub fn interval_log_line(tag: &str, start_s: f64, length_s: f64, interval: &Distribution) -> String {
+    let max_ms = interval.max_ns() as f64 / 1e6;
+    format!("Tag={tag},{start_s:.3},{length_s:.3},{max_ms:.3},{}\n", encode(interval))
+}
+
 /// Reads a distribution from text; sum, maximum and saturation travel in fields of their own.
 ///
 /// The library allocates what a header asks for, so every size is checked before it sees them.

@@ -82,14 +82,19 @@ metrics! {
         Sent = "LOAD_SENT_TOTAL", Count, "10000", "Requests of which a first byte was handed to the connection.";
         Ok = "LOAD_OK_TOTAL", Count, "10000", "Requests answered whole, with a status below 400.";
         Failed = "LOAD_FAILED_TOTAL", Count, "0", "Requests that failed; each also counts under one class.";
+        Late = "LOAD_LATE_TOTAL", Count, "0", "Requests that the generator took on more than 1 ms after they were due although a connection was free.";
         NeverSent = "LOAD_NEVER_SENT_TOTAL", Count, "0", "Requests that fell due and had not been sent when the load ended.";
         Unfinished = "LOAD_UNFINISHED_TOTAL", Count, "0", "Requests that were sent and had no whole answer when the load ended.";
+        Warmup = "LOAD_WARMUP_TOTAL", Count, "0", "Requests of the warm-up, which are counted nowhere else and not timed.";
+        Reused = "LOAD_REUSED_TOTAL", Count, "9000", "Requests sent over a connection that had carried one before.";
         Retried = "LOAD_RETRIED_TOTAL", Count, "0", "Requests sent again because the server had closed a kept-alive connection.";
         FailedConnect = "LOAD_FAILED_CONNECT_TOTAL", Count, "0", "Requests failed because no connection could be made.";
         FailedTls = "LOAD_FAILED_TLS_TOTAL", Count, "0", "Requests failed in TLS.";
         FailedTimeout = "LOAD_FAILED_TIMEOUT_TOTAL", Count, "0", "Requests without a whole answer at their deadline.";
-        FailedReset = "LOAD_FAILED_RESET_TOTAL", Count, "0", "Requests whose connection broke or closed before the answer was whole.";
-        FailedProtocol = "LOAD_FAILED_PROTOCOL_TOTAL", Count, "0", "Requests whose answer was not valid HTTP.";
+        FailedReset = "LOAD_FAILED_RESET_TOTAL", Count, "0", "Requests whose connection broke or closed before an answer began.";
+        FailedShort = "LOAD_FAILED_SHORT_TOTAL", Count, "0", "Requests whose connection ended within the answer.";
+        FailedBody = "LOAD_FAILED_BODY_TOTAL", Count, "0", "Requests whose answer had another body than expected.";
+        FailedProtocol = "LOAD_FAILED_PROTOCOL_TOTAL", Count, "0", "Requests whose answer was not what the protocol allows.";
         FailedStatus = "LOAD_FAILED_STATUS_TOTAL", Count, "0", "Requests answered with a status of 400 or above.";
         Status2xx = "LOAD_STATUS_2XX_TOTAL", Count, "10000", "Answers with a status of 200 to 299.";
         Status3xx = "LOAD_STATUS_3XX_TOTAL", Count, "0", "Answers with a status of 300 to 399.";
@@ -104,6 +109,10 @@ metrics! {
         ResumptionsOffered = "LOAD_RESUMPTIONS_OFFERED_TOTAL", Count, "800", "Connections that offered a session to resume; fewer than wanted if no ticket was at hand.";
         BytesIn = "LOAD_BYTES_IN_TOTAL", Bytes, "183022", "Plaintext sent to the server.";
         BytesOut = "LOAD_BYTES_OUT_TOTAL", Bytes, "92012230", "Plaintext received from the server.";
+        BodyIn = "LOAD_BODY_BYTES_IN_TOTAL", Bytes, "0", "Bodies sent to the server.";
+        BodyOut = "LOAD_BODY_BYTES_OUT_TOTAL", Bytes, "90000000", "Bodies received from the server.";
+        HeadOut = "LOAD_HEAD_BYTES_OUT_TOTAL", Bytes, "2012230", "Header fields of answers as they came, compressed where the protocol does so.";
+        HeadPlain = "LOAD_HEAD_PLAIN_BYTES_TOTAL", Bytes, "2012230", "The same header fields without compression.";
     }
 }
 
@@ -113,6 +122,11 @@ metrics! {
         Response = "LOAD_RESPONSE", Histogram, "HISTFAAA…", "Intended send to whole answer; corrected for coordinated omission; open loop only.";
         Service = "LOAD_SERVICE", Histogram, "HISTFAAA…", "Actual send to whole answer; not corrected for coordinated omission.";
         Lag = "LOAD_LAG", Histogram, "HISTFAAA…", "Intended send to actual send; open loop only.";
+        Connect = "LOAD_CONNECT", Histogram, "HISTFAAA…", "TCP: begin of connecting to connected.";
+        HandshakeFull = "LOAD_HANDSHAKE_FULL", Histogram, "HISTFAAA…", "TLS: connected to full handshake done, as the client saw it.";
+        HandshakeResumed = "LOAD_HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "TLS: connected to resumed handshake done, as the client saw it.";
+        FirstByte = "LOAD_FIRST_BYTE", Histogram, "HISTFAAA…", "Actual send to the first byte of the answer.";
+        Total = "LOAD_TOTAL", Histogram, "HISTFAAA…", "A connection taken, or begun, for a request to whole answer: connect and handshake included.";
     }
 }
 

@@ -100,6 +100,11 @@ fields! {
     LOAD_RATE = "LOAD_RATE", PerSecond, "1000", "Requests a second that are asked for; 0 in a closed loop.";
     LOAD_RESUME = "LOAD_RESUME_PERCENT", Percent, "80", "Share of new connections that are meant to resume.";
     LOAD_CONNECTIONS = "LOAD_CONNECTIONS", Count, "32", "Connections that are asked for.";
+    LOAD_DUE = "LOAD_DUE_US", Micros, "29980000", "First to last moment at which a request after the warm-up was due; 0 in a closed loop.";
+    LOAD_SENDING = "LOAD_SENDING_US", Micros, "29980000", "The same beginning to the last request sent.";
+    LOAD_MEASURED = "LOAD_MEASURED_US", Micros, "29980514", "The same beginning to the end of the last request.";
+    LOAD_THREADS = "LOAD_THREADS", Count, "1", "Threads of the load generator.";
+    LOAD_TALLY = "LOAD_TALLY", Json, "[{\"event\":\"status\",\"of\":200,\"count\":1500}]", "What befell the load's requests and handshakes so far, kind by kind: statuses, failures, what TLS negotiated; each with its first example.";
     CLIENT = "CLIENT", Id, "127.0.0.2", "Source address, or `other`.";
     CLIENT_EPOCH = "CLIENT_EPOCH", Count, "1", "Tells the stays of a client in the bounded table apart, and grows; counters begin anew with each.";
     CLIENT_LAST = "CLIENT_LAST", Flag, "0", "No further record of this epoch follows.";
@@ -112,6 +117,12 @@ fields! {
     MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";
     DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
+    OBSERVED_PID = "OBSERVED_PID", Id, "4711", "Process that is observed with all its descendants; 0 if none is.";
+    OBSERVED_CPU = "OBSERVED_CPU_US_TOTAL", Micros, "812033", "CPU time that they have used since observing began.";
+    OBSERVED_THREADS = "OBSERVED_THREADS", Count, "26", "Their threads.";
+    OBSERVED_THREADS_MAX = "OBSERVED_THREADS_MAX", Count, "46", "The most threads that they had at a reading.";
+    OBSERVED_MEMORY = "OBSERVED_MEMORY_BYTES", Bytes, "7800000", "Their resident memory; shared pages count for each.";
+    OBSERVED_MEMORY_MAX = "OBSERVED_MEMORY_MAX_BYTES", Bytes, "7800000", "The most of it at a reading.";
     HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records of intervals that the journal had not taken when the next interval ended.";
     HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters went with a later record because of that.";
     HEALTH_WAITS = "HEALTH_WAITS_TOTAL", Count, "12", "Times that the journal took no records for a moment; what waited was offered again.";

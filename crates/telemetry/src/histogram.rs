@@ -110,6 +110,38 @@ impl Histogram {
         self.saturated
     }
 
+    /// Smallest sample to three digits, in nanoseconds; `None` without samples.
+    pub fn min_ns(&self) -> Option<u64> {
+        (!self.is_empty()).then(|| self.inner.min().min(self.max_ns))
+    }
+
+    /// Exact mean, in nanoseconds; `None` without samples.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (!self.is_empty()).then(|| self.sum_ns as f64 / self.count() as f64)
+    }
+
+    /// Standard deviation over all samples, in nanoseconds; each is taken at its bucket, three digits exact.
+    pub fn stdev_ns(&self) -> Option<f64> {
+        (!self.is_empty()).then(|| self.inner.stdev())
+    }
+
+    /// Share of the samples from `low_ns` to `high_ns`, both included, to the bucket; `None` without samples.
+    pub fn share_within(&self, low_ns: u64, high_ns: u64) -> Option<f64> {
+        let within = || self.inner.count_between(low_ns, high_ns.max(low_ns).min(HIGHEST_NS));
+        (!self.is_empty()).then(|| within() as f64 / self.count() as f64)
+    }
+
+    /// The percentiles of an `HdrHistogram` percentile file: latency in nanoseconds, quantile, and samples up to it, in
+    /// ever smaller steps towards 1, `ticks` for each halving of what lies above.
+    pub fn percentiles(&self, ticks: u32) -> impl Iterator<Item = (u64, f64, u64)> {
+        let mut below = 0;
+        let max_ns = self.max_ns;
+        self.inner.iter_quantiles(ticks).map(move |step| {
+            below += step.count_since_last_iteration();
+            (step.value_iterated_to().min(max_ns), step.quantile_iterated_to(), below)
+        })
+    }
+
     /// The latency that the share `q` (above 0, to 1) of the samples does not exceed, in nanoseconds; `None` without
     /// samples. Never above the exact maximum.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {

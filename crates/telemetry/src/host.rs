@@ -26,6 +26,8 @@ pub struct HostSampler {
     /// Group and CPU time in nanoseconds of each thread, by its id.
     threads: HashMap<u32, (CpuGroup, u64)>,
     ended_ns: Counters<CpuGroup>,
+    /// What threads had used that ended before the first reading, such as those of an earlier run of this process.
+    earlier_ns: Option<u64>,
 }
 
 impl HostSampler {
@@ -33,6 +35,8 @@ impl HostSampler {
     pub fn sample(&mut self) -> HostRecord {
         let living = living_threads();
         let threads = living.len() as u64;
+        let living_ns = living.values().map(|&(_, ns)| ns).sum::<u64>();
+        self.earlier_ns.get_or_insert_with(|| process_cpu_ns().saturating_sub(living_ns));
         let mut ended = Counters::default();
         for (_, (group, used_ns)) in self.threads.extract_if(|tid, _| !living.contains_key(tid)) {
             self.ended_ns[group] += used_ns;
@@ -48,7 +52,13 @@ impl HostSampler {
         for (group, ns) in used_ns.iter() {
             cpu[group] = ns / 1_000;
         }
-        HostRecord { memory_bytes: memory_bytes(), descriptors: descriptors(), threads, cpu }
+        HostRecord {
+            memory_bytes: memory_bytes(),
+            descriptors: descriptors(),
+            threads,
+            cpu,
+            ..HostRecord::default()
+        }
     }
 }
 
@@ -61,7 +71,8 @@ impl HostSampler {
         }
         let living_ns: u64 = self.threads.values().map(|&(_, ns)| ns).sum();
         let known_ns = self.ended_ns.iter().map(|(_, ns)| ns).sum::<u64>() + living_ns;
-        let unknown_ns = process_cpu_ns().saturating_sub(known_ns);
+        let earlier_ns = self.earlier_ns.unwrap_or(0);
+        let unknown_ns = process_cpu_ns().saturating_sub(known_ns.saturating_add(earlier_ns));
         for (group, threads) in ended.iter() {
             self.ended_ns[group] += unknown_ns * threads / ended_total;
         }
@@ -117,11 +128,15 @@ fn descriptors() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
+    use rustix::time::{ClockId, clock_gettime};
+
+    /// Uses so much CPU, however long a busy machine takes to give it.
     fn burn(for_time: Duration) {
-        let end = Instant::now() + for_time;
-        while Instant::now() < end {
+        let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+        let end = used() + for_time;
+        while used() < end {
             std::hint::black_box(0);
         }
     }

@@ -18,10 +18,12 @@ mod ids;
 mod message;
 mod metric;
 pub mod model;
+mod observe;
 mod origin;
 mod publish;
 mod record;
 mod setting;
+mod tally;
 #[cfg(test)]
 mod testing;
 mod update;
@@ -30,6 +32,7 @@ mod wire;
 pub use codec::{IDENTIFIER, decode, decode_fields, encode};
 pub use connection::{ConnectionRecord, Outcome};
 pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
+pub use encoding::interval_log_line;
 pub use exchange::{Asked, Collector, Reporter};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use field::{Field, Unit, common as common_fields};
@@ -37,8 +40,10 @@ pub use follow::{FollowError, Follower};
 pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
 pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
+pub use journal::Timestamps;
 pub use metric::{Counters, Metric};
 pub use model::Model;
+pub use observe::ProcessTree;
 pub use origin::{Origin, Suppressed, Writer};
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
 pub use record::{
@@ -46,5 +51,6 @@ pub use record::{
     ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,
 };
 pub use setting::{Applies, Command, Setting, SettingError, Value};
+pub use tally::{LoadEvent, Tallied, Tally};
 pub use update::{BATCH_RECORDS_MAX, Batch, Update};
 pub use wire::DecodeError;

@@ -7,6 +7,7 @@ use crate::histogram::{Distribution, Histograms};
 use crate::ids::{ClientId, ConnId, ParseIdError, RunId};
 use crate::metric::{Counters, Metric};
 use crate::setting::Setting;
+use crate::tally::Tally;
 use crate::wire::{DecodeError, FAMILY, Source, Wire, wire};
 use journal::EntryBuf;
 
@@ -142,6 +143,16 @@ wire! {
         pub resume_percent: f64 = &field::LOAD_RESUME,
         /// Connections that are asked for.
         pub connections: u64 = &field::LOAD_CONNECTIONS,
+        /// Threads of the generator.
+        pub threads: u64 = &field::LOAD_THREADS,
+        /// First to last moment at which a request after the warm-up was due, in microseconds; 0 in a closed loop.
+        pub due_us: u64 = &field::LOAD_DUE,
+        /// From the same beginning to the last request sent.
+        pub sending_us: u64 = &field::LOAD_SENDING,
+        /// From the same beginning to the end of the last request.
+        pub measured_us: u64 = &field::LOAD_MEASURED,
+        /// What befell requests and handshakes so far, kind by kind.
+        pub tally: Tally = &field::LOAD_TALLY,
         /// Totals of the run so far.
         pub counters: Counters<LoadCounter> = &FAMILY,
         /// Latencies of the interval.
@@ -200,6 +211,18 @@ wire! {
         pub descriptors: u64 = &field::DESCRIPTORS,
         /// Threads.
         pub threads: u64 = &field::THREADS,
+        /// Process that is observed with all its descendants; 0 if none is.
+        pub observed_pid: u64 = &field::OBSERVED_PID,
+        /// CPU time that they have used since observing began, in microseconds.
+        pub observed_cpu_us: u64 = &field::OBSERVED_CPU,
+        /// Their threads.
+        pub observed_threads: u64 = &field::OBSERVED_THREADS,
+        /// The most threads that they had at a reading.
+        pub observed_threads_max: u64 = &field::OBSERVED_THREADS_MAX,
+        /// Their resident memory, in bytes.
+        pub observed_memory_bytes: u64 = &field::OBSERVED_MEMORY,
+        /// The most of it at a reading.
+        pub observed_memory_max_bytes: u64 = &field::OBSERVED_MEMORY_MAX,
         /// CPU time by whose threads used it, in microseconds of the run so far.
         pub cpu: Counters<CpuGroup> = &FAMILY,
     }

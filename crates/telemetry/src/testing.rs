@@ -11,6 +11,7 @@ use crate::record::{
     RunRecord, SettingRecord,
 };
 use crate::setting::{Applies, Setting, Value};
+use crate::tally::{LoadEvent, Tally};
 
 pub(crate) fn client(n: u8) -> ClientId {
     IpAddr::from(Ipv4Addr::new(127, 0, 0, n)).into()
@@ -51,6 +52,13 @@ fn latencies<M: Metric>(numbers: &[u64]) -> Latencies<M> {
     Latencies::new(&histograms, &fill(numbers))
 }
 
+fn tally(numbers: &[u64], text: &str) -> Tally {
+    let mut tally = Tally::default();
+    tally.count(LoadEvent::Status(numbers[0] as u16), || text.to_owned());
+    tally.count(LoadEvent::AlertReceived(numbers[1] as u8), String::new);
+    tally
+}
+
 /// One record of each kind.
 pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
     let proxy = ProxyRecord {
@@ -64,6 +72,11 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         rate: numbers[6] as f64 / 7.0,
         resume_percent: 12.5,
         connections: numbers[7],
+        threads: 2,
+        due_us: numbers[8],
+        sending_us: numbers[9],
+        measured_us: numbers[10],
+        tally: tally(numbers, text),
         counters: fill(numbers),
         latencies: latencies(numbers),
     };
@@ -101,7 +114,12 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         })),
         Body::Setting(SettingRecord { name: "load.rate".into(), before: text.into(), after: Some(setting) }),
         Body::Mark(MarkRecord { number: numbers[11], text: text.into() }),
-        Body::Host(HostRecord { memory_bytes: numbers[12], descriptors: 3, threads: 4, cpu: fill(numbers) }),
+        Body::Host(HostRecord {
+            memory_bytes: numbers[12],
+            observed_cpu_us: numbers[13],
+            cpu: fill(numbers),
+            ..HostRecord::default()
+        }),
         Body::Health(HealthRecord {
             refused_total: numbers[13],
             clock_step_us: numbers[14] as i64,

@@ -13,6 +13,7 @@ use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
 use crate::record::{Latencies, Latency, Phase};
 use crate::setting::{SETTINGS_MAX, Setting};
+use crate::tally::Tally;
 
 /// Why an entry that claims to be a record of ours is not one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -245,6 +246,20 @@ impl Member for Vec<Setting> {
         let settings: Self =
             from.text(&field.name).map_or_else(|| Ok(Self::new()), |text| json(field, text))?;
         Ok(settings.into_iter().take(SETTINGS_MAX).map(clean_setting).collect())
+    }
+}
+
+impl Member for Tally {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, serde_json::json!(self));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        from.text(&field.name)
+            .map_or_else(|| Ok(Self::default()), |text| json(field, text))
+            .map(Self::cleaned)
     }
 }
 

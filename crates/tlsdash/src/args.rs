@@ -14,6 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::tls_words::TlsWords;
 
+use crate::load::LoadArgs;
+
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Longest interval.
@@ -37,7 +39,8 @@ pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
 }
 
 /// Stands below the help.
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed at run time, 2 wrong usage or configuration";
+const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 failed at run time, 2 wrong usage or configuration, 99 an assertion does not hold";
 
 /// Observe what TLS costs, live, on this box.
 ///
@@ -141,7 +144,8 @@ pub(crate) struct ProxyWords {
     #[serde(flatten)]
     pub(crate) tls: TlsWords,
     /// Run the built-in load beside the proxy, such as rate=500,connections=64,resume=80%; the other words are
-    /// keepalive, sources, threads, duration and requests, and without rate it is a closed loop
+    /// arrivals, keepalive, lifetime, sources, threads, duration, warmup and requests; without rate it is a closed
+    /// loop, and rate may be stages such as 100..1000/30s+1000/60s
     #[arg(long, value_name = "PLAN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<String>,
@@ -218,46 +222,6 @@ pub(crate) struct DemoArgs {
     /// End by itself after so long and print a summary
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
-    #[command(flatten)]
-    pub(crate) run: RunWords,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct LoadArgs {
-    /// Server and path, such as https://localhost:8443/
-    #[arg(value_name = "URL")]
-    pub(crate) url: String,
-    /// Connections [default: 64]
-    #[arg(short, long, value_name = "N")]
-    pub(crate) connections: Option<u32>,
-    /// Requests a second on a fixed schedule (open loop); without it each connection sends as its answers come
-    /// (closed loop)
-    #[arg(short, long, value_name = "N")]
-    pub(crate) rate: Option<f64>,
-    /// Length of the load [default: 10s, unless --requests is given]
-    #[arg(short, long, value_name = "TIME")]
-    pub(crate) duration: Option<String>,
-    /// Number of requests
-    #[arg(short = 'n', long, value_name = "N")]
-    pub(crate) requests: Option<u64>,
-    /// Requests a connection carries: on (no limit), off (one), or a number [default: on]
-    #[arg(short, long, value_name = "WHICH")]
-    pub(crate) keep_alive: Option<String>,
-    /// Share of new connections that resume a session, such as 80%
-    #[arg(long, value_name = "SHARE")]
-    pub(crate) resume: Option<String>,
-    /// Connect from so many loopback addresses, 127.0.0.2 and up
-    #[arg(long, value_name = "N")]
-    pub(crate) source_addresses: Option<u32>,
-    /// Threads [default: 1]
-    #[arg(short, long, value_name = "N")]
-    pub(crate) threads: Option<u32>,
-    /// Trust the authorities in this PEM file instead of the system's
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
-    pub(crate) ca: Option<PathBuf>,
-    /// Do not verify the server's certificate
-    #[arg(long)]
-    pub(crate) insecure: bool,
     #[command(flatten)]
     pub(crate) run: RunWords,
 }

@@ -67,7 +67,7 @@ mod tests {
     fn words_of_the_demos_plan_can_be_replaced_one_by_one() {
         let plan = plan(Some("rate=50,keepalive=off")).unwrap();
         let own: Plan = PLAN.parse().unwrap();
-        assert_eq!(plan.rate.map(loadgen::Rate::as_per_second), Some(50.0));
+        assert_eq!(plan.rate.map(|rate| rate.at(0)), Some(50.0));
         assert_eq!((plan.connections, plan.sources), (own.connections, own.sources));
         assert_ne!(plan.keepalive, own.keepalive);
     }

@@ -8,6 +8,8 @@ use anyhow::Context;
 use telemetry::{Command, Model, RunId, Update};
 use tui::{Event, Exit, Inbox};
 
+use crate::progress::Progress;
+
 /// How often a front end that has ended looks whether the rest of the program has.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -44,6 +46,16 @@ pub(crate) struct Options {
     pub(crate) ascii: bool,
     /// True if connections may outlast the front end.
     pub(crate) drains: bool,
+    pub(crate) unattended: Unattended,
+}
+
+/// What is done where there is no dashboard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unattended {
+    /// Intervals that are kept.
+    pub(crate) history: usize,
+    /// Whether a line on the terminal tells how a load gets on.
+    pub(crate) shows_progress: bool,
 }
 
 /// A front end that has ended, while the rest of the program is still ending.
@@ -79,7 +91,7 @@ pub(crate) fn show(
     commands: SyncSender<Command>,
 ) -> anyhow::Result<Shown> {
     match frontend {
-        Frontend::Headless => Ok(headless(inbox, commands)),
+        Frontend::Headless => Ok(headless(&options, inbox, commands)),
         Frontend::Dashboard => {
             // Exclusively, since a receiver is not to be shared; it comes back even if the dashboard panics.
             let lent = &mut inbox;
@@ -123,15 +135,19 @@ fn dashboard(
     (Some(ended.model), failure)
 }
 
-fn headless(inbox: Inbox, commands: SyncSender<Command>) -> Shown {
-    // A summary needs totals only; a service may run for months.
-    let mut model = Model::new(1);
+fn headless(options: &Options, inbox: Inbox, commands: SyncSender<Command>) -> Shown {
+    let mut model = Model::new(options.unattended.history);
+    let mut progress = Progress::new(options.unattended.shows_progress);
     loop {
         match inbox.recv() {
             Event::Terminate => break,
-            event => take_in(&mut model, event),
+            event => {
+                take_in(&mut model, event);
+                progress.show(options.run.and_then(|run| model.run(run)));
+            }
         }
     }
+    progress.clear();
     drop(commands);
     Shown { inbox, model: Some(model), failure: None }
 }

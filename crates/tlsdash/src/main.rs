@@ -8,6 +8,7 @@ mod journal_choice;
 mod load;
 mod privileges;
 mod probe;
+mod progress;
 mod proxy;
 mod recorder;
 mod service;
@@ -38,7 +39,13 @@ fn main() -> ExitCode {
         Err(error) => {
             // One line: what was tried, on what, why it failed.
             say(line(&error));
-            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if error.is::<Usage>() {
+                ExitCode::from(2)
+            } else if error.is::<load::Breach>() {
+                ExitCode::from(99)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }

@@ -102,7 +102,7 @@ impl Bound {
             ));
         }
         let title = format!("{} > {}", header.listen, header.upstream);
-        let measured = Measured { proxy: Some(proxy), load, ends_with_load: false };
+        let measured = Measured { proxy: Some(proxy), load, observed: None, ends_with_load: false };
         Session { shape, wiring, title, header, measured, journal }.run()
     }
 }

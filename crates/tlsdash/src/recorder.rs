@@ -11,8 +11,8 @@ use loadgen::Load;
 use proxy_core::{Proxy, Refreshed};
 use telemetry::model::Level;
 use telemetry::{
-    Command, HostSampler, LoadDelta, LoadState, ProxyDelta, Publisher, RunRecord, Setting, SettingError,
-    SettingRecord, Update, Value,
+    Command, HostRecord, HostSampler, LoadDelta, LoadState, ProcessTree, ProxyDelta, Publisher, RunRecord,
+    Setting, SettingError, SettingRecord, Update, Value,
 };
 use tui::{Event, Sender};
 
@@ -37,6 +37,8 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Measured {
     pub(crate) proxy: Option<Proxy>,
     pub(crate) load: Option<Load>,
+    /// Another process that is observed beside them.
+    pub(crate) observed: Option<ProcessTree>,
     /// True if the run ends when its load does.
     pub(crate) ends_with_load: bool,
 }
@@ -227,7 +229,7 @@ impl Recorder {
 
     fn tick(&mut self) {
         self.gather(PATIENCE.min(self.interval / 2));
-        let host = self.host.sample();
+        let host = self.sample_host();
         let now = Timestamps::now();
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.load_state().map(|state| (&self.load_delta, state));
@@ -237,6 +239,14 @@ impl Recorder {
         for (level, text) in self.measured.proxy.iter().flat_map(Proxy::take_notices) {
             self.notice(level, text);
         }
+    }
+
+    fn sample_host(&mut self) -> HostRecord {
+        let mut host = self.host.sample();
+        if let Some(observed) = &mut self.measured.observed {
+            observed.sample(&mut host);
+        }
+        host
     }
 
     fn load_state(&self) -> Option<LoadState> {
@@ -253,6 +263,10 @@ impl Recorder {
             rate: number("load.rate"),
             resume_percent: number("load.resume"),
             connections: number("load.connections") as u64,
+            threads: number("load.threads") as u64,
+            due_us: load.measured().due.as_micros() as u64,
+            sending_us: load.measured().sending.as_micros() as u64,
+            measured_us: load.measured().whole.as_micros() as u64,
         })
     }
 
@@ -330,7 +344,7 @@ impl Recorder {
     fn finish(mut self) -> anyhow::Result<Recorded> {
         // All threads have ended and handed over their last counters: this gathers them, and waits for none.
         self.gather(PATIENCE);
-        let host = self.host.sample();
+        let host = self.sample_host();
         let stop = self.with_settings();
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use journal::Timestamps;
-use telemetry::{Body, Follower, Phase, Publisher, Record, RunId, RunRecord, Update};
+use telemetry::model::Run;
+use telemetry::{Body, Follower, LoadCounter, Model, Phase, Publisher, Record, RunId, RunRecord, Update};
 use tui::{Event, Inbox, Sender};
 
 use crate::args::{Format, RunWords, usage};
-use crate::frontend::{self, Frontend};
+use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
 use crate::recorder::{Measured, Recorded, Recorder};
 use crate::signals::{self, Reload};
@@ -26,7 +27,7 @@ const COMMANDS_MAX: usize = 64;
 const LAST_RECORD: Duration = Duration::from_secs(2);
 
 /// How a run is shown and recorded.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) journal: JournalChoice,
     pub(crate) interval: Duration,
@@ -36,6 +37,8 @@ pub(crate) struct Shape {
     pub(crate) format: Format,
     pub(crate) ascii: bool,
     pub(crate) duration: Option<Duration>,
+    /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
+    pub(crate) history: usize,
 }
 
 impl Shape {
@@ -56,6 +59,7 @@ impl Shape {
             format: words.format.unwrap_or_default(),
             ascii: words.ascii,
             duration: duration.map(|text| crate::args::time("duration", text)).transpose()?,
+            history: 1,
         })
     }
 }
@@ -90,12 +94,66 @@ pub(crate) struct Session {
     pub(crate) journal: Journal,
 }
 
+/// A run that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    id: RunId,
+    source: Option<String>,
+    model: Option<Model>,
+    /// What became of its records; `None` if a thread panicked.
+    recorded: Option<anyhow::Result<Recorded>>,
+    failure: Option<anyhow::Error>,
+    ends_with_load: bool,
+}
+
+impl Finished {
+    /// The run, as far as it was read.
+    pub(crate) fn run(&self) -> Option<&Run> {
+        self.model.as_ref()?.run(self.id)
+    }
+
+    /// Prints the summary.
+    pub(crate) fn print(&self, format: Format) -> anyhow::Result<()> {
+        let Some((model, run)) = self.model.as_ref().zip(self.run()) else { return Ok(()) };
+        let mut summary = model.summary(run, self.source.as_deref());
+        let made = self.recorded.as_ref().and_then(|recorded| recorded.as_ref().ok()).map_or(0, |r| r.made);
+        // Records after the last one that was read are lost too.
+        if let Some(journal) = &mut summary.journal {
+            journal.made = journal.made.max(made);
+            journal.lost = journal.made - journal.read;
+        }
+        summary::print(&summary, format)
+    }
+
+    /// # Errors
+    /// When a part of the run failed, or its load was answered nothing.
+    pub(crate) fn check(self) -> anyhow::Result<()> {
+        let is_answered = |run: &Run| run.load().is_some_and(|load| load.totals()[LoadCounter::Ok] > 0);
+        let nothing_answered = self.ends_with_load && self.run().is_some_and(|run| !is_answered(run));
+        let Recorded { closed, .. } = self.recorded.context("a thread of the program panicked")??;
+        closed.map_err(|error| anyhow::anyhow!("the journal lacks the end of the run: {error}"))?;
+        anyhow::ensure!(!nothing_answered, "no request succeeded");
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
 impl Session {
     /// Runs it to its end and prints the summary.
     ///
     /// # Errors
     /// When a part of it failed.
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let format = self.shape.format;
+        let finished = self.finish()?;
+        finished.print(format)?;
+        finished.check()
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// When it could not be started.
+    pub(crate) fn finish(self) -> anyhow::Result<Finished> {
         let Self { shape, wiring: Wiring { events, inbox, reload }, title, header, measured, journal } = self;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
@@ -109,6 +167,7 @@ impl Session {
             run: Some(run),
             ascii: shape.ascii,
             drains: measured.proxy.is_some(),
+            unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
         };
         let records_per_second = journal.records_per_second();
         let sink = RecordSink::new(journal, events.clone());
@@ -139,23 +198,7 @@ impl Session {
         })?;
         let (model, failure) = shown.until_ended(&ending);
         let outcome = ending.join().ok().and_then(Result::ok);
-        let mut nothing_answered = false;
-        let made = outcome.as_ref().and_then(|recorded| recorded.as_ref().ok()).map_or(0, |r| r.made);
-        let summary =
-            model.as_ref().and_then(|model| Some(model.summary(model.run(run)?, source.as_deref())));
-        if let Some(mut summary) = summary {
-            // Records after the last one that was read are lost too.
-            if let Some(journal) = &mut summary.journal {
-                journal.made = journal.made.max(made);
-                journal.lost = journal.made - journal.read;
-            }
-            summary::print(&summary, shape.format)?;
-            nothing_answered = ends_with_load && summary.load.is_some_and(|load| load.requests.ok == 0);
-        }
-        let Recorded { closed, .. } = outcome.context("a thread of the program panicked")??;
-        closed.map_err(|error| anyhow::anyhow!("the journal lacks the end of the run: {error}"))?;
-        anyhow::ensure!(!nothing_answered, "no request was answered");
-        failure.map_or(Ok(()), Err)
+        Ok(Finished { id: run, source, model, recorded: outcome, failure, ends_with_load })
     }
 }
 

@@ -26,6 +26,14 @@ impl Reload {
     }
 }
 
+/// Whether a signal has asked the program to end.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// True once a signal has asked the program to end.
+pub(crate) fn asked_to_end() -> bool {
+    ASKED.load(Ordering::Relaxed)
+}
+
 /// Listens for signals on a thread of its own, and tells the program.
 pub(crate) fn listen(frontend: Frontend, events: Sender, reload: Reload) -> anyhow::Result<()> {
     let mut wanted = vec![SIGTERM, SIGINT];
@@ -55,6 +63,7 @@ pub(crate) fn listen(frontend: Frontend, events: Sender, reload: Reload) -> anyh
                     _ if ending => end_at_once(frontend),
                     _ => {
                         ending = true;
+                        ASKED.store(true, Ordering::Relaxed);
                         // Sending may wait for a busy program; a second signal must not wait for that.
                         let events = events.clone();
                         let tell = move || events.send(Event::Terminate);

@@ -5,27 +5,37 @@ use std::io::{self, Write as _};
 
 use anyhow::Context;
 use rustix::io::Errno;
-use telemetry::model::{
-    HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProxySummary, RequestCounts, Summary,
-};
+use telemetry::model::{HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProxySummary, Summary};
 
 use crate::args::Format;
 
 /// Clients that the text lists; the JSON has them all.
 const CLIENTS_SHOWN: usize = 10;
 
-/// The classes of latencies as people know them, in the order of the table.
-const ROWS: &[(&str, &str)] = &[
+/// Events of a load that the text lists.
+const EVENTS_SHOWN: usize = 20;
+
+/// The proxy's classes of latencies as people know them, in the order of the table.
+const PROXY_ROWS: &[(&str, &str)] = &[
     ("handshake_full", "full handshake"),
     ("handshake_resumed", "resumed handshake"),
     ("compute_full", "compute full"),
     ("compute_resumed", "compute resumed"),
-    ("connect", "connect"),
+    ("connect", "connect to upstream"),
     ("exchange", "exchange"),
     ("lifetime", "lifetime"),
+];
+
+/// The load's.
+const LOAD_ROWS: &[(&str, &str)] = &[
     ("response", "response, corrected"),
-    ("service", "service, uncorr."),
+    ("service", "service, uncorrected"),
     ("lag", "send lag"),
+    ("connect", "load: TCP connect"),
+    ("handshake_full", "load: full handshake"),
+    ("handshake_resumed", "load: resumed handshake"),
+    ("first_byte", "load: first byte"),
+    ("total", "load: total"),
 ];
 
 /// Prints a summary.
@@ -71,6 +81,20 @@ fn text(summary: &Summary) -> String {
     let used = summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0);
     let cpu: Vec<String> = used.map(|(name, seconds)| format!("{name} {seconds:.2}")).collect();
     line(&mut out, "CPU seconds", format_args!("{}", cpu.join(", ")));
+    if let Some(observed) = &summary.observed {
+        line(
+            &mut out,
+            "process",
+            format_args!(
+                "{}: CPU {:.2} s, {:.1} %; at most {} threads and {} of memory",
+                observed.pid,
+                observed.cpu_s,
+                observed.cpu_percent,
+                observed.threads_max,
+                bytes(observed.memory_max_bytes)
+            ),
+        );
+    }
     out
 }
 
@@ -96,18 +120,55 @@ fn proxy_lines(proxy: &ProxySummary, out: &mut String) {
 }
 
 fn load_lines(load: &LoadSummary, out: &mut String) {
-    let RequestCounts { scheduled, sent, ok, failed, never_sent, unfinished } = &load.requests;
-    line(out, "requests", format_args!("{scheduled} scheduled, {sent} sent, {ok} ok, {failed} failed"));
-    if never_sent + unfinished > 0 {
-        line(out, "", format_args!("{never_sent} never sent, {unfinished} unfinished"));
+    let requests = &load.requests;
+    line(
+        out,
+        "requests",
+        format_args!(
+            "{} scheduled, {} sent, {} ok, {} failed",
+            requests.scheduled, requests.sent, requests.ok, requests.failed
+        ),
+    );
+    let rest = [
+        (requests.never_sent, "never sent"),
+        (requests.unfinished, "unfinished"),
+        (requests.late, "taken on late"),
+        (requests.warmup, "of the warm-up"),
+        (requests.retried, "retried"),
+    ];
+    let rest: Vec<String> =
+        rest.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if !rest.is_empty() {
+        line(out, "", format_args!("{}", rest.join(", ")));
     }
+    let rates = &load.rate_per_s;
+    let wanted = rates.wanted.map_or_else(String::new, |wanted| format!(" of {wanted:.1}/s wanted"));
+    line(out, "rate", format_args!("{:.1}/s{wanted} over {:.2} s", rates.achieved, load.spans_s.measured));
     let causes = load.failures.iter().filter(|(_, count)| **count > 0);
     let causes: Vec<String> = causes.map(|(cause, count)| format!("{count} {cause}")).collect();
     if !causes.is_empty() {
         line(out, "failed by", format_args!("{}", causes.join(", ")));
     }
-    handshake_line(&load.handshakes, "load saw", out);
+    for event in load.events.iter().take(EVENTS_SHOWN) {
+        line(out, "", format_args!("{} {}: {}", event.count, event.event, event.example));
+    }
+    let handshakes = &load.handshakes;
+    handshake_line(handshakes, "load saw", out);
+    if load.resumptions.wanted > 0 {
+        let wanted = &load.resumptions;
+        line(
+            out,
+            "",
+            format_args!(
+                "resumptions: {} wanted, {} offered, {} observed",
+                wanted.wanted, wanted.offered, wanted.observed
+            ),
+        );
+    }
     line(out, "", format_args!("{} in, {} out", bytes(load.bytes.r#in), bytes(load.bytes.out)));
+    for note in &load.notes {
+        line(out, "note", format_args!("{note}"));
+    }
 }
 
 fn handshake_line(handshakes: &HandshakeCounts, name: &str, out: &mut String) {
@@ -121,35 +182,46 @@ fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
 }
 
 fn latency_table(summary: &Summary, out: &mut String) {
-    let proxy = summary.proxy.iter().flat_map(|proxy| &proxy.latency_us);
-    let load = summary.load.iter().flat_map(|load| &load.latency_us);
-    let mut rows: Vec<_> = proxy.chain(load).filter(|(_, percentiles)| percentiles.n > 0).collect();
-    rows.sort_by_key(|(class, _)| ROWS.iter().position(|(name, _)| name == *class));
+    let mut rows = Vec::new();
+    if let Some(proxy) = &summary.proxy {
+        rows.extend(
+            PROXY_ROWS.iter().filter_map(|(class, words)| Some((*words, proxy.latency_us.get(class)?, ""))),
+        );
+    }
+    if let Some(load) = &summary.load {
+        let mark = if load.generator.limits.is_empty() { "" } else { " *" };
+        rows.extend(
+            LOAD_ROWS.iter().filter_map(|(class, words)| Some((*words, load.latency_us.get(class)?, mark))),
+        );
+    }
+    rows.retain(|(_, percentiles, _)| percentiles.n > 0);
     if rows.is_empty() {
         return;
     }
     let _ = writeln!(
         out,
-        "{:<20} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "latency, ms", "p50", "p90", "p99", "p99.9", "max", "n"
+        "{:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max", "n"
     );
-    for (class, percentiles) in rows {
-        let Percentiles { n, p50, p90, p99, p999, max } = percentiles;
+    for (words, percentiles, mark) in rows {
+        let Percentiles { n, mean, p50, p90, p99, p999, max, .. } = percentiles;
         // In brackets: fewer than ten samples lie above the percentile.
         let cell = |value: &Option<f64>, q: f64| match value {
             None => "-".to_owned(),
             Some(us) if telemetry::quantile_is_thin(*n, q) => format!("({:.3})", us / 1e3),
             Some(us) => format!("{:.3}", us / 1e3),
         };
-        let max = max.map_or_else(|| "-".to_owned(), |us| format!("{:.3}", us / 1e3));
+        let plain =
+            |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |us| format!("{:.3}", us / 1e3));
         let _ = writeln!(
             out,
-            "{:<20} {:>9} {:>9} {:>9} {:>9} {max:>9} {n:>9}",
-            ROWS.iter().find(|(name, _)| name == class).map_or(*class, |(_, words)| words),
+            "{words:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {n:>9}{mark}",
+            plain(mean),
             cell(p50, 0.5),
             cell(p90, 0.9),
             cell(p99, 0.99),
             cell(p999, 0.999),
+            plain(max),
         );
     }
     out.push_str("in brackets: fewer than ten samples lie above\n\n");

@@ -9,7 +9,7 @@ use telemetry::{Follower, Model, Update};
 use tui::Event;
 
 use crate::args::{WatchArgs, usage};
-use crate::frontend::{self, Frontend};
+use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice;
 use crate::session::spawn;
 use crate::signals::{self, Reload};
@@ -55,6 +55,7 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
                 run,
                 ascii: args.ascii,
                 drains: false,
+                unattended: Unattended::default(),
             };
             // Nobody takes commands: the dashboard is read-only.
             let (commands, _) = sync_channel(1);

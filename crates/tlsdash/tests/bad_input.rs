@@ -40,7 +40,8 @@ fn certificate(folder: &Path, name: &str) -> (String, String) {
             "-days",
             "2",
         ])
-        .args(["-subj", "/CN=localhost", "-keyout", &key, "-out", &cert])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+        .args(["-keyout", &key, "-out", &cert])
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", stderr(&made));
@@ -81,6 +82,15 @@ fn wrong_words_end_with_exit_code_2() {
         (&["load", "https://127.0.0.1:1/", "--rate", "0"], &["--rate 0"]),
         (&["load", "https://127.0.0.1:1/", "--resume", "120%"], &["--resume 120%"]),
         (&["load", "https://127.0.0.1:1/", "-c", "0"], &["connections"]),
+        (&["load", "https://127.0.0.1:1/", "-r", "5..6"], &["--rate 5..6", "100..1000/30s"]),
+        (&["load", "https://127.0.0.1:1/", "-d", "5s", "--warmup", "6s"], &["leaves nothing to measure"]),
+        (&["load", "https://127.0.0.1:1/", "--style", "siege"], &["--style siege", "vegeta"]),
+        (&["load", "https://127.0.0.1:1/", "--assert", "p99"], &["'response.p99 < 5ms'"]),
+        (&["load", "https://127.0.0.1:1/", "--assert", "speed < 5"], &["no such figure", "rate.achieved"]),
+        (&["load", "https://127.0.0.1:1/", "--tls-version", "1.1"], &["--tls-version 1.1"]),
+        (&["load", "https://127.0.0.1:1/", "--targets", "/no/such"], &["--targets /no/such"]),
+        (&["load", "https://127.0.0.1:1/", "-H", "nonsense"], &["--header nonsense"]),
+        (&["load", "https://127.0.0.1:1/", "--ramp-up", "5s"], &["--requests"]),
         (&["watch", "--run", "xyz"], &["--run xyz"]),
     ] {
         refused(at, args, 2, parts);
@@ -208,17 +218,36 @@ fn a_journal_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_load_that_nobody_answers_says_why_and_fails() {
+fn a_load_finds_out_before_it_starts_that_nobody_answers() {
     let folder = tempfile::tempdir().unwrap();
     // A port that was just given back, so that nobody listens there.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("https://{address}/");
-    let args = ["load", &url, "--insecure", "-n", "3", "-c", "1", "--headless", "--journal", "off"];
-    let output = run(folder.path(), &args);
+    refused(folder.path(), &["load", &url, "-n", "3", "--headless"], 1, &[&url, "Connection refused"]);
+    let (cert, key) = certificate(folder.path(), "unknown");
+    let socket = upstream(folder.path(), b"ok");
+    let mut running = proxy(folder.path(), &socket, &["--cert", &cert, "--key", &key]);
+    let url = format!("https://{}/", running.address());
+    let parts = [&url, "invalid peer certificate", "--ca FILE", "--insecure"];
+    refused(folder.path(), &["load", &url, "-n", "3", "--headless"], 1, &parts);
+    // What a server has signed for itself can be named itself, if the name is right.
+    let named = |name: &str| {
+        let args = ["load", &url, "-n", "3", "-k", "off", "--headless", "--ca", &cert, "--sni", name];
+        run(folder.path(), &args)
+    };
+    assert!(named("localhost").status.success(), "{}", stderr(&named("localhost")));
+    assert!(
+        stderr(&named("other.test")).contains("certificate not valid for name"),
+        "{}",
+        stderr(&named("other.test"))
+    );
+    let many = ["load", &url, "--insecure", "-n", "3", "-c", "100000", "--headless"];
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 500; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tlsdash")]).args(many);
+    let output = limited.env("STATE_DIRECTORY", folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("failed by    3 connect"), "{text}");
-    assert!(stderr(&output).contains("no request was answered"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the limit is 500; raise it with ulimit -n"), "{}", stderr(&output));
+    running.end();
 }
 
 #[test]

@@ -1,19 +1,26 @@
 //! TLS as an engine without I/O: ciphertext in and plaintext out, and back. Nothing outside of this module names
 //! the TLS library.
 
+mod asynchronous;
 mod sessions;
 mod setup;
+mod verify;
 
 use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::crypto::SupportedKxGroup;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus};
-use rustls::{ClientConfig, HandshakeKind};
+use rustls::{CipherSuite, ClientConfig, CommonState, HandshakeKind, NamedGroup, ProtocolVersion};
 use rustls_pki_types::ServerName;
+use telemetry::LoadEvent;
 
+use crate::ledger::Failure;
+pub(crate) use asynchronous::failure;
 use sessions::Sessions;
-pub(crate) use setup::TlsSetup;
+pub use setup::{Alpn, Identity, TlsOptions, TlsVersion};
+pub(crate) use setup::{Stream, TlsSetup};
 
 /// Most plaintext that goes into one record.
 const RECORD_BYTES_MAX: usize = 16 * 1024;
@@ -35,10 +42,60 @@ pub(crate) struct ClientTls {
 #[error(transparent)]
 pub(crate) struct TlsError(#[from] rustls::Error);
 
+impl TlsError {
+    /// What it means for a request.
+    pub(crate) fn failure(&self) -> Failure {
+        use rustls::Error as E;
+        let event = match &self.0 {
+            E::AlertReceived(alert) => LoadEvent::AlertReceived(u8::from(*alert)),
+            E::InvalidCertificate(_) | E::NoCertificatesPresented | E::UnsupportedNameType => {
+                LoadEvent::Certificate
+            }
+            _ => LoadEvent::Tls,
+        };
+        Failure::new(event, self.to_string())
+    }
+}
+
 /// A completed handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handshake {
     pub(crate) resumed: bool,
+    version: ProtocolVersion,
+    suite: CipherSuite,
+    group: Option<NamedGroup>,
+    pub(crate) alpn: Option<Alpn>,
+}
+
+impl Handshake {
+    /// What a connection has agreed upon; `None` before it has.
+    fn of(connection: &CommonState) -> Option<Self> {
+        Some(Self {
+            resumed: connection.handshake_kind()? == HandshakeKind::Resumed,
+            version: connection.protocol_version()?,
+            suite: connection.negotiated_cipher_suite()?.suite(),
+            group: connection.negotiated_key_exchange_group().map(SupportedKxGroup::name),
+            alpn: connection.alpn_protocol().and_then(Alpn::known),
+        })
+    }
+
+    /// What both ends agreed upon.
+    pub(crate) fn event(&self) -> LoadEvent {
+        let group = self.group.map_or(0, u16::from);
+        LoadEvent::Negotiated(u16::from(self.version), u16::from(self.suite), group)
+    }
+
+    /// The same in words.
+    pub(crate) fn describe(&self) -> String {
+        let version = match self.version {
+            ProtocolVersion::TLSv1_2 => "TLSv1.2",
+            ProtocolVersion::TLSv1_3 => "TLSv1.3",
+            _ => "TLS",
+        };
+        let suite = self.suite.as_str().unwrap_or("unknown cipher");
+        let group = self.group.and_then(|group| group.as_str()).unwrap_or("no group");
+        format!("{version} {suite} {group}, ALPN {}", self.alpn.map_or("none", Alpn::name))
+    }
 }
 
 /// What is to be written to sockets. One serves all connections of a thread, and is empty between them.
@@ -191,9 +248,9 @@ impl Engine {
         if self.handshake_told || self.connection.is_handshaking() {
             return None;
         }
-        let kind = self.connection.handshake_kind()?;
+        let handshake = Handshake::of(&self.connection)?;
         self.handshake_told = true;
-        Some(Handshake { resumed: kind == HandshakeKind::Resumed })
+        Some(handshake)
     }
 
     /// True once the server has said that it sends no more.
@@ -287,7 +344,7 @@ mod tests {
             .unwrap();
         server.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().unwrap();
         let trust = Trust::Certificate(made.cert.der().to_vec());
-        let client = TlsSetup::new(&trust, "localhost").unwrap().client(1);
+        let client = TlsSetup::new(&trust, "localhost", &TlsOptions::default()).unwrap().client(1);
         Pair { client, server: Arc::new(server) }
     }
 
@@ -364,7 +421,7 @@ mod tests {
                 server.writer().write_all(&sent).unwrap();
                 let mut received = Received::default();
                 exchange(&mut engine, &mut server, &mut pieces, |_, _| {}, &mut received).unwrap();
-                prop_assert_eq!(received.handshake, Some(Handshake { resumed }));
+                prop_assert_eq!(received.handshake.map(|handshake| handshake.resumed), Some(resumed));
                 prop_assert!(received.plaintext == sent);
 
                 let mut out = Outbox::default();

@@ -1,17 +1,86 @@
-//! What is settled about TLS before a load starts: whom to trust, and the server's name.
+//! What is settled about TLS before a load starts: whom to trust, the server's name, and what is offered.
 
-use std::path::Path;
+use std::fmt;
+use std::io;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, Tls12Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::client::{Resumption, Tls12Resumption};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
+use rustls::{ClientConfig, ClientConnection, Error};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
+use super::verify::verifier;
 use super::{ClientTls, Sessions};
-use crate::config::{Known, StartError, Trust};
+use crate::config::{StartError, Trust};
+
+/// What the load offers in TLS, where that differs from the library's defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// The only version; `None` for 1.3 and 1.2.
+    pub version: Option<TlsVersion>,
+    /// Names of the only cipher suites, as TLS registers them; empty for all.
+    pub ciphers: Vec<String>,
+    /// Names of the only key exchange groups, the preferred one first; empty for the defaults.
+    pub groups: Vec<String>,
+    /// Application protocols, the preferred one first; empty for the one that the load speaks.
+    pub alpn: Vec<Alpn>,
+    /// The server name that is asked for, and that the certificate must have, in place of the target's host.
+    pub server_name: Option<String>,
+    /// The client's own certificate.
+    pub identity: Option<Identity>,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    V12,
+    /// TLS 1.3.
+    V13,
+}
+
+/// An application protocol (RFC 7301).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alpn {
+    /// `http/1.1`.
+    Http1,
+    /// `h2`.
+    Http2,
+}
+
+impl Alpn {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "h2",
+        }
+    }
+
+    /// The protocol that was settled upon, if it is one of ours.
+    pub(super) fn known(bytes: &[u8]) -> Option<Self> {
+        [Self::Http1, Self::Http2].into_iter().find(|alpn| alpn.name().as_bytes() == bytes)
+    }
+}
+
+impl fmt::Display for Alpn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The client's own certificate, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The chain, its own certificate first.
+    pub certificates: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
 
 /// TLS towards one server, to be shared by all clients.
 #[derive(Debug)]
@@ -21,20 +90,56 @@ pub(crate) struct TlsSetup {
 }
 
 impl TlsSetup {
-    /// Reads the certificates that are trusted.
-    pub(crate) fn new(trust: &Trust, host: &str) -> Result<Self, StartError> {
+    /// Reads the certificates that are trusted, and the client's own.
+    pub(crate) fn new(trust: &Trust, host: &str, options: &TlsOptions) -> Result<Self, StartError> {
+        let host = options.server_name.as_deref().unwrap_or(host);
         let name =
             ServerName::try_from(host.to_owned()).map_err(|_| StartError::ServerName(host.to_owned()))?;
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = Arc::new(provider(options)?);
         let verifier = verifier(trust, &provider)?;
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| StartError::Tls(error.to_string()))?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let refused = |error: Error| StartError::Tls(error.to_string());
+        let builder = ClientConfig::builder_with_provider(provider);
+        let builder = match options.version {
+            None => builder.with_safe_default_protocol_versions(),
+            Some(TlsVersion::V12) => builder.with_protocol_versions(&[&rustls::version::TLS12]),
+            Some(TlsVersion::V13) => builder.with_protocol_versions(&[&rustls::version::TLS13]),
+        };
+        let builder = builder.map_err(refused)?.dangerous().with_custom_certificate_verifier(verifier);
+        let mut config = match &options.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let (chain, key) = identity.read()?;
+                builder.with_client_auth_cert(chain, key).map_err(refused)?
+            }
+        };
+        config.alpn_protocols = options.alpn.iter().map(|alpn| alpn.name().into()).collect();
         Ok(Self { config, name })
+    }
+
+    /// Shakes hands once over a stream with timeouts, to see whether it can be done, and on which protocol both agree.
+    pub(crate) fn try_out(&self, stream: &mut Stream) -> Result<Option<Alpn>, TryError> {
+        let connection = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
+        let mut connection = connection.map_err(TryError::Tls)?;
+        while connection.is_handshaking() {
+            let done = match stream {
+                Stream::Tcp(tcp) => connection.complete_io(tcp),
+                Stream::Unix(unix) => connection.complete_io(unix),
+            };
+            match done {
+                Ok(_) => {}
+                Err(error) => {
+                    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).cloned();
+                    return Err(tls.map_or(TryError::Io(error), TryError::Tls));
+                }
+            }
+        }
+        // In order, so that the server has nothing to complain of. Whether it hears it makes no difference.
+        connection.send_close_notify();
+        let _ = match stream {
+            Stream::Tcp(tcp) => connection.write_tls(tcp),
+            Stream::Unix(unix) => connection.write_tls(unix),
+        };
+        Ok(connection.alpn_protocol().and_then(Alpn::known))
     }
 
     /// TLS for a client of so many connections at once, with sessions of its own.
@@ -47,140 +152,78 @@ impl TlsSetup {
     }
 }
 
-fn verifier(
-    trust: &Trust,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, StartError> {
-    let roots = match trust {
-        Trust::Certificate(der) => {
-            let der = der.clone();
-            let known = Known::new(move |given| *given == *der);
-            return Ok(Arc::new(Exactly { known, provider: Arc::clone(provider) }));
-        }
-        Trust::Known(known) => {
-            return Ok(Arc::new(Exactly { known: known.clone(), provider: Arc::clone(provider) }));
-        }
-        Trust::Insecure => return Ok(Arc::new(Anyone { provider: Arc::clone(provider) })),
-        Trust::Roots => system_roots()?,
-        Trust::CaFile(path) => file_roots(path)?,
-    };
-    match WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build() {
-        Ok(verifier) => Ok(verifier),
-        Err(error) => Err(StartError::Tls(error.to_string())),
-    }
-}
-
-fn system_roots() -> Result<RootCertStore, StartError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    let (good, _) = roots.add_parsable_certificates(found.certs);
-    if good > 0 {
-        return Ok(roots);
-    }
-    let reason = match found.errors.first() {
-        Some(error) => error.to_string(),
-        None => "there are none; install ca-certificates, or name a file".to_owned(),
-    };
-    Err(StartError::Roots { from: "the system's store".to_owned(), reason })
-}
-
-fn file_roots(path: &Path) -> Result<RootCertStore, StartError> {
-    let refuse = |reason: String| StartError::Roots { from: path.display().to_string(), reason };
-    let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
-        roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(refuse("it holds no certificate in PEM".to_owned()));
-    }
-    Ok(roots)
-}
-
-/// Trusts certificates that are known otherwise, and checks that the server has their keys.
+/// A connected stream that blocks.
 #[derive(Debug)]
-struct Exactly {
-    known: Known,
-    provider: Arc<CryptoProvider>,
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
 }
 
-impl ServerCertVerifier for Exactly {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        if self.known.is_good(end_entity) {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+/// Why a handshake that was tried out failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TryError {
+    #[error("{0}")]
+    Tls(Error),
+    #[error("{0}")]
+    Io(io::Error),
+}
+
+impl TryError {
+    /// True if the server said nothing for too long.
+    pub(crate) fn timed_out(&self) -> bool {
+        let kinds = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut];
+        matches!(self, Self::Io(error) if kinds.contains(&error.kind()))
+    }
+
+    /// True if the server's certificate is the reason.
+    pub(crate) fn is_certificate(&self) -> bool {
+        matches!(self, Self::Tls(Error::InvalidCertificate(_)))
+    }
+}
+
+impl Identity {
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), StartError> {
+        let refuse = |path: &Path, reason: String| StartError::Identity { path: path.to_owned(), reason };
+        let chain: Result<Vec<_>, _> =
+            CertificateDer::pem_file_iter(&self.certificates).and_then(Iterator::collect);
+        let chain = chain.map_err(|error| refuse(&self.certificates, error.to_string()))?;
+        if chain.is_empty() {
+            return Err(refuse(&self.certificates, "it holds no certificate in PEM".to_owned()));
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        let key = PrivateKeyDer::from_pem_file(&self.key);
+        Ok((chain, key.map_err(|error| refuse(&self.key, error.to_string()))?))
     }
 }
 
-/// Trusts everybody, and leaves out the signature too: it is there to cost as little as possible.
-#[derive(Debug)]
-struct Anyone {
-    provider: Arc<CryptoProvider>,
+/// The library's cryptography, cut down to what is to be offered.
+fn provider(options: &TlsOptions) -> Result<CryptoProvider, StartError> {
+    let mut provider = aws_lc_rs::default_provider();
+    if !options.ciphers.is_empty() {
+        let all = provider.cipher_suites;
+        let name = |suite: &rustls::SupportedCipherSuite| suite.suite().as_str().unwrap_or_default();
+        provider.cipher_suites = chosen("cipher suite", &options.ciphers, &all, name)?;
+    }
+    if !options.groups.is_empty() {
+        let name = |group: &&dyn SupportedKxGroup| group.name().as_str().unwrap_or_default();
+        provider.kx_groups = chosen("group", &options.groups, aws_lc_rs::ALL_KX_GROUPS, name)?;
+    }
+    Ok(provider)
 }
 
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
+/// Those of the known that were asked for, in the order in which they were.
+fn chosen<T: Copy>(
+    what: &'static str,
+    asked: &[String],
+    known: &[T],
+    name: impl Fn(&T) -> &'static str,
+) -> Result<Vec<T>, StartError> {
+    let find = |asked: &String| {
+        let found = known.iter().find(|item| name(item).eq_ignore_ascii_case(asked)).copied();
+        found.ok_or_else(|| StartError::Unsupported {
+            what,
+            name: telemetry::clean::text(asked),
+            known: known.iter().map(&name).collect::<Vec<_>>().join(", "),
+        })
+    };
+    asked.iter().map(find).collect()
 }

@@ -1,25 +1,27 @@
 //! A thread of the load: one event loop over its part of the connections.
 
 mod exchange;
+mod requests;
 mod slot;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
-use telemetry::{Asked, LoadCounter, LoadDelta, Reporter};
+use telemetry::{Asked, LoadDelta, Reporter};
 
 use crate::client::Client;
 use crate::clock::{Timer, now_ns};
 use crate::connection::Scratch;
 use crate::control::Control;
+use crate::course::{Course, Obeyed};
 use crate::ledger::Ledger;
-use crate::pacer::{Pacer, Segment};
+use crate::pacer::Part;
 use crate::plan::{KeepAlive, Share};
-use crate::request::Prepared;
+use crate::socket::Address;
+use requests::Requests;
 use slot::{Phase, Slot};
 
 /// Wakes the loop for changes and hand-overs.
@@ -28,21 +30,18 @@ pub(crate) const WAKER: Token = Token(usize::MAX);
 pub(crate) const TIMER: Token = Token(usize::MAX - 1);
 /// How often deadlines are looked at.
 const TICK_NS: u64 = 10_000_000;
-/// How long requests may still be answered once the load is to end or to pause.
-const GRACE_NS: u64 = 2_000_000_000;
-/// The last part of the grace, in which nothing more is sent: a backlog must not cut what is under way.
-const GRACE_TO_ANSWER_NS: u64 = GRACE_NS / 2;
 const EVENTS_MAX: usize = 1024;
 
 /// What all threads have in common.
 #[derive(Debug)]
 pub(crate) struct Setup {
     /// The server's addresses, at least one.
-    pub(crate) addresses: Vec<SocketAddr>,
-    /// What is asked, at least one.
-    pub(crate) requests: Vec<Prepared>,
+    pub(crate) addresses: Vec<Address>,
+    /// The order in which the requests are sent, by their numbers.
+    pub(crate) sequence: Box<[u16]>,
     pub(crate) timeout_ns: u64,
-    pub(crate) keepalive: KeepAlive,
+    /// How long a connection is used.
+    pub(crate) lifetime_ns: Option<u64>,
     pub(crate) control: Control,
 }
 
@@ -50,57 +49,34 @@ pub(crate) struct Setup {
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) setup: Arc<Setup>,
-    pub(crate) poll: Poll,
-    pub(crate) timer: Timer,
-    pub(crate) pacer: Pacer,
-    /// How long it runs, in all.
-    pub(crate) duration_ns: Option<u64>,
+    pub(crate) course: Course,
     pub(crate) clients: Vec<Client>,
-    pub(crate) connections: usize,
-    pub(crate) first_template: usize,
+    pub(crate) part: Part,
     pub(crate) reporter: Reporter<LoadDelta>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Running,
-    /// Nothing more falls due. What has is sent and answered until `until_ns`.
-    Draining {
-        then: Goal,
-        until_ns: u64,
-    },
-    Paused,
-    Ended,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goal {
-    Pause,
-    End,
 }
 
 /// The thread's own state; nothing in it is shared but `setup`.
 #[derive(Debug)]
 pub(crate) struct Worker {
     setup: Arc<Setup>,
-    /// The version of the control's wishes that was last obeyed.
-    obeyed: Option<u64>,
-    state: State,
+    course: Course,
     poll: Poll,
     timer: Timer,
-    pacer: Pacer,
-    /// While running, when that ends.
-    ends_ns: Option<u64>,
-    /// While not running, how long it is to run yet.
-    duration_left_ns: Option<u64>,
     resume: Share,
+    keepalive: KeepAlive,
+    requests: Requests,
+    part: Part,
     clients: Vec<Client>,
     /// The client that makes the next connection.
     next_client: usize,
     /// The server's address that worked last.
     address: usize,
-    next_template: usize,
+    /// The place in the sequence of requests.
+    next_place: usize,
+    /// At least `active`; more while connections that are not wanted any more end.
     slots: Vec<Slot>,
+    /// Slots that may take requests: the first ones.
+    active: usize,
     /// Slots that can take a request, each once, the longest free first.
     free: VecDeque<usize>,
     /// Slots with more to read than their turn allowed.
@@ -112,23 +88,24 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(start: Start) -> Self {
-        let control = &start.setup.control;
+    pub(crate) fn new(start: Start, poll: Poll, timer: Timer) -> Self {
+        let wanted = start.setup.control.wanted();
+        let connections = start.part.of(wanted.connections.into()) as usize;
         Self {
-            obeyed: None,
-            state: State::Paused,
-            poll: start.poll,
-            timer: start.timer,
-            pacer: start.pacer,
-            ends_ns: None,
-            duration_left_ns: start.duration_ns,
-            resume: control.wanted().resume,
+            course: start.course,
+            poll,
+            timer,
+            resume: wanted.resume,
+            keepalive: wanted.keepalive,
+            requests: Requests::new(wanted.requests),
+            part: start.part,
             clients: start.clients,
             next_client: 0,
             address: 0,
-            next_template: start.first_template,
-            slots: (0..start.connections).map(|_| Slot::new()).collect(),
-            free: VecDeque::with_capacity(start.connections),
+            next_place: start.part.thread as usize % start.setup.sequence.len(),
+            slots: (0..connections).map(|_| Slot::new()).collect(),
+            active: connections,
+            free: VecDeque::with_capacity(connections),
             unread: Vec::new(),
             next_tick_ns: 0,
             scratch: Scratch::default(),
@@ -141,7 +118,7 @@ impl Worker {
     /// Runs until the load ends.
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
-        while self.state != State::Ended {
+        while !self.course.has_ended() {
             self.turn(now_ns());
             if self.wait(&mut events).is_err() {
                 // Without its poll a thread can do nothing but say what became of its requests.
@@ -180,28 +157,23 @@ impl Worker {
     /// The moment at which something is to be done that cannot wait for the next tick.
     fn next_moment_ns(&self) -> Option<u64> {
         // Without a free slot a request that falls due waits for one, and that comes with an event.
-        let due_ns = self.pacer.next_due_ns().filter(|_| !self.free.is_empty());
-        let until_ns = match self.state {
-            State::Running => self.ends_ns,
-            State::Draining { until_ns, .. } => Some(until_ns),
-            State::Paused | State::Ended => None,
-        };
-        due_ns.into_iter().chain(until_ns).min()
+        let due_ns = self.course.next_due_ns().filter(|_| !self.free.is_empty());
+        due_ns.into_iter().chain(self.course.next_change_ns()).min()
     }
 
     /// How long the poll may wait; without a limit while no slot has a deadline.
     fn patience(&self) -> Option<Duration> {
-        if !self.unread.is_empty() || self.state == State::Ended {
+        if !self.unread.is_empty() || self.course.has_ended() {
             return Some(Duration::ZERO);
         }
-        let is_quiet = self.free.len() == self.slots.len() || self.state == State::Paused;
+        let is_quiet = self.free.len() == self.slots.len() || self.course.is_paused();
         (!is_quiet).then(|| Duration::from_nanos(self.next_tick_ns.saturating_sub(now_ns())))
     }
 
     /// What is done once a turn, whatever the events are.
     fn turn(&mut self, now_ns: u64) {
         self.obey(now_ns);
-        self.advance(now_ns);
+        self.course.advance(&mut self.ledger, now_ns);
         self.dispatch(now_ns);
         if now_ns >= self.next_tick_ns {
             self.next_tick_ns = now_ns + TICK_NS;
@@ -211,44 +183,24 @@ impl Worker {
                 }
             }
             self.dispatch(now_ns);
+            self.setup.control.note_rate(self.course.rate_at(now_ns));
+        }
+        while self.slots.len() > self.active && self.slots.last().is_some_and(Slot::is_at_rest) {
+            self.slots.pop();
         }
         self.settle(now_ns);
     }
 
-    /// Lets requests fall due, and notices when the last one has.
-    fn advance(&mut self, now_ns: u64) {
-        // The end itself is not part of the duration: two seconds at 500/s are 1,000 requests and not 1,001.
-        let until_ns = self.ends_ns.map_or(now_ns, |ends_ns| now_ns.min(ends_ns.saturating_sub(1)));
-        let fell_due = self.pacer.advance(until_ns);
-        self.ledger.add(LoadCounter::Scheduled, fell_due);
-        if self.state != State::Running {
-            return;
-        }
-        if self.ends_ns.is_some_and(|ends_ns| now_ns >= ends_ns) {
-            self.drain(Goal::End, now_ns.saturating_add(GRACE_NS), now_ns);
-        } else if self.pacer.is_exhausted() {
-            // Nothing presses: each request is answered or runs into its own timeout, unless the duration is over.
-            let until_ns = self.ends_ns.map_or(u64::MAX, |ends_ns| ends_ns.saturating_add(GRACE_NS));
-            self.drain(Goal::End, until_ns, now_ns);
-        }
-    }
-
     /// Gives requests that are due to slots that are free.
     fn dispatch(&mut self, now_ns: u64) {
-        if let State::Draining { until_ns, .. } = self.state
-            && now_ns >= until_ns.saturating_sub(GRACE_TO_ANSWER_NS)
-        {
-            self.give_up_backlog(now_ns);
-        }
+        self.course.give_up_late(&mut self.ledger, now_ns);
         while let Some(&index) = self.free.front() {
-            let Some(due) = self.pacer.take() else { break };
-            if due.intended_ns.is_none() {
-                self.ledger.count(LoadCounter::Scheduled);
-            }
+            let Some(due) = self.course.take(&mut self.ledger) else { break };
             self.free.pop_front();
+            self.course.note_late(due, self.slots[index].free_ns, &mut self.ledger, now_ns);
             self.begin(index, due, now_ns);
         }
-        if matches!(self.state, State::Draining { .. }) && !self.pacer.has_backlog() {
+        if self.course.is_draining() && !self.course.has_backlog() {
             while let Some(index) = self.free.pop_front() {
                 if self.slots[index].phase == Phase::Ready {
                     self.close(index);
@@ -259,85 +211,67 @@ impl Worker {
 
     /// Follows a change of what is wanted.
     fn obey(&mut self, now_ns: u64) {
-        let control = &self.setup.control;
-        if control.is_abandoned() {
-            return self.give_up(now_ns);
-        }
-        let version = Some(control.version());
-        if self.obeyed == version {
-            return;
-        }
-        let wanted = control.wanted();
-        self.obeyed = version;
-        self.advance(now_ns);
-        self.resume = wanted.resume;
-        if let Some(rate) = wanted.rate {
-            let given_up = self.pacer.set_rate(now_ns, rate);
-            self.never_sent(given_up, now_ns);
-        }
-        let grace_ends_ns = now_ns.saturating_add(GRACE_NS);
-        match self.state {
-            _ if wanted.stopped => self.drain(Goal::End, grace_ends_ns, now_ns),
-            State::Running if !wanted.running => self.drain(Goal::Pause, grace_ends_ns, now_ns),
-            State::Paused | State::Draining { then: Goal::Pause, .. } if wanted.running => {
-                self.go_on(now_ns);
+        let setup = Arc::clone(&self.setup);
+        match self.course.obey(&setup.control, &mut self.ledger, now_ns) {
+            Obeyed::Nothing => {}
+            Obeyed::Abandoned => self.give_up(now_ns),
+            Obeyed::Changed(wanted, has_begun) => {
+                self.resume = wanted.resume;
+                self.keepalive = wanted.keepalive;
+                self.requests.renew(wanted.requests, self.slots.iter().filter_map(Slot::template));
+                self.resize(self.part.of(wanted.connections.into()) as usize);
+                if has_begun {
+                    let slots = &self.slots;
+                    self.free = (0..self.active).filter(|index| slots[*index].is_free()).collect();
+                }
             }
-            _ => {}
         }
     }
 
-    /// Lets requests fall due, at first or after a pause.
-    fn go_on(&mut self, now_ns: u64) {
-        self.state = State::Running;
-        self.ends_ns = self.duration_left_ns.take().map(|left_ns| now_ns.saturating_add(left_ns));
-        let given_up = self.pacer.run(now_ns);
-        self.never_sent(given_up, now_ns);
-        self.free = (0..self.slots.len()).filter(|index| self.slots[*index].is_free()).collect();
+    /// Uses more connections, or fewer: those that are not wanted any more end after the request that they have.
+    fn resize(&mut self, connections: usize) {
+        let before = std::mem::replace(&mut self.active, connections);
+        if connections > self.slots.len() {
+            self.slots.resize_with(connections, Slot::new);
+        }
+        if self.course.is_running() {
+            let slots = &self.slots;
+            self.free.extend((before..connections).filter(|index| slots[*index].is_free()));
+        }
+        self.free.retain(|index| *index < connections);
+        for index in connections..self.slots.len() {
+            if self.slots[index].phase == Phase::Ready {
+                self.close(index);
+            }
+        }
     }
 
-    /// Lets nothing more fall due, and goes towards a pause or the end.
-    fn drain(&mut self, goal: Goal, until_ns: u64, now_ns: u64) {
-        self.pacer.pause();
-        if let Some(ends_ns) = self.ends_ns.take() {
-            self.duration_left_ns = Some(ends_ns.saturating_sub(now_ns));
-        }
-        self.state = match self.state {
-            State::Ended => State::Ended,
-            State::Draining { until_ns: earlier_ns, .. } => {
-                State::Draining { then: goal, until_ns: until_ns.min(earlier_ns) }
-            }
-            State::Running | State::Paused => State::Draining { then: goal, until_ns },
-        };
+    fn next_template(&mut self) -> usize {
+        let template = self.setup.sequence[self.next_place];
+        self.next_place = (self.next_place + 1) % self.setup.sequence.len();
+        self.requests.newest(template.into())
     }
 
     /// Ends a drain that is complete, or has lasted long enough.
     fn settle(&mut self, now_ns: u64) {
-        let State::Draining { then, until_ns } = self.state else { return };
-        if now_ns >= until_ns {
+        if !self.course.is_draining() {
+            return;
+        }
+        if self.course.is_overdue(now_ns) {
             self.cut(now_ns);
         }
-        if self.pacer.has_backlog() || !self.slots.iter().all(Slot::is_at_rest) {
+        if self.course.has_backlog() || !self.slots.iter().all(Slot::is_at_rest) {
             return;
         }
         for slot in &mut self.slots {
             slot.enter(Phase::Vacant, u64::MAX);
         }
-        self.state = match then {
-            Goal::Pause => State::Paused,
-            Goal::End => State::Ended,
-        };
-    }
-
-    /// Accounts for what is due and will not be sent.
-    fn give_up_backlog(&mut self, now_ns: u64) {
-        while let Some(due) = self.pacer.take() {
-            self.ledger.never_sent(due.intended_ns, now_ns);
-        }
+        self.course.settle();
     }
 
     /// Accounts for what has no answer yet, and drops its connections.
     fn cut(&mut self, now_ns: u64) {
-        self.give_up_backlog(now_ns);
+        self.course.give_up_backlog(&mut self.ledger, now_ns);
         for index in 0..self.slots.len() {
             if let Some(request) = self.slots[index].request.take() {
                 self.ledger.ended(&request, now_ns);
@@ -348,24 +282,16 @@ impl Worker {
     }
 
     fn give_up(&mut self, now_ns: u64) {
-        self.pacer.pause();
+        self.course.end(&mut self.ledger, now_ns);
         self.cut(now_ns);
-        self.state = State::Ended;
-    }
-
-    fn never_sent(&mut self, given_up: Option<Segment>, now_ns: u64) {
-        if let Some(mut segment) = given_up {
-            while let Some(intended_ns) = segment.take() {
-                self.ledger.never_sent(Some(intended_ns), now_ns);
-            }
-        }
     }
 
     fn report(&mut self) {
         let Some(reporter) = &self.reporter else { return };
-        if reporter.answer(&mut self.ledger.delta, |_| {}) == Asked::Gone {
-            let now_ns = now_ns();
-            self.give_up(now_ns);
+        match reporter.answer(&mut self.ledger.delta, |_| {}) {
+            Asked::Yes => self.setup.control.note_span(self.ledger.span),
+            Asked::No => {}
+            Asked::Gone => self.give_up(now_ns()),
         }
     }
 
@@ -379,6 +305,7 @@ impl Worker {
                 self.setup.control.account(address, client.totals);
             }
         }
+        self.setup.control.note_span(self.ledger.span);
         self.setup.control.thread_ended();
         if let Some(reporter) = self.reporter.take() {
             reporter.finish(self.ledger.delta, |_| {});

@@ -39,6 +39,10 @@ pub(super) struct Slot {
     pub(super) request: Option<Request>,
     /// Bytes of the request that the connection has taken.
     pub(super) handed: usize,
+    /// When the answer began, if it did not come in one piece.
+    pub(super) first_byte_ns: Option<u64>,
+    /// When it became free last.
+    pub(super) free_ns: u64,
     /// The request asks the server to close.
     pub(super) is_last: bool,
     /// Addresses of the server that were tried for this connection.
@@ -56,6 +60,8 @@ impl Slot {
             client: 0,
             request: None,
             handed: 0,
+            first_byte_ns: None,
+            free_ns: 0,
             is_last: false,
             addresses_tried: 0,
             deadline_ns: u64::MAX,
@@ -66,6 +72,11 @@ impl Slot {
     pub(super) fn enter(&mut self, phase: Phase, deadline_ns: u64) {
         self.phase = phase;
         self.deadline_ns = deadline_ns;
+    }
+
+    /// Which template the request that it has is made from.
+    pub(super) fn template(&self) -> Option<usize> {
+        self.request.as_ref().map(|request| request.template)
     }
 
     /// True if it can take a request.

@@ -95,7 +95,7 @@ fn an_answer_to_head_has_no_body() {
         assert_eq!(exchange.method, "HEAD");
         Act::Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n".to_vec())
     });
-    let head = Template { method: "HEAD".into(), path: "/".into(), body_bytes: 0 };
+    let head = Template { method: "HEAD".into(), ..Template::get("/") };
     let (all, _) = run(LoadConfig { requests: vec![head], ..config(&server, "connections=1,requests=3") });
     assert_eq!((all.counters[C::Ok], all.counters[C::Opened]), (3, 1));
 }

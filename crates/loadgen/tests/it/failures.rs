@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use loadgen::{LoadConfig, Trust};
-use telemetry::{LoadCounter as C, LoadDelta, LoadLatency as L};
+use telemetry::{LoadCounter as C, LoadDelta, LoadEvent, LoadLatency as L};
 
 use crate::support::{Act, Server, TlsVersion, config, plan, run};
 
@@ -26,7 +26,7 @@ fn both(script: impl Fn() -> Act + Clone + Send + Sync + 'static, check: impl Fn
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_a_reset() {
+fn an_answer_that_breaks_off_is_short_and_one_that_never_begins_is_a_reset() {
     let short = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this";
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     let half_a_head = b"HTTP/1.1 200 OK\r\nContent-Le";
@@ -35,7 +35,12 @@ fn an_answer_that_breaks_off_is_a_reset() {
             both(
                 move || end(bytes.to_vec()),
                 |all| {
-                    assert_eq!(all.counters[C::FailedReset], 10, "{bytes:?}: {:?}", all.counters);
+                    let (class, event) = match bytes {
+                        b"" => (C::FailedReset, LoadEvent::Reset),
+                        _ => (C::FailedShort, LoadEvent::Short),
+                    };
+                    assert_eq!(all.counters[class], 10, "{bytes:?}: {:?}", all.counters);
+                    assert_eq!(all.tally.of(event), 10, "{:?}", all.tally);
                     assert!(all.latencies[L::Service].is_empty(), "a failure is never a fast success");
                 },
             );
@@ -47,7 +52,7 @@ fn an_answer_that_breaks_off_is_a_reset() {
 fn a_body_without_a_length_must_end_with_a_close_notify() {
     let bytes = b"HTTP/1.1 200 OK\r\n\r\nhow long is this?";
     let all = ten(&Server::tls(TlsVersion::V13, |_| Act::AnswerAndCut(bytes.to_vec())));
-    assert_eq!(all.counters[C::FailedReset], 10, "{:?}", all.counters);
+    assert_eq!(all.counters[C::FailedShort], 10, "{:?}", all.counters);
     let all = ten(&Server::tls(TlsVersion::V13, |_| Act::AnswerAndClose(bytes.to_vec())));
     assert_eq!(all.counters[C::Ok], 10, "{:?}", all.counters);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use loadgen::{Load, LoadConfig};
+use loadgen::{Load, LoadConfig, Template};
 use telemetry::{Applies, LoadCounter as C, LoadDelta, LoadLatency as L, SettingError, Value};
 
 use crate::support::{Act, Server, TlsVersion, assert_adds_up, collect_until, config, eventually, finish};
@@ -94,6 +94,44 @@ fn the_resumption_ratio_changes_for_new_connections() {
 }
 
 #[test]
+fn connections_come_and_go_while_the_load_runs() {
+    let server = Server::plain(|_| {
+        std::thread::sleep(Duration::from_millis(2));
+        Act::ok(1)
+    });
+    let mut load = Load::start(config(&server, "connections=2,threads=2")).unwrap();
+    let mut all = LoadDelta::default();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == 2 && counts[C::Ok] > 10);
+    let before = load.set("load.connections", &Value::Number(9.0)).unwrap();
+    assert_eq!((before.value, before.applies), (Value::Number(2.0), Applies::Live));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == 9);
+    load.set("load.connections", &Value::Number(3.0)).unwrap();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Closed] == 6);
+    load.stop();
+    let counts = finish_on_top(&mut load, &mut all).counters;
+    assert_eq!((counts[C::Opened], counts[C::Failed], counts[C::Retried]), (9, 0, 0), "{counts:?}");
+    assert_eq!(server.seen().clean_ends, 9);
+}
+
+#[test]
+fn keepalive_and_body_size_change_while_the_load_runs() {
+    let server = Server::plain(|exchange| Act::ok(exchange.body_bytes as usize));
+    let requests = vec![Template::post("/echo", 10)];
+    let mut load = Load::start(LoadConfig { requests, ..config(&server, "connections=1") }).unwrap();
+    let mut all = LoadDelta::default();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] > 10);
+    assert_eq!((all.counters[C::Opened], all.counters[C::BodyIn] / all.counters[C::Sent]), (1, 10));
+    load.set("load.keepalive", &Value::Text("off".into())).unwrap();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] > 5);
+    load.set("load.body", &Value::Number(1_000_000.0)).unwrap();
+    collect_until(&mut load, &mut all, |counts, _| counts[C::BodyOut] > 3_000_000);
+    load.stop();
+    let counts = finish_on_top(&mut load, &mut all).counters;
+    assert_eq!(counts[C::Failed], 0, "{counts:?}");
+    assert_eq!(counts[C::BytesIn], server.seen().bytes_in);
+}
+
+#[test]
 fn settings_refuse_what_they_cannot_be() {
     let server = Server::plain(|_| Act::ok(1));
     let load = Load::start(config(&server, "rate=10,connections=1,sources=3")).unwrap();
@@ -109,10 +147,18 @@ fn settings_refuse_what_they_cannot_be() {
         let refused = load.set(name, &value);
         assert!(matches!(refused, Err(SettingError::Refused { .. })), "{name} {value}");
     }
-    assert_eq!(
-        load.set("load.connections", &Value::Number(2.0)),
-        Err(SettingError::Restart("load.connections".into()))
-    );
+    for (name, value) in [
+        ("load.connections", Value::Number(0.0)),
+        ("load.connections", Value::Number(1.5)),
+        ("load.keepalive", Value::Text("maybe".into())),
+    ] {
+        let refused = load.set(name, &value);
+        assert!(matches!(refused, Err(SettingError::Refused { .. })), "{name} {value}");
+    }
+    for name in ["load.threads", "load.target", "load.body"] {
+        let fixed = load.set(name, &Value::Number(2.0));
+        assert!(matches!(fixed, Err(SettingError::Restart(_) | SettingError::Unknown(_))), "{name}");
+    }
     assert_eq!(load.set("load.x", &Value::Flag(true)), Err(SettingError::Unknown("load.x".into())));
     let names: Vec<_> = load.settings().into_iter().map(|setting| setting.name).collect();
     for name in

@@ -7,9 +7,12 @@ mod support;
 
 mod closed_loop;
 mod failures;
+mod http2;
 mod live;
+mod measures;
 mod open_loop;
 mod openssl;
+mod reach;
 mod start;
 mod tls;
 mod upstream;

@@ -14,6 +14,7 @@
 //! trusted more than the file.
 
 mod clients;
+mod load_summary;
 mod reading;
 mod run;
 mod summary;
@@ -28,11 +29,14 @@ use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
 
 pub use clients::{Client, ClientRate, Clients};
+pub use load_summary::{
+    Generator, INSECURE, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans, TRUST,
+};
 pub use reading::{Gap, Reading};
 pub use run::{CpuUse, Level, LogLine, Run};
 pub use summary::{
-    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, LoadSummary, Percentiles,
-    ProxySummary, RequestCounts, SUMMARY_SCHEMA, Summary,
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
+    Percentiles, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
 pub use track::{Interval, Track, Window};
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
 use crate::host::GROUPS;
 use crate::metric::Metric;
 use crate::model::Model;
+use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
 use crate::model::track::Track;
 
@@ -38,6 +39,24 @@ pub struct Summary {
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
     pub cpu_s: BTreeMap<&'static str, f64>,
+    /// What an observed process and its descendants used; absent where none was observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+}
+
+/// What an observed process and its descendants used.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Observed {
+    /// The process.
+    pub pid: u64,
+    /// CPU time since observing began, in seconds.
+    pub cpu_s: f64,
+    /// The same in percent of the run's time: 100 is one whole core.
+    pub cpu_percent: f64,
+    /// The most threads at a reading.
+    pub threads_max: u64,
+    /// The most resident memory at a reading, in bytes.
+    pub memory_max_bytes: u64,
 }
 
 /// Connections, as the proxy counts them.
@@ -76,38 +95,6 @@ pub struct ByteCounts {
 pub struct ProxySummary {
     /// Connections.
     pub connections: ConnectionCounts,
-    /// Handshakes.
-    pub handshakes: HandshakeCounts,
-    /// Bytes.
-    pub bytes: ByteCounts,
-    /// Latencies by class, in microseconds.
-    pub latency_us: BTreeMap<&'static str, Percentiles>,
-}
-
-/// Requests, as the load counts them.
-#[derive(Clone, Debug, Serialize)]
-pub struct RequestCounts {
-    /// That fell due.
-    pub scheduled: u64,
-    /// That were sent.
-    pub sent: u64,
-    /// That were answered well.
-    pub ok: u64,
-    /// That failed.
-    pub failed: u64,
-    /// That were due and not sent at the end.
-    pub never_sent: u64,
-    /// That were sent and not answered at the end.
-    pub unfinished: u64,
-}
-
-/// The load's side of a summary.
-#[derive(Clone, Debug, Serialize)]
-pub struct LoadSummary {
-    /// Requests.
-    pub requests: RequestCounts,
-    /// Failed requests by cause; they add up to `requests.failed`.
-    pub failures: BTreeMap<&'static str, u64>,
     /// Handshakes.
     pub handshakes: HandshakeCounts,
     /// Bytes.
@@ -167,10 +154,18 @@ pub struct JournalSummary {
 pub struct Percentiles {
     /// Samples.
     pub n: u64,
+    /// Smallest, to three digits.
+    pub min: Option<f64>,
+    /// Exact mean.
+    pub mean: Option<f64>,
+    /// Standard deviation over all samples.
+    pub sd: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
     /// 90th percentile.
     pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
     /// 99.9th percentile.
@@ -185,8 +180,12 @@ impl Percentiles {
         let at = |q| histogram.quantile_ns(q).map(micros);
         Self {
             n: histogram.count(),
+            min: histogram.min_ns().map(micros),
+            mean: histogram.mean_ns().map(|ns| ns / 1e3),
+            sd: histogram.stdev_ns().map(|ns| ns / 1e3),
             p50: at(0.5),
             p90: at(0.9),
+            p95: at(0.95),
             p99: at(0.99),
             p999: at(0.999),
             max: (!histogram.is_empty()).then(|| micros(histogram.max_ns())),
@@ -201,17 +200,7 @@ fn micros(ns: u64) -> f64 {
 impl Model {
     /// A run's figures so far. `source` names the journal they were read from, `None` if there was none.
     pub fn summary(&self, run: &Run, source: Option<&str>) -> Summary {
-        Summary {
-            schema: SUMMARY_SCHEMA,
-            run: run.id().to_string(),
-            duration_s: run.duration_us() as f64 / 1e6,
-            ended: run.stopped().is_some(),
-            proxy: run.proxy().map(|track| proxy_summary(track, run.proxy_open())),
-            load: run.load().map(load_summary),
-            clients: run.client_summaries(),
-            journal: source.map(|source| self.journal_summary(run, source)),
-            cpu_s: run.cpu_seconds(),
-        }
+        Summary { journal: source.map(|source| self.journal_summary(run, source)), ..run.summary() }
     }
 
     fn journal_summary(&self, run: &Run, source: &str) -> JournalSummary {
@@ -234,6 +223,34 @@ impl Model {
 }
 
 impl Run {
+    /// Its figures so far, without those of the journal.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            schema: SUMMARY_SCHEMA,
+            run: self.id().to_string(),
+            duration_s: self.duration_us() as f64 / 1e6,
+            ended: self.stopped().is_some(),
+            proxy: self.proxy().map(|track| proxy_summary(track, self.proxy_open())),
+            load: self.load().map(|track| load_summary::of(self, track)),
+            clients: self.client_summaries(),
+            journal: None,
+            cpu_s: self.cpu_seconds(),
+            observed: self.observed(),
+        }
+    }
+
+    fn observed(&self) -> Option<Observed> {
+        let host = self.host().filter(|host| host.observed_pid > 0)?;
+        let (cpu_s, run_s) = (host.observed_cpu_us as f64 / 1e6, self.duration_us() as f64 / 1e6);
+        Some(Observed {
+            pid: host.observed_pid,
+            cpu_s,
+            cpu_percent: if run_s > 0.0 { cpu_s / run_s * 100.0 } else { 0.0 },
+            threads_max: host.observed_threads_max,
+            memory_max_bytes: host.observed_memory_max_bytes,
+        })
+    }
+
     fn client_summaries(&self) -> Vec<ClientSummary> {
         let mut clients: Vec<_> = self.clients().iter().map(|client| (client.id, client.totals())).collect();
         let bytes = |totals: &crate::Counters<ClientCounter>| {
@@ -251,7 +268,7 @@ impl Run {
         clients.into_iter().map(row).collect()
     }
 
-    fn cpu_seconds(&self) -> BTreeMap<&'static str, f64> {
+    pub(super) fn cpu_seconds(&self) -> BTreeMap<&'static str, f64> {
         let seconds = |group| self.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6);
         GROUPS.into_iter().map(|(name, group)| (name, seconds(group))).collect()
     }
@@ -275,39 +292,7 @@ fn proxy_summary(track: &Track<ProxyCounter, ProxyLatency>, open: u64) -> ProxyS
     }
 }
 
-/// The causes of failed requests.
-const FAILURES: [(&str, LoadCounter); 6] = [
-    ("connect", LoadCounter::FailedConnect),
-    ("tls", LoadCounter::FailedTls),
-    ("timeout", LoadCounter::FailedTimeout),
-    ("reset", LoadCounter::FailedReset),
-    ("protocol", LoadCounter::FailedProtocol),
-    ("status", LoadCounter::FailedStatus),
-];
-
-fn load_summary(track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
-    let totals = track.totals();
-    LoadSummary {
-        requests: RequestCounts {
-            scheduled: totals[LoadCounter::Scheduled],
-            sent: totals[LoadCounter::Sent],
-            ok: totals[LoadCounter::Ok],
-            failed: totals[LoadCounter::Failed],
-            never_sent: totals[LoadCounter::NeverSent],
-            unfinished: totals[LoadCounter::Unfinished],
-        },
-        failures: FAILURES.iter().map(|&(cause, counter)| (cause, totals[counter])).collect(),
-        handshakes: HandshakeCounts {
-            full: totals[LoadCounter::HandshakesFull],
-            resumed: totals[LoadCounter::HandshakesResumed],
-            failed: totals[LoadCounter::HandshakesFailed],
-        },
-        bytes: ByteCounts { r#in: totals[LoadCounter::BytesIn], out: totals[LoadCounter::BytesOut] },
-        latency_us: latencies(track, LoadLatency::ALL),
-    }
-}
-
-fn latencies<C: Metric, L: Metric + Label>(
+pub(super) fn latencies<C: Metric, L: Metric + Label>(
     track: &Track<C, L>,
     classes: &[L],
 ) -> BTreeMap<&'static str, Percentiles> {
@@ -315,7 +300,8 @@ fn latencies<C: Metric, L: Metric + Label>(
 }
 
 /// The name of a class of latencies in summaries, reports and assertions.
-pub(crate) trait Label {
+pub trait Label {
+    /// The name.
     fn label(self) -> &'static str;
 }
 
@@ -339,6 +325,11 @@ impl Label for LoadLatency {
             Self::Response => "response",
             Self::Service => "service",
             Self::Lag => "lag",
+            Self::Connect => "connect",
+            Self::HandshakeFull => "handshake_full",
+            Self::HandshakeResumed => "handshake_resumed",
+            Self::FirstByte => "first_byte",
+            Self::Total => "total",
         }
     }
 }

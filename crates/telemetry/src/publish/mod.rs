@@ -24,9 +24,11 @@ use crate::connection::ConnectionRecord;
 use crate::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::ids::RunId;
+use crate::metric::Metric;
 use crate::record::{
     Body, HealthRecord, HostRecord, MarkRecord, Phase, Record, RunRecord, SettingRecord, Stamp,
 };
+use crate::tally::Tally;
 
 use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
@@ -42,6 +44,11 @@ const CONNECTIONS_WAITING_MAX: usize = 256;
 const ERRORS_RESERVED: usize = 4;
 /// While the budget drops errors, this is said so often at the most, in microseconds.
 const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
+/// The load's latencies that travel each interval. Those of the phases of its requests are for the end, where the final
+/// record has them all, so they travel seldom: they would take more room than everything else of a load.
+const EACH_INTERVAL: &[LoadLatency] = &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag];
+/// How many of the load's records there are to one that carries the phases.
+const PHASES_EVERY: u64 = 60;
 /// Jump of the wall clock against the monotonic one that is reported, in microseconds.
 const CLOCK_STEP_US_MIN: i64 = 100_000;
 /// How long intervals may be put off for lack of budget, in microseconds: somebody who holds down a key that makes
@@ -70,6 +77,9 @@ pub struct Publisher<S> {
     proxy: Option<Side<ProxyCounter, ProxyLatency>>,
     load: Option<Side<LoadCounter, LoadLatency>>,
     load_state: LoadState,
+    load_tally: Tally,
+    /// Records of the load so far, but for its last.
+    load_records: u64,
     host: Option<HostRecord>,
     host_sent_us: u64,
     clients: ClientTable,
@@ -103,6 +113,8 @@ impl<S: Sink> Publisher<S> {
             proxy: None,
             load: None,
             load_state: LoadState::default(),
+            load_tally: Tally::default(),
+            load_records: 0,
             host: None,
             host_sent_us: now.monotonic_us,
             clients: ClientTable::new(CLIENTS_MAX),
@@ -180,7 +192,7 @@ impl<S: Sink> Publisher<S> {
         self.turn.push_back(Turn::Stop(Box::new(RunRecord {
             phase: Phase::Stop,
             proxy: self.proxy.as_ref().map(Side::<ProxyCounter, _>::final_record),
-            load: self.load.as_ref().map(|side| side.final_record(self.load_state)),
+            load: self.load.as_ref().map(|side| side.final_record(self.load_state, &self.load_tally)),
             ..run
         })));
         self.retry();
@@ -258,6 +270,7 @@ impl<S: Sink> Publisher<S> {
         if let Some((delta, state)) = load {
             let side = self.load.get_or_insert_with(|| Side::new(self.started_us));
             side.add(&delta.counters, &delta.latencies);
+            self.load_tally.add(&delta.tally);
             self.load_state = state;
         }
     }
@@ -398,7 +411,10 @@ impl<S: Sink> Publisher<S> {
             }
             Turn::Load => {
                 let side = self.load.as_ref()?;
-                (Body::Load(Box::new(side.record(self.load_state))), side.sent_us)
+                (
+                    Body::Load(Box::new(side.record(self.load_classes(), self.load_state, &self.load_tally))),
+                    side.sent_us,
+                )
             }
             Turn::Host => (Body::Host(self.host.clone()?), self.host_sent_us),
             Turn::Client(due) => (Body::Client(due.record.clone()), due.since_us),
@@ -406,6 +422,11 @@ impl<S: Sink> Publisher<S> {
             Turn::Stop(run) => (Body::Run(run.clone()), self.started_us),
         };
         Some(self.stamped(body, now_us.saturating_sub(since_us), self.ticked))
+    }
+
+    /// The classes of the load's latencies that its next record carries.
+    fn load_classes(&self) -> &'static [LoadLatency] {
+        if self.load_records % PHASES_EVERY == PHASES_EVERY - 1 { LoadLatency::ALL } else { EACH_INTERVAL }
     }
 
     /// Notes that a record is in the journal, or never will be: its counters are cumulative, and the next carries them.
@@ -416,8 +437,14 @@ impl<S: Sink> Publisher<S> {
                 self.health_sent = health;
                 self.health_sent_us = Some(now_us);
             }
-            (Turn::Proxy { .. }, _) => self.proxy.iter_mut().for_each(|side| side.sent(now_us)),
-            (Turn::Load, _) => self.load.iter_mut().for_each(|side| side.sent(now_us)),
+            (Turn::Proxy { .. }, _) => {
+                self.proxy.iter_mut().for_each(|side| side.sent(ProxyLatency::ALL, now_us));
+            }
+            (Turn::Load, _) => {
+                let classes = self.load_classes();
+                self.load_records += 1;
+                self.load.iter_mut().for_each(|side| side.sent(classes, now_us));
+            }
             (Turn::Host, _) => self.host_sent_us = now_us,
             (Turn::Client(due), _) => self.clients.sent(&due.record),
             _ => {}

@@ -1,9 +1,10 @@
 //! What one side of the wire has counted, and which part of it no record has carried yet.
 
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::histogram::Histograms;
+use crate::histogram::{Distribution, Histograms};
 use crate::metric::{Counters, Metric};
-use crate::record::{Latencies, LoadRecord, ProxyRecord};
+use crate::record::{Latencies, Latency, LoadRecord, ProxyRecord};
+use crate::tally::Tally;
 
 /// How the load stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,6 +17,14 @@ pub struct LoadState {
     pub resume_percent: f64,
     /// Connections that are asked for.
     pub connections: u64,
+    /// Threads of the generator.
+    pub threads: u64,
+    /// First to last moment at which a request after the warm-up was due, in microseconds; 0 in a closed loop.
+    pub due_us: u64,
+    /// From the same beginning to the last request sent.
+    pub sending_us: u64,
+    /// From the same beginning to the end of the last request.
+    pub measured_us: u64,
 }
 
 /// What one side of the wire has counted: the run's totals, and the latencies that no record has carried yet.
@@ -49,13 +58,22 @@ impl<C: Metric, L: Metric> Side<C, L> {
         }
     }
 
-    pub(super) fn sent(&mut self, now_us: u64) {
-        self.unsent.clear();
+    /// A record has carried the latencies of these classes.
+    pub(super) fn sent(&mut self, classes: &[L], now_us: u64) {
+        for &class in classes {
+            self.unsent[class].clear();
+        }
         self.sent_us = now_us;
     }
 
-    fn interval(&self) -> Latencies<L> {
-        Latencies::new(&self.unsent, &self.samples_total)
+    /// The latencies of these classes that no record has carried yet.
+    fn interval(&self, classes: &[L]) -> Latencies<L> {
+        let mut latencies = Latencies::new(&self.unsent, &self.samples_total);
+        for &class in L::ALL.iter().filter(|class| !classes.contains(class)) {
+            let samples_total = self.samples_total[class] - self.unsent[class].count();
+            latencies[class] = Latency { samples_total, interval: Distribution::default() };
+        }
+        latencies
     }
 
     fn whole_run(&self) -> Latencies<L> {
@@ -65,7 +83,7 @@ impl<C: Metric, L: Metric> Side<C, L> {
 
 impl Side<ProxyCounter, ProxyLatency> {
     pub(super) fn record(&self, clients_deferred: u64) -> ProxyRecord {
-        self.record_with(self.interval(), clients_deferred)
+        self.record_with(self.interval(ProxyLatency::ALL), clients_deferred)
     }
 
     pub(super) fn final_record(&self) -> ProxyRecord {
@@ -80,20 +98,26 @@ impl Side<ProxyCounter, ProxyLatency> {
 }
 
 impl Side<LoadCounter, LoadLatency> {
-    pub(super) fn record(&self, state: LoadState) -> LoadRecord {
-        self.record_with(self.interval(), state)
+    /// With the latencies of these classes.
+    pub(super) fn record(&self, classes: &[LoadLatency], state: LoadState, tally: &Tally) -> LoadRecord {
+        self.record_with(self.interval(classes), state, tally)
     }
 
-    pub(super) fn final_record(&self, state: LoadState) -> LoadRecord {
-        self.record_with(self.whole_run(), state)
+    pub(super) fn final_record(&self, state: LoadState, tally: &Tally) -> LoadRecord {
+        self.record_with(self.whole_run(), state, tally)
     }
 
-    fn record_with(&self, latencies: Latencies<LoadLatency>, state: LoadState) -> LoadRecord {
+    fn record_with(&self, latencies: Latencies<LoadLatency>, state: LoadState, tally: &Tally) -> LoadRecord {
         LoadRecord {
             running: state.running,
             rate: state.rate,
             resume_percent: state.resume_percent,
             connections: state.connections,
+            threads: state.threads,
+            due_us: state.due_us,
+            sending_us: state.sending_us,
+            measured_us: state.measured_us,
+            tally: tally.clone(),
             counters: self.totals,
             latencies,
         }

@@ -113,8 +113,16 @@ pub(super) fn load_delta() -> LoadDelta {
     delta
 }
 
-pub(super) const STATE: LoadState =
-    LoadState { running: true, rate: 40.0, resume_percent: 80.0, connections: 8 };
+pub(super) const STATE: LoadState = LoadState {
+    running: true,
+    rate: 40.0,
+    resume_percent: 80.0,
+    connections: 8,
+    threads: 1,
+    due_us: 900_000,
+    sending_us: 900_000,
+    measured_us: 950_000,
+};
 
 /// A run of `seconds`, written to paper.
 pub(super) fn written(seconds: u64, refuse: HashSet<u64>) -> Publisher<Paper> {
@@ -143,6 +151,39 @@ pub(super) fn read(entries: &[(EntryBuf, u64)], lost: impl Fn(usize) -> bool) ->
         }
     }
     model
+}
+
+#[test]
+fn the_phases_of_a_load_travel_seldom_and_are_all_there_at_the_end() {
+    let seconds = PHASES_EVERY + 2;
+    let mut delta = LoadDelta::default();
+    for class in [LoadLatency::Service, LoadLatency::FirstByte] {
+        delta.latencies[class].record_ns(200_000);
+    }
+    let mut publisher = Publisher::new(RunId::from_bits(7), Paper::default(), RECORDS_PER_SECOND_OWN, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    for second in 1..seconds {
+        publisher.interval(None, Some((&delta, STATE)), None, at(second));
+    }
+    publisher.stop(RunRecord::default(), None, Some((&delta, STATE)), None, at(seconds));
+    let mut carried = 0;
+    for (entry, realtime_us) in &publisher.sink.entries {
+        match codec::decode_from(entry, *realtime_us).unwrap().unwrap().body {
+            Body::Load(load) => {
+                let phase = &load.latencies[LoadLatency::FirstByte];
+                assert_eq!(load.latencies[LoadLatency::Service].interval.count(), 1);
+                assert!([0, PHASES_EVERY].contains(&phase.interval.count()));
+                carried += phase.interval.count();
+                assert_eq!(phase.samples_total, carried, "no loss is feigned");
+            }
+            Body::Run(run) => {
+                let whole = run.load.map(|load| load.latencies[LoadLatency::FirstByte].interval.count());
+                assert!(whole.is_none_or(|whole| whole == seconds));
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(carried, PHASES_EVERY);
 }
 
 pub(super) fn true_totals(seconds: u64) -> (Counters<ProxyCounter>, u64) {

@@ -247,7 +247,7 @@ impl Synthetic {
             resume_percent: 80.0,
             connections: 200,
             counters: self.load,
-            latencies: Latencies::default(),
+            ..LoadRecord::default()
         }
     }
 
@@ -281,7 +281,13 @@ impl Synthetic {
         for (group, us) in used {
             self.cpu[group] += us;
         }
-        let host = HostRecord { memory_bytes: 31_000_000, descriptors: 300, threads: 9, cpu: self.cpu };
+        let host = HostRecord {
+            memory_bytes: 31_000_000,
+            descriptors: 300,
+            threads: 9,
+            cpu: self.cpu,
+            ..HostRecord::default()
+        };
         self.record(SECOND_US, Body::Host(host))
     }
 

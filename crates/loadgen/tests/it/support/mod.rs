@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use loadgen::{Load, LoadConfig, Plan, Target, Trust};
 use telemetry::{Counters, LoadCounter, LoadDelta};
 
-pub(crate) use server::{Act, Server, TlsVersion};
+pub(crate) use server::{Act, Exchange, Server, TlsVersion};
 
 /// Longer than any load here takes.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
@@ -58,13 +58,15 @@ pub(crate) fn collect_until(
 /// What holds for every load that has ended.
 pub(crate) fn assert_adds_up(counts: &Counters<LoadCounter>) {
     use LoadCounter as C;
-    let ends = [C::Ok, C::Failed, C::NeverSent, C::Unfinished];
+    let ends = [C::Ok, C::Failed, C::NeverSent, C::Unfinished, C::Warmup];
     assert_eq!(counts[C::Scheduled], counts.sum(&ends), "{counts:?}");
     let classes = [
         C::FailedConnect,
         C::FailedTls,
         C::FailedTimeout,
         C::FailedReset,
+        C::FailedShort,
+        C::FailedBody,
         C::FailedProtocol,
         C::FailedStatus,
     ];

@@ -15,6 +15,8 @@ use rustls::{HandshakeKind, ServerConfig, ServerConnection, StreamOwned};
 pub(crate) enum Act {
     /// Writes these bytes, and closes if the request asked for it.
     Answer(Vec<u8>),
+    /// Writes the first bytes, waits, and writes the second.
+    AnswerSlowly(Vec<u8>, Duration, Vec<u8>),
     /// Writes these bytes, and closes in order.
     AnswerAndClose(Vec<u8>),
     /// Writes these bytes, and drops TCP without closing TLS.
@@ -295,6 +297,11 @@ fn serve(
                 answer(&mut stream, &bytes)?;
                 stream.close()?;
                 return drain(&mut stream, seen);
+            }
+            Act::AnswerSlowly(first, wait, second) => {
+                answer(&mut stream, &first)?;
+                std::thread::sleep(wait);
+                answer(&mut stream, &second)?;
             }
             Act::AnswerAndCut(bytes) => return answer(&mut stream, &bytes),
             Act::AnswerAndReset(bytes) => {

@@ -1,11 +1,16 @@
 //! How the load goes: the words of `--load PLAN`, such as `rate=500,connections=64,resume=80%`.
 
+mod rate;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+pub(crate) use rate::REQUEST;
+pub use rate::{Profile, ProfileError, Rate};
+
 /// Most connections of a plan.
-const CONNECTIONS_MAX: u32 = 100_000;
+pub(crate) const CONNECTIONS_MAX: u32 = 100_000;
 /// Most source addresses: 127.0.0.2 to 127.0.255.254.
 const SOURCES_MAX: u32 = 65_533;
 /// Most threads.
@@ -18,17 +23,23 @@ const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 pub struct Plan {
     /// Requests a second on a fixed schedule (open loop); `None` sends the next request of a connection when the
     /// answer to the last one is whole (closed loop).
-    pub rate: Option<Rate>,
+    pub rate: Option<Profile>,
+    /// How the requests of an open loop are spread.
+    pub arrivals: Arrivals,
     /// Connections kept in use, over all threads.
     pub connections: u32,
     /// Share of the new connections that resume an earlier session.
     pub resume: Share,
     /// How many requests a connection carries.
     pub keepalive: KeepAlive,
+    /// How long a connection is used before the generator ends it.
+    pub lifetime: Option<Duration>,
     /// Number of source addresses, from 127.0.0.2 up; `None` leaves the source to the kernel.
     pub sources: Option<u32>,
     /// Time after which no more requests fall due, while the load runs; pauses do not count.
     pub duration: Option<Duration>,
+    /// Time at the beginning, part of the duration, whose requests are neither counted as results nor timed.
+    pub warmup: Option<Duration>,
     /// Number of requests after which no more fall due, over all threads.
     pub requests: Option<u64>,
     /// Threads of the generator.
@@ -40,50 +51,17 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             rate: None,
+            arrivals: Arrivals::Even,
             connections: 64,
             resume: Share::ZERO,
             keepalive: KeepAlive::Unlimited,
+            lifetime: None,
             sources: None,
             duration: None,
+            warmup: None,
             requests: None,
             threads: 1,
         }
-    }
-}
-
-/// Requests a second, to a thousandth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rate {
-    milli_per_s: u64,
-}
-
-impl Rate {
-    /// The slowest rate: one request in 1,000 seconds.
-    pub const MIN: Self = Self { milli_per_s: 1 };
-    /// The fastest rate: ten million requests a second.
-    pub const MAX: Self = Self { milli_per_s: 10_000_000_000 };
-
-    /// A rate in requests a second, rounded to a thousandth; `None` outside of [`Rate::MIN`] to [`Rate::MAX`].
-    pub fn per_second(requests: f64) -> Option<Self> {
-        let milli = (requests * 1_000.0).round();
-        let rate = Self { milli_per_s: milli as u64 };
-        (milli.is_finite() && rate >= Self::MIN && rate <= Self::MAX).then_some(rate)
-    }
-
-    /// Requests a second.
-    pub fn as_per_second(self) -> f64 {
-        self.milli_per_s as f64 / 1_000.0
-    }
-
-    /// Requests in a thousand seconds.
-    pub(crate) fn milli_per_s(self) -> u64 {
-        self.milli_per_s
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.as_per_second())
     }
 }
 
@@ -123,6 +101,23 @@ impl fmt::Display for Share {
     }
 }
 
+/// How the requests of an open loop are spread over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At even distances.
+    #[default]
+    Even,
+    /// As those of many people who know nothing of each other: a Poisson process of the same rate. Every run draws
+    /// the same moments.
+    Poisson,
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::Even { "even" } else { "poisson" })
+    }
+}
+
 /// How many requests a connection carries before the generator ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepAlive {
@@ -142,17 +137,43 @@ impl fmt::Display for KeepAlive {
     }
 }
 
+/// The text is neither `on`, `off` nor a number of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected on, off or a number of requests from 1")]
+pub struct KeepAliveError;
+
+impl FromStr for KeepAlive {
+    type Err = KeepAliveError;
+
+    fn from_str(text: &str) -> Result<Self, KeepAliveError> {
+        match text {
+            "off" => Ok(Self::Requests(1)),
+            "on" | "unlimited" => Ok(Self::Unlimited),
+            _ => whole(text, u32::MAX).map(Self::Requests).ok_or(KeepAliveError),
+        }
+    }
+}
+
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(rate) = self.rate {
+        if let Some(rate) = &self.rate {
             write!(f, "rate={rate},")?;
+            if self.arrivals == Arrivals::Poisson {
+                write!(f, "arrivals={},", self.arrivals)?;
+            }
         }
         write!(f, "connections={},resume={},keepalive={}", self.connections, self.resume, self.keepalive)?;
+        if let Some(lifetime) = self.lifetime {
+            write!(f, ",lifetime={}", Seconds(lifetime))?;
+        }
         if let Some(sources) = self.sources {
             write!(f, ",sources={sources}")?;
         }
         if let Some(duration) = self.duration {
             write!(f, ",duration={}", Seconds(duration))?;
+        }
+        if let Some(warmup) = self.warmup {
+            write!(f, ",warmup={}", Seconds(warmup))?;
         }
         if let Some(requests) = self.requests {
             write!(f, ",requests={requests}")?;
@@ -206,9 +227,24 @@ pub enum PlanError {
         /// Connections asked for.
         connections: u32,
     },
+    /// Requests of a closed loop arrive when their connection is free.
+    #[error(
+        "arrivals=poisson in the load plan needs a rate: the requests of a closed loop come as their answers do"
+    )]
+    ArrivalsWithoutRate,
+    /// Nothing would be measured.
+    #[error("warmup={} in the load plan leaves nothing to measure: duration is {}", Seconds(*.warmup), Seconds(*.duration))]
+    OnlyWarmup {
+        /// The warm-up.
+        warmup: Duration,
+        /// The duration it is a part of.
+        duration: Duration,
+    },
 }
 
-const NAMES: &str = "rate, connections, resume, keepalive, sources, duration, requests, threads";
+const NAMES: &str =
+    "rate, arrivals, connections, resume, keepalive, lifetime, sources, duration, warmup, requests, threads";
+const TIME: &str = "a time above zero and up to a year, such as 500ms, 10s, 5m or 1h";
 
 impl FromStr for Plan {
     type Err = PlanError;
@@ -238,12 +274,14 @@ impl Plan {
             |name, expected| PlanError::Value { name, value: telemetry::clean::text(value), expected };
         match name {
             "rate" => {
-                self.rate = Some(number(value).and_then(Rate::per_second).ok_or_else(|| {
-                    refuse(
-                        "rate",
-                        "requests a second from 0.001 to 10000000 (leave it out for a closed loop)",
-                    )
-                })?);
+                self.rate = Some(value.parse().map_err(|ProfileError| refuse("rate", rate::EXPECTED))?);
+            }
+            "arrivals" => {
+                self.arrivals = match value {
+                    "even" => Arrivals::Even,
+                    "poisson" => Arrivals::Poisson,
+                    _ => return Err(refuse("arrivals", "even or poisson")),
+                };
             }
             "connections" => {
                 self.connections = whole(value, CONNECTIONS_MAX)
@@ -255,7 +293,7 @@ impl Plan {
                     .ok_or_else(|| refuse("resume", "a percentage from 0% to 100%"))?;
             }
             "keepalive" => {
-                self.keepalive = keepalive(value).ok_or_else(|| {
+                self.keepalive = value.parse().map_err(|KeepAliveError| {
                     refuse(
                         "keepalive",
                         "requests a connection from 1, or off (a connection a request), or on",
@@ -267,10 +305,14 @@ impl Plan {
                     whole(value, SOURCES_MAX).ok_or_else(|| refuse("sources", "a number from 1 to 65533"))?,
                 );
             }
+            "lifetime" => {
+                self.lifetime = Some(duration(value).ok_or_else(|| refuse("lifetime", TIME))?);
+            }
             "duration" => {
-                self.duration = Some(duration(value).ok_or_else(|| {
-                    refuse("duration", "a time above zero and up to a year, such as 500ms, 10s, 5m or 1h")
-                })?);
+                self.duration = Some(duration(value).ok_or_else(|| refuse("duration", TIME))?);
+            }
+            "warmup" => {
+                self.warmup = Some(duration(value).ok_or_else(|| refuse("warmup", TIME))?);
             }
             "requests" => {
                 self.requests = Some(
@@ -290,10 +332,24 @@ impl Plan {
         Ok(())
     }
 
+    /// How long it lasts: its duration, or the end of its stages if that comes first; `None` if it has no end in time.
+    pub fn length(&self) -> Option<Duration> {
+        let stages = self.rate.as_ref().and_then(Profile::length);
+        self.duration.into_iter().chain(stages).min()
+    }
+
     /// Checks what holds between the parts.
     fn check(&self) -> Result<(), PlanError> {
         if self.threads > self.connections {
             return Err(PlanError::IdleThreads { threads: self.threads, connections: self.connections });
+        }
+        if self.rate.is_none() && self.arrivals == Arrivals::Poisson {
+            return Err(PlanError::ArrivalsWithoutRate);
+        }
+        if let (Some(warmup), Some(duration)) = (self.warmup, self.length())
+            && warmup >= duration
+        {
+            return Err(PlanError::OnlyWarmup { warmup, duration });
         }
         Ok(())
     }
@@ -307,14 +363,6 @@ fn number(text: &str) -> Option<f64> {
 
 fn whole(text: &str, max: u32) -> Option<u32> {
     text.parse().ok().filter(|n| (1..=max).contains(n))
-}
-
-fn keepalive(text: &str) -> Option<KeepAlive> {
-    match text {
-        "off" => Some(KeepAlive::Requests(1)),
-        "on" | "unlimited" => Some(KeepAlive::Unlimited),
-        _ => whole(text, u32::MAX).map(KeepAlive::Requests),
-    }
 }
 
 fn duration(text: &str) -> Option<Duration> {
@@ -348,24 +396,30 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn rate(per_second: f64) -> Option<Profile> {
+        Rate::per_second(per_second).map(Profile::constant)
+    }
+
     #[test]
     fn all_words_are_understood() {
-        let all =
-            "rate=500,connections=64,resume=80%,keepalive=10,sources=16,duration=10s,requests=1000,threads=2";
+        let all = "rate=500,arrivals=poisson,connections=64,resume=80%,keepalive=10,lifetime=3s,sources=16,duration=10s,warmup=1s,requests=1000,threads=2";
         let expected = Plan {
-            rate: Rate::per_second(500.0),
+            rate: rate(500.0),
+            arrivals: Arrivals::Poisson,
             connections: 64,
             resume: Share::percent(80.0).unwrap(),
             keepalive: KeepAlive::Requests(10),
+            lifetime: Some(Duration::from_secs(3)),
             sources: Some(16),
             duration: Some(Duration::from_secs(10)),
+            warmup: Some(Duration::from_secs(1)),
             requests: Some(1_000),
             threads: 2,
         };
         assert_eq!(plan(all), expected);
         assert_eq!(
             plan(
-                " rate = 500 , connections=64,resume=80,keepalive=10,sources=16,duration=10000ms,requests=1000,threads=2,"
+                " rate = 500 ,arrivals=poisson, connections=64,resume=80,keepalive=10,lifetime=3s,sources=16,duration=10000ms,warmup=1000ms,requests=1000,threads=2,"
             ),
             expected
         );
@@ -384,7 +438,8 @@ mod tests {
         assert_eq!(plan("keepalive=unlimited").keepalive, KeepAlive::Unlimited);
         assert_eq!(plan("duration=1.5m").duration, Some(Duration::from_secs(90)));
         assert_eq!(plan("duration=2").duration, Some(Duration::from_secs(2)));
-        assert_eq!(plan("rate=0.5").rate, Rate::per_second(0.5));
+        assert_eq!(plan("rate=0.5").rate, rate(0.5));
+        assert_eq!(plan("rate=10..20/5s").length(), Some(Duration::from_secs(5)));
     }
 
     #[test]
@@ -396,6 +451,11 @@ mod tests {
             ("rate=inf", "rate"),
             ("rate=99999999999", "rate"),
             ("rate=0.0001", "rate"),
+            ("rate=10..20", "rate"),
+            ("rate=10+20/5s", "rate"),
+            ("arrivals=odd", "arrivals"),
+            ("warmup=0", "warmup"),
+            ("lifetime=soon", "lifetime"),
             ("connections=0", "connections"),
             ("connections=1.5", "connections"),
             ("connections=100001", "connections"),
@@ -438,6 +498,9 @@ mod tests {
             "threads=4,connections=3".parse::<Plan>(),
             Err(PlanError::IdleThreads { threads: 4, connections: 3 })
         );
+        assert_eq!("arrivals=poisson".parse::<Plan>(), Err(PlanError::ArrivalsWithoutRate));
+        let only = "duration=5s,warmup=5s".parse::<Plan>().unwrap_err().to_string();
+        assert!(only.contains("warmup=5s") && only.contains("duration is 5s"), "{only}");
         let escape = "\u{1b}[2J=1".parse::<Plan>().unwrap_err().to_string();
         assert!(!escape.contains('\u{1b}'), "{escape:?}");
     }
@@ -449,23 +512,31 @@ mod tests {
             (1_u64..u64::from(u32::MAX)).prop_map(Duration::from_nanos),
         ];
         (
-            proptest::option::of((1_u64..=10_000_000_000).prop_map(|milli_per_s| Rate { milli_per_s })),
+            proptest::option::of((1_u64..=10_000_000_000, any::<bool>()).prop_map(|(milli, poisson)| {
+                let rate = Rate::per_second(milli as f64 / 1e3).unwrap();
+                (Profile::constant(rate), if poisson { Arrivals::Poisson } else { Arrivals::Even })
+            })),
             1..=CONNECTIONS_MAX,
             (0..=Share::WHOLE).prop_map(|parts| Share { parts }),
             prop_oneof![Just(KeepAlive::Unlimited), (1..=u32::MAX).prop_map(KeepAlive::Requests)],
             proptest::option::of(1..=SOURCES_MAX),
-            proptest::option::of(duration),
+            proptest::option::of((duration, any::<bool>())),
             proptest::option::of(1_u64..),
             1..=THREADS_MAX,
         )
             .prop_map(
                 |(rate, connections, resume, keepalive, sources, duration, requests, threads)| Plan {
-                    rate,
+                    arrivals: rate.as_ref().map_or(Arrivals::Even, |(_, arrivals)| *arrivals),
+                    rate: rate.map(|(rate, _)| rate),
                     connections,
                     resume,
                     keepalive,
+                    lifetime: duration.map(|(duration, _)| duration),
                     sources,
-                    duration,
+                    warmup: duration
+                        .and_then(|(duration, warm)| warm.then_some(duration / 2))
+                        .filter(|w| !w.is_zero()),
+                    duration: duration.map(|(duration, _)| duration),
                     requests,
                     threads: threads.min(connections),
                 },

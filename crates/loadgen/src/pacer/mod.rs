@@ -1,18 +1,19 @@
 //! When requests fall due.
 //!
-//! An open loop follows a schedule that is pure arithmetic: request `k` is due at `start + k·10⁹/rate`, in whole
-//! nanoseconds. The threads share it by taking every `threads`-th request each, so together they keep exactly the
-//! schedule of one. A backlog is a range of indices: it costs nothing, however long it grows.
+//! An open loop follows a schedule that is pure arithmetic: request `k` is due when the area under the profile of
+//! rates reaches `k`, which for a constant rate is `start + k·10⁹/rate`, in whole nanoseconds. The threads share it by
+//! taking every `threads`-th request each, so together they keep exactly the schedule of one. Poisson arrivals draw
+//! the distances in that area instead, each thread for itself: several such processes together are one again.
+//!
+//! A backlog costs nothing, however long it grows: two cursors walk the same schedule, one for what has fallen due and
+//! one for what was taken, and random distances come out alike for both.
 
-use std::collections::VecDeque;
+mod random;
+mod schedule;
 
-use crate::plan::Rate;
-
-/// Pieces of schedule, each with its own rate, that may wait to be sent. When a person changes the rate more often
-/// than that while nothing at all is sent, what fell due first is given up as never sent.
-const SEGMENTS_MAX: usize = 64;
-/// Nanoseconds in the thousand seconds that [`Rate`] counts by.
-const KILOSECOND_NS: u128 = 1_000_000_000_000;
+use crate::plan::{Arrivals, Profile, Rate};
+use schedule::Schedule;
+pub(crate) use schedule::Segment;
 
 /// Hands out requests as they fall due.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(crate) struct Pacer {
 enum Kind {
     /// A request falls due when a connection is free for it.
     Closed,
-    Open(Schedule),
+    Open(Box<Schedule>),
 }
 
 /// A request that has fallen due.
@@ -56,8 +57,9 @@ impl Part {
 
 impl Pacer {
     /// A pacer that is not running yet. `requests` is the thread's own part.
-    pub(crate) fn new(rate: Option<Rate>, requests: Option<u64>, part: Part) -> Self {
-        let kind = rate.map_or(Kind::Closed, |rate| Kind::Open(Schedule::new(rate, part)));
+    pub(crate) fn new(rate: Option<Profile>, arrivals: Arrivals, requests: Option<u64>, part: Part) -> Self {
+        let kind =
+            rate.map_or(Kind::Closed, |rate| Kind::Open(Box::new(Schedule::new(rate, arrivals, part))));
         Self { left: requests.unwrap_or(u64::MAX), running: false, kind }
     }
 
@@ -80,8 +82,8 @@ impl Pacer {
     /// Gives the part of the backlog that has to be given up, if any.
     pub(crate) fn set_rate(&mut self, now_ns: u64, rate: Rate) -> Option<Segment> {
         match &mut self.kind {
-            Kind::Open(schedule) if schedule.current.rate != rate => schedule.set_rate(now_ns, rate),
-            _ => None,
+            Kind::Open(schedule) => schedule.set_rate(now_ns, rate),
+            Kind::Closed => None,
         }
     }
 
@@ -109,6 +111,14 @@ impl Pacer {
         }
     }
 
+    /// Requests a second that fall due now, over all threads; 0 in a closed loop.
+    pub(crate) fn rate_at(&self, now_ns: u64) -> f64 {
+        match &self.kind {
+            Kind::Open(schedule) => schedule.current.rate_at(now_ns),
+            Kind::Closed => 0.0,
+        }
+    }
+
     /// True if requests have fallen due and were not taken.
     pub(crate) fn has_backlog(&self) -> bool {
         match &self.kind {
@@ -125,115 +135,9 @@ impl Pacer {
     /// When the next request falls due, if the schedule runs.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Open(schedule) if self.running && self.left > 0 => Some(schedule.current.next_due_ns()),
+            Kind::Open(schedule) if self.running && self.left > 0 => schedule.current.next_due_ns(),
             _ => None,
         }
-    }
-}
-
-#[derive(Debug)]
-struct Schedule {
-    part: Part,
-    /// Pieces that fell due at earlier rates and are not sent yet; oldest first, none empty.
-    past: VecDeque<Segment>,
-    current: Segment,
-}
-
-impl Schedule {
-    fn new(rate: Rate, part: Part) -> Self {
-        let current = Segment::new(0, part.thread, part.threads, rate);
-        Self { part, past: VecDeque::new(), current }
-    }
-
-    fn run(&mut self, now_ns: u64) -> Option<Segment> {
-        self.begin(Segment::new(now_ns, self.part.thread, self.part.threads, self.current.rate))
-    }
-
-    fn set_rate(&mut self, now_ns: u64, rate: Rate) -> Option<Segment> {
-        let wait_ns = self.current.next_due_ns().saturating_sub(now_ns);
-        let scaled = u128::from(wait_ns) * u128::from(self.current.rate.milli_per_s())
-            / u128::from(rate.milli_per_s());
-        let start_ns = now_ns.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX));
-        self.begin(Segment::new(start_ns, 0, self.part.threads, rate))
-    }
-
-    /// Goes over to another segment; the ended one waits behind the past ones if any of it is not taken.
-    fn begin(&mut self, segment: Segment) -> Option<Segment> {
-        let ended = std::mem::replace(&mut self.current, segment);
-        if ended.taken < ended.due {
-            self.past.push_back(ended);
-        }
-        if self.past.len() > SEGMENTS_MAX { self.past.pop_front() } else { None }
-    }
-
-    fn advance(&mut self, now_ns: u64, most: u64) -> u64 {
-        let due = self.current.due_at(now_ns).min(self.current.due.saturating_add(most));
-        let fell_due = due.saturating_sub(self.current.due);
-        self.current.due += fell_due;
-        fell_due
-    }
-
-    fn take(&mut self) -> Option<u64> {
-        while let Some(oldest) = self.past.front_mut() {
-            if let Some(at_ns) = oldest.take() {
-                return Some(at_ns);
-            }
-            self.past.pop_front();
-        }
-        self.current.take()
-    }
-
-    fn has_backlog(&self) -> bool {
-        self.current.taken < self.current.due || self.past.iter().any(|s| s.taken < s.due)
-    }
-}
-
-/// A stretch of schedule at one rate, of which this thread has the requests `offset`, `offset + stride`, …
-#[derive(Clone, Debug)]
-pub(crate) struct Segment {
-    start_ns: u64,
-    offset: u64,
-    stride: u64,
-    rate: Rate,
-    /// Own requests that have fallen due.
-    due: u64,
-    /// Own requests that were taken; never more than `due`.
-    taken: u64,
-}
-
-impl Segment {
-    fn new(start_ns: u64, offset: u32, stride: u32, rate: Rate) -> Self {
-        Self { start_ns, offset: offset.into(), stride: stride.into(), rate, due: 0, taken: 0 }
-    }
-
-    /// When the own request `index` is due.
-    fn at_ns(&self, index: u64) -> u64 {
-        let k = u128::from(index) * u128::from(self.stride) + u128::from(self.offset);
-        let after = k * KILOSECOND_NS / u128::from(self.rate.milli_per_s());
-        self.start_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
-    }
-
-    fn next_due_ns(&self) -> u64 {
-        self.at_ns(self.due)
-    }
-
-    /// Number of own requests that are due up to and including `now_ns`: the inverse of [`Self::at_ns`].
-    fn due_at(&self, now_ns: u64) -> u64 {
-        let Some(elapsed) = now_ns.checked_sub(self.start_ns) else { return 0 };
-        // ⌊k·10¹²/rate⌋ ≤ elapsed holds up to this k.
-        let last = ((u128::from(elapsed) + 1) * u128::from(self.rate.milli_per_s()) - 1) / KILOSECOND_NS;
-        match last.checked_sub(u128::from(self.offset)) {
-            Some(beyond) => u64::try_from(beyond / u128::from(self.stride) + 1).unwrap_or(u64::MAX),
-            None => 0,
-        }
-    }
-
-    /// When the oldest own request was due that has fallen due and was not taken.
-    pub(crate) fn take(&mut self) -> Option<u64> {
-        (self.taken < self.due).then(|| {
-            self.taken += 1;
-            self.at_ns(self.taken - 1)
-        })
     }
 }
 
@@ -251,7 +155,11 @@ mod tests {
     }
 
     fn running(per_second: f64, requests: Option<u64>, part: Part) -> Pacer {
-        let mut pacer = Pacer::new(Some(rate(per_second)), requests, part);
+        following(&Profile::constant(rate(per_second)).to_string(), Arrivals::Even, requests, part)
+    }
+
+    fn following(profile: &str, arrivals: Arrivals, requests: Option<u64>, part: Part) -> Pacer {
+        let mut pacer = Pacer::new(Some(profile.parse().unwrap()), arrivals, requests, part);
         pacer.run(0);
         pacer
     }
@@ -305,7 +213,7 @@ mod tests {
         assert_eq!(pacer.advance(SECOND_NS), 10);
         assert!(pacer.is_exhausted());
         assert_eq!(pacer.next_due_ns(), None);
-        let mut closed = Pacer::new(None, Some(2), ALONE);
+        let mut closed = Pacer::new(None, Arrivals::Even, Some(2), ALONE);
         closed.run(0);
         assert_eq!(std::iter::from_fn(|| closed.take()).count(), 2);
     }
@@ -359,18 +267,78 @@ mod tests {
         assert_eq!((given_up + take_all(&mut pacer).len()) as u64, fell_due);
     }
 
+    #[test]
+    fn stages_follow_one_another_and_end() {
+        let mut pacer = following("100/1s+0/1s+0..100/2s", Arrivals::Even, None, ALONE);
+        assert_eq!(pacer.advance(SECOND_NS - 1), 100);
+        assert_eq!(pacer.advance(2 * SECOND_NS), 1, "the ramp begins with one");
+        // Half of the ramp's time holds a quarter of its requests.
+        assert_eq!(pacer.advance(3 * SECOND_NS - 1), 24);
+        assert_eq!(pacer.advance(99 * SECOND_NS), 75);
+        assert_eq!(pacer.next_due_ns(), None);
+        let taken = take_all(&mut pacer);
+        assert_eq!(taken.len(), 200);
+        assert!(taken.is_sorted());
+    }
+
+    #[test]
+    fn threads_share_a_ramp() {
+        let total: u64 = (0..3)
+            .map(|thread| {
+                let part = Part { thread, threads: 3 };
+                following("0..1000/3s", Arrivals::Even, None, part).advance(10 * SECOND_NS)
+            })
+            .sum();
+        assert_eq!(total, 1_500);
+    }
+
+    #[test]
+    fn a_pause_stops_the_profile_too() {
+        let mut pacer = following("100/1s+200/1s", Arrivals::Even, None, ALONE);
+        assert_eq!(pacer.advance(SECOND_NS / 2 - 1), 50);
+        pacer.pause();
+        pacer.run(10 * SECOND_NS);
+        assert_eq!(pacer.advance(11 * SECOND_NS - 2), 50 + 100);
+        assert!((pacer.rate_at(11 * SECOND_NS) - 200.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process() {
+        let both: Vec<Vec<u64>> = (0..2)
+            .map(|thread| {
+                let part = Part { thread, threads: 2 };
+                let mut pacer = following("1000", Arrivals::Poisson, None, part);
+                pacer.advance(100 * SECOND_NS);
+                take_all(&mut pacer)
+            })
+            .collect();
+        assert_ne!(both[0][..100], both[1][..100]);
+        let mut all = both.concat();
+        all.sort_unstable();
+        assert!(all.len().abs_diff(100_000) < 1_500, "{}", all.len());
+        // The number in a tenth of a second varies by its own mean.
+        let mut counts = [0_f64; 1_000];
+        all.iter()
+            .filter(|at| **at < 100 * SECOND_NS)
+            .for_each(|at| counts[(at / 100_000_000) as usize] += 1.0);
+        let mean = counts.iter().sum::<f64>() / 1e3;
+        let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 1e3;
+        assert!((0.85..1.15).contains(&(variance / mean)), "variance {variance}, mean {mean}");
+    }
+
     proptest! {
         #[test]
         fn what_has_fallen_due_is_exactly_what_is_not_later_than_now(
-            milli in 1_u64..20_000_000,
-            elapsed_ns in 0_u64..100 * SECOND_NS,
+            milli in 1_u64..2_000_000,
+            elapsed_ns in 0_u64..10 * SECOND_NS,
             thread in 0_u32..8,
         ) {
-            let part = Part { thread, threads: 8 };
-            let segment = Segment::new(7, part.thread, part.threads, rate(milli as f64 / 1_000.0));
-            let due = segment.due_at(7 + elapsed_ns);
-            prop_assert!(segment.at_ns(due) > 7 + elapsed_ns);
-            prop_assert!(due == 0 || segment.at_ns(due - 1) <= 7 + elapsed_ns);
+            let mut pacer = running(milli as f64 / 1e3, None, Part { thread, threads: 8 });
+            let fell_due = pacer.advance(elapsed_ns);
+            let taken = take_all(&mut pacer);
+            prop_assert_eq!(taken.len() as u64, fell_due);
+            prop_assert!(taken.iter().all(|at_ns| *at_ns <= elapsed_ns));
+            prop_assert!(pacer.next_due_ns().is_some_and(|due_ns| due_ns > elapsed_ns));
         }
     }
 }

@@ -1,0 +1,263 @@
+//! The course of a load on one thread: what falls due when, the warm-up, pauses, and how it comes to its end.
+
+use telemetry::LoadCounter;
+
+use crate::clock::nanos;
+use crate::control::{Control, Wanted};
+use crate::ledger::Ledger;
+use crate::pacer::{Due, Pacer, Part, Segment};
+use crate::plan::Plan;
+
+/// How long requests may still be answered once the load is to end or to pause.
+const GRACE_NS: u64 = 2_000_000_000;
+/// The last part of the grace, in which nothing more is sent: a backlog must not cut what is under way.
+const GRACE_TO_ANSWER_NS: u64 = GRACE_NS / 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    /// Nothing more falls due. What has is sent and answered until `until_ns`.
+    Draining {
+        then: Goal,
+        until_ns: u64,
+    },
+    Paused,
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    Pause,
+    End,
+}
+
+/// Where a thread's part of the load stands.
+#[derive(Debug)]
+pub(crate) struct Course {
+    /// The version of the control's wishes that was last obeyed.
+    obeyed: Option<u64>,
+    state: State,
+    pacer: Pacer,
+    /// While running, when that ends.
+    ends_ns: Option<u64>,
+    /// While not running, how long it is to run yet.
+    duration_left_ns: Option<u64>,
+    /// How long the warm-up is to be, before it begins.
+    warmup_left_ns: Option<u64>,
+    /// When the warm-up is over.
+    warm_ns: u64,
+}
+
+/// What [`Course::obey`] led to.
+#[derive(Debug)]
+pub(crate) enum Obeyed {
+    /// Nothing has changed.
+    Nothing,
+    /// What else is wanted, and whether the load has just begun to run, at first or again.
+    Changed(Box<Wanted>, bool),
+    /// The load is to end at once.
+    Abandoned,
+}
+
+impl Course {
+    /// A course that has not begun.
+    pub(crate) fn new(plan: &Plan, part: Part) -> Self {
+        let requests = plan.requests.map(|requests| part.of(requests));
+        Self {
+            obeyed: None,
+            state: State::Paused,
+            pacer: Pacer::new(plan.rate.clone(), plan.arrivals, requests, part),
+            ends_ns: None,
+            duration_left_ns: plan.length().map(nanos),
+            warmup_left_ns: Some(plan.warmup.map_or(0, nanos)),
+            warm_ns: 0,
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.state == State::Running
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        matches!(self.state, State::Draining { .. })
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        self.state == State::Paused
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
+    /// Requests a second that fall due now.
+    pub(crate) fn rate_at(&self, now_ns: u64) -> f64 {
+        self.pacer.rate_at(now_ns)
+    }
+
+    /// When the next request falls due.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        self.pacer.next_due_ns()
+    }
+
+    /// When the state changes by itself.
+    pub(crate) fn next_change_ns(&self) -> Option<u64> {
+        match self.state {
+            State::Running => self.ends_ns,
+            State::Draining { until_ns, .. } => Some(until_ns),
+            State::Paused | State::Ended => None,
+        }
+    }
+
+    /// True if requests have fallen due and were not taken.
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.pacer.has_backlog()
+    }
+
+    /// True if a request that is due then, or is begun now, is of the warm-up.
+    pub(crate) fn is_warmup(&self, due: Due, now_ns: u64) -> bool {
+        due.intended_ns.unwrap_or(now_ns) < self.warm_ns
+    }
+
+    /// The next request to send.
+    pub(crate) fn take(&mut self, ledger: &mut Ledger) -> Option<Due> {
+        let due = self.pacer.take()?;
+        if due.intended_ns.is_none() {
+            ledger.count(LoadCounter::Scheduled);
+        }
+        Some(due)
+    }
+
+    /// Follows a change of what is wanted.
+    pub(crate) fn obey(&mut self, control: &Control, ledger: &mut Ledger, now_ns: u64) -> Obeyed {
+        if control.is_abandoned() {
+            return Obeyed::Abandoned;
+        }
+        let version = Some(control.version());
+        if self.obeyed == version {
+            return Obeyed::Nothing;
+        }
+        let wanted = control.wanted();
+        self.obeyed = version;
+        self.advance(ledger, now_ns);
+        if let Some(rate) = wanted.rate {
+            let given_up = self.pacer.set_rate(now_ns, rate);
+            self.never_sent(given_up, ledger, now_ns);
+        }
+        let grace_ends_ns = now_ns.saturating_add(GRACE_NS);
+        let mut has_begun = false;
+        match self.state {
+            _ if wanted.stopped => self.drain(Goal::End, grace_ends_ns, now_ns),
+            State::Running if !wanted.running => self.drain(Goal::Pause, grace_ends_ns, now_ns),
+            State::Paused | State::Draining { then: Goal::Pause, .. } if wanted.running => {
+                self.go_on(ledger, now_ns);
+                has_begun = true;
+            }
+            _ => {}
+        }
+        Obeyed::Changed(Box::new(wanted), has_begun)
+    }
+
+    /// Lets requests fall due, at first or after a pause.
+    fn go_on(&mut self, ledger: &mut Ledger, now_ns: u64) {
+        self.state = State::Running;
+        self.ends_ns = self.duration_left_ns.take().map(|left_ns| now_ns.saturating_add(left_ns));
+        if let Some(left_ns) = self.warmup_left_ns.take() {
+            self.warm_ns = now_ns.saturating_add(left_ns);
+        }
+        let given_up = self.pacer.run(now_ns);
+        self.never_sent(given_up, ledger, now_ns);
+    }
+
+    /// Lets requests fall due, gives their number, and notices when the last one has.
+    pub(crate) fn advance(&mut self, ledger: &mut Ledger, now_ns: u64) -> u64 {
+        // The end itself is not part of the duration: two seconds at 500/s are 1,000 requests and not 1,001.
+        let until_ns = self.ends_ns.map_or(now_ns, |ends_ns| now_ns.min(ends_ns.saturating_sub(1)));
+        let fell_due = self.pacer.advance(until_ns);
+        ledger.add(LoadCounter::Scheduled, fell_due);
+        if self.state != State::Running {
+            return fell_due;
+        }
+        if self.ends_ns.is_some_and(|ends_ns| now_ns >= ends_ns) {
+            self.drain(Goal::End, now_ns.saturating_add(GRACE_NS), now_ns);
+        } else if self.pacer.is_exhausted() {
+            // Nothing presses: each request is answered or runs into its own timeout, unless the duration is over.
+            let until_ns = self.ends_ns.map_or(u64::MAX, |ends_ns| ends_ns.saturating_add(GRACE_NS));
+            self.drain(Goal::End, until_ns, now_ns);
+        }
+        fell_due
+    }
+
+    /// Lets nothing more fall due, and goes towards a pause or the end.
+    fn drain(&mut self, goal: Goal, until_ns: u64, now_ns: u64) {
+        self.pacer.pause();
+        if let Some(ends_ns) = self.ends_ns.take() {
+            self.duration_left_ns = Some(ends_ns.saturating_sub(now_ns));
+        }
+        self.state = match self.state {
+            State::Ended => State::Ended,
+            State::Draining { until_ns: earlier_ns, .. } => {
+                State::Draining { then: goal, until_ns: until_ns.min(earlier_ns) }
+            }
+            State::Running | State::Paused => State::Draining { then: goal, until_ns },
+        };
+    }
+
+    /// While draining, accounts for what is due once it is too late to send it.
+    pub(crate) fn give_up_late(&mut self, ledger: &mut Ledger, now_ns: u64) {
+        if let State::Draining { until_ns, .. } = self.state
+            && now_ns >= until_ns.saturating_sub(GRACE_TO_ANSWER_NS)
+        {
+            self.give_up_backlog(ledger, now_ns);
+        }
+    }
+
+    /// True if a drain has lasted long enough: what is under way is to be cut.
+    pub(crate) fn is_overdue(&self, now_ns: u64) -> bool {
+        matches!(self.state, State::Draining { until_ns, .. } if now_ns >= until_ns)
+    }
+
+    /// Ends a drain, once nothing is due and nothing under way.
+    pub(crate) fn settle(&mut self) {
+        if let State::Draining { then, .. } = self.state {
+            self.state = match then {
+                Goal::Pause => State::Paused,
+                Goal::End => State::Ended,
+            };
+        }
+    }
+
+    /// Accounts for what is due and will not be sent.
+    pub(crate) fn give_up_backlog(&mut self, ledger: &mut Ledger, now_ns: u64) {
+        while let Some(due) = self.pacer.take() {
+            let warmup = self.is_warmup(due, now_ns);
+            ledger.never_sent(due.intended_ns, warmup, now_ns);
+        }
+    }
+
+    /// Ends it at once.
+    pub(crate) fn end(&mut self, ledger: &mut Ledger, now_ns: u64) {
+        self.pacer.pause();
+        self.give_up_backlog(ledger, now_ns);
+        self.state = State::Ended;
+    }
+
+    fn never_sent(&self, given_up: Option<Segment>, ledger: &mut Ledger, now_ns: u64) {
+        if let Some(mut segment) = given_up {
+            while let Some(intended_ns) = segment.take() {
+                ledger.never_sent(Some(intended_ns), intended_ns < self.warm_ns, now_ns);
+            }
+        }
+    }
+
+    /// Counts a request that the generator itself takes on too late: there was a connection for it since `free_ns`.
+    pub(crate) fn note_late(&self, due: Due, free_ns: u64, ledger: &mut Ledger, now_ns: u64) {
+        if let Some(intended_ns) = due.intended_ns.filter(|intended_ns| *intended_ns >= self.warm_ns) {
+            let late_ns = now_ns.saturating_sub(intended_ns.max(free_ns));
+            ledger.add(LoadCounter::Late, u64::from(late_ns > LATE_NS));
+        }
+    }
+}
+
+/// From when on a request that could be taken on counts as late.
+const LATE_NS: u64 = 1_000_000;

@@ -1,0 +1,219 @@
+//! A request and its answer over a stream, and what can become of them.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use h2::{Reason, RecvStream};
+use http::Response;
+use telemetry::{LoadCounter, LoadEvent};
+
+use super::Shared;
+use super::lane::{Lane, Live};
+use crate::clock::now_ns;
+use crate::http1::{Answer, Expected};
+use crate::ledger::{Arrived, Failure, Request};
+use crate::plan::KeepAlive;
+use crate::tls;
+
+/// First wait after a connection that came to nothing; it doubles with each further one.
+const BACKOFF_MIN: Duration = Duration::from_millis(10);
+/// Longest such wait.
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+
+/// How far a request has come; says what it was waiting for when its time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    Sent,
+    Answering,
+}
+
+/// Why an attempt came to nothing.
+enum Ended {
+    /// The request has failed.
+    Failed(Failure),
+    /// The connection had ended before the request reached the server, which so may have it again.
+    Unheard(Failure),
+}
+
+impl Shared {
+    /// One stream of a lane: request after request, until the load ends.
+    pub(super) async fn stream(self: Rc<Self>, lane: Rc<Lane>, keepalive: KeepAlive) {
+        let mut backoff = BACKOFF_MIN;
+        loop {
+            let (id, request) = self.next().await;
+            let stage = Cell::new(Stage::Connecting);
+            let patience = Duration::from_nanos(self.setup.timeout_ns);
+            let attempt = self.request(&lane, id, request, keepalive, &stage);
+            let outcome = tokio::time::timeout(patience, attempt).await;
+            let client =
+                outcome.as_ref().ok().and_then(|done| done.as_ref().ok()).map(|(_, _, client)| *client);
+            let has_reached = stage.get() != Stage::Connecting;
+            if self.account(id, outcome.map_err(|_| stage.get()))
+                && let Some(client) = client
+            {
+                self.clients.borrow_mut()[client].totals.requests_ok += 1;
+            }
+            // The end of the load may have waited for this request.
+            if self.course.borrow().is_draining() {
+                self.changed.notify_one();
+            }
+            if has_reached {
+                backoff = BACKOFF_MIN;
+            } else {
+                tokio::time::sleep(backoff).await;
+                backoff = (backoff * 2).min(BACKOFF_MAX);
+            }
+        }
+    }
+
+    /// Enters what became of a request; true if it is a success.
+    fn account(&self, id: u64, outcome: Result<Result<(Answer, Arrived, usize), Failure>, Stage>) -> bool {
+        // It is not there any more if the load has given it up.
+        let Some(request) = self.under_way.borrow_mut().remove(&id) else { return false };
+        let name = &self.requests[request.template].name;
+        let mut ledger = self.ledger.borrow_mut();
+        match outcome {
+            Ok(Ok((answer, arrived, _))) => ledger.answered(&request, answer, arrived, || name.clone()),
+            Ok(Err(failure)) => {
+                ledger.failed(&request, failure, now_ns());
+                false
+            }
+            Err(stage) => {
+                let event = match stage {
+                    Stage::Connecting => LoadEvent::ConnectTimeout,
+                    Stage::Sent => LoadEvent::AnswerTimeout,
+                    Stage::Answering => LoadEvent::BodyTimeout,
+                };
+                // The runtime's clock is coarser than ours.
+                ledger.failed(&request, Failure::new(event, name.clone()), now_ns().max(request.deadline_ns));
+                false
+            }
+        }
+    }
+
+    async fn request(
+        self: &Rc<Self>,
+        lane: &Rc<Lane>,
+        id: u64,
+        request: Request,
+        keepalive: KeepAlive,
+        stage: &Cell<Stage>,
+    ) -> Result<(Answer, Arrived, usize), Failure> {
+        let mut is_retry = false;
+        loop {
+            let live = lane.connection(self, &request, keepalive).await?;
+            match self.attempt(&live, id, stage).await {
+                Ok((answer, arrived)) => return Ok((answer, arrived, live.client)),
+                Err(Ended::Unheard(failure)) if is_retry || live.carried.get() <= 1 => {
+                    lane.retire_this(&live);
+                    return Err(failure);
+                }
+                Err(Ended::Unheard(_)) => {
+                    lane.retire_this(&live);
+                    is_retry = true;
+                    let mut ledger = self.ledger.borrow_mut();
+                    ledger.count(LoadCounter::Retried);
+                    ledger.tally(LoadEvent::Retried, || self.requests[request.template].name.clone());
+                }
+                Err(Ended::Failed(failure)) => return Err(failure),
+            }
+        }
+    }
+
+    async fn attempt(&self, live: &Live, id: u64, stage: &Cell<Stage>) -> Result<(Answer, Arrived), Ended> {
+        let mut sender =
+            live.sender.clone().ready().await.map_err(|error| Ended::of(&error, Stage::Connecting))?;
+        let Some(template) = self.under_way.borrow().get(&id).map(|request| request.template) else {
+            return Err(Ended::Failed(Failure::new(LoadEvent::Reset, "the load has ended")));
+        };
+        let prepared = &self.requests[template];
+        let Some(parts) = &prepared.parts else {
+            return Err(Ended::Failed(Failure::new(LoadEvent::Protocol, "an echo has no HTTP/2")));
+        };
+        let is_bodiless = parts.body.is_empty();
+        let sent = sender.send_request(parts.head.clone(), is_bodiless);
+        let (response, mut stream) = sent.map_err(|error| Ended::of(&error, Stage::Connecting))?;
+        stage.set(Stage::Sent);
+        self.note_sent(live, id, prepared.body_bytes);
+        if !is_bodiless {
+            stream.send_data(parts.body.clone(), true).map_err(|error| Ended::of(&error, Stage::Sent))?;
+        }
+        let response = response.await.map_err(|error| Ended::of(&error, Stage::Sent))?;
+        let first_ns = now_ns();
+        stage.set(Stage::Answering);
+        let answer = receive(response, &prepared.expected).await?;
+        Ok((answer, Arrived { first_ns, done_ns: now_ns() }))
+    }
+
+    fn note_sent(&self, live: &Live, id: u64, body_bytes: u64) {
+        let (mut ledger, mut under_way) = (self.ledger.borrow_mut(), self.under_way.borrow_mut());
+        let Some(request) = under_way.get_mut(&id) else { return };
+        if !request.warmup && request.sent_ns.is_none() {
+            ledger.add(LoadCounter::BodyIn, body_bytes);
+            ledger.add(LoadCounter::Reused, u64::from(live.carried.get() > 1));
+        }
+        ledger.sent(request, now_ns());
+    }
+}
+
+/// Reads a body to its end, and compares it with what is expected.
+async fn receive(response: Response<RecvStream>, expected: &Expected) -> Result<Answer, Ended> {
+    let status = response.status().as_u16();
+    // As h2load counts: names and values, without what a protocol puts between them.
+    let plain = |(name, value): (&http::HeaderName, &http::HeaderValue)| name.as_str().len() + value.len();
+    let head_plain_bytes = ":status200".len() + response.headers().iter().map(plain).sum::<usize>();
+    let mut body = response.into_body();
+    let mut body_bytes = 0_u64;
+    let mut is_same = true;
+    while let Some(piece) = body.data().await {
+        let piece = piece.map_err(|error| Ended::of(&error, Stage::Answering))?;
+        if let Some(expected) = &expected.body {
+            let at = usize::try_from(body_bytes).unwrap_or(usize::MAX);
+            let same = at.checked_add(piece.len()).and_then(|end| expected.get(at..end));
+            is_same &= same == Some(&*piece);
+        }
+        body_bytes += piece.len() as u64;
+        // It only fails when more is released than was received.
+        let _ = body.flow_control().release_capacity(piece.len());
+    }
+    let length = expected.body.as_ref().map(|body| body.len() as u64).or(expected.body_bytes);
+    let body_is_right = is_same && (expected.head_only || length.is_none_or(|length| length == body_bytes));
+    Ok(Answer {
+        status: Some(status),
+        keep_alive: true,
+        // Counted on the wire, for all answers of a connection together.
+        head_bytes: 0,
+        head_plain_bytes: head_plain_bytes as u64,
+        body_bytes,
+        body_is_right,
+    })
+}
+
+impl Ended {
+    /// What an error means for a request that has come so far.
+    fn of(error: &h2::Error, stage: Stage) -> Self {
+        // The server says itself that it has not looked at the request (RFC 9113, section 8.7).
+        let is_refused = error.reason() == Some(Reason::REFUSED_STREAM)
+            || (error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR));
+        let is_unheard =
+            stage != Stage::Answering && (is_refused || error.is_io() || stage == Stage::Connecting);
+        let failure = Self::failure(error, stage);
+        if is_unheard { Self::Unheard(failure) } else { Self::Failed(failure) }
+    }
+
+    fn failure(error: &h2::Error, stage: Stage) -> Failure {
+        if let Some(io) = error.get_io()
+            && let Some(failure) = tls::failure(io)
+        {
+            return failure;
+        }
+        let event = match stage {
+            _ if error.is_library() => LoadEvent::Protocol,
+            Stage::Answering => LoadEvent::Short,
+            Stage::Connecting | Stage::Sent => LoadEvent::Reset,
+        };
+        Failure::new(event, error.to_string())
+    }
+}

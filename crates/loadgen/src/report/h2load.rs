@@ -1,0 +1,92 @@
+//! As h2load prints it.
+
+use std::fmt::Write as _;
+
+use telemetry::{Histogram, LoadLatency};
+
+use super::units::{binary, h2load};
+use super::{View, ratio};
+
+/// What h2load counts as errored: there was no answer with a status.
+const ERRORED: &[&str] = &["connect", "tls", "reset", "short", "protocol", "body"];
+
+pub(super) fn text(view: &View<'_>) -> String {
+    let load = &view.load;
+    let (requests, parts) = (&load.requests, &load.parts);
+    let bytes = load.bytes.out;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "finished in {}, {:.2} req/s, {}/s",
+        h2load(load.spans_s.measured * 1e9),
+        view.per_second(view.done()),
+        binary(view.per_second(bytes))
+    );
+    let _ = writeln!(
+        out,
+        "requests: {} total, {} started, {} done, {} succeeded, {} failed, {} errored, {} timeout",
+        view.requests(),
+        requests.sent,
+        view.done(),
+        requests.ok,
+        requests.failed,
+        view.failures(ERRORED),
+        view.failures(&["timeout"])
+    );
+    let status = |class: u16| {
+        let of_class = |event| matches!(event, telemetry::LoadEvent::Status(code) if code / 100 == class);
+        let counts = load.events.iter().filter(|entry| of_class(entry.event)).map(|entry| entry.count);
+        counts.fold(0, u64::saturating_add)
+    };
+    let _ = writeln!(
+        out,
+        "status codes: {} 2xx, {} 3xx, {} 4xx, {} 5xx",
+        status(2),
+        status(3),
+        status(4),
+        status(5)
+    );
+    let savings = 100.0 * (1.0 - ratio(parts.head_out as f64, parts.head_plain as f64));
+    let savings = if parts.head_plain == 0 { 0.0 } else { savings };
+    let sized = |bytes: u64| format!("{} ({bytes})", binary(bytes as f64));
+    let _ = writeln!(
+        out,
+        "traffic: {} total, {} headers (space savings {savings:.2}%), {} data",
+        sized(bytes),
+        sized(parts.head_out),
+        sized(parts.body_out)
+    );
+    let _ = writeln!(
+        out,
+        "{:<18} {:>10} {:>11} {:>11} {:>11} {:>11} {:>10}",
+        "", "min", "max", "mean", "sd", "+/- sd", "n"
+    );
+    row(&mut out, "time for request:", &view.latencies[LoadLatency::Service]);
+    row(&mut out, "time for connect:", &view.latencies[LoadLatency::Connect]);
+    for (name, class) in [
+        ("time for TLS full:", LoadLatency::HandshakeFull),
+        ("time for resumed:", LoadLatency::HandshakeResumed),
+    ] {
+        if !view.latencies[class].is_empty() {
+            row(&mut out, name, &view.latencies[class]);
+        }
+    }
+    row(&mut out, "time to 1st byte:", &view.latencies[LoadLatency::FirstByte]);
+    out
+}
+
+fn row(out: &mut String, name: &str, histogram: &Histogram) {
+    let mean = histogram.mean_ns().unwrap_or(0.0);
+    let sd = histogram.stdev_ns().unwrap_or(0.0);
+    let within = histogram.share_within((mean - sd).max(0.0) as u64, (mean + sd) as u64).unwrap_or(0.0);
+    let _ = writeln!(
+        out,
+        "{name:<18} {:>10} {:>11} {:>11} {:>11} {:>10.2}% {:>10}",
+        h2load(histogram.min_ns().unwrap_or(0) as f64),
+        h2load(histogram.max_ns() as f64),
+        h2load(mean),
+        h2load(sd),
+        within * 100.0,
+        histogram.count()
+    );
+}

@@ -1,0 +1,30 @@
+//! The columns of `JMeter`'s summary report.
+
+use super::{View, ratio};
+
+pub(super) fn text(view: &View<'_>) -> String {
+    let load = &view.load;
+    let request = view.request();
+    let ms = |ns: f64| ns / 1e6;
+    let failed = (view.requests() - load.requests.ok.min(view.requests())) as f64;
+    let cells = [
+        ("Label", view.setting("load.target")),
+        ("# Samples", view.requests().to_string()),
+        ("Average", format!("{:.3}", ms(request.mean_ns().unwrap_or(0.0)))),
+        ("Min", format!("{:.3}", ms(request.min_ns().unwrap_or(0) as f64))),
+        ("Max", format!("{:.3}", ms(request.max_ns() as f64))),
+        ("Std. Dev.", format!("{:.3}", ms(request.stdev_ns().unwrap_or(0.0)))),
+        ("Error %", format!("{:.3}", ratio(failed, view.requests() as f64) * 100.0)),
+        ("Throughput", format!("{:.5}", view.per_second(view.done()))),
+        ("Received KB/sec", format!("{:.2}", view.per_second(load.bytes.out) / 1024.0)),
+        ("Sent KB/sec", format!("{:.2}", view.per_second(load.bytes.r#in) / 1024.0)),
+        ("Avg. Bytes", format!("{:.1}", ratio(load.bytes.out as f64, view.done() as f64))),
+    ];
+    let width = |(name, value): &(&str, String)| name.len().max(value.chars().count());
+    let row = |pick: fn(&(&'static str, String)) -> String| {
+        let padded = cells.iter().map(|cell| format!("{:>1$}", pick(cell), width(cell)));
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    let (names, values) = (row(|(name, _)| (*name).to_owned()), row(|(_, value)| value.clone()));
+    format!("{names}\n{values}\n# times in ms: {}; n {}\n", view.request_name(), request.count())
+}

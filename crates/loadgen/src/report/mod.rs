@@ -1,0 +1,168 @@
+//! What a load came to, in the shapes that people know: from a run's model, so also from a journal long after.
+//!
+//! One module for each shape, each a function from a `View` to text. The figures are ours whatever the shape: where
+//! the model of a shape means something else by a name, `docs/load.md` says so. The notes, such as that no certificate
+//! was verified, end every shape.
+
+mod ab;
+mod assertion;
+mod h2load;
+mod hdr;
+mod jmeter;
+mod metrics;
+mod repeated;
+mod units;
+mod vegeta;
+mod wrk;
+
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use telemetry::model::{Label, LoadSummary, Run};
+use telemetry::{Histogram, Histograms, LoadLatency, Metric, Value};
+
+pub use assertion::{Assertion, AssertionError, Verdict};
+pub use hdr::{interval_log, percentile_file};
+pub use metrics::{Figure, csv, metrics};
+pub use repeated::repeated;
+
+/// The shape of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// As `vegeta report` prints it.
+    Vegeta,
+    /// As `h2load` does.
+    H2load,
+    /// As `ApacheBench` does.
+    Ab,
+    /// As `wrk --latency` does.
+    Wrk,
+    /// The columns of `JMeter`'s summary report.
+    Jmeter,
+}
+
+impl Style {
+    /// All of them, by their names.
+    pub const ALL: [(&str, Self); 5] = [
+        ("vegeta", Self::Vegeta),
+        ("h2load", Self::H2load),
+        ("ab", Self::Ab),
+        ("wrk", Self::Wrk),
+        ("jmeter", Self::Jmeter),
+    ];
+}
+
+/// The text names no style.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected vegeta, h2load, ab, wrk or jmeter")]
+pub struct StyleError;
+
+impl FromStr for Style {
+    type Err = StyleError;
+
+    fn from_str(text: &str) -> Result<Self, StyleError> {
+        Self::ALL.into_iter().find(|(name, _)| *name == text).map(|(_, style)| style).ok_or(StyleError)
+    }
+}
+
+/// A run's load in a shape; `None` if the run had none.
+pub fn report(run: &Run, style: Style) -> Option<String> {
+    let view = View::of(run)?;
+    let mut text = match style {
+        Style::Vegeta => vegeta::text(&view),
+        Style::H2load => h2load::text(&view),
+        Style::Ab => ab::text(&view),
+        Style::Wrk => wrk::text(&view),
+        Style::Jmeter => jmeter::text(&view),
+    };
+    if let Some(observed) = &run.summary().observed {
+        let _ = writeln!(
+            text,
+            "# process {}: CPU {:.2} s, {:.1} %; at most {} threads, {:.1} MB",
+            observed.pid,
+            observed.cpu_s,
+            observed.cpu_percent,
+            observed.threads_max,
+            observed.memory_max_bytes as f64 / 1e6
+        );
+    }
+    for note in &view.load.notes {
+        let _ = writeln!(text, "# {note}");
+    }
+    Some(text)
+}
+
+/// What reports look at.
+#[derive(Debug)]
+struct View<'a> {
+    run: &'a Run,
+    load: LoadSummary,
+    latencies: &'a Histograms<LoadLatency>,
+}
+
+impl<'a> View<'a> {
+    fn of(run: &'a Run) -> Option<Self> {
+        let latencies = run.load()?.whole();
+        Some(Self { run, load: run.summary().load?, latencies })
+    }
+
+    /// The time of a request: from when it should have been sent where that is known, else from when it was.
+    fn request(&self) -> &'a Histogram {
+        let response = &self.latencies[LoadLatency::Response];
+        if response.is_empty() { &self.latencies[LoadLatency::Service] } else { response }
+    }
+
+    /// Which of the two that is.
+    fn request_name(&self) -> &'static str {
+        if self.latencies[LoadLatency::Response].is_empty() {
+            "service (actual send to answer), uncorrected"
+        } else {
+            "response (intended send to answer), corrected for coordinated omission"
+        }
+    }
+
+    /// The names of the classes of latencies, in the order of the family.
+    fn class_names() -> impl Iterator<Item = &'static str> {
+        let family = LoadLatency::ALL.iter();
+        family.map(|class| class.label())
+    }
+
+    fn setting(&self, name: &str) -> String {
+        self.run.setting(name).map(|setting| setting.value.to_string()).unwrap_or_default()
+    }
+
+    fn number(&self, name: &str) -> f64 {
+        match self.run.setting(name).map(|setting| &setting.value) {
+            Some(Value::Number(number)) => *number,
+            _ => 0.0,
+        }
+    }
+
+    /// Requests that count as results: those of the warm-up do not.
+    fn requests(&self) -> u64 {
+        self.load.requests.scheduled.saturating_sub(self.load.requests.warmup)
+    }
+
+    /// Requests that were answered, well or not.
+    fn done(&self) -> u64 {
+        self.load.requests.ok.saturating_add(self.load.requests.failed)
+    }
+
+    /// So much a second of the measured time.
+    fn per_second(&self, amount: u64) -> f64 {
+        ratio(amount as f64, self.load.spans_s.measured)
+    }
+
+    fn failures(&self, causes: &[&str]) -> u64 {
+        let count = |cause: &&str| self.load.failures.get(*cause).copied().unwrap_or(0);
+        causes.iter().map(count).fold(0, u64::saturating_add)
+    }
+}
+
+/// A quotient that is 0 where there is nothing to divide by.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Several runs of one plan, or of one plan with several sizes: the median of each figure, and how far they spread.
+
+use std::fmt::Write as _;
+
+use super::metrics::Figure;
+
+/// Figures that are told of repeated runs, where they have a value in any of them.
+const TOLD: &[&str] = &[
+    "rate.achieved",
+    "requests.ok",
+    "errors",
+    "connections",
+    "handshakes.full",
+    "handshakes.resumed",
+    "response.p50",
+    "response.p99",
+    "response.max",
+    "service.mean",
+    "service.p50",
+    "service.p99",
+    "service.max",
+    "lag.p99",
+    "connect.p50",
+    "handshake_full.p50",
+    "handshake_resumed.p50",
+    "first_byte.p50",
+    "cpu.load",
+    "observed.cpu_s",
+];
+
+/// A table of the median, the smallest and the largest of each figure. `groups` are the runs that belong together, each
+/// with a name, such as the size of the bodies. Latencies are in milliseconds.
+pub fn repeated(groups: &[(String, Vec<Vec<Figure>>)]) -> String {
+    let mut text = format!(
+        "{:<16} {:<24} {:>14} {:>14} {:>14} {:>8} {:>5}\n",
+        "run", "figure", "median", "min", "max", "spread", "runs"
+    );
+    for (name, runs) in groups {
+        for told in TOLD {
+            let mut values: Vec<f64> = runs
+                .iter()
+                .filter_map(|figures| {
+                    figures.iter().find(|(known, _)| known == told).and_then(|(_, value)| *value)
+                })
+                .collect();
+            if values.is_empty() || values.iter().all(|value| *value <= 0.0) {
+                continue;
+            }
+            values.sort_unstable_by(f64::total_cmp);
+            let is_latency = told.split_once('.').is_some_and(|(class, what)| {
+                what != "n" && !matches!(class, "rate" | "requests" | "handshakes" | "cpu" | "observed")
+            });
+            let scale = if is_latency { 1e-3 } else { 1.0 };
+            let (min, max) = (values[0] * scale, values[values.len() - 1] * scale);
+            let median = median(&values) * scale;
+            let spread = if median > 0.0 { (max - min) / median * 100.0 } else { 0.0 };
+            let unit = if is_latency { ", ms" } else { "" };
+            let _ = writeln!(
+                text,
+                "{name:<16} {:<24} {median:>14.3} {min:>14.3} {max:>14.3} {spread:>7.1}% {:>5}",
+                format!("{told}{unit}"),
+                values.len()
+            );
+        }
+    }
+    text
+}
+
+/// The middle of sorted values, between the two middle ones if their number is even.
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_and_the_spread_of_each_figure_are_told() {
+        let run = |rate: f64, p50: f64| {
+            vec![("rate.achieved".to_owned(), Some(rate)), ("service.p50".to_owned(), Some(p50))]
+        };
+        let runs = vec![run(90.0, 1_000.0), run(110.0, 1_200.0), run(100.0, 1_100.0)];
+        let text = repeated(&[("all".to_owned(), runs)]);
+        let row = |name: &str| {
+            let line = text.lines().find(|line| line.contains(name)).unwrap();
+            line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(row("rate.achieved")[2..], ["100.000", "90.000", "110.000", "20.0%", "3"]);
+        assert_eq!(row("service.p50")[2..], ["ms", "1.100", "1.000", "1.200", "18.2%", "3"]);
+        assert!(!text.contains("lag"), "{text}");
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_two_middle_ones() {
+        assert!((median(&[1.0, 2.0, 4.0, 9.0]) - 3.0).abs() < 1e-9);
+    }
+}

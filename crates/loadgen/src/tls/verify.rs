@@ -1,0 +1,218 @@
+//! Whose certificates are good.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use crate::config::{Known, StartError, Trust};
+
+/// Checks the server's certificate as it is wanted.
+pub(super) fn verifier(
+    trust: &Trust,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, StartError> {
+    let roots = match trust {
+        Trust::Certificate(der) => {
+            let der = der.clone();
+            let known = Known::new(move |given| *given == *der);
+            return Ok(Arc::new(Exactly { known, provider: Arc::clone(provider) }));
+        }
+        Trust::Known(known) => {
+            return Ok(Arc::new(Exactly { known: known.clone(), provider: Arc::clone(provider) }));
+        }
+        Trust::Insecure => return Ok(Arc::new(Anyone { provider: Arc::clone(provider) })),
+        Trust::Roots => system_roots()?,
+        Trust::CaFile(path) => {
+            let (roots, listed) = file_roots(path)?;
+            let inner = web_pki(roots, provider)?;
+            return Ok(Arc::new(Listed { inner, listed }));
+        }
+    };
+    Ok(web_pki(roots, provider)?)
+}
+
+fn web_pki(
+    roots: RootCertStore,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, StartError> {
+    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    builder.build().map_err(|error| StartError::Tls(error.to_string()))
+}
+
+fn system_roots() -> Result<RootCertStore, StartError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (good, _) = roots.add_parsable_certificates(found.certs);
+    if good > 0 {
+        return Ok(roots);
+    }
+    let reason = match found.errors.first() {
+        Some(error) => error.to_string(),
+        None => "there are none; install ca-certificates, or name a file".to_owned(),
+    };
+    Err(StartError::Roots { from: "the system's store".to_owned(), reason })
+}
+
+/// The certificates of a file, as authorities and as they are.
+fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), StartError> {
+    let refuse = |reason: String| StartError::Roots { from: path.display().to_string(), reason };
+    let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+    let (mut roots, mut listed) = (RootCertStore::empty(), Vec::new());
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
+        roots.add(certificate.clone()).map_err(|error| refuse(error.to_string()))?;
+        listed.push(certificate);
+    }
+    if roots.is_empty() {
+        return Err(refuse("it holds no certificate in PEM".to_owned()));
+    }
+    Ok((roots, listed))
+}
+
+/// Trusts what the authorities of a file vouch for, and the certificates of the file themselves: those that a server
+/// has signed for itself, as `openssl req -x509` makes them, are authorities too, which no server's certificate may be.
+#[derive(Debug)]
+struct Listed {
+    inner: Arc<WebPkiServerVerifier>,
+    listed: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Listed {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified =
+            self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            // The library has no word of its own for an authority in the place of a server.
+            Err(Error::InvalidCertificate(CertificateError::Other(_)))
+                if self.listed.contains(end_entity) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// Trusts certificates that are known otherwise, and checks that the server has their keys.
+#[derive(Debug)]
+struct Exactly {
+    known: Known,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Exactly {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.known.is_good(end_entity) {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Trusts everybody, and leaves out the signature too: it is there to cost as little as possible.
+#[derive(Debug)]
+struct Anyone {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

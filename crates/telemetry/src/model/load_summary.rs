@@ -1,0 +1,251 @@
+//! The load's side of a summary: what was asked for, what came of it, and whether the generator could keep up.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::families::{LoadCounter, LoadLatency};
+use crate::metric::Metric;
+use crate::model::run::Run;
+use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
+use crate::model::track::Track;
+use crate::setting::Value;
+use crate::tally::Tallied;
+
+/// The setting that says whose certificates the load trusts.
+pub const TRUST: &str = "load.trust";
+/// Its value when it trusts anybody.
+pub const INSECURE: &str = "insecure";
+
+/// Share of their time that the generator's threads may be busy before its figures are in doubt.
+const BUSY_MAX: f64 = 0.9;
+/// Share of the requests that the generator may take on late before its figures are in doubt.
+const LATE_MAX: f64 = 0.01;
+/// Share of the wanted rate that counts as having been achieved.
+const ACHIEVED_MIN: f64 = 0.98;
+
+/// Requests, as the load counts them.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestCounts {
+    /// That fell due.
+    pub scheduled: u64,
+    /// That were sent.
+    pub sent: u64,
+    /// That were answered well.
+    pub ok: u64,
+    /// That failed.
+    pub failed: u64,
+    /// That were due and not sent at the end.
+    pub never_sent: u64,
+    /// That were sent and not answered at the end.
+    pub unfinished: u64,
+    /// Of the warm-up, which are counted nowhere else but in `scheduled`.
+    pub warmup: u64,
+    /// That the generator took on more than 1 ms late although a connection was free.
+    pub late: u64,
+    /// That went over a connection which had carried one before.
+    pub reused: u64,
+    /// That were sent again, since a kept-alive connection had been closed.
+    pub retried: u64,
+}
+
+/// How long the load measured, without its warm-up, in seconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Spans {
+    /// First to last moment at which a request was due; 0 in a closed loop.
+    pub due: f64,
+    /// The same beginning to the last request sent.
+    pub sending: f64,
+    /// The same beginning to the end of the last request.
+    pub measured: f64,
+}
+
+/// Requests a second.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Rates {
+    /// That fell due in an open loop; `null` in a closed one.
+    pub wanted: Option<f64>,
+    /// That were answered, well or not.
+    pub achieved: f64,
+    /// False if an open loop was not kept up with.
+    pub is_achieved: bool,
+}
+
+/// Resumptions, as they were asked for and as they were seen.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Resumptions {
+    /// Connections that were meant to resume.
+    pub wanted: u64,
+    /// Of which a session was offered.
+    pub offered: u64,
+    /// Handshakes that the server let resume.
+    pub observed: u64,
+}
+
+/// Bodies and header fields of requests and answers, in bytes.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Parts {
+    /// Bodies sent.
+    pub body_in: u64,
+    /// Bodies received.
+    pub body_out: u64,
+    /// Header fields received as they came.
+    pub head_out: u64,
+    /// The same without compression.
+    pub head_plain: u64,
+}
+
+/// How the generator itself fared.
+#[derive(Clone, Debug, Serialize)]
+pub struct Generator {
+    /// Its threads.
+    pub threads: u64,
+    /// Share of the measured time that they were busy.
+    pub busy: f64,
+    /// Why the figures may tell of the generator rather than of the server; empty if they do not.
+    pub limits: Vec<String>,
+}
+
+/// The load's side of a summary.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadSummary {
+    /// Requests.
+    pub requests: RequestCounts,
+    /// How long it measured.
+    pub spans_s: Spans,
+    /// Requests a second.
+    pub rate_per_s: Rates,
+    /// Failed requests by cause; they add up to `requests.failed`.
+    pub failures: BTreeMap<&'static str, u64>,
+    /// Statuses, failures and what TLS negotiated, told apart, each with its first example.
+    pub events: Vec<Tallied>,
+    /// Connections that were established.
+    pub connections: u64,
+    /// Handshakes.
+    pub handshakes: HandshakeCounts,
+    /// Resumptions.
+    pub resumptions: Resumptions,
+    /// Bytes.
+    pub bytes: ByteCounts,
+    /// What they are made of.
+    pub parts: Parts,
+    /// Latencies by class, in microseconds.
+    pub latency_us: BTreeMap<&'static str, Percentiles>,
+    /// How the generator itself fared.
+    pub generator: Generator,
+    /// What has to be known to read the figures; every form of output says it.
+    pub notes: Vec<String>,
+}
+
+/// The causes of failed requests.
+const FAILURES: [(&str, LoadCounter); 8] = [
+    ("connect", LoadCounter::FailedConnect),
+    ("tls", LoadCounter::FailedTls),
+    ("timeout", LoadCounter::FailedTimeout),
+    ("reset", LoadCounter::FailedReset),
+    ("short", LoadCounter::FailedShort),
+    ("body", LoadCounter::FailedBody),
+    ("protocol", LoadCounter::FailedProtocol),
+    ("status", LoadCounter::FailedStatus),
+];
+
+/// The summary of a run's load.
+pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
+    let totals = track.totals();
+    let record = run.load_record();
+    let seconds = |us: Option<u64>| us.unwrap_or(0) as f64 / 1e6;
+    let spans = Spans {
+        due: seconds(record.map(|record| record.due_us)),
+        sending: seconds(record.map(|record| record.sending_us)),
+        measured: seconds(record.map(|record| record.measured_us)),
+    };
+    let requests = RequestCounts {
+        scheduled: totals[LoadCounter::Scheduled],
+        sent: totals[LoadCounter::Sent],
+        ok: totals[LoadCounter::Ok],
+        failed: totals[LoadCounter::Failed],
+        never_sent: totals[LoadCounter::NeverSent],
+        unfinished: totals[LoadCounter::Unfinished],
+        warmup: totals[LoadCounter::Warmup],
+        late: totals[LoadCounter::Late],
+        reused: totals[LoadCounter::Reused],
+        retried: totals[LoadCounter::Retried],
+    };
+    let (rates, generator) = (rates(&requests, spans), generator(run, &requests, spans));
+    LoadSummary {
+        notes: notes(run, &requests, rates, &generator),
+        rate_per_s: rates,
+        generator,
+        requests,
+        spans_s: spans,
+        failures: FAILURES.iter().map(|&(cause, counter)| (cause, totals[counter])).collect(),
+        events: record.map(|record| record.tally.iter().cloned().collect()).unwrap_or_default(),
+        connections: totals[LoadCounter::Opened],
+        handshakes: HandshakeCounts {
+            full: totals[LoadCounter::HandshakesFull],
+            resumed: totals[LoadCounter::HandshakesResumed],
+            failed: totals[LoadCounter::HandshakesFailed],
+        },
+        resumptions: Resumptions {
+            wanted: totals[LoadCounter::ResumptionsWanted],
+            offered: totals[LoadCounter::ResumptionsOffered],
+            observed: totals[LoadCounter::HandshakesResumed],
+        },
+        bytes: ByteCounts { r#in: totals[LoadCounter::BytesIn], out: totals[LoadCounter::BytesOut] },
+        parts: Parts {
+            body_in: totals[LoadCounter::BodyIn],
+            body_out: totals[LoadCounter::BodyOut],
+            head_out: totals[LoadCounter::HeadOut],
+            head_plain: totals[LoadCounter::HeadPlain],
+        },
+        latency_us: latencies(track, LoadLatency::ALL),
+    }
+}
+
+fn rates(requests: &RequestCounts, spans: Spans) -> Rates {
+    let answered = requests.ok as f64 + requests.failed as f64;
+    let achieved = if spans.measured > 0.0 { answered / spans.measured } else { 0.0 };
+    // Between n requests there are n - 1 distances.
+    let due = requests.scheduled.saturating_sub(requests.warmup).saturating_sub(1) as f64;
+    let wanted = (spans.due > 0.0).then(|| due / spans.due);
+    // The last answer comes after the last request was due, which matters in a short run.
+    let sent_in_time = spans.due >= spans.sending * ACHIEVED_MIN || spans.sending - spans.due < 0.1;
+    let is_achieved = wanted.is_none() || (requests.never_sent == 0 && sent_in_time);
+    Rates { wanted, achieved, is_achieved }
+}
+
+fn notes(run: &Run, requests: &RequestCounts, rates: Rates, generator: &Generator) -> Vec<String> {
+    let mut notes = Vec::new();
+    if run.setting(TRUST).is_some_and(|trust| trust.value == Value::Text(INSECURE.to_owned())) {
+        notes.push("insecure: the server's certificate was not verified".to_owned());
+    }
+    match rates.wanted {
+        None => notes.push(
+            "closed loop: a stalled server is asked less, so the latencies are not corrected for coordinated omission"
+                .to_owned(),
+        ),
+        Some(wanted) if !rates.is_achieved => notes.push(format!(
+            "rate not achieved: {wanted:.1}/s were wanted and {:.1}/s answered; {} requests were never sent",
+            rates.achieved, requests.never_sent
+        )),
+        Some(_) => {}
+    }
+    notes.extend(generator.limits.iter().map(|limit| format!("generator-bound: {limit}")));
+    notes
+}
+
+fn generator(run: &Run, requests: &RequestCounts, spans: Spans) -> Generator {
+    let threads = run.load_record().map_or(0, |record| record.threads);
+    let used_s = run.cpu_seconds().get("load").copied().unwrap_or(0.0);
+    let could_s = spans.measured * threads as f64;
+    let busy = if could_s > 0.0 { used_s / could_s } else { 0.0 };
+    let late = requests.late as f64 / requests.scheduled.max(1) as f64;
+    let mut limits = Vec::new();
+    if busy > BUSY_MAX {
+        limits.push(format!("its threads were busy {:.0} % of the time; give it more with -t", busy * 100.0));
+    }
+    if late > LATE_MAX {
+        limits.push(format!("it took on {:.1} % of the requests more than 1 ms late", late * 100.0));
+    }
+    Generator { threads, busy, limits }
+}

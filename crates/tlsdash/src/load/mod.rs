@@ -1,0 +1,85 @@
+//! `tlsdash load URL`: the generator alone, against any server.
+
+mod args;
+mod config;
+mod output;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use loadgen::{Load, LoadConfig};
+use telemetry::{ProcessTree, RunRecord};
+
+use crate::args::usage;
+use crate::frontend::Frontend;
+use crate::recorder::Measured;
+use crate::session::{Finished, Session, Shape, Wiring, host_name};
+use crate::signals;
+
+pub(crate) use args::LoadArgs;
+pub(crate) use output::Breach;
+use output::Output;
+
+/// How long the server may take to be connected to, and to shake hands, before anything starts.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+/// Intervals that are kept for an interval log: more than a day of seconds.
+const INTERVALS_MAX: usize = 100_000;
+
+/// Runs the load to its end, as often as it is wanted.
+pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
+    let mut shape = Shape::resolve(&args.run, None)?;
+    let mut output = Output::new(&args.output, shape.format)?;
+    let variants = config::variants(args)?;
+    if output.wants_intervals() {
+        if shape.frontend == Frontend::Dashboard {
+            return Err(usage("--hlog goes with --headless only: the dashboard keeps no more than it shows"));
+        }
+        shape.history = INTERVALS_MAX;
+    }
+    let is_repeated = variants.len() > 1 || args.plan.repeat > 1;
+    if is_repeated && shape.frontend == Frontend::Dashboard {
+        return Err(usage("several runs go with --headless only"));
+    }
+    if args.tls.insecure {
+        crate::say("--insecure: the server's certificate is not verified");
+    }
+    for variant in &variants {
+        loadgen::probe(&variant.config, PROBE_PATIENCE)?;
+    }
+    for (index, variant) in variants.iter().enumerate() {
+        for time in 0..args.plan.repeat {
+            let finished = once(args, &shape, &variant.config)?;
+            let name = if variant.name.is_empty() { String::new() } else { format!(" of {}", variant.name) };
+            if is_repeated && shape.frontend == Frontend::Headless {
+                crate::say(format_args!("run {}{name} is done", index as u32 * args.plan.repeat + time + 1));
+            }
+            output.take(&variant.name, &finished)?;
+            let ended = finished.check();
+            if ended.is_err() || signals::asked_to_end() {
+                return output.finish(ended);
+            }
+        }
+    }
+    output.finish(Ok(()))
+}
+
+fn once(args: &LoadArgs, shape: &Shape, config: &LoadConfig) -> anyhow::Result<Finished> {
+    let observed = args
+        .output
+        .observe_pid
+        .map(|pid| ProcessTree::new(pid).with_context(|| format!("cannot observe process {pid}")));
+    let observed = observed.transpose()?;
+    let header = RunRecord {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: host_name(),
+        upstream: telemetry::clean::text(&args.url),
+        ..RunRecord::default()
+    };
+    let wiring = Wiring::new(shape)?;
+    // Paused: the recorder lets it go when everything stands.
+    let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;
+    let journal = shape.journal.open()?;
+    let title = format!("load > {}", header.upstream);
+    let measured = Measured { proxy: None, load: Some(load), observed, ends_with_load: true };
+    Session { shape: shape.clone(), wiring, title, header, measured, journal }.finish()
+}

@@ -1,0 +1,146 @@
+//! What a load leaves behind: the summary in the shape that is wanted, files, and whether its assertions hold.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use loadgen::report::{self, Assertion, Figure, Style, Verdict};
+use telemetry::model::Run;
+
+use super::args::OutputArgs;
+use crate::args::{Format, usage};
+use crate::session::Finished;
+use crate::summary;
+
+/// An assertion does not hold; ends with exit code 99.
+#[derive(Debug)]
+pub(crate) struct Breach(String);
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Breach {}
+
+/// How runs are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Own(Format),
+    Style(Style),
+    Csv,
+}
+
+/// Gathers what runs come to.
+#[derive(Debug)]
+pub(crate) struct Output {
+    shape: Shape,
+    assertions: Vec<Assertion>,
+    hgrm: Option<PathBuf>,
+    hlog: Option<PathBuf>,
+    /// The figures of the runs so far, those of one variant together.
+    runs: Vec<(String, Vec<Vec<Figure>>)>,
+    breaches: Vec<String>,
+}
+
+impl Output {
+    pub(crate) fn new(args: &OutputArgs, format: Format) -> anyhow::Result<Self> {
+        let style = args
+            .style
+            .as_deref()
+            .map(|text| text.parse::<Style>().map_err(|error| usage(format!("--style {text}: {error}"))));
+        let assertion = |text: &String| {
+            let parsed = text.parse::<Assertion>();
+            let known = parsed.and_then(|assertion| assertion.is_known().map(|()| assertion));
+            known.map_err(|error| usage(format!("--assert {error}")))
+        };
+        let shape = match style.transpose()? {
+            Some(style) => Shape::Style(style),
+            None if args.csv => Shape::Csv,
+            None => Shape::Own(format),
+        };
+        let output = Self {
+            shape,
+            assertions: args.assert.iter().map(assertion).collect::<anyhow::Result<_>>()?,
+            hgrm: args.hgrm.clone(),
+            hlog: args.hlog.clone(),
+            runs: Vec::new(),
+            breaches: Vec::new(),
+        };
+        // A file that cannot be written is found out before the load, not after it.
+        for path in [&output.hgrm, &output.hlog].into_iter().flatten() {
+            write(path, "")?;
+        }
+        Ok(output)
+    }
+
+    /// True if all intervals of a run have to be kept.
+    pub(crate) fn wants_intervals(&self) -> bool {
+        self.hlog.is_some()
+    }
+
+    /// Takes in a run that has ended, and prints it.
+    pub(crate) fn take(&mut self, variant: &str, finished: &Finished) -> anyhow::Result<()> {
+        let Some(run) = finished.run() else { return Ok(()) };
+        match self.shape {
+            Shape::Style(style) => summary::print_text(&report::report(run, style).unwrap_or_default())?,
+            Shape::Own(format) => finished.print(format)?,
+            // One line of names stands above those of all runs.
+            Shape::Csv => {}
+        }
+        let figures = report::metrics(run).unwrap_or_default();
+        match self.runs.last_mut().filter(|(name, _)| name == variant) {
+            Some((_, runs)) => runs.push(figures),
+            None => self.runs.push((variant.to_owned(), vec![figures])),
+        }
+        self.check(run);
+        self.write_files(run)
+    }
+
+    fn check(&mut self, run: &Run) {
+        for assertion in &self.assertions {
+            match assertion.check(run) {
+                Verdict::Holds => {}
+                Verdict::Breached(reason) => self.breaches.push(format!("{assertion}: {reason}")),
+                // Such as a figure of an observed process where none is.
+                Verdict::Unknown(_) => self.breaches.push(format!("{assertion}: there is no such figure")),
+            }
+        }
+    }
+
+    /// With several runs the files hold the last one.
+    fn write_files(&self, run: &Run) -> anyhow::Result<()> {
+        if let (Some(path), Some(text)) = (&self.hgrm, report::percentile_file(run)) {
+            write(path, &text)?;
+        }
+        if let (Some(path), Some((text, lacking))) = (&self.hlog, report::interval_log(run)) {
+            if lacking > 0 {
+                crate::say(format_args!("{} lacks {lacking} samples of early intervals", path.display()));
+            }
+            write(path, &text)?;
+        }
+        Ok(())
+    }
+
+    /// Tells what all runs together come to. A breach counts for more than a run's own failure.
+    pub(crate) fn finish(self, failure: anyhow::Result<()>) -> anyhow::Result<()> {
+        let all: Vec<_> = self.runs.iter().flat_map(|(_, runs)| runs.clone()).collect();
+        match self.shape {
+            Shape::Csv => summary::print_text(&report::csv(&all))?,
+            Shape::Own(Format::Text) | Shape::Style(_) if all.len() > 1 => {
+                summary::print_text(&format!("\n{}", report::repeated(&self.runs)))?;
+            }
+            // A program that reads JSON finds the spread itself.
+            Shape::Own(_) | Shape::Style(_) => {}
+        }
+        if self.breaches.is_empty() {
+            return failure;
+        }
+        Err(anyhow::Error::new(Breach(format!("assertion does not hold: {}", self.breaches.join("; ")))))
+    }
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

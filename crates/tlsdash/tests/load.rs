@@ -1,0 +1,177 @@
+//! `tlsdash load` from the outside: what it prints, writes and ends with.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{Running, journalctl, run, stderr, tlsdash};
+use loadgen::{DemoUpstream, UpstreamAddr};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// Loads the demo's server on a unix socket; `args` are one string.
+fn load(folder: &Path, args: &str) -> Output {
+    load_at(folder, "/bytes/13", args)
+}
+
+fn load_at(folder: &Path, path: &str, args: &str) -> Output {
+    let socket = folder.join("app.sock");
+    let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone())).unwrap();
+    let all = format!("load http://localhost{path} --headless --unix-socket {} {args}", socket.display());
+    run(folder, &all.split(' ').collect::<Vec<_>>())
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn every_style_has_the_figures_of_its_model() {
+    let folder = tempfile::tempdir().unwrap();
+    for (style, parts) in [
+        (
+            "vegeta",
+            &["Requests      [total, rate, throughput]         100, 500.00,", "200:100", "100.00%"][..],
+        ),
+        ("h2load", &["requests: 100 total, 100 started, 100 done, 100 succeeded, 0 failed", "100 2xx"]),
+        ("ab", &["Complete requests:      100", "HTML transferred:       1300 bytes", "longest request"]),
+        ("wrk", &["  1 threads and 2 connections", "100 requests in", "Requests/sec:"]),
+        ("jmeter", &["# Samples", "Std. Dev.", "Throughput"]),
+    ] {
+        let text = stdout(&load(folder.path(), &format!("-n 100 -r 500 -c 2 --style {style}")));
+        for part in parts {
+            assert!(text.contains(part), "{style}: {part:?} is not in {text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+}
+
+#[test]
+fn the_json_says_how_it_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = stdout(&load(folder.path(), "-n 200 -c 4 -k 10 --format json"));
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    let load = &summary["load"];
+    let connections = load["connections"].as_u64().unwrap();
+    // The four end with up to nine requests to go.
+    assert!(load["requests"]["ok"] == 200 && (20..=23).contains(&connections), "{load}");
+    assert_eq!(load["events"][0]["of"], 200, "{load}");
+    assert_eq!(load["latency_us"]["connect"]["n"], connections);
+    assert_eq!(load["latency_us"]["first_byte"]["n"], 200);
+    assert!(load["notes"][0].as_str().unwrap().starts_with("closed loop"), "{load}");
+    assert!(load["spans_s"]["measured"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn an_assertion_that_does_not_hold_ends_with_99() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = load(folder.path(), "-n 100 -c 2 --assert errors==0 --assert service.p50<60s");
+    assert_eq!(good.status.code(), Some(0), "{}", stderr(&good));
+    let bad = load(folder.path(), "-n 100 -c 2 --assert requests.ok>100 --assert service.p99<60s");
+    assert_eq!(bad.status.code(), Some(99));
+    let said = stderr(&bad);
+    assert!(
+        said.contains("requests.ok>100: it is 100; service.p99<60s: too few samples: 100 of the 1000"),
+        "{said}"
+    );
+    assert!(!bad.stdout.is_empty(), "the summary is printed all the same");
+}
+
+#[test]
+fn repeated_runs_and_sizes_are_told_with_their_spread() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        stdout(&load_at(folder.path(), "/echo", "-n 50 -c 2 --repeat 3 --body-bytes 10,1000 --style wrk"));
+    for size in ["10 bytes", "1000 bytes"] {
+        let row = text.lines().find(|line| line.starts_with(size) && line.contains("service.p50, ms"));
+        assert!(row.unwrap().trim_end().ends_with('3'), "{text}");
+    }
+    let csv = stdout(&load(folder.path(), "-n 50 -c 2 --repeat 2 --csv"));
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 3, "{csv}");
+    let at = lines[0].iter().position(|name| *name == "requests.ok").unwrap();
+    assert_eq!((lines[1][at], lines[2][at]), ("50", "50"));
+}
+
+#[test]
+fn files_of_hdrhistogram_hold_every_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hgrm, hlog) = (folder.path().join("out.hgrm"), folder.path().join("out.hlog"));
+    let args =
+        format!("-d 1s -r 200 -c 2 --interval 100ms --hgrm {} --hlog {}", hgrm.display(), hlog.display());
+    stdout(&load(folder.path(), &args));
+    let percentiles = fs::read_to_string(hgrm).unwrap();
+    assert!(percentiles.contains("Total count    =          200]"), "{percentiles}");
+    let log = fs::read_to_string(hlog).unwrap();
+    assert!(log.lines().filter(|line| line.starts_with("Tag=response,")).count() >= 5, "{log}");
+    let bad = load(folder.path(), "-n 1 --hgrm /no/such/folder/out.hgrm");
+    assert_eq!(bad.status.code(), Some(1));
+    assert!(stderr(&bad).contains("cannot write /no/such/folder/out.hgrm"), "{}", stderr(&bad));
+}
+
+#[test]
+fn a_targets_file_says_what_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let targets = folder.path().join("targets");
+    fs::write(&targets, "3 GET /bytes/13\nAccept: text/html\n= 13\n\nGET /bytes/14\n= 12\n").unwrap();
+    let args = format!("-n 40 -c 2 --targets {} --format json", targets.display());
+    let summary: Value = serde_json::from_str(&stdout(&load(folder.path(), &args))).unwrap();
+    assert_eq!(summary["load"]["requests"]["ok"], 30, "{summary}");
+    assert_eq!(summary["load"]["failures"]["body"], 10, "another length was expected");
+    fs::write(&targets, "GET /\nnonsense\n").unwrap();
+    let bad = load(folder.path(), &format!("-n 1 --targets {}", targets.display()));
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(stderr(&bad).contains("targets line 2: expected a header field"), "{}", stderr(&bad));
+}
+
+#[test]
+fn ctrl_c_gives_the_summary_so_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("app.sock");
+    let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone())).unwrap();
+    let mut command = tlsdash(folder.path());
+    command.args([
+        "load",
+        "http://localhost/bytes/1",
+        "-r",
+        "100",
+        "-d",
+        "10m",
+        "--repeat",
+        "5",
+        "--headless",
+    ]);
+    command.args(["--style", "vegeta", "--interval", "100ms", "--unix-socket"]).arg(socket);
+    let running = Running::start(command);
+    let journal = folder.path().join("tlsdash.journal");
+    common::until("something was measured", || {
+        journal.exists() && journalctl(&journal, &["TLSDASH_KIND=load"]).len() >= 3
+    });
+    running.signal(Signal::INT);
+    let (code, printed) = running.wait();
+    assert_eq!(code, 0, "{printed}");
+    assert_eq!(printed.matches("Requests ").count(), 1, "no further run begins: {printed}");
+    assert!(printed.contains("100.00%"), "{printed}");
+}
+
+#[test]
+fn another_process_is_observed_beside_the_latencies() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let text = load(folder.path(), &format!("-d 1s -r 100 -c 1 --format json --observe-pid {}", busy.id()));
+    busy.kill().unwrap();
+    busy.wait().unwrap();
+    let summary: Value = serde_json::from_str(&stdout(&text)).unwrap();
+    let observed = &summary["observed"];
+    assert_eq!(observed["pid"], busy.id());
+    assert!(observed["cpu_s"].as_f64().unwrap() > 0.05, "{observed}");
+    assert!(observed["memory_max_bytes"].as_u64().unwrap() > 100_000, "{observed}");
+    let gone = load(folder.path(), &format!("-n 1 --observe-pid {}", u32::MAX - 1));
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(stderr(&gone).contains("cannot observe process"), "{}", stderr(&gone));
+}
