@@ -170,11 +170,13 @@ fn race(settings: &str, entries: u64) -> ([Vec<Key>; 3], Vec<Key>) {
 fn nothing_is_lost_of_several_senders_while_files_are_rotated() {
     const ENTRIES: u64 = 6_001;
     let (read, stored) = race("RuntimeMaxUse=4G\nRuntimeMaxFiles=100000", ENTRIES);
-    let all: Vec<Key> = (0..SENDERS).flat_map(|name| (0..ENTRIES).map(move |number| (name, number))).collect();
+    let all: Vec<Key> =
+        (0..SENDERS).flat_map(|name| (0..ENTRIES).map(move |number| (name, number))).collect();
     let rare: Vec<Key> = all.iter().copied().filter(|(_, number)| number % RARE == 0).collect();
     assert!(stored == all, "journald lost some");
     for (read, expected) in read.iter().zip([&all, &all, &rare]) {
-        let missing: Vec<_> = expected.iter().filter(|key| read.binary_search(key).is_err()).take(20).collect();
+        let missing: Vec<_> =
+            expected.iter().filter(|key| read.binary_search(key).is_err()).take(20).collect();
         assert!(read == expected, "{} of {} were read, without {missing:?}", read.len(), expected.len());
     }
 }
@@ -185,6 +187,11 @@ fn what_is_still_there_was_read_while_the_oldest_files_are_removed() {
     for (read, is_rare) in read.iter().zip([false, false, true]) {
         let expected = || stored.iter().filter(|(_, number)| !is_rare || number % RARE == 0);
         let missing: Vec<_> = expected().filter(|key| read.binary_search(key).is_err()).take(20).collect();
-        assert!(missing.is_empty(), "{} were read, and of {} not {missing:?}", read.len(), expected().count());
+        assert!(
+            missing.is_empty(),
+            "{} were read, and of {} not {missing:?}",
+            read.len(),
+            expected().count()
+        );
     }
 }
