@@ -23,8 +23,8 @@ pub(crate) fn open(instance: &Instance) -> anyhow::Result<Sender> {
     let token = RunId::random().context("cannot draw a number for the probe")?.to_string();
     let mut entry = EntryBuf::new();
     entry.push("MESSAGE", b"tlsdash looks whether it can read back what it writes to this journal");
-    // As our records have it: a journal may be told to store nothing less important.
-    entry.push("PRIORITY", b"6");
+    // As the least important of our records, the figures: a journal may be told to store nothing so unimportant.
+    entry.push("PRIORITY", b"7");
     entry.push("SYSLOG_IDENTIFIER", b"tlsdash");
     entry.push(FIELD, token.as_bytes());
     send(&mut sender, &entry, PATIENCE)?;

@@ -179,11 +179,14 @@ fn auto_takes_the_systems_journal_if_it_can_be_read_back_and_else_a_file_and_say
     let watched = json(&journald.tlsdash(&["watch", "--headless", "--format", "json"]).output().unwrap());
     assert_eq!(watched["run"], summary["run"]);
 
-    let forgetful = Journald::system("Storage=none");
-    let output = forgetful.tlsdash(DEMO).output().unwrap();
-    let source = json(&output)["journal"]["source"].clone();
-    assert!(source.as_str().unwrap().starts_with("file:"), "{source}");
-    assert!(stderr(&output).contains("cannot be read back"), "{}", stderr(&output));
+    // One stores nothing, the other no figures.
+    for settings in ["Storage=none", "MaxLevelStore=info"] {
+        let forgetful = Journald::system(settings);
+        let output = forgetful.tlsdash(DEMO).output().unwrap();
+        let source = json(&output)["journal"]["source"].clone();
+        assert!(source.as_str().unwrap().starts_with("file:"), "{settings}: {source}");
+        assert!(stderr(&output).contains("cannot be read back"), "{settings}: {}", stderr(&output));
+    }
 }
 
 #[test]
@@ -229,6 +232,22 @@ fn a_user_who_may_not_read_the_journal_hears_which_group_may() {
         let said = stderr(&output);
         assert!(said.contains("permission denied") && said.contains("group systemd-journal"), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn where_no_journald_is_one_line_says_so_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [
+        &["demo", "--headless", "--duration", "1s", "--journal", "namespace:tlsdash-none"][..],
+        &["watch", "namespace:tlsdash-none", "--headless"],
+    ] {
+        let output = tlsdash(folder.path()).args(args).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("namespace:tlsdash-none"), "{said}");
+        assert!(said.matches("os error").count() <= 1, "{said}");
     }
 }
 
