@@ -136,7 +136,9 @@ fn race(settings: &str, entries: u64) -> ([Vec<Key>; 3], Vec<Key>) {
         let sending: Vec<_> = sending.collect();
         let probing = scope.spawn(|| probe_until(journald, is_over));
         scope.spawn(move || {
-            sending.into_iter().for_each(|sender| sender.join().unwrap());
+            for sender in sending {
+                sender.join().unwrap();
+            }
             // It is behind all others in the queue.
             send_all(journald, END, 1);
         });
