@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use common::{Running, number, outside, send, stderr, tlsdash, until, upstream};
-use journal::{EntryBuf, Sender};
+use journal::{EntryBuf, FileOptions, FileWriter, Sender};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -217,22 +217,33 @@ fn a_user_who_may_not_read_the_journal_hears_which_group_may() {
     let copy = journald.root.path().join("tlsdash");
     fs::copy(env!("CARGO_BIN_EXE_tlsdash"), &copy).unwrap();
     fs::set_permissions(journald.root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = |args: &[&str]| {
+        let mut setpriv = journald.command("setpriv");
+        setpriv.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).args(args);
+        let output = setpriv.output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("permission denied") && said.contains("group systemd-journal"), "{said}");
+        said
+    };
     for args in [
         &["watch", "system", "--headless"][..],
         &["demo", "--headless", "--duration", "1s", "--journal", "system"],
     ] {
-        let output = journald
-            .command("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(&copy)
-            .args(args)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        let said = stderr(&output);
-        assert!(said.contains("permission denied") && said.contains("group systemd-journal"), "{said}");
+        let said = refused(args);
         assert_eq!(said.lines().count(), 1, "{said}");
     }
+
+    // Where users may read what they have logged themselves, as is usual.
+    let mut folders = fs::read_dir(journald.root.path().join("run-log/journal")).unwrap();
+    let folder = folders.next().unwrap().unwrap().path();
+    fs::set_permissions(folder.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let own = folder.join("user-65534.journal");
+    FileWriter::create(&own, FileOptions::default()).unwrap().close().unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o644)).unwrap();
+    let said = refused(&["watch", "system", "--headless"]);
+    assert!(said.contains("system.journal"), "{said}");
 }
 
 #[test]
