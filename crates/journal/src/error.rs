@@ -153,7 +153,7 @@ pub enum SendError {
         socket: Arc<Path>,
     },
     /// No daemon is there. This may pass by.
-    #[error("cannot send to {}: no journald is there ({source}); is it running?", socket.display())]
+    #[error("cannot send to {}: is journald running there? {source}", socket.display())]
     Absent {
         /// The daemon's socket.
         socket: Arc<Path>,

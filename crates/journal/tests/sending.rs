@@ -170,10 +170,10 @@ fn without_a_journald_there_is_an_error_that_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("socket");
     let error = |path: &PathBuf| Sender::open_at(path).unwrap_err().to_string();
-    assert!(error(&path).contains("no journald is there (No such file"), "{}", error(&path));
+    assert!(error(&path).contains("is journald running there? No such file"), "{}", error(&path));
     // What a daemon leaves behind that was killed.
     drop(std::os::unix::net::UnixDatagram::bind(&path).unwrap());
-    assert!(error(&path).contains("no journald is there (Connection refused"), "{}", error(&path));
+    assert!(error(&path).contains("is journald running there? Connection refused"), "{}", error(&path));
 
     let instance = Instance::namespace(&format!("journal-test-{}", std::process::id())).unwrap();
     let absent = Sender::open(&instance).unwrap_err();

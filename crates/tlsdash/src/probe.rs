@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use journal::{EntryBuf, Instance, Sender, Start, Tail};
+use journal::{EntryBuf, Instance, SendError, Sender, Start, Tail};
 use telemetry::RunId;
 
 /// The field by which the probe is known again.
@@ -23,11 +23,11 @@ pub(crate) fn open(instance: &Instance) -> anyhow::Result<Sender> {
     let token = RunId::random().context("cannot draw a number for the probe")?.to_string();
     let mut entry = EntryBuf::new();
     entry.push("MESSAGE", b"tlsdash looks whether it can read back what it writes to this journal");
-    // As our records have it: a journal may be told to store nothing less important.
-    entry.push("PRIORITY", b"6");
+    // As the least important of our records, the figures: a journal may be told to store nothing so unimportant.
+    entry.push("PRIORITY", b"7");
     entry.push("SYSLOG_IDENTIFIER", b"tlsdash");
     entry.push(FIELD, token.as_bytes());
-    sender.send(&entry)?;
+    send(&mut sender, &entry, PATIENCE)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let mut found = false;
@@ -44,5 +44,43 @@ pub(crate) fn open(instance: &Instance) -> anyhow::Result<Sender> {
         if !progress.more {
             std::thread::sleep(POLL);
         }
+    }
+}
+
+/// Sends an entry, and waits for room: the queue of a journald that is busy holds as few as ten.
+fn send(sender: &mut Sender, entry: &EntryBuf, patience: Duration) -> Result<(), SendError> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match sender.send(entry) {
+            Err(SendError::Full { .. }) if Instant::now() < deadline => {
+                sender.wait(deadline.saturating_duration_since(Instant::now()));
+            }
+            sent => return sent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    #[test]
+    fn a_journald_that_is_busy_for_a_moment_is_waited_for_and_one_that_stands_still_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let journald = UnixDatagram::bind(&path).unwrap();
+        let mut sender = Sender::open_at(&path).unwrap();
+        let mut entry = EntryBuf::new();
+        entry.push("MESSAGE", b"busy");
+        while sender.send(&entry).is_ok() {}
+        let still = send(&mut sender, &entry, Duration::from_millis(20));
+        assert!(matches!(still, Err(SendError::Full { .. })), "{still:?}");
+
+        let patience = Duration::from_secs(20);
+        let sending = std::thread::spawn(move || send(&mut sender, &entry, patience));
+        journald.recv(&mut [0; 100]).unwrap();
+        sending.join().unwrap().unwrap();
     }
 }

@@ -102,6 +102,8 @@ pub(crate) struct Finished {
     model: Option<Model>,
     /// What became of its records; `None` if a thread panicked.
     recorded: Option<anyhow::Result<Recorded>>,
+    /// Whether the last of them came back; true without a journal.
+    end_was_read: bool,
     failure: Option<anyhow::Error>,
     ends_with_load: bool,
 }
@@ -121,6 +123,7 @@ impl Finished {
         if let Some(journal) = &mut summary.journal {
             journal.made = journal.made.max(made);
             journal.lost = journal.made - journal.read;
+            journal.before = 0;
         }
         summary::print(&summary, format)
     }
@@ -132,6 +135,12 @@ impl Finished {
         let nothing_answered = self.ends_with_load && self.run().is_some_and(|run| !is_answered(run));
         let Recorded { closed, .. } = self.recorded.context("a thread of the program panicked")??;
         closed.map_err(|error| anyhow::anyhow!("the journal lacks the end of the run: {error}"))?;
+        anyhow::ensure!(
+            self.end_was_read,
+            "the figures lack the end of the run: its last record could not be read back from {} within {} s",
+            self.source.as_deref().unwrap_or_default(),
+            LAST_RECORD.as_secs()
+        );
         anyhow::ensure!(!nothing_answered, "no request succeeded");
         self.failure.map_or(Ok(()), Err)
     }
@@ -193,12 +202,15 @@ impl Session {
         let shown = frontend::show(shape.frontend, options, inbox, commands)?;
         let ending = spawn("ending", move || {
             let result = recording.join();
-            following.into_iter().for_each(Following::finish);
-            result
+            (result, following.is_none_or(Following::finish))
         })?;
         let (model, failure) = shown.until_ended(&ending);
-        let outcome = ending.join().ok().and_then(Result::ok);
-        Ok(Finished { id: run, source, model, recorded: outcome, failure, ends_with_load })
+        // Nothing if a thread panicked.
+        let (outcome, end_was_read) = match ending.join() {
+            Ok((result, end_was_read)) => (result.ok(), end_was_read),
+            Err(_) => (None, false),
+        };
+        Ok(Finished { id: run, source, model, recorded: outcome, end_was_read, failure, ends_with_load })
     }
 }
 
@@ -233,10 +245,12 @@ impl Following {
         self.follower.suppressed_total()
     }
 
-    /// Ends it once the run's last record was read, or does not come.
-    fn finish(self) {
-        let _ = self.stopped.recv_timeout(LAST_RECORD);
+    /// Ends it once the run's last record was read, or does not come; tells whether it was.
+    fn finish(self) -> bool {
+        let came = self.stopped.recv_timeout(LAST_RECORD).is_ok();
         self.follower.finish();
+        // What was written meanwhile has been read to the end.
+        came || self.stopped.try_recv().is_ok()
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
-use journal::Start;
-use telemetry::model::Run;
+use journal::{ReadError, Start, Tail};
+use telemetry::model::{Level, Run};
 use telemetry::{Follower, Model, Update};
 use tui::Event;
 
@@ -46,7 +46,12 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
             };
             let told = events.clone();
             let deliver = move |update| told.send(Event::Update(update)).is_ok();
-            let follower = Follower::start(place.opener(Start::Oldest), deliver)?;
+            let warned = events.clone();
+            let warn = move |text| {
+                // Only fails once nobody watches any more.
+                let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
+            };
+            let follower = Follower::start(opener(&place, warn), deliver)?;
             signals::listen(Frontend::Dashboard, events, Reload::default())?;
             let options = frontend::Options {
                 title: String::new(),
@@ -67,10 +72,27 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
     }
 }
 
+/// What opens the journal, and warns of a part of it that cannot be read: on many systems a user may read the own
+/// records in the system's journal, and needs to hear why nothing else is found.
+fn opener(
+    source: &Source,
+    warn: impl FnOnce(String) + Send + 'static,
+) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
+    let open = source.opener(Start::Oldest);
+    move || {
+        let tail = open()?;
+        if let Some(why) = tail.refusal() {
+            warn(why.to_string());
+        }
+        Ok(tail)
+    }
+}
+
 /// Reads the journal to its present end.
 fn read_all(source: &Source) -> anyhow::Result<Model> {
     let (updates, read) = sync_channel(4);
-    let follower = Follower::start(source.opener(Start::Oldest), move |update| updates.send(update).is_ok())?;
+    let warn = |text| crate::say(format_args!("warning: {text}"));
+    let follower = Follower::start(opener(source, warn), move |update| updates.send(update).is_ok())?;
     let ending = spawn("ending", move || follower.finish())?;
     let mut model = Model::new(1);
     for update in read {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use common::{Running, number, outside, send, stderr, tlsdash, until, upstream};
-use journal::{EntryBuf, Sender};
+use journal::{EntryBuf, FileOptions, FileWriter, Sender};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -179,11 +179,14 @@ fn auto_takes_the_systems_journal_if_it_can_be_read_back_and_else_a_file_and_say
     let watched = json(&journald.tlsdash(&["watch", "--headless", "--format", "json"]).output().unwrap());
     assert_eq!(watched["run"], summary["run"]);
 
-    let forgetful = Journald::system("Storage=none");
-    let output = forgetful.tlsdash(DEMO).output().unwrap();
-    let source = json(&output)["journal"]["source"].clone();
-    assert!(source.as_str().unwrap().starts_with("file:"), "{source}");
-    assert!(stderr(&output).contains("cannot be read back"), "{}", stderr(&output));
+    // One stores nothing, the other no figures.
+    for settings in ["Storage=none", "MaxLevelStore=info"] {
+        let forgetful = Journald::system(settings);
+        let output = forgetful.tlsdash(DEMO).output().unwrap();
+        let source = json(&output)["journal"]["source"].clone();
+        assert!(source.as_str().unwrap().starts_with("file:"), "{settings}: {source}");
+        assert!(stderr(&output).contains("cannot be read back"), "{settings}: {}", stderr(&output));
+    }
 }
 
 #[test]
@@ -214,21 +217,48 @@ fn a_user_who_may_not_read_the_journal_hears_which_group_may() {
     let copy = journald.root.path().join("tlsdash");
     fs::copy(env!("CARGO_BIN_EXE_tlsdash"), &copy).unwrap();
     fs::set_permissions(journald.root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = |args: &[&str]| {
+        let mut setpriv = journald.command("setpriv");
+        setpriv.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).args(args);
+        let output = setpriv.output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("permission denied") && said.contains("group systemd-journal"), "{said}");
+        said
+    };
     for args in [
         &["watch", "system", "--headless"][..],
         &["demo", "--headless", "--duration", "1s", "--journal", "system"],
     ] {
-        let output = journald
-            .command("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(&copy)
-            .args(args)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-        let said = stderr(&output);
-        assert!(said.contains("permission denied") && said.contains("group systemd-journal"), "{said}");
+        let said = refused(args);
         assert_eq!(said.lines().count(), 1, "{said}");
+    }
+
+    // Where users may read what they have logged themselves, as is usual.
+    let mut folders = fs::read_dir(journald.root.path().join("run-log/journal")).unwrap();
+    let folder = folders.next().unwrap().unwrap().path();
+    fs::set_permissions(folder.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let own = folder.join("user-65534.journal");
+    FileWriter::create(&own, FileOptions::default()).unwrap().close().unwrap();
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o644)).unwrap();
+    let said = refused(&["watch", "system", "--headless"]);
+    assert!(said.contains("system.journal"), "{said}");
+}
+
+#[test]
+fn where_no_journald_is_one_line_says_so_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [
+        &["demo", "--headless", "--duration", "1s", "--journal", "namespace:tlsdash-none"][..],
+        &["watch", "namespace:tlsdash-none", "--headless"],
+    ] {
+        let output = tlsdash(folder.path()).args(args).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("namespace:tlsdash-none"), "{said}");
+        assert!(said.matches("os error").count() <= 1, "{said}");
     }
 }
 
@@ -315,4 +345,25 @@ fn what_another_process_writes_under_a_runs_id_changes_nothing_of_it() {
     assert_eq!(summary["clients"][0]["connections"], 2, "{summary}");
     let journal = &summary["journal"];
     assert_eq!((journal["lost"].as_u64(), journal["foreign"].as_u64()), (Some(0), Some(6)), "{summary}");
+}
+
+#[test]
+fn a_run_whose_end_does_not_come_back_says_so() {
+    let journald = Journald::start("test", "");
+    let mut running = proxy(&journald, "namespace:test");
+    request(running.address());
+    let is_recorded = || {
+        journald
+            .entries(&["TLSDASH_KIND=proxy"])
+            .last()
+            .is_some_and(|entry| number(entry, "TLSDASH_CONNECTIONS_ACCEPTED_TOTAL") == 1)
+    };
+    until("a record of the request", is_recorded);
+    // Whether its queue takes the last records or not: nothing is read any more.
+    journald.signal(Signal::STOP);
+    let (code, printed) = running.end();
+    journald.signal(Signal::CONT);
+    assert_eq!(code, 1, "the record of the run is not whole");
+    let summary: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(summary["ended"], false, "{summary}");
 }

@@ -155,6 +155,12 @@ impl Folder {
             return Ok(true);
         }
         let Some(id) = self.next_pending() else { return Ok(false) };
+        self.go_on_to(id, progress)?;
+        Ok(true)
+    }
+
+    /// Goes on to a pending file, if it is still where it was listed.
+    fn go_on_to(&mut self, id: FileId, progress: &mut Progress) -> Result<(), ReadError> {
         match self.open_pending(id) {
             Ok(true) => {
                 progress.rotations += u64::from(!std::mem::take(&mut self.is_first));
@@ -163,12 +169,14 @@ impl Folder {
             // It was renamed or removed just now.
             Ok(false) => self.listing.outdate(),
             Err(error @ ReadError::Io { .. }) => return Err(error),
+            // It was renamed, and the next one is just being made under its name.
+            Err(_) if self.listing.is_live(id) => self.listing.outdate(),
             Err(_) => {
                 let lost = self.pending.remove(&id);
                 progress.skipped_bytes += lost.map_or(0, |pending| pending.size_bytes);
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Lists the folder anew; tells whether a file that is being read was found closed.
@@ -238,5 +246,44 @@ impl Folder {
         let place = self.listing.places().number(&path);
         self.open.push(Open { id, path, source, place, is_closed });
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{EntryBuf, FileOptions, FileWriter, Timestamps};
+
+    #[test]
+    fn a_listed_file_that_was_renamed_is_read_though_its_name_is_that_of_a_file_just_being_made() {
+        for beginning in [&b""[..], b"LPKSHHRH", &[0; 300]] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a.journal");
+            let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
+            let mut entry = EntryBuf::new();
+            entry.push("A", b"1");
+            writer.append(&entry, Timestamps::now()).unwrap();
+            writer.close().unwrap();
+            let mut folder = Folder::open(Places::tree(dir.path()), Start::File).unwrap();
+            let id = folder.next_pending().unwrap();
+
+            fs::rename(&path, dir.path().join("a@1.journal")).unwrap();
+            fs::write(&path, beginning).unwrap();
+            let mut progress = Progress {
+                entries: 0,
+                more: false,
+                rotations: 0,
+                skipped_bytes: 0,
+                writer: FileState::Online,
+            };
+            folder.go_on_to(id, &mut progress).unwrap();
+            let mut read = 0;
+            while folder.step(&mut progress).unwrap() {
+                read += folder.read(u64::MAX, &mut |entry| assert_eq!(entry.text("A"), Some("1")));
+            }
+            assert_eq!(read, 1, "{beginning:?}");
+        }
     }
 }

@@ -139,6 +139,11 @@ impl Journald {
         });
     }
 
+    /// Asks for new files, and does not wait for them.
+    pub(crate) fn ask_to_rotate(&self) {
+        self.signal(Signal::USR2);
+    }
+
     /// Ends journald, which closes its files.
     pub(crate) fn stop(mut self) -> tempfile::TempDir {
         self.signal(Signal::TERM);

@@ -26,6 +26,8 @@ pub struct Reading {
     last_seq: u64,
     last_mono_us: u64,
     lost: u64,
+    /// The hole in front of the first record read.
+    before: Option<Gap>,
     repeated: u64,
     foreign: u64,
     suppressed: u64,
@@ -44,7 +46,9 @@ impl Reading {
             return false;
         }
         let missing = stamp.seq - self.last_seq - 1;
-        if missing > 0 {
+        if missing > 0 && self.last_seq == 0 {
+            self.before = Some(Gap { after_seq: 0, missing, mono_us: stamp.mono_us });
+        } else if missing > 0 {
             self.lost += missing;
             self.gaps_total += 1;
             if self.gaps.len() == GAPS_MAX {
@@ -66,12 +70,15 @@ impl Reading {
     /// Takes back the newest gap if this record belongs into it and was not made before what followed the gap: records
     /// come in order, so the number that made the gap was damaged. Believed, it would make repetitions of all others.
     fn doubt_the_newest_gap(&mut self, stamp: &Stamp) {
-        let Some(&gap) = self.gaps.back() else { return };
+        let Some(gap) = self.gaps.back().copied().or(self.before) else { return };
         let is_in_it = stamp.seq > gap.after_seq && stamp.seq - gap.after_seq <= gap.missing;
         if is_in_it && stamp.mono_us >= self.last_mono_us {
-            self.gaps.pop_back();
-            self.gaps_total -= 1;
-            self.lost -= gap.missing;
+            if self.gaps.pop_back().is_some() {
+                self.gaps_total -= 1;
+                self.lost -= gap.missing;
+            } else {
+                self.before = None;
+            }
             // The damaged record was the next, if not a later one.
             self.last_seq = (gap.after_seq + 1).min(stamp.seq - 1);
         }
@@ -92,10 +99,16 @@ impl Reading {
 
     /// Records made, as far as the last one read knows.
     pub fn made(&self) -> u64 {
-        self.read.saturating_add(self.lost)
+        self.read.saturating_add(self.lost).saturating_add(self.before())
     }
 
-    /// Records made and never read.
+    /// Records made before the first one read. Whether they were lost cannot be told from not having been looked for,
+    /// or from having been removed since.
+    pub fn before(&self) -> u64 {
+        self.before.map_or(0, |gap| gap.missing)
+    }
+
+    /// Records made after the first one read, and never read.
     pub fn lost(&self) -> u64 {
         self.lost
     }

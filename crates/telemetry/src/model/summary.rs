@@ -129,8 +129,10 @@ pub struct JournalSummary {
     pub made: u64,
     /// Records read.
     pub read: u64,
-    /// Records made and not read.
+    /// Records made after the first one read, and not read.
     pub lost: u64,
+    /// Records made before the first one read: lost, removed since, or never looked for.
+    pub before: u64,
     /// Intervals that went with a later record because the journal took theirs too late, by the writer's count.
     pub merged: u64,
     /// Records that the journal took too late, by the writer's count.
@@ -210,6 +212,7 @@ impl Model {
             made: reading.made(),
             read: reading.read(),
             lost: reading.lost(),
+            before: reading.before(),
             merged: health.merged_total,
             refused: health.refused_total,
             dropped: health.dropped_total,

@@ -271,8 +271,9 @@ proptest! {
         assert_totals(&model, seconds);
         let reading = model.current().unwrap().reading();
         let lost_count = (0..entries.len()).filter(|&i| lost(i)).count() as u64;
-        prop_assert_eq!(reading.lost(), lost_count);
-        prop_assert_eq!(reading.gaps_total() > 0, lost_count > 0);
+        let before = (0..entries.len()).take_while(|&i| lost(i)).count() as u64;
+        prop_assert_eq!((reading.before(), reading.lost()), (before, lost_count - before));
+        prop_assert_eq!(reading.gaps_total() > 0, lost_count > before);
     }
 
     #[test]
