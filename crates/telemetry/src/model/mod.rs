@@ -14,6 +14,7 @@
 //! trusted more than the file.
 
 mod clients;
+mod experiment;
 mod load_summary;
 mod reading;
 mod run;
@@ -29,8 +30,9 @@ use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
 
 pub use clients::{Client, ClientRate, Clients};
+pub use experiment::{Compared, Experiment, Switch, Verdict};
 pub use load_summary::{
-    Generator, INSECURE, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans, TRUST,
+    BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans, TRUST,
 };
 pub use reading::{Gap, Reading};
 pub use run::{CpuUse, Level, LogLine, Run};
