@@ -80,8 +80,8 @@ pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use proxy::{BoundProxy, Proxy, StartError, WorkerPanicked};
 pub use tls::{
-    Certificate, CipherOrder, ClientAuth, ClientCa, Presented, RefreshError, Refreshed, Resumption,
-    TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsSettings, TlsVersion,
-    TlsWordError,
+    Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, Presented, RefreshError, Refreshed,
+    Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsSettings,
+    TlsVersion, TlsWordError,
 };
 pub use upstream::{ParseUpstreamError, ProbeError, ResolveError, Upstream};

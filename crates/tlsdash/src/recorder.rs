@@ -1,5 +1,7 @@
 //! The thread that owns what is measured: it ticks, publishes, carries out commands, and ends everything in order.
 
+mod experiment;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -16,6 +18,8 @@ use telemetry::{
 };
 use tui::{Event, Sender};
 
+use crate::args::usage;
+use crate::experiments::{Experiments, Wanted};
 use crate::service::{self, Watchdog};
 use crate::signals::Reload;
 use crate::sink::RecordSink;
@@ -43,6 +47,15 @@ pub(crate) struct Measured {
     pub(crate) ends_with_load: bool,
 }
 
+/// What the recorder does by the clock.
+#[derive(Debug)]
+pub(crate) struct Times {
+    /// How often counters become records.
+    pub(crate) interval: Duration,
+    /// What is compared, from the beginning on.
+    pub(crate) experiment: Option<Wanted>,
+}
+
 /// Owns what is measured, and publishes it.
 pub(crate) struct Recorder {
     measured: Measured,
@@ -60,6 +73,7 @@ pub(crate) struct Recorder {
     load_delta: LoadDelta,
     refused_total: u64,
     is_refusing: bool,
+    experiments: Experiments,
 }
 
 /// What became of the records of a run.
@@ -87,7 +101,7 @@ impl Recorder {
         measured: Measured,
         publisher: Publisher<RecordSink>,
         header: RunRecord,
-        interval: Duration,
+        times: Times,
         events: Sender,
         suppressed_total: Arc<AtomicU64>,
         reload: Reload,
@@ -96,7 +110,7 @@ impl Recorder {
             measured,
             publisher,
             header,
-            interval,
+            interval: times.interval,
             events,
             suppressed_total,
             reload,
@@ -106,6 +120,7 @@ impl Recorder {
             load_delta: LoadDelta::default(),
             refused_total: 0,
             is_refusing: false,
+            experiments: Experiments::new(times.experiment),
         }
     }
 
@@ -113,8 +128,11 @@ impl Recorder {
     /// then ends everything in order and closes the journal.
     ///
     /// # Errors
-    /// When a part of the program panicked.
+    /// When a part of the program panicked, or what is to be compared cannot be.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<Recorded> {
+        self.experiments
+            .check(&self.settings(), self.interval)
+            .map_err(|error| usage(format!("--ab {error}")))?;
         // So that it knows every thread, however soon it ends.
         self.host.sample();
         if let Some(load) = &self.measured.load {
@@ -182,8 +200,9 @@ impl Recorder {
         }
     }
 
-    fn stop_load(&self) -> Stage {
+    fn stop_load(&mut self) -> Stage {
         service::stopping();
+        self.end_experiment();
         if let Some(load) = &self.measured.load {
             load.stop();
         }
@@ -199,7 +218,11 @@ impl Recorder {
     fn advance(&mut self, stage: Stage) -> Stage {
         let load_ended = self.measured.load.as_ref().is_none_or(Load::is_finished);
         match stage {
-            Stage::Running if self.measured.ends_with_load && load_ended => Stage::StoppingLoad,
+            Stage::Running if self.measured.ends_with_load && load_ended => {
+                self.end_experiment();
+                Stage::StoppingLoad
+            }
+            Stage::Running if self.experiments.ends_the_run() => self.stop_load(),
             // Workers only end by themselves when they panic.
             Stage::Running if self.measured.proxy.as_ref().is_some_and(Proxy::is_drained) => self.stop_load(),
             Stage::StoppingLoad if load_ended => {
@@ -231,6 +254,7 @@ impl Recorder {
         self.gather(PATIENCE.min(self.interval / 2));
         let host = self.sample_host();
         let now = Timestamps::now();
+        let cpu = host.cpu;
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.load_state().map(|state| (&self.load_delta, state));
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
@@ -239,6 +263,7 @@ impl Recorder {
         for (level, text) in self.measured.proxy.iter().flat_map(Proxy::take_notices) {
             self.notice(level, text);
         }
+        self.go_on_with_experiment(now, &cpu);
     }
 
     fn sample_host(&mut self) -> HostRecord {
@@ -292,18 +317,29 @@ impl Recorder {
     fn carry_out(&mut self, command: Command) {
         match command {
             Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
-            Command::Experiment(_) | Command::EndExperiment => {
-                self.notice(Level::Warning, "experiments cannot be run here".to_owned());
-            }
-            Command::Set { name, value } => match self.set(&name, &value) {
-                Ok((before, after)) if before.value != after.value => {
-                    let change = SettingRecord { name, before: before.value.to_string(), after: Some(after) };
-                    self.publisher.setting(change, Timestamps::now());
-                }
-                Ok(_) => {}
+            Command::Set { name, value } => match self.change(&name, &value) {
+                Ok(true) => self.experiments.disturb(&format!("{name} was changed")),
+                Ok(false) => {}
                 Err(error) => self.notice(Level::Warning, error.to_string()),
             },
+            Command::Experiment(words) => match words.parse() {
+                Ok(plan) => self.experiments.want(plan),
+                Err(error) => self.notice(Level::Warning, format!("no experiment: {error}")),
+            },
+            Command::EndExperiment => self.end_experiment(),
         }
+    }
+
+    /// Changes a setting and records it; false if it had that value already.
+    fn change(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
+        let (before, after) = self.set(name, value)?;
+        if before.value == after.value {
+            return Ok(false);
+        }
+        let before = before.value.to_string();
+        let change = SettingRecord { name: name.to_owned(), before, after: Some(after) };
+        self.publisher.setting(change, Timestamps::now());
+        Ok(true)
     }
 
     /// Changes a setting; how it stood before, and how it stands now.
@@ -324,10 +360,14 @@ impl Recorder {
         Ok((before, after))
     }
 
-    fn with_settings(&self) -> RunRecord {
+    fn settings(&self) -> Vec<Setting> {
         let mut settings = self.measured.proxy.as_ref().map(Proxy::settings).unwrap_or_default();
         settings.extend(self.measured.load.as_ref().map(Load::settings).unwrap_or_default());
-        RunRecord { settings, ..self.header.clone() }
+        settings
+    }
+
+    fn with_settings(&self) -> RunRecord {
+        RunRecord { settings: self.settings(), ..self.header.clone() }
     }
 
     /// Offers the last records until the journal has taken them, or patience ends.

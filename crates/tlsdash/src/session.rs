@@ -7,15 +7,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use experiment::Plan;
 use journal::Timestamps;
 use telemetry::model::Run;
 use telemetry::{Body, Follower, LoadCounter, Model, Phase, Publisher, Record, RunId, RunRecord, Update};
 use tui::{Event, Inbox, Sender};
 
 use crate::args::{Format, RunWords, usage};
+use crate::experiments::Wanted;
 use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
-use crate::recorder::{Measured, Recorded, Recorder};
+use crate::recorder::{Measured, Recorded, Recorder, Times};
 use crate::signals::{self, Reload};
 use crate::sink::RecordSink;
 use crate::source::Source;
@@ -39,6 +41,8 @@ pub(crate) struct Shape {
     pub(crate) duration: Option<Duration>,
     /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
     pub(crate) history: usize,
+    /// What is compared during the run.
+    pub(crate) experiment: Option<Plan>,
 }
 
 impl Shape {
@@ -51,6 +55,8 @@ impl Shape {
                 "--journal off goes with --headless only: the dashboard shows what the journal holds",
             ));
         }
+        let duration = duration.map(|text| crate::args::time("duration", text)).transpose()?;
+        let experiment = words.ab.as_deref().map(|words| plan(words, duration)).transpose()?;
         Ok(Self {
             journal,
             interval: words.interval()?,
@@ -58,9 +64,22 @@ impl Shape {
             headless: words.headless,
             format: words.format.unwrap_or_default(),
             ascii: words.ascii,
-            duration: duration.map(|text| crate::args::time("duration", text)).transpose()?,
+            duration,
             history: 1,
+            experiment,
         })
+    }
+}
+
+/// What is to be compared, which must have an end before the run does.
+fn plan(words: &str, duration: Option<Duration>) -> anyhow::Result<Plan> {
+    let plan: Plan = words.parse().map_err(|error| usage(format!("--ab {error}")))?;
+    let takes = plan.length();
+    match duration.filter(|duration| *duration <= takes) {
+        Some(duration) => Err(usage(format!(
+            "--ab {words}: it takes {takes:?}, and --duration ends the run after {duration:?}"
+        ))),
+        None => Ok(plan),
     }
 }
 
@@ -182,8 +201,12 @@ impl Session {
         let sink = RecordSink::new(journal, events.clone());
         let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
         let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
-        let recorder =
-            Recorder::new(measured, publisher, header, shape.interval, events.clone(), suppressed, reload);
+        let experiment = shape.experiment.map(|plan| match shape.frontend {
+            Frontend::Headless => Wanted { plan, ends_the_run: true },
+            Frontend::Dashboard => Wanted { plan, ends_the_run: false },
+        });
+        let times = Times { interval: shape.interval, experiment };
+        let recorder = Recorder::new(measured, publisher, header, times, events.clone(), suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {

@@ -15,6 +15,7 @@
 
 mod clients;
 mod experiment;
+mod experiment_summary;
 mod load_summary;
 mod reading;
 mod run;
@@ -31,8 +32,10 @@ use crate::record::Record;
 
 pub use clients::{Client, ClientRate, Clients};
 pub use experiment::{Compared, Experiment, Switch, Verdict};
+pub use experiment_summary::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
 pub use load_summary::{
-    BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans, TRUST,
+    BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans,
+    TRUST,
 };
 pub use reading::{Gap, Reading};
 pub use run::{CpuUse, Level, LogLine, Run};
