@@ -68,6 +68,10 @@ pub(crate) enum Mode {
     Load(Box<LoadArgs>),
     /// Show the dashboard over a journal, read-only: a running service, or a recording
     Watch(WatchArgs),
+    /// Check what a run came to, as a journal holds it; ends with exit code 99 if a condition does not hold
+    Check(CheckArgs),
+    /// Write a report on a run, as a journal holds it: a page for people, tables, or files for tools
+    Report(ReportArgs),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -99,6 +103,10 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "WHERE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) journal: Option<String>,
+    /// Write a second copy of all records to this journal file, which must not exist
+    #[arg(long, value_name = "FILE.journal")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) record: Option<PathBuf>,
     /// How often counters become records, 100ms to 60s [default: 1s]
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,6 +258,56 @@ pub(crate) struct WatchArgs {
     pub(crate) ascii: bool,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME` [default: where `--journal auto` writes]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<OsString>,
+    /// The run to check, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 0.9' or 'lost == 0'; may be repeated
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) assert: Vec<String>,
+    /// File of conditions, one a line; # begins a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) assert_file: Vec<PathBuf>,
+    /// Write what came of each condition as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME` [default: where `--journal auto` writes]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<OsString>,
+    /// The run to report on, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// Write one page that works without a network and prints well; of this and all others, - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write figures, settings and intervals as documented JSON (docs/reports.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a line of figures for each interval
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) md: Option<PathBuf>,
+    /// Write the percentiles for HdrHistogram's plotter
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hgrm: Option<PathBuf>,
+    /// Write an HdrHistogram log of all intervals
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hlog: Option<PathBuf>,
+    /// Leave out who the clients are, and hosts, addresses and names
+    #[arg(long)]
+    pub(crate) anonymise: bool,
+}
+
 /// Takes a single word where there may be several.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
@@ -288,6 +346,7 @@ impl RunWords {
     fn or(self, other: Self) -> Self {
         Self {
             journal: self.journal.or(other.journal),
+            record: self.record.or(other.record),
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
@@ -385,6 +444,7 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("handshakes-max", "1000"),
     ("connections-per-client", "100"),
     ("duration", "\"10s\""),
+    ("record", "\"/var/tmp/session.journal\""),
     ("ab", "\"workers=1..2,metric=exchange.p99,pairs=12\""),
 ];
 

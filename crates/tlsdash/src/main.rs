@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 mod args;
+mod check;
 mod demo;
 mod experiments;
 mod frontend;
@@ -11,7 +12,10 @@ mod privileges;
 mod probe;
 mod progress;
 mod proxy;
+mod reading;
 mod recorder;
+mod recording;
+mod report;
 mod service;
 mod session;
 mod signals;
@@ -42,7 +46,7 @@ fn main() -> ExitCode {
             say(line(&error));
             if error.is::<Usage>() {
                 ExitCode::from(2)
-            } else if error.is::<load::Breach>() {
+            } else if error.is::<check::Breach>() {
                 ExitCode::from(99)
             } else {
                 ExitCode::FAILURE
@@ -85,6 +89,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Mode::Demo(args)) => demo::run(&args),
         Some(Mode::Load(args)) => load::run(&args),
         Some(Mode::Watch(args)) => watch::run(&args),
+        Some(Mode::Check(args)) => check::run(&args),
+        Some(Mode::Report(args)) => report::run(&args),
         Some(Mode::Completions { shell }) => {
             clap_complete::generate(shell, &mut Cli::command(), "tlsdash", &mut std::io::stdout());
             Ok(())
