@@ -1,4 +1,6 @@
 //! A terminal dashboard for live TLS proxy observation: arguments, wiring, exit codes.
+//!
+//! A library only so that fuzzing can reach what reads configuration files; it promises nothing to other programs.
 
 #![forbid(unsafe_code)]
 mod args;
@@ -19,6 +21,7 @@ mod source;
 mod state_directory;
 mod summary;
 mod tls_words;
+mod voice;
 mod watch;
 
 use std::fmt::Display;
@@ -29,7 +32,10 @@ use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Mode, Usage, usage};
 
-fn main() -> ExitCode {
+pub use args::read_configuration;
+
+/// Runs the program with the process's arguments.
+pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
@@ -73,9 +79,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Says one line on standard error. Nothing can be done if that is gone, as when the terminal was closed.
+/// Says one line on standard error, made printable: it may quote peers, paths and files. Nothing can be done if that is
+/// gone, as when the terminal was closed.
 fn say(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "tlsdash: {line}");
+    let _ = writeln!(std::io::stderr(), "tlsdash: {}", telemetry::clean::line(&line.to_string()));
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod counting;
+mod dice;
 mod draining;
 mod endings;
 mod failures;

@@ -1,0 +1,7 @@
+//! The program `tlsdash`.
+
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    tlsdash::main()
+}
