@@ -12,6 +12,7 @@ mod forwarding;
 mod limits;
 mod listening;
 mod misbehaving;
+mod obsolete;
 mod openssl;
 mod outside;
 mod pki;
