@@ -47,8 +47,8 @@ pub use observe::ProcessTree;
 pub use origin::{Origin, Suppressed, Writer};
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
 pub use record::{
-    Body, ClientRecord, HealthRecord, HostRecord, Kind, Latencies, Latency, LoadRecord, MarkRecord, Phase,
-    ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,
+    Body, ClientRecord, HealthRecord, HostRecord, Kind, Latencies, Latency, Level, LoadRecord, MarkRecord,
+    NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,
 };
 pub use setting::{Applies, Command, Setting, SettingError, Value};
 pub use tally::{LoadEvent, Tallied, Tally};

@@ -4,13 +4,20 @@ use std::fmt::Write;
 
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Distribution;
-use crate::record::{Body, ClientRecord, HealthRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord};
+use crate::record::{
+    Body, ClientRecord, HealthRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RunRecord,
+};
 
 /// The syslog priority of a record.
 pub(crate) fn priority(body: &Body) -> u8 {
     match body {
         Body::Health(health) if !health.is_well() => 4,
         Body::Connection(connection) if connection.outcome.is_error() => 4,
+        Body::Notice(notice) => match notice.level {
+            Level::Warning => 4,
+            Level::Notice => 5,
+            Level::Info => 6,
+        },
         Body::Run(_) | Body::Setting(_) | Body::Mark(_) => 5,
         Body::Connection(_) | Body::Health(_) => 6,
         Body::Proxy(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => 7,
@@ -40,6 +47,7 @@ pub(crate) fn sentence(record: &Record) -> String {
             host.threads
         ),
         Body::Health(health) => health_sentence(health),
+        Body::Notice(notice) => notice.text.clone(),
     }
 }
 

@@ -7,8 +7,8 @@ use crate::histogram::Histograms;
 use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
 use crate::record::{
-    Body, ClientRecord, HealthRecord, HostRecord, Latencies, LoadRecord, MarkRecord, Phase, ProxyRecord,
-    RunRecord, SettingRecord,
+    Body, ClientRecord, HealthRecord, HostRecord, Latencies, Level, LoadRecord, MarkRecord, NoticeRecord,
+    Phase, ProxyRecord, RunRecord, SettingRecord,
 };
 use crate::setting::{Applies, Setting, Value};
 use crate::tally::{LoadEvent, Tally};
@@ -125,6 +125,11 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             clock_step_us: numbers[14] as i64,
             error: text.into(),
             ..HealthRecord::default()
+        }),
+        Body::Notice(NoticeRecord {
+            level: if flag { Level::Warning } else { Level::Info },
+            topic: "upstream".into(),
+            text: text.into(),
         }),
     ]
 }

@@ -11,7 +11,7 @@ use crate::encoding;
 use crate::field::{Field, Unit};
 use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
-use crate::record::{Latencies, Latency, Phase};
+use crate::record::{Latencies, Latency, Level, Phase};
 use crate::setting::{SETTINGS_MAX, Setting};
 use crate::tally::Tally;
 
@@ -196,7 +196,7 @@ macro_rules! parsed {
         }
     )*};
 }
-parsed!(Phase ClientId Outcome);
+parsed!(Phase ClientId Level Outcome);
 
 impl Member for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {

@@ -28,12 +28,13 @@ use crate::ids::RunId;
 use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
 
+pub use crate::record::Level;
 pub use clients::{Client, ClientRate, Clients};
 pub use load_summary::{
     Generator, INSECURE, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans, TRUST,
 };
 pub use reading::{Gap, Reading};
-pub use run::{CpuUse, Level, LogLine, Run};
+pub use run::{CpuUse, LogLine, Run};
 pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
     Percentiles, ProxySummary, SUMMARY_SCHEMA, Summary,

@@ -11,7 +11,8 @@ use crate::model::reading::Reading;
 use crate::model::track::Track;
 use crate::origin::Writer;
 use crate::record::{
-    Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
+    Body, HealthRecord, HostRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord,
+    Stamp,
 };
 use crate::setting::{SETTINGS_MAX, Setting};
 
@@ -19,17 +20,6 @@ use crate::setting::{SETTINGS_MAX, Setting};
 const LOG_MAX: usize = 1_000;
 /// How long a client whose record was put off keeps its last rate, in microseconds (see the budget's promise).
 const DEFERRED_US_MAX: u64 = 10_000_000;
-
-/// How serious a log line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Something happened.
-    Info,
-    /// A person did something.
-    Notice,
-    /// Something went wrong.
-    Warning,
-}
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +145,7 @@ impl Run {
             Body::Setting(setting) => self.apply_setting(setting),
             Body::Host(host) => self.apply_host(&stamp, host),
             Body::Health(health) => self.health = health,
-            Body::Connection(_) | Body::Mark(_) => {}
+            Body::Connection(_) | Body::Mark(_) | Body::Notice(_) => {}
         }
     }
 
