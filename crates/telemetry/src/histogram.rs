@@ -73,10 +73,11 @@ impl Histogram {
         self.saturated = self.saturated.saturating_add(other.saturated);
     }
 
-    /// Forgets all samples and keeps the memory.
+    /// Forgets all samples. The memory is kept for the next ones, and given back if there were none.
     pub fn clear(&mut self) {
-        if let Some(inner) = self.inner.as_mut().filter(|inner| !inner.is_empty()) {
-            inner.reset();
+        match &mut self.inner {
+            Some(inner) if !inner.is_empty() => inner.reset(),
+            unused => *unused = None,
         }
         (self.sum_ns, self.max_ns, self.saturated) = (0, 0, 0);
     }
@@ -307,7 +308,7 @@ impl<M: Metric> Histograms<M> {
         }
     }
 
-    /// Forgets all samples and keeps the memory.
+    /// Forgets all samples, each class as [`Histogram::clear`] does.
     pub fn clear(&mut self) {
         self.classes.iter_mut().for_each(Histogram::clear);
     }
