@@ -15,6 +15,7 @@ mod follow;
 mod histogram;
 mod host;
 mod ids;
+mod merged;
 mod message;
 mod metric;
 pub mod model;
@@ -41,6 +42,7 @@ pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, quantile_is
 pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use journal::Timestamps;
+pub use merged::Merged;
 pub use metric::{Counters, Metric};
 pub use model::Model;
 pub use observe::ProcessTree;
