@@ -18,9 +18,9 @@ pub const TRUST: &str = "load.trust";
 pub const INSECURE: &str = "insecure";
 
 /// Share of their time that the generator's threads may be busy before its figures are in doubt.
-const BUSY_MAX: f64 = 0.9;
+pub const BUSY_MAX: f64 = 0.9;
 /// Share of the requests that the generator may take on late before its figures are in doubt.
-const LATE_MAX: f64 = 0.01;
+pub const LATE_MAX: f64 = 0.01;
 /// Share of the wanted rate that counts as having been achieved.
 const ACHIEVED_MIN: f64 = 0.98;
 

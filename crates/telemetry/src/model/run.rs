@@ -7,6 +7,7 @@ use crate::ids::{ClientId, RunId};
 use crate::message;
 use crate::metric::Counters;
 use crate::model::clients::{Client, ClientRate, Clients};
+use crate::model::experiment::{Experiment, Experiments};
 use crate::model::failures::Failures;
 use crate::model::reading::Reading;
 use crate::model::timeline::{Deed, Marker, Markers};
@@ -62,6 +63,7 @@ pub struct Run {
     load_record: Option<LoadRecord>,
     clients: Clients,
     hosts: VecDeque<(u64, HostRecord)>,
+    experiments: Experiments,
     health: HealthRecord,
     log: VecDeque<LogLine>,
     markers: Markers,
@@ -87,6 +89,7 @@ impl Run {
             load_record: None,
             clients: Clients::new(history),
             hosts: VecDeque::new(),
+            experiments: Experiments::default(),
             health: HealthRecord::default(),
             log: VecDeque::new(),
             markers: Markers::default(),
@@ -152,6 +155,7 @@ impl Run {
             Body::Host(host) => self.apply_host(&stamp, host),
             Body::Health(health) => self.health = health,
             Body::Notice(_) => {}
+            Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
             Body::Mark(mark) => self.mark(&stamp, Deed::Mark { number: mark.number, text: mark.text }),
             Body::Connection(connection) => {
                 self.failures.note(&connection);
@@ -419,6 +423,11 @@ impl Run {
         let span_us = end_us.checked_sub(*start_us).filter(|&span| span > 0)?;
         let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
         Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })
+    }
+
+    /// Its experiments, oldest first.
+    pub fn experiments(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
+        self.experiments.iter()
     }
 
     /// What the writer knows of its losses.
