@@ -119,8 +119,10 @@ impl Control {
     }
 }
 
-/// Bounds the connections of all workers together.
+/// Bounds the connections of all workers together. Written twice a connection by every worker, so it has lines of its
+/// own: two, as processors fetch them in pairs.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Gate {
     open: AtomicUsize,
     max: AtomicUsize,

@@ -92,7 +92,7 @@ impl Worker {
         let context = Context {
             registry,
             ways: Ways::new(shared.upstreams, index),
-            tls: shared.control.tls(),
+            tls: shared.control.tls().for_worker(),
             limits: shared.control.limits(),
             sends_header: shared.sends_header,
             trusted: shared.trusted,
@@ -218,7 +218,7 @@ impl Worker {
         }
         self.generation = generation;
         self.context.limits = self.control.limits();
-        self.context.tls = self.control.tls();
+        self.context.tls = self.control.tls().for_worker();
         if begins_drain {
             self.context.is_draining = true;
             self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);

@@ -310,6 +310,9 @@ impl Recorder {
     fn carry_out(&mut self, command: Command) {
         match command {
             Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
+            Command::Experiment(_) | Command::EndExperiment => {
+                self.notice(Level::Warning, "experiments cannot be run here".to_owned());
+            }
             Command::Set { name, value } => match self.set(&name, &value) {
                 Ok((before, after)) if before.value != after.value => {
                     let change = SettingRecord { name, before: before.value.to_string(), after: Some(after) };

@@ -159,6 +159,12 @@ impl TlsConfig {
         Ok(Self { server: Arc::new(config), holds_tickets })
     }
 
+    /// The same for one worker alone: each connection counts itself as a user of its configuration, and workers that
+    /// count at one place slow each other down.
+    pub(crate) fn for_worker(&self) -> Self {
+        Self { server: Arc::new(ServerConfig::clone(&self.server)), ..*self }
+    }
+
     pub(super) fn connection(&self) -> Result<UnbufferedServerConnection, rustls::Error> {
         UnbufferedServerConnection::new(Arc::clone(&self.server))
     }
