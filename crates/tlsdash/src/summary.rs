@@ -211,7 +211,12 @@ fn latency_table(summary: &Summary, out: &mut String) {
             LOAD_ROWS.iter().filter_map(|(class, words)| Some((*words, load.latency_us.get(class)?, mark))),
         );
     }
-    rows.retain(|(_, percentiles, _)| percentiles.n > 0);
+    // What the total is made of says nothing new where it is made of one part.
+    let total =
+        summary.load.as_ref().and_then(|load| load.latency_us.get("total")).map_or(0, |total| total.n);
+    rows.retain(|(words, percentiles, _)| {
+        percentiles.n > 0 && !(words.starts_with("  ") && percentiles.n == total)
+    });
     if rows.is_empty() {
         return;
     }
