@@ -10,18 +10,21 @@ use anyhow::Context;
 use experiment::Plan;
 use journal::Timestamps;
 use telemetry::model::Run;
-use telemetry::{Body, Follower, LoadCounter, Model, Phase, Publisher, Record, RunId, RunRecord, Update};
+use telemetry::{
+    Body, Follower, LoadCounter, Model, NoticeRecord, Phase, Publisher, Record, RunId, RunRecord, Update,
+};
 use tui::{Event, Inbox, Sender};
 
 use crate::args::{Format, RunWords, usage};
 use crate::experiments::Wanted;
 use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
-use crate::recorder::{Measured, Recorded, Recorder, Times};
+use crate::recorder::{Beginning, Measured, Recorded, Recorder};
 use crate::signals::{self, Reload};
 use crate::sink::RecordSink;
 use crate::source::Source;
 use crate::summary;
+use crate::voice::Voice;
 
 /// Commands that wait to be carried out; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
@@ -109,6 +112,8 @@ pub(crate) struct Session {
     pub(crate) wiring: Wiring,
     pub(crate) title: String,
     pub(crate) header: RunRecord,
+    /// What was said before there was a journal to say it in.
+    pub(crate) notices: Vec<NoticeRecord>,
     pub(crate) measured: Measured,
     pub(crate) journal: Journal,
 }
@@ -182,7 +187,8 @@ impl Session {
     /// # Errors
     /// When it could not be started.
     pub(crate) fn finish(self) -> anyhow::Result<Finished> {
-        let Self { shape, wiring: Wiring { events, inbox, reload }, title, header, measured, journal } = self;
+        let Self { shape, wiring, title, header, notices, measured, journal } = self;
+        let Wiring { events, inbox, reload } = wiring;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
         let place = journal.source();
@@ -205,8 +211,9 @@ impl Session {
             Frontend::Headless => Wanted { plan, ends_the_run: true },
             Frontend::Dashboard => Wanted { plan, ends_the_run: false },
         });
-        let times = Times { interval: shape.interval, experiment };
-        let recorder = Recorder::new(measured, publisher, header, times, events.clone(), suppressed, reload);
+        let voice = Voice::new(events.clone(), shape.frontend);
+        let beginning = Beginning { header, notices, interval: shape.interval, experiment };
+        let recorder = Recorder::new(measured, publisher, beginning, voice, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {
