@@ -161,6 +161,9 @@ fields! {
     HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors that found no room in the budget.";
     HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal in words.";
+    NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "How serious it is: `info`, `notice` or `warning`.";
+    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "What it is about: `bound`, `certificate`, `descriptors`, `upstream` or `worker`; later versions add some.";
+    NOTICE_TEXT = "NOTICE", Text, "the upstream unix:/run/app.sock cannot be reached: Connection refused", "What a person should know, in words.";
     CONNECTION = "CONNECTION", Id, "1204", "Number of the connection within the run.";
     OUTCOME = "OUTCOME", Text, "ended", "How the connection ended.";
     DETAIL = "DETAIL", Text, "peer sent alert: unknown_ca", "What went wrong, in words.";
@@ -190,7 +193,7 @@ pub fn common() -> Vec<Field> {
         text(
             "PRIORITY",
             "6",
-            "Syslog priority: 4 for errors and losses, 5 for what a person did, 6 for events, 7 for each interval's figures.",
+            "Syslog priority: 4 for errors and losses, 5 for what a person did or should know, 6 for events, 7 for each interval's figures.",
         ),
         text("SYSLOG_IDENTIFIER", "tlsdash", "Always `tlsdash`."),
     ];

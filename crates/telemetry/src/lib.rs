@@ -16,6 +16,7 @@ mod follow;
 mod histogram;
 mod host;
 mod ids;
+mod merged;
 mod message;
 mod metric;
 pub mod model;
@@ -43,6 +44,7 @@ pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, quantile_is
 pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use journal::Timestamps;
+pub use merged::Merged;
 pub use metric::{Counters, Metric};
 pub use model::Model;
 pub use observe::ProcessTree;
@@ -51,7 +53,8 @@ pub use percentile::parse_percentile;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
 pub use record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,
-    LoadRecord, MarkRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,
+    Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,
+    SettingRecord, Stamp,
 };
 pub use setting::{Applies, Command, Setting, SettingError, Value};
 pub use tally::{LoadEvent, Tallied, Tally};

@@ -6,8 +6,8 @@ use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Distribution;
 use crate::record::{
-    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, LoadRecord, Phase, ProxyRecord,
-    Record, RunRecord,
+    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
+    ProxyRecord, Record, RunRecord,
 };
 
 /// The syslog priority of a record.
@@ -15,6 +15,11 @@ pub(crate) fn priority(body: &Body) -> u8 {
     match body {
         Body::Health(health) if !health.is_well() => 4,
         Body::Connection(connection) if connection.outcome.is_error() => 4,
+        Body::Notice(notice) => match notice.level {
+            Level::Warning => 4,
+            Level::Notice => 5,
+            Level::Info => 6,
+        },
         Body::Experiment(experiment) if is_told_each_block(experiment) => 6,
         Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) => 5,
         Body::Connection(_) | Body::Health(_) => 6,
@@ -46,6 +51,7 @@ pub(crate) fn sentence(record: &Record) -> String {
             host.threads
         ),
         Body::Health(health) => health_sentence(health),
+        Body::Notice(notice) => notice.text.clone(),
     }
 }
 

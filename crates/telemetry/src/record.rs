@@ -62,6 +62,8 @@ pub enum Body {
     Host(HostRecord),
     /// What the writer knows of losses.
     Health(HealthRecord),
+    /// What a person should know.
+    Notice(NoticeRecord),
 }
 
 /// Whether a run record opens or closes its run.
@@ -330,6 +332,61 @@ impl HealthRecord {
     }
 }
 
+/// How serious something is that is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something happened.
+    Info,
+    /// A person did something, or should know.
+    #[default]
+    Notice,
+    /// Something went wrong.
+    Warning,
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+impl std::str::FromStr for Level {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        match text {
+            "info" => Ok(Self::Info),
+            "notice" => Ok(Self::Notice),
+            "warning" => Ok(Self::Warning),
+            _ => Err(ParseIdError),
+        }
+    }
+}
+
+wire! {
+    /// What a person should know, once an episode: something went wrong, or is well again.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct NoticeRecord {
+        /// How serious it is.
+        pub level: Level = &field::NOTICE_LEVEL,
+        /// What it is about, in one word that stays the same: later versions add some.
+        pub topic: String = &field::NOTICE_TOPIC,
+        /// The sentence, cleaned.
+        pub text: String = &field::NOTICE_TEXT,
+    }
+}
+
+impl NoticeRecord {
+    /// About `topic`, in words that are made printable here: they may quote peers and files.
+    pub fn new(level: Level, topic: &str, text: &str) -> Self {
+        Self { level, topic: topic.to_owned(), text: crate::clean::line(text) }
+    }
+}
+
 wire! {
     @impl ConnectionRecord {
         conn: ConnId = &field::CONNECTION,
@@ -459,4 +516,5 @@ kinds! {
     Experiment(Box<ExperimentRecord>) "experiment" "1b3cb98c95c04a129eb8fdd905e30412" "An experiment begins, switches, completes a pair, or comes to its verdict.";
     Host(HostRecord) "host" "3f2c1f4e19bf4824868906e0e0f28675" "What the process used, once an interval.";
     Health(HealthRecord) "health" "f7b83be0ff144c57a1e4ff96fe2b8217" "What the writer of records knows of its own losses.";
+    Notice(NoticeRecord) "notice" "3f118674b6cb4643a27e7e3c9732cbc5" "What a person should know, once an episode: something went wrong, or is well again.";
 }

@@ -8,8 +8,8 @@ use crate::histogram::Histograms;
 use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
 use crate::record::{
-    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Latencies, LoadRecord,
-    MarkRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
+    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Latencies, Level,
+    LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
 };
 use crate::setting::{Applies, Setting, Value};
 use crate::tally::{LoadEvent, Tally};
@@ -81,6 +81,11 @@ fn experiment(numbers: &[u64], text: &str, flag: bool) -> ExperimentRecord {
     }
 }
 
+fn notice(text: &str, flag: bool) -> NoticeRecord {
+    let level = if flag { Level::Warning } else { Level::Info };
+    NoticeRecord { level, topic: "upstream".into(), text: text.into() }
+}
+
 /// One record of each kind.
 pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
     let proxy = ProxyRecord {
@@ -149,5 +154,6 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             error: text.into(),
             ..HealthRecord::default()
         }),
+        Body::Notice(notice(text, flag)),
     ]
 }

@@ -12,7 +12,7 @@ use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
 use crate::field::{Field, Unit};
 use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
-use crate::record::{Latencies, Latency, Phase};
+use crate::record::{Latencies, Latency, Level, Phase};
 use crate::setting::{SETTINGS_MAX, Setting};
 use crate::tally::Tally;
 
@@ -213,7 +213,7 @@ macro_rules! parsed {
         }
     )*};
 }
-parsed!(Phase ClientId Outcome Arm ExperimentStep Stage Verdict);
+parsed!(Phase ClientId Level Outcome Arm ExperimentStep Stage Verdict);
 
 impl Member for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {

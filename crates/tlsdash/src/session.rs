@@ -12,19 +12,22 @@ use experiment::Plan;
 use journal::Timestamps;
 use report::Figures;
 use telemetry::model::Run;
-use telemetry::{Body, Follower, LoadCounter, Model, Phase, Publisher, Record, RunId, RunRecord, Update};
+use telemetry::{
+    Body, Follower, LoadCounter, Model, NoticeRecord, Phase, Publisher, Record, RunId, RunRecord, Update,
+};
 use tui::{Event, Inbox, Sender};
 
 use crate::args::{Format, RunWords, usage};
 use crate::experiments::Wanted;
 use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
-use crate::recorder::{Measured, Recorded, Recorder, Times};
+use crate::recorder::{Beginning, Measured, Recorded, Recorder};
 use crate::recording::Recording;
 use crate::signals::{self, Reload};
 use crate::sink::RecordSink;
 use crate::source::Source;
 use crate::summary;
+use crate::voice::Voice;
 
 /// Commands that wait to be carried out; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
@@ -116,6 +119,8 @@ pub(crate) struct Session {
     pub(crate) wiring: Wiring,
     pub(crate) title: String,
     pub(crate) header: RunRecord,
+    /// What was said before there was a journal to say it in.
+    pub(crate) notices: Vec<NoticeRecord>,
     pub(crate) measured: Measured,
     pub(crate) journal: Journal,
 }
@@ -195,7 +200,8 @@ impl Session {
     /// # Errors
     /// When it could not be started.
     pub(crate) fn finish(self) -> anyhow::Result<Finished> {
-        let Self { shape, wiring: Wiring { events, inbox, reload }, title, header, measured, journal } = self;
+        let Self { shape, wiring, title, header, notices, measured, journal } = self;
+        let Wiring { events, inbox, reload } = wiring;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
         let recording = shape.record.as_deref().map(|path| Recording::create(path, events.clone()));
@@ -220,8 +226,9 @@ impl Session {
             Frontend::Headless => Wanted { plan, ends_the_run: true },
             Frontend::Dashboard => Wanted { plan, ends_the_run: false },
         });
-        let times = Times { interval: shape.interval, experiment };
-        let recorder = Recorder::new(measured, publisher, header, times, events.clone(), suppressed, reload);
+        let voice = Voice::new(events.clone(), shape.frontend);
+        let beginning = Beginning { header, notices, interval: shape.interval, experiment };
+        let recorder = Recorder::new(measured, publisher, beginning, voice, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {

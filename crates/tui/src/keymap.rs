@@ -55,8 +55,19 @@ const fn bind(keys: &'static [Key], intent: Intent, meaning: &'static str) -> Bi
 pub(crate) const BINDINGS: &[Binding] = &[
     bind(&[Key::Char('q'), Key::Ctrl('c')], Intent::Quit, "quit"),
     bind(&[Key::Char('?'), Key::Named(KeyCode::F(1), "F1")], Intent::Help, "show or leave this help"),
-    bind(&[Key::Named(KeyCode::Esc, "Esc")], Intent::Back, "leave the help; let go of the client"),
+    bind(&[Key::Named(KeyCode::Esc, "Esc")], Intent::Back, "leave the help; let go of the client; go on"),
     bind(&[Key::Char(' ')], Intent::Freeze, "freeze the view; reading goes on"),
+    bind(&[Key::Named(KeyCode::Left, "Left")], Intent::ScrubBack, "back in time by a column"),
+    bind(&[Key::Named(KeyCode::Right, "Right")], Intent::ScrubForward, "forward in time by a column"),
+    bind(&[Key::Char('<')], Intent::ScrubFarBack, "back in time by ten columns"),
+    bind(&[Key::Char('>')], Intent::ScrubFarForward, "forward in time by ten columns"),
+    bind(&[Key::Char('N')], Intent::MarkPrevious, "to the mark or change before"),
+    bind(&[Key::Char('n')], Intent::MarkNext, "to the mark or change after"),
+    bind(&[Key::Char('w')], Intent::Worst, "to the worst latency that is kept"),
+    bind(&[Key::Char('z')], Intent::ZoomOut, "more time in a column"),
+    bind(&[Key::Char('Z')], Intent::ZoomIn, "less time in a column"),
+    bind(&[Key::Char('c')], Intent::Subject, "another class in the heat map"),
+    bind(&[Key::Char('v')], Intent::Turn, "heat map or percentiles, where one fits"),
     bind(&[Key::Char('-')], Intent::WindowShorter, "shorter window"),
     bind(&[Key::Char('+'), Key::Char('=')], Intent::WindowLonger, "longer window, up to the whole run"),
     bind(&[Key::Char('s')], Intent::SortNext, "sort the clients by the next column"),
@@ -107,6 +118,7 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Quit], "quit", Needs::Nothing),
     hint(&[Intent::Help], "help", Needs::Nothing),
     hint(&[Intent::Freeze], "freeze", Needs::Nothing),
+    hint(&[Intent::ScrubBack, Intent::ScrubForward], "time", Needs::Nothing),
     hint(&[Intent::WindowShorter, Intent::WindowLonger], "win", Needs::Nothing),
     hint(&[Intent::SortNext], "sort", Needs::Clients),
     hint(&[Intent::LoadToggle], "load", Needs::Load),
@@ -167,7 +179,7 @@ mod tests {
         assert_eq!(press('S', KeyModifiers::SHIFT), Some(Intent::SortReverse));
         assert_eq!(press('s', KeyModifiers::NONE), Some(Intent::SortNext));
         assert_eq!(press('c', KeyModifiers::CONTROL), Some(Intent::Quit));
-        assert_eq!(press('c', KeyModifiers::NONE), None);
+        assert_eq!(press('x', KeyModifiers::NONE), None);
         assert_eq!(press('q', KeyModifiers::ALT), None);
     }
 }

@@ -18,6 +18,7 @@ mod figures;
 mod format;
 mod input;
 mod keymap;
+mod offscreen;
 mod options;
 mod output;
 mod pace;
@@ -35,6 +36,7 @@ mod synthetic;
 mod testing;
 
 pub use channel::{Gone, Inbox, Sender, channel};
+pub use offscreen::Offscreen;
 pub use options::{Ended, Event, Exit, Options, TuiError};
 pub use run::run;
 pub use terminal::{has_terminal, restore};

@@ -63,6 +63,16 @@ impl Glyphs {
         }
     }
 
+    /// Stands where a setting was changed.
+    pub(crate) fn marker(self) -> char {
+        self.pick('▲', '^')
+    }
+
+    /// Cells of the heat map, from a single sample to most of them.
+    pub(crate) fn shades(self) -> [char; 7] {
+        self.pick(['·', ':', '-', '░', '▒', '▓', '█'], ['.', ':', '-', '=', '+', '*', '#'])
+    }
+
     /// Levels of a sparkline, from nothing to the most.
     pub(crate) fn levels(self) -> &'static [char] {
         self.pick(&['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'], &['_', '.', ':', '-', '=', '+', '*', '#'])
@@ -152,6 +162,17 @@ impl Theme {
     /// A graph.
     pub(crate) fn graph(self) -> Style {
         self.coloured(Color::Blue)
+    }
+
+    /// A cell of the heat map, by its strength.
+    pub(crate) fn heat(self, strength: usize) -> Style {
+        self.coloured(match strength {
+            0 | 1 => Color::Blue,
+            2 | 3 => Color::Cyan,
+            4 => Color::Green,
+            5 => Color::Yellow,
+            _ => Color::Red,
+        })
     }
 
     /// The selected row.

@@ -2,8 +2,7 @@
 
 use experiment::Step;
 use journal::Timestamps;
-use telemetry::model::Level;
-use telemetry::{Counters, CpuGroup};
+use telemetry::{Counters, CpuGroup, Level};
 
 use super::Recorder;
 use crate::experiments::Tick;
@@ -13,7 +12,7 @@ impl Recorder {
     pub(super) fn go_on_with_experiment(&mut self, now: Timestamps, cpu: &Counters<CpuGroup>) {
         let tick = Tick {
             now_us: now.monotonic_us,
-            interval: self.interval,
+            interval: self.beginning.interval,
             proxy: self.measured.proxy.is_some().then_some(&self.proxy_delta),
             load: self.load_state().map(|state| (&self.load_delta, state)),
             cpu: *cpu,
@@ -21,7 +20,7 @@ impl Recorder {
         let settings = self.settings();
         match self.experiments.tick(&tick, &settings) {
             Ok(steps) => self.take_steps(steps),
-            Err(error) => self.notice(Level::Warning, format!("no experiment: {error}")),
+            Err(error) => self.voice.say(Level::Warning, &format!("no experiment: {error}")),
         }
     }
 
@@ -44,7 +43,7 @@ impl Recorder {
                 self.publisher.experiment(record, Timestamps::now());
             }
             if let Some(refusal) = refusal {
-                self.notice(Level::Warning, format!("the experiment cannot go on: {refusal}"));
+                self.voice.say(Level::Warning, &format!("the experiment cannot go on: {refusal}"));
                 self.experiments.disturb(&refusal);
                 // Ends in steps that give the setting its value back, of which none calls for another end.
                 return self.end_experiment();

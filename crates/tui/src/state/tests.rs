@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use telemetry::model::Level;
-use telemetry::{ClientId, Command, Update, Value};
+use telemetry::{Command, Update, Value};
 
 use super::{Action, Effect, Intent, Screen};
 use crate::figures::Span;
@@ -89,7 +89,7 @@ fn the_selection_stays_on_its_client_when_the_order_changes() {
 fn every_order_sorts_by_its_column() {
     let mut stage = Stage::live(options(), 5);
     let totals = |stage: &Stage| {
-        stage.state.figures().unwrap().clients.iter().map(|row| row.bytes).collect::<Vec<_>>()
+        stage.state.clients.page().iter().map(crate::figures::ClientRow::bytes).collect::<Vec<_>>()
     };
     while stage.state.clients.order.key != crate::figures::SortKey::Total {
         stage.want(Intent::SortNext);
@@ -103,7 +103,7 @@ fn every_order_sorts_by_its_column() {
 fn a_clients_rate_is_what_it_did_in_the_window() {
     let mut stage = Stage::live(options(), 25);
     let rows = |stage: &Stage| {
-        let rows = &stage.state.figures().unwrap().clients;
+        let rows = stage.state.table.rows();
         rows.iter().map(|row| (row.id, *row)).collect::<std::collections::HashMap<_, _>>()
     };
     let before = rows(&stage);
@@ -111,13 +111,13 @@ fn a_clients_rate_is_what_it_did_in_the_window() {
     let after = rows(&stage);
     for (id, row) in &after {
         let both_ways = row.in_per_second.unwrap() + row.out_per_second.unwrap();
-        let moved = (row.bytes - before[id].bytes) as f64 / 10.0;
+        let moved = (row.bytes() - before[id].bytes()) as f64 / 10.0;
         assert!((both_ways - moved).abs() <= moved * 1e-3, "{id}: {both_ways} and {moved}");
     }
     (0..20).for_each(|_| drop(stage.want(Intent::WindowLonger)));
     for (id, row) in rows(&stage) {
         let both_ways = row.in_per_second.unwrap() + row.out_per_second.unwrap();
-        assert!((both_ways * 35.0 - row.bytes as f64).abs() <= row.bytes as f64 * 1e-3, "{id}");
+        assert!((both_ways * 35.0 - row.bytes() as f64).abs() <= row.bytes() as f64 * 1e-3, "{id}");
     }
 }
 
@@ -138,13 +138,63 @@ fn the_window_goes_from_a_second_to_the_whole_run() {
 }
 
 #[test]
-fn the_window_of_a_frozen_view_stays() {
-    let mut stage = Stage::live(options(), 5);
+fn the_window_of_a_frozen_view_ends_where_it_was_frozen() {
+    let mut stage = Stage::live(options(), 12);
     stage.want(Intent::Freeze);
-    let before = stage.state.span;
-    stage.want(Intent::WindowLonger);
-    assert_eq!(stage.state.span, before);
-    assert!(stage.screen(80, 24).contains("the view is frozen"));
+    let n = |stage: &Stage| stage.state.figures().unwrap().latencies[5].n;
+    stage.pass(20);
+    assert_eq!(n(&stage), 10 * 4998);
+    stage.want(Intent::WindowShorter);
+    assert_eq!(n(&stage), 5 * 4998);
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("FROZEN at 00:12") && screen.contains("latency, ms, 5 s"), "{screen}");
+}
+
+#[test]
+fn an_earlier_moment_has_its_own_figures_and_the_settings_then_in_force() {
+    let mut stage = Stage::live(options(), 10);
+    let change = stage.run.set("load.rate", Value::Number(6100.0)).unwrap();
+    stage.read(vec![change]);
+    stage.pass(10);
+    stage.screen(160, 48);
+    stage.want(Intent::MarkPrevious);
+    stage.want(Intent::ScrubBack);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("FROZEN at 00:10"), "{screen}");
+    assert!(
+        screen.contains("offered 5000/s") && screen.contains("load.rate 5000 1/s (now 6100)"),
+        "{screen}"
+    );
+    assert!(screen.contains("accepted 502/s") && screen.contains("n 9996 in 2 s"), "{screen}");
+    assert_eq!(stage.state.figures().unwrap().handshakes.full, 1_000);
+    stage.want(Intent::MarkNext);
+    assert!(stage.screen(160, 48).contains("FROZEN at 00:12"), "the column that begins with the change");
+    stage.want(Intent::Back);
+    assert!(stage.screen(160, 48).contains("LIVE 00:20"));
+}
+
+#[test]
+fn time_goes_neither_before_the_run_nor_beyond_the_moment_of_freezing() {
+    let mut stage = Stage::live(options(), 10);
+    stage.screen(80, 24);
+    (0..30).for_each(|_| drop(stage.want(Intent::ScrubBack)));
+    assert!(stage.screen(80, 24).contains("FROZEN at 00:00"));
+    stage.pass(5);
+    (0..30).for_each(|_| drop(stage.want(Intent::ScrubForward)));
+    assert!(stage.screen(80, 24).contains("FROZEN at 00:10"));
+}
+
+#[test]
+fn the_worst_latency_is_found() {
+    let mut stage = Stage::live(options(), 10);
+    stage.run.stall_us = 250_000;
+    stage.pass(1);
+    stage.run.stall_us = 0;
+    stage.pass(10);
+    stage.screen(160, 48);
+    stage.want(Intent::Worst);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("FROZEN at 00:11") && screen.contains("max 266 ms"), "{screen}");
 }
 
 #[test]
@@ -203,7 +253,7 @@ fn happen(stage: &mut Stage, what: Happening) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 12, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_at_whatever_size_it_is_drawn_and_the_selection_is_a_client(
@@ -216,14 +266,10 @@ proptest! {
             happen(&mut stage, what);
             let screen = stage.screen(columns, rows);
             prop_assert_eq!(screen.lines().count(), usize::from(if columns == 0 { 0 } else { rows }));
-            let clients: Vec<ClientId> =
-                stage.state.figures().map_or_else(Vec::new, |f| f.clients.iter().map(|row| row.id).collect());
             if let Some(selected) = stage.state.clients.selected {
-                let at = clients.iter().position(|&id| id == selected);
-                prop_assert!(at.is_some());
-                let page = crate::view::layout::client_rows(&stage.state);
-                let seen = stage.state.clients.visible(clients.len(), page);
-                prop_assert!(page == 0 || seen.contains(&at.unwrap()), "{at:?} in {seen:?}");
+                let rows = crate::view::layout::client_rows(&stage.state);
+                let in_sight = stage.state.clients.page().iter().any(|row| row.id == selected);
+                prop_assert!(rows == 0 || in_sight, "{} of {}", selected, rows);
             }
             if let Screen::Help { offset } = stage.state.screen {
                 prop_assert!(offset < crate::view::help::LINES);

@@ -5,14 +5,17 @@ use telemetry::{Command, Update};
 
 use super::client_list::Move;
 use super::control::{Direction, Lever};
-use super::frozen::Frozen;
 use super::phase::Heard;
+use super::scrub::Leap;
 use super::{Action, Effect, Intent, Phase, Screen, State};
 use crate::clock::Now;
 use crate::options::Exit;
 use crate::pace::Urgency;
 use crate::terminal::Suspend;
 use crate::view::{help, layout};
+
+/// Columns of a long step through time.
+const FAR: i64 = 10;
 
 const DRAW: Effect = Effect::Draw(Urgency::Now);
 
@@ -73,11 +76,28 @@ fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             }
         }
         Intent::Back => match state.screen {
-            Screen::Dashboard => state.clients.selected = None,
+            Screen::Dashboard if state.clients.selected.is_some() => state.clients.selected = None,
+            Screen::Dashboard if state.frozen.is_some() => toggle_freeze(state, now),
+            Screen::Dashboard => {}
             Screen::Help { .. } => state.screen = Screen::Dashboard,
         },
-        Intent::Freeze => freeze(state, now),
-        Intent::WindowShorter | Intent::WindowLonger => change_span(state, intent, now),
+        Intent::Freeze => toggle_freeze(state, now),
+        Intent::ScrubBack => leap(state, Leap::Columns(-1), now),
+        Intent::ScrubForward => leap(state, Leap::Columns(1), now),
+        Intent::ScrubFarBack => leap(state, Leap::Columns(-FAR), now),
+        Intent::ScrubFarForward => leap(state, Leap::Columns(FAR), now),
+        Intent::MarkPrevious => leap(state, Leap::PreviousMark, now),
+        Intent::MarkNext => leap(state, Leap::NextMark, now),
+        Intent::Worst => leap(state, Leap::Worst, now),
+        Intent::ZoomOut => state.time.zoom_out(),
+        Intent::ZoomIn => state.time.zoom_in(),
+        Intent::Turn => state.time.turn(),
+        Intent::Subject => {
+            if let Some(run) = super::shown_run(&state.model, &state.options) {
+                state.time.next_subject(run);
+            }
+        }
+        Intent::WindowShorter | Intent::WindowLonger => change_span(state, intent),
         Intent::SortNext => state.clients.order.key = state.clients.order.key.next(),
         Intent::SortReverse => state.clients.order.reversed = !state.clients.order.reversed,
         Intent::Up => scroll(state, Move::Up),
@@ -97,24 +117,24 @@ fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     vec![DRAW]
 }
 
-fn freeze(state: &mut State, now: Now) {
+fn toggle_freeze(state: &mut State, now: Now) {
     if state.frozen.take().is_none() {
-        // What has been read and not been drawn yet still belongs to this moment.
-        state.stale = true;
-        state.refresh(now);
-        let kept = state.live.clone().zip(state.run()).map(|(figures, run)| Frozen::new(figures, run, now));
-        state.frozen = kept;
+        state.freeze(now);
     }
     state.stale = true;
     state.phase = Phase::of(state, now);
 }
 
-fn change_span(state: &mut State, intent: Intent, now: Now) {
-    if state.frozen.is_some() {
-        return state.notice(Level::Notice, "the view is frozen: space lets it go on", now);
-    }
+fn leap(state: &mut State, leap: Leap, now: Now) {
+    state.leap(leap, now);
+    state.stale = true;
+    state.phase = Phase::of(state, now);
+}
+
+fn change_span(state: &mut State, intent: Intent) {
     state.span = if intent == Intent::WindowLonger { state.span.longer() } else { state.span.shorter() };
     state.stale = true;
+    state.show_moment_anew();
 }
 
 fn scroll(state: &mut State, to: Move) {
@@ -129,13 +149,12 @@ fn scroll(state: &mut State, to: Move) {
         state.screen = Screen::Help { offset: offset.min(layout::help_offset_max(state.size)) };
         return;
     }
-    let page = layout::client_rows(state);
-    let rows = match (&state.frozen, &state.live) {
-        (Some(frozen), _) => &frozen.figures.clients[..],
-        (None, Some(live)) => &live.clients[..],
-        (None, None) => &[],
+    let rows = layout::client_rows(state);
+    let table = match &mut state.frozen {
+        Some(frozen) => frozen.table_mut(),
+        None => &mut state.table,
     };
-    state.clients.go(to, rows, page);
+    state.clients.go(to, table, rows);
 }
 
 fn pull(state: &mut State, lever: Lever, direction: Direction, now: Now) -> Vec<Effect> {

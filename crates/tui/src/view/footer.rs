@@ -50,5 +50,8 @@ fn is_there(state: &State, needs: Needs) -> bool {
 }
 
 fn keys(hint: &Hint) -> String {
-    hint.intents.iter().filter_map(|&intent| key_of(intent)).map(crate::keymap::Key::name).collect()
+    let keys: Vec<String> =
+        hint.intents.iter().filter_map(|&intent| key_of(intent)).map(crate::keymap::Key::name).collect();
+    let joint = if keys.iter().all(|key| key.chars().count() == 1) { "" } else { " " };
+    keys.join(joint)
 }

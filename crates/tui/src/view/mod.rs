@@ -1,12 +1,14 @@
 //! The screen: layout and formatting of what stands in the state, and nothing else.
 
 mod clients;
+mod course;
 mod footer;
 mod handshakes;
 pub(crate) mod help;
 mod latency;
 pub(crate) mod layout;
 mod log;
+mod moment;
 mod one_line;
 mod parts;
 mod status;
@@ -34,6 +36,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
                 None => waiting(state, frame, panes.body()),
                 Some(figures) => {
                     latency::render(state, figures, frame, panes.latency);
+                    course::render(state, frame, panes.course);
                     handshakes::render(state, figures, frame, panes.handshakes);
                     clients::render(state, figures, frame, panes.clients);
                 }
