@@ -1,6 +1,6 @@
 //! What a report says, before it has a form.
 
-use telemetry::model::{ClientSummary, Label, LogLine, Run, Summary, Track};
+use telemetry::model::{ClientSummary, Interval, Label, LogLine, Run, Summary, Track};
 use telemetry::{
     Counters, Distribution, Histogram, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency,
     quantile_is_thin,
@@ -267,10 +267,10 @@ pub(crate) fn columns<C: Metric, L: Metric>(
     track: &Track<C, L>,
     class: L,
 ) -> Vec<Column<C>> {
-    let intervals: Vec<_> = track.intervals().collect();
+    let intervals: Vec<&Interval<C, L>> = track.intervals().map(|interval| &**interval).collect();
     let together = intervals.len().div_ceil(COLUMNS_MAX).max(1);
     let mut merged = Histogram::new();
-    let column = |chunk: &[&telemetry::model::Interval<C, L>]| {
+    let column = |chunk: &[&Interval<C, L>]| {
         let (first, last) = (chunk.first()?, chunk.last()?);
         merged.clear();
         let mut counters = Counters::default();

@@ -36,10 +36,10 @@ fn write(
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     let suite = writer.create_element("testsuite").with_attributes([
         ("name", name),
-        ("tests", &counts[0]),
-        ("failures", &counts[1]),
+        ("tests", counts[0].as_str()),
+        ("failures", counts[1].as_str()),
         ("errors", "0"),
-        ("time", &time),
+        ("time", time.as_str()),
     ]);
     suite.write_inner_content(|writer| {
         for Checked { assertion, verdict } in checked {
