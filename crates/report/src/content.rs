@@ -12,6 +12,9 @@ const COLUMNS_MAX: usize = 240;
 pub(crate) const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
 
+/// Stands for what an anonymous report does not name.
+const LEFT_OUT: &str = "(left out)";
+
 /// A run that is reported on.
 #[derive(Debug)]
 pub struct Report<'a> {
@@ -39,8 +42,8 @@ impl<'a> Report<'a> {
         self.summary.load.iter_mut().flat_map(|load| &mut load.events).for_each(|event| {
             event.example.clear();
         });
-        self.source = "(left out)".to_owned();
-        self.command = "(left out)".to_owned();
+        LEFT_OUT.clone_into(&mut self.source);
+        LEFT_OUT.clone_into(&mut self.command);
         if let Some(journal) = &mut self.summary.journal {
             journal.source.clone_from(&self.source);
         }
@@ -48,7 +51,7 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn is_anonymous(&self) -> bool {
-        self.source == "(left out)"
+        self.source == LEFT_OUT
     }
 
     /// What it ran with, as far as records tell.

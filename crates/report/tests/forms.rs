@@ -140,7 +140,7 @@ fn the_figures_stand_in_every_form() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (json["schema"].as_u64(), json["proxy_intervals"].as_array().map(Vec::len)),
-        (Some(1), Some(10))
+        (Some(1), Some(11))
     );
     let second = &json["proxy_intervals"][1];
     assert_eq!(second["counters"]["exchanges"], 100);
@@ -152,7 +152,7 @@ fn the_figures_stand_in_every_form() {
         .collect();
     assert_eq!(blocks.len(), 2, "the proxy's and the load's");
     for block in &blocks {
-        assert_eq!(block.len(), 11);
+        assert_eq!(block.len(), 12, "names, ten seconds, and the end");
         assert!(block.iter().all(|line| line.len() == block[0].len()));
     }
     let column = blocks[0][0].iter().position(|name| *name == "exchange.p50").unwrap();

@@ -80,7 +80,6 @@ impl Report<'_> {
             .filter(|latency| CURVES.contains(&(latency.side, latency.label)))
             .collect();
         let most = shown.iter().map(|latency| latency.histogram.count()).max().unwrap_or(0);
-        // Beyond the samples there are, a percentile is the maximum.
         let nines = (most.max(10) as f64).log10().min(6.0);
         let steps: Vec<f64> = (0..=60).map(|n| f64::from(n) / 60.0 * nines).collect();
         let series = shown.iter().map(|latency| Series {
@@ -88,7 +87,10 @@ impl Report<'_> {
             points: steps
                 .iter()
                 .map(|&nines| {
-                    (nines, latency.quantile(1.0 - 10_f64.powf(-nines)).map(|quantile| quantile.ms))
+                    let above = 10_f64.powf(-nines);
+                    // Its curve ends where less than a sample is left.
+                    let has_samples = latency.histogram.count() as f64 * above >= 1.0;
+                    (nines, latency.quantile(1.0 - above).filter(|_| has_samples).map(|quantile| quantile.ms))
                 })
                 .collect(),
         });

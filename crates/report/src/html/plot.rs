@@ -145,7 +145,7 @@ struct Frame {
 impl Frame {
     fn x(&self, value: f64) -> Option<f64> {
         let share = (value - self.left) / (self.right - self.left);
-        (0.0..=1.0).contains(&share).then(|| LEFT + share * (WIDTH - LEFT - RIGHT))
+        (0.0..=1.0).contains(&share).then_some(LEFT + share * (WIDTH - LEFT - RIGHT))
     }
 
     fn y(&self, value: f64) -> Option<f64> {
@@ -154,7 +154,7 @@ impl Frame {
             Scale::Log if value <= 0.0 => return None,
             Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
         };
-        share.is_finite().then(|| HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP))
+        share.is_finite().then_some(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP))
     }
 
     fn path(&self, series: &Series) -> String {
