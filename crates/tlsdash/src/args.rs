@@ -118,6 +118,11 @@ pub(crate) struct RunWords {
     /// Draw with ASCII characters only
     #[arg(long)]
     pub(crate) ascii: bool,
+    /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; the other
+    /// words are aa, block, discard, flush and keep (docs/experiments.md). Without a dashboard the run ends with it
+    #[arg(long, value_name = "WORDS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ab: Option<String>,
 }
 
 /// What the proxy takes, on the command line and in the configuration file.
@@ -292,6 +297,7 @@ impl RunWords {
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
             ascii: self.ascii || other.ascii,
+            ab: self.ab.or(other.ab),
         }
     }
 }
@@ -407,6 +413,7 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("handshakes-max", "1000"),
     ("connections-per-client", "100"),
     ("duration", "\"10s\""),
+    ("ab", "\"workers=1..2,metric=exchange.p99,pairs=12\""),
 ];
 
 impl ProxyWords {

@@ -1,5 +1,7 @@
 //! The summary on standard output, for people or for programs.
 
+mod experiments;
+
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
@@ -75,6 +77,7 @@ fn text(summary: &Summary) -> String {
         load_lines(load, &mut out);
     }
     clients(summary, &mut out);
+    experiments::lines(&summary.experiments, &mut out);
     if let Some(journal) = &summary.journal {
         let JournalSummary { made, read, lost, source, .. } = journal;
         line(&mut out, "journal", format_args!("{read} read of {made} made, {lost} lost"));
