@@ -42,8 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         stage.screen.take(news);
         let between = cpu();
         bytes += one_frame(&mut stage.screen);
-        drawing.push(cpu() - between);
-        taking_in.push(between - before);
+        drawing.push(cpu().saturating_sub(between));
+        taking_in.push(between.saturating_sub(before));
     }
     report("CPU of a frame", &mut drawing);
     report("of taking in a second's records before it", &mut taking_in);

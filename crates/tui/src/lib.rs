@@ -36,6 +36,7 @@ mod synthetic;
 mod testing;
 
 pub use channel::{Gone, Inbox, Sender, channel};
+pub use keymap::{Keymap, KeymapError};
 pub use offscreen::Offscreen;
 pub use options::{Ended, Event, Exit, Options, TuiError};
 pub use run::run;

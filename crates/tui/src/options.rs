@@ -2,6 +2,7 @@
 
 use telemetry::{Model, RunId, Update};
 
+use crate::keymap::Keymap;
 use crate::theme::{Glyphs, Palette};
 
 /// How a dashboard looks and what it may do.
@@ -19,6 +20,8 @@ pub struct Options {
     pub glyphs: Glyphs,
     /// Colours.
     pub palette: Palette,
+    /// Which key does what.
+    pub keymap: Keymap,
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
     pub frames_per_second_max: u32,
 }
@@ -33,6 +36,7 @@ impl Options {
             run: None,
             glyphs: Glyphs::detect(),
             palette: Palette::detect(),
+            keymap: Keymap::default(),
             frames_per_second_max: 4,
         }
     }

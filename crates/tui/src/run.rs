@@ -10,7 +10,6 @@ use telemetry::{Command, Model};
 use crate::channel::{Inbox, Message};
 use crate::clock::Now;
 use crate::input::Input;
-use crate::keymap;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::pace::Pace;
 use crate::state::{Action, Effect, State, update};
@@ -130,7 +129,11 @@ impl Dashboard {
     }
 
     fn key(&mut self, key: &KeyEvent) -> Result<Option<Exit>, TuiError> {
-        keymap::intent(key).map_or(Ok(None), |intent| self.apply(Action::Want(intent)))
+        if self.state.prompt.is_some() {
+            return self.apply(Action::Type(*key));
+        }
+        let intent = self.state.options.keymap.intent(key, self.state.context());
+        intent.map_or(Ok(None), |intent| self.apply(Action::Want(intent)))
     }
 
     fn resize(&mut self) -> Result<Option<Exit>, TuiError> {

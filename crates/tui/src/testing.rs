@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use telemetry::{Batch, Record, Update};
@@ -30,6 +31,7 @@ pub(crate) fn options() -> Options {
         run: None,
         glyphs: Glyphs::Unicode,
         palette: Palette::Monochrome,
+        keymap: crate::keymap::Keymap::default(),
         frames_per_second_max: 4,
     }
 }
@@ -83,6 +85,24 @@ impl Stage {
         let effects = self.act(Action::Want(intent));
         self.state.prepare(self.now());
         effects
+    }
+
+    /// Presses a key as it comes from a terminal.
+    pub(crate) fn press(&mut self, key: char) -> Vec<Effect> {
+        let event = match key {
+            '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+            '\x1b' => KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+            '\x15' => KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL),
+            c if c.is_uppercase() => KeyEvent::new(KeyCode::Char(c), KeyModifiers::SHIFT),
+            c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
+        };
+        if self.state.prompt.is_some() {
+            let effects = self.act(Action::Type(event));
+            self.state.prepare(self.now());
+            return effects;
+        }
+        let intent = self.state.options.keymap.intent(&event, self.state.context());
+        intent.map_or_else(Vec::new, |intent| self.want(intent))
     }
 
     pub(crate) fn now(&self) -> Now {

@@ -18,8 +18,8 @@
 
 use ratatui::layout::Rect;
 
-use super::{clients, course, handshakes, help, latency, status};
-use crate::state::State;
+use super::{clients, course, handshakes, latency, status};
+use crate::state::{Screen, State};
 
 /// The smallest screen with panes.
 const PANES_MIN: (u16, u16) = (40, 10);
@@ -89,7 +89,7 @@ fn narrow(area: Rect, state: &State) -> Panes {
     let mut rest = Rest(area.height - (status + handshakes + footer + log).min(area.height));
     let (mut latency, mut course, mut clients) = (0, 0, 0);
     rest.give(&mut latency, if is_tall { LATENCY_MIN } else { u16::MAX }.min(latency::height(state)));
-    if is_tall && state.figures().is_some() {
+    if is_tall && state.figures().is_some() && state.screen != Screen::Log {
         rest.give_all(&mut course, course::HEIGHT_MIN);
         rest.give_all(&mut clients, CLIENTS_USEFUL.min(clients_wanted(state)));
         rest.give(&mut course, course::HEIGHT_MIN + 1);
@@ -116,9 +116,11 @@ fn wide(area: Rect, state: &State) -> Panes {
     let mut rest = Rest(area.height - (status + tables + footer + log).min(area.height));
     let (mut course, mut clients) = (0, 0);
     rest.give_all(&mut course, course::HEIGHT_MIN);
-    rest.give_all(&mut clients, CLIENTS_MIN.min(clients_wanted(state)));
-    rest.give(&mut course, course::HEIGHT_WANTED);
-    rest.give(&mut clients, clients_wanted(state));
+    if state.screen != Screen::Log {
+        rest.give_all(&mut clients, CLIENTS_MIN.min(clients_wanted(state)));
+        rest.give(&mut course, course::HEIGHT_WANTED);
+        rest.give(&mut clients, clients_wanted(state));
+    }
     let mut rows = Rows { area };
     let status = rows.next(status);
     let tables = rows.next(tables);
@@ -209,9 +211,4 @@ pub(crate) fn client_rows(state: &State) -> usize {
         Layout::Panes(panes) => clients::rows(panes.clients),
         Layout::Nothing | Layout::OneLine(_) => 0,
     }
-}
-
-/// Lines of the help that can be scrolled away on a terminal of this size.
-pub(crate) fn help_offset_max((columns, rows): (u16, u16)) -> usize {
-    help::offset_max(Rect::new(0, 0, columns, rows))
 }
