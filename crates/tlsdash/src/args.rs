@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::look::{LookTables, LookWords};
 use crate::tls_words::TlsWords;
 
 use crate::load::LoadArgs;
@@ -110,9 +111,9 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "FORMAT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<Format>,
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub(crate) ascii: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) look: LookWords,
 }
 
 /// What the proxy takes, on the command line and in the configuration file.
@@ -193,6 +194,9 @@ pub(crate) struct ProxyWords {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) run: RunWords,
+    #[arg(skip)]
+    #[serde(flatten, skip_serializing)]
+    pub(crate) tables: LookTables,
 }
 
 #[derive(Args, Debug)]
@@ -222,6 +226,9 @@ pub(crate) struct DemoArgs {
     /// End by itself after so long and print a summary
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
+    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunWords,
 }
@@ -240,9 +247,11 @@ pub(crate) struct WatchArgs {
     /// How the summary is printed [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub(crate) ascii: bool,
+    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) look: LookWords,
 }
 
 /// Takes a single word where there may be several.
@@ -286,7 +295,7 @@ impl RunWords {
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
-            ascii: self.ascii || other.ascii,
+            look: self.look.or(other.look),
         }
     }
 }
@@ -335,6 +344,7 @@ impl ProxyWords {
             drain_timeout: self.drain_timeout.or(other.drain_timeout),
             duration: self.duration.or(other.duration),
             run: self.run.or(other.run),
+            tables: if self.tables.is_empty() { other.tables } else { self.tables },
         }
     }
 
@@ -352,6 +362,7 @@ impl ProxyWords {
                 journal: text("auto"),
                 interval: text("1s"),
                 format: Some(Format::Text),
+                look: LookWords { theme: text("auto"), ..LookWords::default() },
                 ..RunWords::default()
             },
             ..Self::default()
@@ -390,6 +401,7 @@ impl ProxyWords {
                 let _ = writeln!(text, "# {word} = {example}");
             }
         }
+        text.push_str(&self.tables.to_toml()?);
         Ok(text)
     }
 }

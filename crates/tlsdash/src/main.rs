@@ -6,6 +6,7 @@ mod demo;
 mod frontend;
 mod journal_choice;
 mod load;
+mod look;
 mod privileges;
 mod probe;
 mod progress;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use synthetic::Synthetic;
 use telemetry::Update;
-use tui::{Glyphs, Offscreen, Options, Palette};
+use tui::{Colours, Glyphs, Offscreen, Options, Palette};
 
 /// Clients in the table.
 const CLIENTS: u64 = 10_000;
@@ -63,7 +63,7 @@ impl Stage {
     fn new() -> Self {
         let mut options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/made-up.journal");
         options.glyphs = Glyphs::Unicode;
-        options.palette = Palette::Sixteen;
+        options.palette = Palette::Coloured(Colours::SIXTEEN);
         let (mut screen, mut run) = (Offscreen::new(options, 160, 48), Synthetic::crowd(CLIENTS));
         screen.take(Update::Batch(Synthetic::live(vec![run.start()])));
         screen.take(Update::CaughtUp);

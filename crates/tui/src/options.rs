@@ -22,6 +22,8 @@ pub struct Options {
     pub palette: Palette,
     /// Which key does what.
     pub keymap: Keymap,
+    /// True if clicks and the wheel do something; the terminal then leaves selecting text to Shift.
+    pub mouse: bool,
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
     pub frames_per_second_max: u32,
 }
@@ -37,6 +39,7 @@ impl Options {
             glyphs: Glyphs::detect(),
             palette: Palette::detect(),
             keymap: Keymap::default(),
+            mouse: true,
             frames_per_second_max: 4,
         }
     }

@@ -64,7 +64,7 @@ impl Dashboard {
         if !has_terminal() {
             return Err(TuiError::NoTerminal);
         }
-        let terminal = Terminal::take(inbox.sender.clone())?;
+        let terminal = Terminal::take(inbox.sender.clone(), options.mouse)?;
         let input = Input::start(inbox.sender.clone())?;
         let pace = Pace::new(options.frames_per_second_max);
         let state = State::new(options, terminal.size());
@@ -117,6 +117,7 @@ impl Dashboard {
             Message::Program(Event::Terminate) => Ok(Some(Exit::Terminated)),
             Message::Program(Event::Suspend) => self.suspend(Suspend::Process),
             Message::Key(key) => self.key(&key),
+            Message::Mouse(mouse) => self.apply(Action::Point(mouse)),
             Message::Resized => self.resize(),
             Message::Continued => {
                 self.suspended = false;

@@ -4,6 +4,7 @@ mod client_list;
 mod control;
 mod frozen;
 mod lever;
+mod mouse;
 mod palette;
 mod phase;
 mod prompt;
@@ -16,7 +17,7 @@ mod update;
 
 use std::collections::VecDeque;
 
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyEvent, MouseEvent};
 use telemetry::model::{Level, LogLine, Marker, Run};
 use telemetry::{ClientId, Command, Model, RunId, Update};
 
@@ -113,6 +114,8 @@ pub(crate) enum Action {
     Want(Intent),
     /// A person types.
     Type(KeyEvent),
+    /// The mouse did something.
+    Point(MouseEvent),
     /// There is news of the journal.
     Update(Update),
     /// Time has passed.

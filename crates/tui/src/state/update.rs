@@ -25,6 +25,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
     match action {
         Action::Want(intent) => want(state, intent, now),
         Action::Type(key) => typed(state, key, now),
+        Action::Point(event) => super::mouse::point(state, event, now),
         Action::Update(news) => {
             take_in(state, news, now);
             vec![Effect::Draw(Urgency::Soon)]

@@ -195,6 +195,35 @@ impl Rows {
     }
 }
 
+/// What stands at a place of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The heading of the clients.
+    Clients,
+    /// A client, by its row among those in sight.
+    Client(usize),
+    /// The heading of the course.
+    Course,
+    /// A column of the course, by its place.
+    Column(usize),
+}
+
+/// What stands at a column and row of the screen, if it is something that can be clicked.
+pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
+    let (columns, rows) = state.size();
+    let Layout::Panes(panes) = of(Rect::new(0, 0, columns, rows), state) else { return None };
+    let inside = |area: Rect| area.contains((x, y).into());
+    if inside(panes.clients) {
+        let row = usize::from(y - panes.clients.y);
+        return Some(row.checked_sub(1).map_or(Target::Clients, Target::Client));
+    }
+    inside(panes.course).then_some(())?;
+    if y == panes.course.y {
+        return Some(Target::Course);
+    }
+    course::place_at(state, panes.course, x).map(Target::Column)
+}
+
 /// Columns of time that are in sight at once.
 pub(crate) fn course_columns(state: &State) -> usize {
     let (columns, rows) = state.size();
