@@ -55,6 +55,12 @@ bench-watching *ARGS:
     cargo bench --locked -p bench --bench watching -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
+# Work per CPU-second beside the terminators that are installed, such as: just bench-peers --only handshake --rounds 7
+bench-peers *ARGS:
+    cargo build --release --locked -p tlsdash
+    cargo bench --locked -p bench --bench peers -- \
+        --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
+
 # CPU of a frame of the dashboard, and with --count its instructions.
 bench-frame *ARGS:
     cargo bench --locked -p tui --bench frame -- {{ARGS}}

@@ -6,6 +6,7 @@
 //! | [`load`] | the load and the upstream that it is put under |
 //! | [`callgrind`] | instructions by thread, and by function, from what callgrind has written |
 //! | [`interval`] | what watching does in an interval, alone and without a clock |
+//! | [`peers`] | other terminators beside it, set up alike, and what they do in a CPU-second |
 //! | [`statistics`] | the ratio of paired measurements, with its interval |
 //!
 //! The benchmarks themselves are in `benches/`; `docs/performance.md` has their results.
@@ -15,6 +16,7 @@
 pub mod callgrind;
 pub mod interval;
 pub mod load;
+pub mod peers;
 pub mod statistics;
 pub mod terminator;
 

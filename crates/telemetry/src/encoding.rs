@@ -30,7 +30,7 @@ pub(crate) fn encode(distribution: &Distribution) -> String {
     dense.add_distribution(distribution);
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
-        .serialize(dense.hdr(), &mut bytes)
+        .serialize(&dense.into_hdr(), &mut bytes)
         .expect("writing to memory, with counts far below the format's limit");
     STANDARD.encode(bytes)
 }

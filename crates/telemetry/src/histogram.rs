@@ -19,27 +19,21 @@ const COUNT_MAX: u64 = 1 << 53;
 /// A percentile that rests on fewer samples above it than this is marked as thin.
 pub(crate) const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
-/// A dense histogram of nanoseconds, 3 significant digits, 100 ns to 60 s, with the exact maximum and sum.
-#[derive(Clone, Debug)]
+/// A dense histogram of nanoseconds, 3 significant digits, 100 ns to 60 s, with the exact maximum and sum. Its 170 kB
+/// are taken with the first sample.
+#[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    inner: Hdr<u64>,
+    /// `None` until there is a sample.
+    inner: Option<Hdr<u64>>,
     sum_ns: u64,
     max_ns: u64,
     saturated: u64,
 }
 
-impl Default for Histogram {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Histogram {
     /// An empty histogram.
     pub fn new() -> Self {
-        let inner = Hdr::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS)
-            .expect("the bounds are constants that the library accepts");
-        Self { inner, sum_ns: 0, max_ns: 0, saturated: 0 }
+        Self::default()
     }
 
     /// Counts one latency.
@@ -49,7 +43,7 @@ impl Histogram {
 
     /// Counts one latency in nanoseconds; above 60 s it enters at 60 s and is counted as saturated.
     pub fn record_ns(&mut self, latency_ns: u64) {
-        self.inner.saturating_record(latency_ns);
+        self.dense().saturating_record(latency_ns);
         self.sum_ns = self.sum_ns.saturating_add(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
         self.saturated += u64::from(latency_ns > HIGHEST_NS);
@@ -57,7 +51,9 @@ impl Histogram {
 
     /// Adds all samples of another histogram.
     pub fn add(&mut self, other: &Self) {
-        self.inner.add(&other.inner).expect("all our histograms have the same bounds");
+        if let Some(theirs) = other.recorded() {
+            self.dense().add(theirs).expect("all our histograms have the same bounds");
+        }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.saturated += other.saturated;
@@ -70,29 +66,30 @@ impl Histogram {
             return;
         }
         for (value_ns, count) in other.buckets() {
-            self.inner.saturating_record_n(value_ns, count);
+            self.dense().saturating_record_n(value_ns, count);
         }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.saturated = self.saturated.saturating_add(other.saturated);
     }
 
-    /// Forgets all samples and keeps the memory.
+    /// Forgets all samples. The memory is kept for the next ones, and given back if there were none.
     pub fn clear(&mut self) {
-        if !self.is_empty() {
-            self.inner.reset();
+        match &mut self.inner {
+            Some(inner) if !inner.is_empty() => inner.reset(),
+            unused => *unused = None,
         }
         (self.sum_ns, self.max_ns, self.saturated) = (0, 0, 0);
     }
 
     /// True if nothing was recorded.
     pub fn is_empty(&self) -> bool {
-        self.inner.is_empty()
+        self.recorded().is_none()
     }
 
     /// Number of samples.
     pub fn count(&self) -> u64 {
-        self.inner.len()
+        self.inner.as_ref().map_or(0, Hdr::len)
     }
 
     /// Exact sum of all samples, in nanoseconds.
@@ -112,7 +109,7 @@ impl Histogram {
 
     /// Smallest sample to three digits, in nanoseconds; `None` without samples.
     pub fn min_ns(&self) -> Option<u64> {
-        (!self.is_empty()).then(|| self.inner.min().min(self.max_ns))
+        self.recorded().map(|inner| inner.min().min(self.max_ns))
     }
 
     /// Exact mean, in nanoseconds; `None` without samples.
@@ -122,13 +119,13 @@ impl Histogram {
 
     /// Standard deviation over all samples, in nanoseconds; each is taken at its bucket, three digits exact.
     pub fn stdev_ns(&self) -> Option<f64> {
-        (!self.is_empty()).then(|| self.inner.stdev())
+        self.recorded().map(Hdr::stdev)
     }
 
     /// Share of the samples from `low_ns` to `high_ns`, both included, to the bucket; `None` without samples.
     pub fn share_within(&self, low_ns: u64, high_ns: u64) -> Option<f64> {
-        let within = || self.inner.count_between(low_ns, high_ns.max(low_ns).min(HIGHEST_NS));
-        (!self.is_empty()).then(|| within() as f64 / self.count() as f64)
+        let high_ns = high_ns.max(low_ns).min(HIGHEST_NS);
+        self.recorded().map(|inner| inner.count_between(low_ns, high_ns) as f64 / inner.len() as f64)
     }
 
     /// The percentiles of an `HdrHistogram` percentile file: latency in nanoseconds, quantile, and samples up to it, in
@@ -136,7 +133,7 @@ impl Histogram {
     pub fn percentiles(&self, ticks: u32) -> impl Iterator<Item = (u64, f64, u64)> {
         let mut below = 0;
         let max_ns = self.max_ns;
-        self.inner.iter_quantiles(ticks).map(move |step| {
+        self.recorded().into_iter().flat_map(move |inner| inner.iter_quantiles(ticks)).map(move |step| {
             below += step.count_since_last_iteration();
             (step.value_iterated_to().min(max_ns), step.quantile_iterated_to(), below)
         })
@@ -145,15 +142,16 @@ impl Histogram {
     /// The latency that the share `q` (above 0, to 1) of the samples does not exceed, in nanoseconds; `None` without
     /// samples. Never above the exact maximum.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
-        (!self.is_empty()).then(|| self.inner.value_at_quantile(q).min(self.max_ns))
+        self.recorded().map(|inner| inner.value_at_quantile(q).min(self.max_ns))
     }
 
     /// The same samples in the form that travels.
     pub fn to_distribution(&self) -> Distribution {
         Distribution {
             buckets: self
-                .inner
-                .iter_recorded()
+                .recorded()
+                .into_iter()
+                .flat_map(Hdr::iter_recorded)
                 .flat_map(|v| Bucket::all(v.value_iterated_to(), v.count_at_value()))
                 .collect(),
             count: self.count(),
@@ -163,13 +161,30 @@ impl Histogram {
         }
     }
 
-    pub(crate) fn hdr(&self) -> &Hdr<u64> {
-        &self.inner
+    /// The buckets, if any of them holds a sample.
+    fn recorded(&self) -> Option<&Hdr<u64>> {
+        self.inner.as_ref().filter(|inner| !inner.is_empty())
+    }
+
+    /// The buckets, whose memory is taken now unless there is some.
+    fn dense(&mut self) -> &mut Hdr<u64> {
+        self.inner.get_or_insert_with(empty)
+    }
+
+    /// The library's form of it.
+    pub(crate) fn into_hdr(self) -> Hdr<u64> {
+        self.inner.unwrap_or_else(empty)
     }
 
     pub(crate) fn from_hdr(inner: Hdr<u64>, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
-        Self { inner, sum_ns, max_ns, saturated }
+        Self { inner: Some(inner), sum_ns, max_ns, saturated }
     }
+}
+
+#[cold]
+fn empty() -> Hdr<u64> {
+    Hdr::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS)
+        .expect("the bounds are constants that the library accepts")
 }
 
 /// True if a percentile at `q` of `n` samples rests on fewer than ten samples above it.
@@ -309,7 +324,7 @@ impl<M: Metric> Histograms<M> {
         }
     }
 
-    /// Forgets all samples and keeps the memory.
+    /// Forgets all samples, each class as [`Histogram::clear`] does.
     pub fn clear(&mut self) {
         self.classes.iter_mut().for_each(Histogram::clear);
     }
@@ -351,7 +366,15 @@ mod tests {
 
     #[test]
     fn an_empty_histogram_has_no_percentile() {
-        assert_eq!(Histogram::new().quantile_ns(0.5), None);
+        let mut histogram = Histogram::new();
+        for _ in 0..2 {
+            assert_eq!((histogram.quantile_ns(0.5), histogram.mean_ns()), (None, None));
+            assert_eq!((histogram.percentiles(5).count(), histogram.count()), (0, 0));
+            assert_eq!(histogram.to_distribution(), Distribution::default());
+            // Memory that was used before makes no difference.
+            histogram.record_ns(1_000);
+            histogram.clear();
+        }
         assert_eq!(Distribution::default().quantile_ns(0.5), None);
     }
 
@@ -370,7 +393,7 @@ mod tests {
     #[test]
     fn counts_beyond_a_buckets_room_are_kept() {
         let mut histogram = Histogram::new();
-        histogram.inner.saturating_record_n(5_000, 10_000_000_000);
+        histogram.dense().saturating_record_n(5_000, 10_000_000_000);
         histogram.max_ns = 5_000;
         let distribution = histogram.to_distribution();
         assert_eq!(distribution.buckets().map(|(_, count)| count).sum::<u64>(), 10_000_000_000);
@@ -382,7 +405,7 @@ mod tests {
     #[test]
     fn no_number_of_samples_makes_a_percentile_overflow() {
         let mut histogram = Histogram::new();
-        histogram.inner.saturating_record_n(5_000, COUNT_MAX - 10);
+        histogram.dense().saturating_record_n(5_000, COUNT_MAX - 10);
         histogram.max_ns = 5_000;
         let more = sample().to_distribution();
         histogram.add_distribution(&more);

@@ -9,6 +9,7 @@ mod connection;
 mod delta;
 mod encoding;
 mod exchange;
+pub mod experiment;
 mod families;
 mod field;
 mod follow;
@@ -21,6 +22,7 @@ mod metric;
 pub mod model;
 mod observe;
 mod origin;
+mod percentile;
 mod publish;
 mod record;
 mod setting;
@@ -47,10 +49,12 @@ pub use metric::{Counters, Metric};
 pub use model::Model;
 pub use observe::ProcessTree;
 pub use origin::{Origin, Suppressed, Writer};
+pub use percentile::parse_percentile;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
 pub use record::{
-    Body, ClientRecord, HealthRecord, HostRecord, Kind, Latencies, Latency, LoadRecord, MarkRecord, Phase,
-    ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,
+    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,
+    Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,
+    SettingRecord, Stamp,
 };
 pub use setting::{Applies, Command, Setting, SettingError, Value};
 pub use tally::{LoadEvent, Tallied, Tally};

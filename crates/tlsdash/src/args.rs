@@ -5,6 +5,8 @@
 
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,6 +23,9 @@ use crate::load::LoadArgs;
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Longest interval.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// Largest configuration file that is read, in bytes.
+const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
 
 /// The command line or the configuration is wrong; ends with exit code 2.
 #[derive(Debug)]
@@ -303,14 +308,25 @@ impl RunWords {
 impl ProxyWords {
     /// Reads a configuration file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| usage(format!("cannot read configuration {}: {error}", path.display())))?;
-        let refuse = |line: usize, what: &str| {
-            usage(format!("configuration {} line {line}: {}", path.display(), what.replace('\n', " ")))
-        };
+        let name = path.display();
+        let cannot = |error: std::io::Error| usage(format!("cannot read configuration {name}: {error}"));
+        let file = File::open(path).map_err(cannot)?;
+        let mut text = String::new();
+        file.take(CONFIGURATION_BYTES_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
+        if text.len() as u64 > CONFIGURATION_BYTES_MAX {
+            return Err(usage(format!("configuration {name} has more than {CONFIGURATION_BYTES_MAX} bytes")));
+        }
+        Self::parse(&text).map_err(|(line, what)| usage(format!("configuration {name} line {line}: {what}")))
+    }
+
+    /// Reads the text of one; an error comes with the number of its line.
+    fn parse(text: &str) -> Result<Self, (usize, String)> {
+        let refuse = |line: usize, what: &str| (line, what.replace('\n', " "));
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
-            refuse(text[..at].matches('\n').count() + 1, error.message())
+            let before = text.char_indices().take_while(|(place, _)| *place < at);
+            let before = before.filter(|(_, c)| *c == '\n').count();
+            refuse(before + 1, error.message())
         })?;
         // Word by word, so that an error names its word.
         for (word, value) in &table {
@@ -368,6 +384,18 @@ impl ProxyWords {
             ..Self::default()
         }
     }
+}
+
+/// Reads the text of a configuration file, and looks whether its words can be what they are, as far as that needs neither
+/// a file nor a name to be looked up. Returns it as `--print-config` prints it.
+///
+/// # Errors
+/// With the line that says what is wrong.
+pub fn read_configuration(text: &str) -> Result<String, String> {
+    let words = ProxyWords::parse(text).map_err(|(line, what)| format!("line {line}: {what}"))?;
+    let printed = words.clone().or(ProxyWords::defaults()).to_toml();
+    let checked = printed.and_then(|printed| crate::proxy::check(&words).map(|()| printed));
+    checked.map_err(|error| crate::line(&error))
 }
 
 /// The words that have no default, with what they may be.

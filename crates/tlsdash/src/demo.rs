@@ -31,7 +31,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
     let mut config = ProxyConfig::new(vec![listen], Upstream::Unix(socket), proxy::generated()?);
     config.workers = args.workers.unwrap_or_else(half_the_cores);
-    proxy::Bound::bind(config, Vec::new())?.start(Some(plan), requests(), shape, wiring)
+    proxy::Bound::bind(config, Vec::new(), Vec::new())?.start(Some(plan), requests(), shape, wiring)
 }
 
 /// The demo's plan with the words that are given put in place of its own.

@@ -106,7 +106,8 @@ pub(crate) fn show(
             let drawn = std::thread::scope(|scope| {
                 // CPU time is accounted by the beginning of the name.
                 let thread = std::thread::Builder::new().name("dashboard".to_owned());
-                let thread = thread.spawn_scoped(scope, move || dashboard(frontend, options, lent, commands))?;
+                let thread =
+                    thread.spawn_scoped(scope, move || dashboard(frontend, options, lent, commands))?;
                 Ok::<_, std::io::Error>(thread.join())
             })
             .context("cannot start the thread dashboard")?;

@@ -9,18 +9,21 @@ use std::time::Duration;
 use anyhow::Context;
 use journal::Timestamps;
 use telemetry::model::Run;
-use telemetry::{Body, Follower, LoadCounter, Model, Phase, Publisher, Record, RunId, RunRecord, Update};
+use telemetry::{
+    Body, Follower, LoadCounter, Model, NoticeRecord, Phase, Publisher, Record, RunId, RunRecord, Update,
+};
 use tui::{Event, Inbox, Sender};
 
 use crate::args::{Format, RunWords, usage};
 use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
 use crate::look::Look;
-use crate::recorder::{Measured, Recorded, Recorder};
+use crate::recorder::{Beginning, Measured, Recorded, Recorder};
 use crate::signals::{self, Reload};
 use crate::sink::RecordSink;
 use crate::source::Source;
 use crate::summary;
+use crate::voice::Voice;
 
 /// Commands that wait to be carried out; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
@@ -91,6 +94,8 @@ pub(crate) struct Session {
     pub(crate) wiring: Wiring,
     pub(crate) title: String,
     pub(crate) header: RunRecord,
+    /// What was said before there was a journal to say it in.
+    pub(crate) notices: Vec<NoticeRecord>,
     pub(crate) measured: Measured,
     pub(crate) journal: Journal,
 }
@@ -164,7 +169,8 @@ impl Session {
     /// # Errors
     /// When it could not be started.
     pub(crate) fn finish(self) -> anyhow::Result<Finished> {
-        let Self { shape, wiring: Wiring { events, inbox, reload }, title, header, measured, journal } = self;
+        let Self { shape, wiring, title, header, notices, measured, journal } = self;
+        let Wiring { events, inbox, reload } = wiring;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
         let place = journal.source();
@@ -183,8 +189,9 @@ impl Session {
         let sink = RecordSink::new(journal, events.clone());
         let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
         let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
-        let recorder =
-            Recorder::new(measured, publisher, header, shape.interval, events.clone(), suppressed, reload);
+        let voice = Voice::new(events.clone(), shape.frontend);
+        let beginning = Beginning { header, notices, interval: shape.interval };
+        let recorder = Recorder::new(measured, publisher, beginning, voice, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {

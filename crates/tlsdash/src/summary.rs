@@ -34,8 +34,14 @@ const LOAD_ROWS: &[(&str, &str)] = &[
     ("connect", "load: TCP connect"),
     ("handshake_full", "load: full handshake"),
     ("handshake_resumed", "load: resumed handshake"),
+    ("handshake_early", "load: 0-RTT handshake"),
     ("first_byte", "load: first byte"),
     ("total", "load: total"),
+    ("total_plain", "  new, without TLS"),
+    ("total_full", "  new, full handshake"),
+    ("total_resumed", "  new, resumed"),
+    ("total_early", "  new, 0-RTT"),
+    ("total_kept", "  kept alive"),
 ];
 
 /// Prints a summary.
@@ -162,6 +168,17 @@ fn load_lines(load: &LoadSummary, out: &mut String) {
             format_args!(
                 "resumptions: {} wanted, {} offered, {} observed",
                 wanted.wanted, wanted.offered, wanted.observed
+            ),
+        );
+    }
+    let early = &load.early_data;
+    if early.wanted > 0 {
+        line(
+            out,
+            "",
+            format_args!(
+                "0-RTT: {} wanted, {} offered, {} accepted, {} rejected",
+                early.wanted, early.offered, early.accepted, early.rejected
             ),
         );
     }

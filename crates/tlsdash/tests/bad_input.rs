@@ -49,9 +49,38 @@ fn certificate(folder: &Path, name: &str) -> (String, String) {
 }
 
 #[test]
+fn whatever_is_quoted_on_the_terminal_is_printable() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let hostile = "\u{1b}]0;title\u{7}\u{1b}[2J\u{202e}\nx";
+    let file = at.join(format!("{hostile}.toml"));
+    fs::write(&file, "upstream = \"unix:/x\"\n\"\\u001b[2J\" = 1\n").unwrap();
+    for args in [
+        &["--upstream", &format!("unix:/{hostile}"), "--duration", "1ms"][..],
+        &["--upstream", hostile],
+        &["--config", file.to_str().unwrap()],
+        &["--upstream", "unix:/x", "--cert", hostile, "--key", hostile],
+        &["--upstream", "unix:/x", "--client-ca", hostile],
+        &["--upstream", "unix:/x", "--user", hostile],
+        &["--upstream", "unix:/x", "--alpn", hostile],
+        &["--upstream", "unix:/x", "--journal", &format!("file:/{hostile}/x.journal")],
+        &[hostile],
+        &["watch", hostile],
+    ] {
+        let output = run(at, args);
+        let said = stderr(&output);
+        assert!(!said.is_empty(), "{args:?}");
+        let is_printable = |c: char| c == '\n' || (!c.is_control() && c != '\u{202e}');
+        assert!(said.chars().all(is_printable), "{args:?}: {said:?}");
+        assert!(said.lines().all(|line| line.starts_with("tlsdash: ")), "{args:?}: {said:?}");
+    }
+}
+
+#[test]
 fn wrong_words_end_with_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
+    let many_cpus = format!("{}0", "0,".repeat(300));
     for (args, parts) in [
         (&["--no-such-flag"][..], &["unexpected argument '--no-such-flag'", "--help"][..]),
         (&["load"], &["URL"]),
@@ -75,6 +104,22 @@ fn wrong_words_end_with_exit_code_2() {
         ),
         (&["--upstream", "unix:/x", "--cpus", "3-1"], &["--cpus 3-1", "0-3,8"]),
         (&["--upstream", "unix:/x", "--handshakes-max", "0"], &["--handshakes-max"]),
+        (&["--upstream", "unix:/x", "--handshakes-max", "1000001"], &["--handshakes-max 1000001", "1000000"]),
+        (&["--upstream", "unix:/x", "--connections-per-client", "9999999"], &["--connections-per-client"]),
+        (&["--upstream", "unix:/x", "--connections-max", "999999999999"], &["999999999999", "descriptors"]),
+        (&["--upstream", "unix:/x", "--workers", "257"], &["--workers 257", "256"]),
+        (&["--upstream", "unix:/x", "--cpus", &many_cpus], &["--workers 301", "256"]),
+        (
+            &["--upstream", "unix:/x", "--handshake-timeout", "1us"],
+            &["--handshake-timeout 1µs", "1ms to 24h"],
+        ),
+        (&["--upstream", "unix:/x", "--connect-timeout", "2days"], &["--connect-timeout", "1ms to 24h"]),
+        (&["--upstream", "unix:/x", "--idle-timeout", "300000000000years"], &["--idle-timeout", "24h"]),
+        (&["--upstream", "unix:/x", "--drain-timeout", "99999999999999999999s"], &["--drain-timeout"]),
+        (&["--upstream", "unix:/x", "--upstream", "unix:/x"], &["--upstream unix:/x", "twice"]),
+        (&["--upstream", "localhost:8443", "--listen", ":8443"], &["where the proxy itself listens"]),
+        (&["--upstream", "unix:/x", "--ticket-lifetime", "1s"], &["--ticket-lifetime", "from 60"]),
+        (&["--upstream", "unix:/x", "--session-cache", "1000001"], &["--session-cache", "1000000"]),
         (&["--upstream", "unix:/x", "--cert", "/x.pem"], &["--cert needs --key"]),
         (&["--upstream", "unix:/x", "--config", "/no/such.toml"], &["/no/such.toml"]),
         (&["demo", "--duration", "0s"], &["--duration 0s"]),

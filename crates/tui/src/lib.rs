@@ -40,7 +40,7 @@ pub use channel::{Gone, Inbox, Sender, channel};
 pub use keymap::{Keymap, KeymapError};
 pub use offscreen::Offscreen;
 pub use options::{Ended, Event, Exit, Options, TuiError};
+pub use plain::run_plain;
 pub use run::run;
 pub use terminal::{has_terminal, restore};
-pub use plain::run_plain;
 pub use theme::{ColourError, Colours, Glyphs, Palette};

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
-use telemetry::Model;
 use telemetry::model::{Level, LogLine};
 
 use crate::channel::Inbox;
@@ -71,7 +70,12 @@ impl Plain {
         let since = self.told.map(|told| now.instant.saturating_duration_since(told.instant));
         if is_end || since.is_none_or(|since| since >= EVERY) {
             if let Some(figures) = self.state.figures() {
-                writeln!(out, "{} {}", format::time_of_day(now.realtime_us), sentence(figures, self.state.phase))?;
+                writeln!(
+                    out,
+                    "{} {}",
+                    format::time_of_day(now.realtime_us),
+                    sentence(figures, self.state.phase)
+                )?;
                 self.told = Some(now);
             }
         }
@@ -150,7 +154,7 @@ fn sentence(figures: &Figures, phase: Phase) -> String {
 /// All that was said of updates, without a terminal.
 #[cfg(test)]
 mod tests {
-    use telemetry::Update;
+    use telemetry::{Model, Update};
 
     use super::*;
     use crate::channel;
@@ -177,9 +181,14 @@ mod tests {
         let said = said.unwrap();
         assert_eq!(exit.unwrap(), Exit::Terminated);
         assert!(said.chars().all(|c| c == '\n' || !c.is_control()), "{said:?}");
-        assert!(said.contains("tlsdash 0.1.0 started") && said.contains("warning: the journal takes"), "{said}");
+        assert!(
+            said.contains("tlsdash 0.1.0 started") && said.contains("warning: the journal takes"),
+            "{said}"
+        );
         let last = said.lines().last().unwrap();
-        for text in ["live 00:12", "sends 4998 requests", "100 full and 400 resumed", "of 49980", "CO-corrected"] {
+        for text in
+            ["live 00:12", "sends 4998 requests", "100 full and 400 resumed", "of 49980", "CO-corrected"]
+        {
             assert!(last.contains(text), "{text}: {last}");
         }
         assert!(said.matches("attention: proxy at 88%").count() == 1, "{said}");

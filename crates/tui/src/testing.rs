@@ -128,8 +128,7 @@ impl Stage {
         let buffer = self.drawn(columns, rows);
         let look = |cell: &Cell| {
             let set = |modifier, letter| if cell.modifier.contains(modifier) { letter } else { "" };
-            let [b, d, r] =
-                [set(Modifier::BOLD, "b"), set(Modifier::DIM, "d"), set(Modifier::REVERSED, "r")];
+            let [b, d, r] = [set(Modifier::BOLD, "b"), set(Modifier::DIM, "d"), set(Modifier::REVERSED, "r")];
             let colour = if cell.fg == Color::Reset { String::new() } else { cell.fg.to_string() };
             format!("{colour}{}{b}{d}{r}", if colour.is_empty() { "" } else { "+" })
         };

@@ -96,7 +96,8 @@ impl Palette {
         if env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             return Self::Monochrome;
         }
-        let background = env::var("COLORFGBG").ok().and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
+        let background =
+            env::var("COLORFGBG").ok().and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
         Self::Coloured(if matches!(background, Some(7 | 15)) { Colours::LIGHT } else { Colours::SIXTEEN })
     }
 

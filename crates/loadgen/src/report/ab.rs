@@ -21,9 +21,15 @@ pub(super) fn text(view: &View<'_>) -> String {
         ("Connect:", LoadLatency::Connect),
         ("TLS full:", LoadLatency::HandshakeFull),
         ("TLS resumed:", LoadLatency::HandshakeResumed),
+        ("TLS 0-RTT:", LoadLatency::HandshakeEarly),
         ("Processing:", LoadLatency::Service),
         ("Waiting:", LoadLatency::FirstByte),
         ("Total:", LoadLatency::Total),
+        (" new, plain:", LoadLatency::TotalPlain),
+        (" new, full:", LoadLatency::TotalFull),
+        (" resumed:", LoadLatency::TotalResumed),
+        (" 0-RTT:", LoadLatency::TotalEarly),
+        (" kept alive:", LoadLatency::TotalKept),
     ] {
         let histogram = &view.latencies[class];
         if !histogram.is_empty() {

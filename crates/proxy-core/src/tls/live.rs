@@ -48,6 +48,14 @@ impl Tls {
     }
 }
 
+impl Tls {
+    /// What a person should know about its files.
+    pub fn warnings(&self) -> impl Iterator<Item = &TlsFileWarning> {
+        let certificates = self.certificates.iter().flat_map(Certificate::warnings);
+        certificates.chain(self.ticket_keys.iter().flat_map(TicketKeyFile::warnings))
+    }
+}
+
 impl From<Certificate> for Tls {
     fn from(certificate: Certificate) -> Self {
         Self::new(certificate)
@@ -63,6 +71,9 @@ pub struct Refreshed {
     pub warnings: Vec<TlsFileWarning>,
     /// What could not be used; what was there before stays in use.
     pub refusals: Vec<RefreshError>,
+    /// What could not be read because the process or the system is short of descriptors or memory, if nobody asked for
+    /// it: it is tried again, and one notice tells of all that this keeps from being done.
+    pub(crate) shortage: Option<TlsFileError>,
 }
 
 /// Why something stays as it was.
@@ -236,6 +247,10 @@ fn look<T: FromFiles>(
 ) -> bool {
     match watched.look(at_once) {
         None => false,
+        Some(Err(error)) if !at_once && error.is_shortage() => {
+            refreshed.shortage = Some(error);
+            false
+        }
         Some(Err(error)) => {
             refreshed.refusals.push(error.into());
             false

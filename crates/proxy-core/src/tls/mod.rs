@@ -24,6 +24,7 @@ mod settings;
 #[cfg(test)]
 mod testing;
 mod tickets;
+mod trial;
 mod words;
 
 pub use certificate::Certificate;
@@ -37,4 +38,5 @@ pub use live::{Presented, RefreshError, Refreshed, Tls};
 pub(crate) use session::Session;
 pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
 pub use tickets::TicketKeyFile;
+pub use trial::{Trial, Tried};
 pub use words::TlsWordError;

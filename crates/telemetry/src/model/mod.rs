@@ -14,6 +14,7 @@
 //! trusted more than the file.
 
 mod clients;
+mod experiment;
 mod failures;
 mod load_summary;
 mod older;
@@ -32,13 +33,16 @@ use crate::ids::RunId;
 use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
 
+pub use crate::record::Level;
 pub use clients::{Client, ClientRate, Clients};
+pub use experiment::{Compared, Experiment, Switch, Verdict};
 pub use failures::Failures;
 pub use load_summary::{
-    Generator, INSECURE, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans, TRUST,
+    BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans,
+    TRUST,
 };
 pub use reading::{Gap, Reading};
-pub use run::{CpuUse, DEFERRED_US_MAX, Level, LogLine, Run};
+pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
     Percentiles, ProxySummary, SUMMARY_SCHEMA, Summary,

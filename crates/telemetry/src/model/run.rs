@@ -7,13 +7,15 @@ use crate::ids::{ClientId, RunId};
 use crate::message;
 use crate::metric::Counters;
 use crate::model::clients::{Client, ClientRate, Clients};
+use crate::model::experiment::{Experiment, Experiments};
 use crate::model::failures::Failures;
 use crate::model::reading::Reading;
 use crate::model::timeline::{Deed, Marker, Markers};
 use crate::model::track::Track;
 use crate::origin::Writer;
 use crate::record::{
-    Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
+    Body, HealthRecord, HostRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord,
+    Stamp,
 };
 use crate::setting::{SETTINGS_MAX, Setting};
 
@@ -21,17 +23,6 @@ use crate::setting::{SETTINGS_MAX, Setting};
 const LOG_MAX: usize = 1_000;
 /// How long a client whose record was put off keeps its last rate, in microseconds (see the budget's promise).
 pub const DEFERRED_US_MAX: u64 = 10_000_000;
-
-/// How serious a log line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Something happened.
-    Info,
-    /// A person did something.
-    Notice,
-    /// Something went wrong.
-    Warning,
-}
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +63,7 @@ pub struct Run {
     load_record: Option<LoadRecord>,
     clients: Clients,
     hosts: VecDeque<(u64, HostRecord)>,
+    experiments: Experiments,
     health: HealthRecord,
     log: VecDeque<LogLine>,
     markers: Markers,
@@ -97,6 +89,7 @@ impl Run {
             load_record: None,
             clients: Clients::new(history),
             hosts: VecDeque::new(),
+            experiments: Experiments::default(),
             health: HealthRecord::default(),
             log: VecDeque::new(),
             markers: Markers::default(),
@@ -161,6 +154,8 @@ impl Run {
             Body::Setting(setting) => self.apply_setting(&stamp, setting),
             Body::Host(host) => self.apply_host(&stamp, host),
             Body::Health(health) => self.health = health,
+            Body::Notice(_) => {}
+            Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
             Body::Mark(mark) => self.mark(&stamp, Deed::Mark { number: mark.number, text: mark.text }),
             Body::Connection(connection) => {
                 self.failures.note(&connection);
@@ -428,6 +423,11 @@ impl Run {
         let span_us = end_us.checked_sub(*start_us).filter(|&span| span > 0)?;
         let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
         Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })
+    }
+
+    /// Its experiments, oldest first.
+    pub fn experiments(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
+        self.experiments.iter()
     }
 
     /// What the writer knows of its losses.

@@ -331,8 +331,14 @@ impl Label for LoadLatency {
             Self::Connect => "connect",
             Self::HandshakeFull => "handshake_full",
             Self::HandshakeResumed => "handshake_resumed",
+            Self::HandshakeEarly => "handshake_early",
             Self::FirstByte => "first_byte",
             Self::Total => "total",
+            Self::TotalPlain => "total_plain",
+            Self::TotalFull => "total_full",
+            Self::TotalResumed => "total_resumed",
+            Self::TotalEarly => "total_early",
+            Self::TotalKept => "total_kept",
         }
     }
 }

@@ -83,5 +83,6 @@ fn once(args: &LoadArgs, shape: &Shape, config: &LoadConfig) -> anyhow::Result<F
     let journal = shape.journal.open()?;
     let title = format!("load > {}", header.upstream);
     let measured = Measured { proxy: None, load: Some(load), observed, ends_with_load: true };
-    Session { shape: shape.clone(), wiring, title, header, measured, journal }.finish()
+    let notices = Vec::new();
+    Session { shape: shape.clone(), wiring, title, header, notices, measured, journal }.finish()
 }

@@ -89,7 +89,9 @@ fn narrow(area: Rect, state: &State) -> Panes {
     let mut rest = Rest(area.height - (status + handshakes + footer + log).min(area.height));
     let (mut latency, mut course, mut clients) = (0, 0, 0);
     rest.give(&mut latency, if is_tall { LATENCY_MIN } else { u16::MAX }.min(latency::height(state)));
-    if is_tall && state.figures().is_some() && state.screen != Screen::Log {
+    if state.figures().is_none() {
+        rest.give(&mut clients, u16::MAX);
+    } else if is_tall && state.screen != Screen::Log {
         rest.give_all(&mut course, course::HEIGHT_MIN);
         rest.give_all(&mut clients, CLIENTS_USEFUL.min(clients_wanted(state)));
         rest.give(&mut course, course::HEIGHT_MIN + 1);
@@ -115,8 +117,12 @@ fn wide(area: Rect, state: &State) -> Panes {
     let tables = latency::height(state).max(handshakes::HEIGHT);
     let mut rest = Rest(area.height - (status + tables + footer + log).min(area.height));
     let (mut course, mut clients) = (0, 0);
-    rest.give_all(&mut course, course::HEIGHT_MIN);
-    if state.screen != Screen::Log {
+    if state.figures().is_some() {
+        rest.give_all(&mut course, course::HEIGHT_MIN);
+    }
+    if state.figures().is_none() {
+        rest.give(&mut clients, u16::MAX);
+    } else if state.screen != Screen::Log {
         rest.give_all(&mut clients, CLIENTS_MIN.min(clients_wanted(state)));
         rest.give(&mut course, course::HEIGHT_WANTED);
         rest.give(&mut clients, clients_wanted(state));

@@ -1,0 +1,141 @@
+//! How the proxy compares with the terminators that are installed: work per CPU-second, and memory.
+//!
+//! `just bench-peers [--only PART_OF_A_NAME] [--peers NAME,...] [--rounds N] [--seconds S] [--workers N] [--sozu PATH]`.
+//! In each round every terminator has its turn, one right after the other, and the first of a round is another each
+//! time; the ratios are those within the rounds. `docs/performance.md` says what the figures are worth.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is what this program is for")]
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bench::peers::{self, CASES, Case, Certificates, Conditions, Figure, Goal, Kind, Peer, Sample};
+use bench::statistics::{Ratio, median};
+use bench::{Result, argument};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+fn main() -> Result<ExitCode> {
+    let rounds: usize = argument("rounds").map_or(Ok(5), |text| text.parse())?;
+    let seconds: f64 = argument("seconds").map_or(Ok(3.0), |text| text.parse())?;
+    let workers: usize = argument("workers").map_or(Ok(1), |text| text.parse())?;
+    let only = argument("only").unwrap_or_default();
+    allow_all_descriptors()?;
+    let core = if workers == 1 { Some(take_the_last_core()?) } else { None };
+    let conditions = Conditions { workers, core, length: Duration::from_secs_f64(seconds) };
+    let folder = tempfile::tempdir()?;
+    let certificates = peers::certificates(folder.path())?;
+    let found = Peer::find(folder.path())?;
+    for Peer { kind, version, .. } in &found {
+        println!("{kind} {version}");
+    }
+    println!("{rounds} rounds of {seconds} s, {workers} workers\n");
+    println!("| case | terminator | figure | ratio, 95 % interval | aim | cores in use |");
+    println!("|---|---|---|---|---|---|");
+    let mut reached = true;
+    for case in CASES.iter().filter(|case| case.name.contains(&only)) {
+        let samples = run(case, &found, &certificates, conditions, rounds)?;
+        reached &= report(case, &found, &samples);
+    }
+    Ok(if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Thousands of connections need as many descriptors, here and in the terminators, which inherit the limit.
+fn allow_all_descriptors() -> Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+/// Leaves the first core that this process may use to the terminator, and keeps to the last; tells the first.
+fn take_the_last_core() -> Result<usize> {
+    let mine = sched_getaffinity(None)?;
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| mine.is_set(core));
+    let first = cores.next().ok_or("there is no core to run on")?;
+    let mut last = CpuSet::new();
+    last.set(cores.next_back().unwrap_or(first));
+    sched_setaffinity(None, &last)?;
+    Ok(first)
+}
+
+/// For each round, what each terminator did, or nothing if it failed.
+type Samples = Vec<Vec<Option<Sample>>>;
+
+fn run(
+    case: &Case,
+    found: &[Peer],
+    certificates: &Certificates,
+    conditions: Conditions,
+    rounds: usize,
+) -> Result<Samples> {
+    let mut samples = Samples::new();
+    for round in 0..rounds {
+        let mut taken = vec![None; found.len()];
+        for turn in 0..found.len() {
+            let index = (round + turn) % found.len();
+            let peer = &found[index];
+            match peers::take(peer, case, certificates, conditions) {
+                Ok(sample) => {
+                    let Sample { value, utilisation } = sample;
+                    let unit = case.figure.unit();
+                    eprintln!(
+                        "{}, {}, {}: {value:.1} {unit}, {utilisation:.2}",
+                        case.name,
+                        round + 1,
+                        peer.kind
+                    );
+                    taken[index] = Some(sample);
+                }
+                Err(error) if peer.kind == Kind::Tlsdash => return Err(error),
+                Err(error) => eprintln!("{}, {}, {}: {error}", case.name, round + 1, peer.kind),
+            }
+        }
+        samples.push(taken);
+    }
+    Ok(samples)
+}
+
+/// Prints a line a terminator; false if an aim was missed.
+fn report(case: &Case, found: &[Peer], samples: &Samples) -> bool {
+    let mut reached = true;
+    for (index, peer) in found.iter().enumerate() {
+        let mine = || samples.iter().filter_map(|round| round[index]);
+        if mine().count() == 0 {
+            println!("| {} | {} | failed | | | |", case.name, peer.kind);
+            continue;
+        }
+        let value = median(mine().map(|sample| sample.value));
+        let utilisation = median(mine().map(|sample| sample.utilisation));
+        // The program comes first.
+        let pairs: Vec<_> =
+            samples.iter().filter_map(|round| Some((round[index]?.value, round[0]?.value))).collect();
+        let Ratio { mean, low, high } = Ratio::of_pairs(&pairs);
+        let is_program = peer.kind == Kind::Tlsdash;
+        let (aim, is_reached) = aim(case, peer.kind, if is_program { value } else { mean });
+        reached &= is_reached;
+        let ratio = if is_program { String::new() } else { format!("{mean:.2} ({low:.2} to {high:.2})") };
+        let figure = match case.figure {
+            Figure::Work => format!("{value:.0}"),
+            Figure::KibPerConnection | Figure::MibWithoutConnection => {
+                format!("{value:.1} {}", case.figure.unit())
+            }
+        };
+        let used = if case.figure == Figure::Work { format!("{utilisation:.2}") } else { String::new() };
+        println!("| {} | {} | {figure} | {ratio} | {aim} | {used} |", case.name, peer.kind);
+    }
+    reached
+}
+
+/// What is to be reached beside this terminator, and whether it is.
+fn aim(case: &Case, kind: Kind, reached: f64) -> (String, bool) {
+    for goal in case.goals {
+        let (text, is_reached) = match *goal {
+            Goal::Times(peer, times) if peer == kind => (format!("≥ {times}"), reached >= times),
+            Goal::AtMost(most) if kind == Kind::Tlsdash => (format!("≤ {most}"), reached <= most),
+            _ => continue,
+        };
+        let verdict = if is_reached { "" } else { " **missed**" };
+        return (text + verdict, is_reached);
+    }
+    (String::new(), true)
+}

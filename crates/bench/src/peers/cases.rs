@@ -1,0 +1,179 @@
+//! What the terminators are compared by.
+
+use loadgen::{Template, TlsOptions, TlsVersion};
+
+use super::{Key, Kind};
+
+/// One situation.
+#[derive(Debug)]
+pub struct Case {
+    /// What it is called in tables.
+    pub name: &'static str,
+    /// What is measured in it.
+    pub figure: Figure,
+    /// The load: words of `--load`.
+    pub plan: &'static str,
+    /// What each request asks for.
+    pub exchange: Exchange,
+    /// The version of TLS.
+    pub version: TlsVersion,
+    /// The certificate that is presented.
+    pub key: Key,
+    /// What the program is to reach.
+    pub goals: &'static [Goal],
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Requests answered by CPU time of all its processes: more is better.
+    Work,
+    /// Resident memory for each connection that has had an answer and waits, in KiB.
+    KibPerConnection,
+    /// Resident memory before the first connection, in MiB.
+    MibWithoutConnection,
+}
+
+impl Figure {
+    /// How it is called in tables.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Work => "requests a CPU-second",
+            Self::KibPerConnection => "KiB a connection",
+            Self::MibWithoutConnection => "MiB",
+        }
+    }
+}
+
+/// A request and its answer, by bytes of their bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exchange {
+    /// So many come down.
+    Get(u64),
+    /// So many go up, and come back.
+    Post(usize),
+}
+
+impl Exchange {
+    /// The request. The host is the certificate's: sozu looks for it.
+    pub fn request(self) -> Template {
+        let request = match self {
+            Self::Get(bytes) => Template::get(format!("/bytes/{bytes}")),
+            Self::Post(bytes) => Template::post("/echo", bytes),
+        };
+        Template { headers: vec![("Host".to_owned(), "localhost".to_owned())], ..request }
+    }
+}
+
+/// What is to be reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    /// So many times the work of a peer.
+    Times(Kind, f64),
+    /// At most so much.
+    AtMost(f64),
+}
+
+/// The cases, in the order in which they are run.
+pub const CASES: &[Case] = &[
+    Case {
+        name: "full handshake",
+        plan: "connections=16,keepalive=off,resume=0%",
+        goals: &[Goal::Times(Kind::NginxStream, 2.3), Goal::Times(Kind::Sozu, 1.5)],
+        ..WORK
+    },
+    Case {
+        name: "full handshake, RSA-2048",
+        plan: "connections=16,keepalive=off,resume=0%",
+        key: Key::Rsa,
+        goals: &[Goal::Times(Kind::NginxStream, 1.5), Goal::Times(Kind::Sozu, 1.2)],
+        ..WORK
+    },
+    Case {
+        name: "resumed, TLS 1.3",
+        plan: "connections=16,keepalive=off,resume=100%",
+        goals: &[Goal::Times(Kind::NginxStream, 1.8), Goal::Times(Kind::Sozu, 1.25)],
+        ..WORK
+    },
+    Case {
+        name: "resumed, TLS 1.2",
+        plan: "connections=16,keepalive=off,resume=100%",
+        version: TlsVersion::V12,
+        goals: &[Goal::Times(Kind::NginxStream, 1.35)],
+        ..WORK
+    },
+    Case { name: "13 B, kept", goals: &[Goal::Times(Kind::NginxStream, 1.1)], ..WORK },
+    Case {
+        name: "10 kB, kept",
+        exchange: Exchange::Get(10_240),
+        goals: &[Goal::Times(Kind::Hitch, 1.15)],
+        ..WORK
+    },
+    Case {
+        name: "100 kB, 16 connections",
+        plan: "connections=16,keepalive=on",
+        exchange: Exchange::Get(102_400),
+        goals: &[Goal::Times(Kind::NginxStream, 1.65)],
+        ..WORK
+    },
+    Case {
+        name: "100 kB, 160 connections",
+        plan: "connections=160,keepalive=on",
+        exchange: Exchange::Get(102_400),
+        goals: &[Goal::Times(Kind::NginxStream, 1.6)],
+        ..WORK
+    },
+    Case {
+        name: "POST 10 kB, 3,000 connections",
+        plan: "connections=3000,keepalive=on",
+        exchange: Exchange::Post(10_000),
+        goals: &[Goal::Times(Kind::Haproxy, 1.5)],
+        ..WORK
+    },
+    Case {
+        name: "memory, idle connection",
+        figure: Figure::KibPerConnection,
+        plan: "connections=3000,keepalive=on",
+        goals: &[Goal::AtMost(7.0)],
+        ..WORK
+    },
+    Case {
+        name: "memory, no connection",
+        figure: Figure::MibWithoutConnection,
+        // 12 MB.
+        goals: &[Goal::AtMost(11.44)],
+        ..WORK
+    },
+];
+
+/// What most of them have in common.
+const WORK: Case = Case {
+    name: "",
+    figure: Figure::Work,
+    plan: "connections=64,keepalive=on",
+    exchange: Exchange::Get(13),
+    version: TlsVersion::V13,
+    key: Key::Ecdsa,
+    goals: &[],
+};
+
+impl Case {
+    /// What the clients offer: one cipher suite and one way to exchange keys, so that all terminators take the same.
+    pub fn tls(&self) -> TlsOptions {
+        let ciphers: &[&str] = match self.version {
+            TlsVersion::V13 => &["TLS13_AES_128_GCM_SHA256"],
+            TlsVersion::V12 => {
+                &["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]
+            }
+        };
+        // With TLS 1.2 OpenSSL wants the curve of an ECDSA certificate among the groups, too.
+        let groups = ["X25519", "secp256r1"];
+        TlsOptions {
+            version: Some(self.version),
+            ciphers: ciphers.iter().map(|&name| name.to_owned()).collect(),
+            groups: groups.map(str::to_owned).to_vec(),
+            server_name: Some("localhost".to_owned()),
+            ..TlsOptions::default()
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A terminator that runs: the process that was started, and all that it has started in turn.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Peer, Setup};
+use crate::Result;
+
+/// Longest time until it listens, and from SIGTERM to its end.
+const PATIENCE: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(20);
+
+/// A terminator that runs. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    addr: SocketAddr,
+}
+
+/// What its processes use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time so far, of threads that have ended too.
+    pub cpu: Duration,
+    /// Resident memory; what two processes share counts twice.
+    pub resident_kib: u64,
+}
+
+impl Running {
+    /// Starts it, on the core `core` alone if one is given, and waits until it listens.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn start(peer: &Peer, setup: &Setup<'_>, core: Option<usize>) -> Result<Self> {
+        let mut command = setup.command(peer, core)?;
+        let said = setup.folder.join("said");
+        let output = File::create(&said)?;
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        let child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+        let mut running = Self { child, addr: setup.listen };
+        let deadline = Instant::now() + PATIENCE;
+        while TcpStream::connect(running.addr).is_err() {
+            let status = running.child.try_wait()?;
+            if status.is_some() || Instant::now() > deadline {
+                let said = fs::read_to_string(&said).unwrap_or_default();
+                return Err(format!("{} does not listen: {}", peer.kind, said.trim()).into());
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(running)
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// What it uses now.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub fn usage(&self) -> Result<Usage> {
+        let mut usage = Usage::default();
+        for pid in self.processes()? {
+            // One that has ended meanwhile uses nothing.
+            usage.cpu += cpu(pid).unwrap_or_default();
+            usage.resident_kib += resident_kib(pid).unwrap_or_default();
+        }
+        Ok(usage)
+    }
+
+    /// The process that was started, its children, and theirs.
+    fn processes(&self) -> Result<Vec<u32>> {
+        let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for entry in fs::read_dir("/proc")? {
+            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            if let Some(parent) = stat(pid).and_then(|fields| fields.get(1)?.parse().ok()) {
+                children.entry(parent).or_default().push(pid);
+            }
+        }
+        let mut all = vec![self.child.id()];
+        let mut next = 0;
+        while let Some(pid) = all.get(next) {
+            all.extend(children.remove(pid).unwrap_or_default());
+            next += 1;
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Children end with the one that started them only if that is asked, not killed.
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(POLL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The fields of `/proc/PID/stat` from the third on: the second, the name, may hold anything.
+fn stat(pid: u32) -> Option<Vec<String>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = text.rsplit_once(')')?;
+    Some(fields.split_whitespace().map(str::to_owned).collect())
+}
+
+/// User and system time, in `proc(5)` the fields 14 and 15.
+fn cpu(pid: u32) -> Option<Duration> {
+    let fields = stat(pid)?;
+    let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64))
+}
+
+fn resident_kib(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let rss = text.lines().find_map(|line| line.strip_prefix("Rss:"))?;
+    rss.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,163 @@
+//! One measurement of one terminator.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use loadgen::{DemoUpstream, KeepAlive, Load, LoadConfig, Plan, Trust, UpstreamAddr};
+use telemetry::{Counters, LoadCounter, Value};
+
+use super::{Case, Certificates, Figure, Peer, Running, Setup};
+use crate::Result;
+use crate::load::counted;
+
+/// Length of the load before a measurement begins, at least.
+const WARM_UP: Duration = Duration::from_millis(700);
+/// Longest time until all connections are there.
+const WARM_UP_MAX: Duration = Duration::from_secs(60);
+/// How long memory is left to settle.
+const SETTLE: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(20);
+/// A handshake that was to be resumed may be a full one that often: the first ones of all clients are.
+const FULL_SHARE_MAX: f64 = 0.02;
+
+/// How measurements are taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    /// Workers of the terminator.
+    pub workers: usize,
+    /// The core that it is kept to; `None` leaves it to the kernel.
+    pub core: Option<usize>,
+    /// How long work is counted.
+    pub length: Duration,
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// In the case's unit.
+    pub value: f64,
+    /// Share of its cores that the terminator used; 0 for memory.
+    pub utilisation: f64,
+}
+
+/// Starts `peer` and an upstream, and measures `case`.
+///
+/// # Errors
+/// When anything of it fails, a single request too.
+pub fn take(peer: &Peer, case: &Case, certificates: &Certificates, conditions: Conditions) -> Result<Sample> {
+    let folder = tempfile::tempdir()?;
+    let socket = folder.path().join("app.sock");
+    let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
+    let over_tcp = DemoUpstream::start(UpstreamAddr::Tcp((Ipv4Addr::LOCALHOST, 0).into()))?;
+    let UpstreamAddr::Tcp(upstream_tcp) = *over_tcp.address() else { return Err("not over TCP".into()) };
+    // Some give up root's rights for those of a user who must reach the socket all the same.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o777))?;
+    let setup = Setup {
+        listen: free_port()?,
+        upstream: &socket,
+        upstream_tcp,
+        certificates,
+        key: case.key,
+        workers: conditions.workers,
+        folder: folder.path(),
+    };
+    let running = Running::start(peer, &setup, conditions.core)?;
+    match case.figure {
+        Figure::Work => work(&running, case, conditions),
+        Figure::KibPerConnection => memory_with_connections(&running, case, conditions),
+        Figure::MibWithoutConnection => {
+            std::thread::sleep(SETTLE);
+            let value = running.usage()?.resident_kib as f64 / 1024.0;
+            Ok(Sample { value, utilisation: 0.0 })
+        }
+    }
+}
+
+fn free_port() -> Result<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+fn work(running: &Running, case: &Case, conditions: Conditions) -> Result<Sample> {
+    let mut load = start(running.addr(), case, conditions)?;
+    warm_up(&mut load, case)?;
+    let (before, from) = (running.usage()?.cpu, Instant::now());
+    std::thread::sleep(conditions.length);
+    let counts = counted(&mut load);
+    let (cpu, elapsed) = (running.usage()?.cpu.saturating_sub(before), from.elapsed());
+    drop(load);
+    check(&counts, case)?;
+    let cores = conditions.workers as f64;
+    Ok(Sample {
+        value: counts[LoadCounter::Ok] as f64 / cpu.as_secs_f64(),
+        utilisation: cpu.as_secs_f64() / elapsed.as_secs_f64() / cores,
+    })
+}
+
+fn memory_with_connections(running: &Running, case: &Case, conditions: Conditions) -> Result<Sample> {
+    std::thread::sleep(SETTLE);
+    let before = running.usage()?.resident_kib;
+    let mut load = start(running.addr(), case, conditions)?;
+    warm_up(&mut load, case)?;
+    load.set("load.running", &Value::Flag(false))?;
+    std::thread::sleep(SETTLE);
+    let resident = running.usage()?.resident_kib.saturating_sub(before);
+    let plan: Plan = case.plan.parse()?;
+    drop(load);
+    Ok(Sample { value: resident as f64 / f64::from(plan.connections), utilisation: 0.0 })
+}
+
+fn start(addr: SocketAddr, case: &Case, conditions: Conditions) -> Result<Load> {
+    let plan = Plan { threads: u32::try_from(conditions.workers)?, ..case.plan.parse()? };
+    let config = LoadConfig::new(format!("https://{addr}/").parse()?, plan, Trust::Insecure);
+    let requests = vec![case.exchange.request()];
+    Ok(Load::start(LoadConfig { requests, tls: case.tls(), request_timeout: WARM_UP_MAX, ..config })?)
+}
+
+/// Waits until every connection has had an answer.
+fn warm_up(load: &mut Load, case: &Case) -> Result<()> {
+    let plan: Plan = case.plan.parse()?;
+    let begun = Instant::now();
+    let (mut opened, mut answered) = (0, 0);
+    while begun.elapsed() < WARM_UP || opened.min(answered) < u64::from(plan.connections) {
+        if begun.elapsed() > WARM_UP_MAX {
+            return Err(format!("only {opened} connections in {WARM_UP_MAX:?}").into());
+        }
+        std::thread::sleep(POLL);
+        let counts = counted(load);
+        opened += counts[LoadCounter::Opened];
+        answered += counts[LoadCounter::Ok];
+    }
+    Ok(())
+}
+
+/// Makes sure that what was counted is what the case is about.
+fn check(counts: &Counters<LoadCounter>, case: &Case) -> Result<()> {
+    let failed = counts[LoadCounter::Failed];
+    if failed > 0 {
+        return Err(format!("{failed} of {} requests failed", failed + counts[LoadCounter::Ok]).into());
+    }
+    let (full, resumed) = (counts[LoadCounter::HandshakesFull], counts[LoadCounter::HandshakesResumed]);
+    let plan: Plan = case.plan.parse()?;
+    if plan.keepalive == KeepAlive::Unlimited {
+        return Ok(());
+    }
+    let share = full as f64 / (full + resumed).max(1) as f64;
+    let wanted = 1.0 - plan.resume.as_percent() / 100.0;
+    if (share - wanted).abs() > FULL_SHARE_MAX {
+        return Err(format!("{full} full and {resumed} resumed handshakes").into());
+    }
+    Ok(())
+}
+
+/// The files that all terminators present, in `folder`, readable by whoever they run as.
+///
+/// # Errors
+/// When they cannot be made.
+pub fn certificates(folder: &Path) -> Result<Certificates> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+    Certificates::write(folder)
+}
