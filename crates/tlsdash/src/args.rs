@@ -14,6 +14,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::look::{LookTables, LookWords};
 use crate::tls_words::TlsWords;
 
 use crate::load::LoadArgs;
@@ -115,14 +116,14 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "FORMAT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<Format>,
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub(crate) ascii: bool,
     /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; the other
     /// words are aa, block, discard, flush and keep (docs/experiments.md). Without a dashboard the run ends with it
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ab: Option<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) look: LookWords,
 }
 
 /// What the proxy takes, on the command line and in the configuration file.
@@ -203,6 +204,9 @@ pub(crate) struct ProxyWords {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) run: RunWords,
+    #[arg(skip)]
+    #[serde(flatten, skip_serializing)]
+    pub(crate) tables: LookTables,
 }
 
 #[derive(Args, Debug)]
@@ -232,6 +236,9 @@ pub(crate) struct DemoArgs {
     /// End by itself after so long and print a summary
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
+    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunWords,
 }
@@ -250,9 +257,11 @@ pub(crate) struct WatchArgs {
     /// How the summary is printed [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub(crate) ascii: bool,
+    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) look: LookWords,
 }
 
 /// Takes a single word where there may be several.
@@ -296,8 +305,8 @@ impl RunWords {
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
-            ascii: self.ascii || other.ascii,
             ab: self.ab.or(other.ab),
+            look: self.look.or(other.look),
         }
     }
 }
@@ -357,6 +366,7 @@ impl ProxyWords {
             drain_timeout: self.drain_timeout.or(other.drain_timeout),
             duration: self.duration.or(other.duration),
             run: self.run.or(other.run),
+            tables: if self.tables.is_empty() { other.tables } else { self.tables },
         }
     }
 
@@ -374,6 +384,7 @@ impl ProxyWords {
                 journal: text("auto"),
                 interval: text("1s"),
                 format: Some(Format::Text),
+                look: LookWords { theme: text("auto"), ..LookWords::default() },
                 ..RunWords::default()
             },
             ..Self::default()
@@ -425,6 +436,7 @@ impl ProxyWords {
                 let _ = writeln!(text, "# {word} = {example}");
             }
         }
+        text.push_str(&self.tables.to_toml()?);
         Ok(text)
     }
 }

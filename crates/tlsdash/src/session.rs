@@ -19,6 +19,7 @@ use crate::args::{Format, RunWords, usage};
 use crate::experiments::Wanted;
 use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
+use crate::look::Look;
 use crate::recorder::{Beginning, Measured, Recorded, Recorder};
 use crate::signals::{self, Reload};
 use crate::sink::RecordSink;
@@ -40,7 +41,7 @@ pub(crate) struct Shape {
     /// Whether no dashboard was wanted.
     pub(crate) headless: bool,
     pub(crate) format: Format,
-    pub(crate) ascii: bool,
+    pub(crate) look: Look,
     pub(crate) duration: Option<Duration>,
     /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
     pub(crate) history: usize,
@@ -50,10 +51,10 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Resolves the words that shape a run, before anything is started.
-    pub(crate) fn resolve(words: &RunWords, duration: Option<&str>) -> anyhow::Result<Self> {
+    pub(crate) fn resolve(words: &RunWords, duration: Option<&str>, look: Look) -> anyhow::Result<Self> {
         let journal = JournalChoice::parse(words.journal.as_deref().unwrap_or("auto"))?;
-        let frontend = Frontend::choose(words.headless);
-        if journal == JournalChoice::Off && frontend == Frontend::Dashboard {
+        let frontend = Frontend::choose(words.headless, &look);
+        if journal == JournalChoice::Off && frontend != Frontend::Headless {
             return Err(usage(
                 "--journal off goes with --headless only: the dashboard shows what the journal holds",
             ));
@@ -66,7 +67,7 @@ impl Shape {
             frontend,
             headless: words.headless,
             format: words.format.unwrap_or_default(),
-            ascii: words.ascii,
+            look,
             duration,
             history: 1,
             experiment,
@@ -199,7 +200,7 @@ impl Session {
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
             read_only: false,
             run: Some(run),
-            ascii: shape.ascii,
+            look: shape.look,
             drains: measured.proxy.is_some(),
             unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
         };
