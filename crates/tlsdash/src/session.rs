@@ -211,7 +211,7 @@ impl Session {
         let voice = Voice::new(events.clone(), shape.frontend);
         let experiment = shape.experiment.map(|plan| match shape.frontend {
             Frontend::Headless => Wanted { plan, ends_the_run: true },
-            Frontend::Dashboard => Wanted { plan, ends_the_run: false },
+            Frontend::Dashboard | Frontend::Plain => Wanted { plan, ends_the_run: false },
         });
         let beginning = Beginning { header, notices, interval: shape.interval, experiment };
         let recorder = Recorder::new(measured, publisher, beginning, voice, suppressed, reload);
