@@ -144,7 +144,7 @@ impl Server {
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        let scheme = if !self.tls.is_empty() { "https" } else { "http" };
+        let scheme = if self.tls.is_empty() { "http" } else { "https" };
         format!("{scheme}://{}{path}", self.address)
     }
 
