@@ -61,6 +61,10 @@ bench-peers *ARGS:
     cargo bench --locked -p bench --bench peers -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
+# CPU of a frame of the dashboard, and with --count its instructions.
+bench-frame *ARGS:
+    cargo bench --locked -p tui --bench frame -- {{ARGS}}
+
 # Instructions for handshakes and forwarding, and how they compare with another revision: just bench-instructions main
 bench-instructions REVISION="":
     #!/usr/bin/env bash

@@ -10,7 +10,7 @@ use crate::config::{Body, LoadConfig, Protocol, StartError, Template, Trust};
 use crate::plan::Plan;
 use crate::request::{Original, Prepared, sequence};
 use crate::socket::Address;
-use crate::tls::{Alpn, Stream, TlsSetup};
+use crate::tls::{Alpn, Stream, TlsSetup, TlsVersion};
 
 /// Most streams of a connection.
 const STREAMS_MAX: u32 = 10_000;
@@ -45,6 +45,9 @@ impl Checked {
         {
             return Err(StartError::Streams(streams));
         }
+        if plan.early_data {
+            early_data_is_possible(config)?;
+        }
         let trust = target.is_tls().then(|| config.trust.to_string());
         let original = Original { target: target.clone(), templates, protocol: config.protocol, trust };
         let requests = original.prepare()?;
@@ -61,6 +64,20 @@ impl Checked {
         let addresses = resolve(config, plan.sources)?;
         Ok(Self { original, requests, sequence, addresses, tls })
     }
+}
+
+/// Only TLS 1.3 has early data, and only the client for HTTP/1.1 and echoes sends it.
+fn early_data_is_possible(config: &LoadConfig) -> Result<(), StartError> {
+    if !config.target.is_tls() {
+        return Err(StartError::EarlyData("it goes with https:// or tls:// only"));
+    }
+    if config.protocol != Protocol::Http1 {
+        return Err(StartError::EarlyData("it goes with HTTP/1.1 only"));
+    }
+    if config.tls.version == Some(TlsVersion::V12) {
+        return Err(StartError::EarlyData("TLS 1.2 has none"));
+    }
+    Ok(())
 }
 
 /// Connects to the server once, and with TLS shakes hands, to find out before anything starts whether it can be done.

@@ -191,6 +191,9 @@ pub enum StartError {
     /// The server did not settle for HTTP/2.
     #[error("{0} does not speak HTTP/2: it did not agree to h2 in TLS; leave HTTP/2 out")]
     NotHttp2(String),
+    /// Early data cannot be sent.
+    #[error("cannot send early data (0-RTT): {0}")]
+    EarlyData(&'static str),
     /// The request timeout is zero.
     #[error("the request timeout must be above zero")]
     Timeout,

@@ -14,14 +14,16 @@
 //! scheduled = ok + failed + never sent + unfinished + warm-up, once the load has ended.
 //!
 //! A success also enters its first byte (sent → first byte of the answer) and its total (taken on by a connection, or
-//! by one that is made for it → done). Connect and handshake are entered by whoever makes the connection.
+//! by one that is made for it → done), the latter also by what it went over. Connect and handshake are entered by whoever makes the connection.
 
 use std::io;
 
 use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
 
+use crate::clock::now_ns;
 use crate::http1::Answer;
 use crate::socket::Address;
+use crate::tls::Handshake;
 
 /// A request that a connection has taken on.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,36 @@ pub(crate) struct Request {
     pub(crate) retried: bool,
     /// It is of the warm-up.
     pub(crate) warmup: bool,
+    /// What it went over.
+    pub(crate) over: Over,
+}
+
+/// What a request goes over, which decides what it costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// A connection that stood already.
+    #[default]
+    Kept,
+    /// A new connection that it waited for, without TLS.
+    Plain,
+    /// The same with a full handshake.
+    Full,
+    /// The same with a resumed one.
+    Resumed,
+    /// The same as early data.
+    Early,
+}
+
+impl Over {
+    fn total(self) -> LoadLatency {
+        match self {
+            Self::Kept => LoadLatency::TotalKept,
+            Self::Plain => LoadLatency::TotalPlain,
+            Self::Full => LoadLatency::TotalFull,
+            Self::Resumed => LoadLatency::TotalResumed,
+            Self::Early => LoadLatency::TotalEarly,
+        }
+    }
 }
 
 /// Why a request failed, with what is to be told of the first one.
@@ -124,6 +156,26 @@ impl Ledger {
         self.delta.tally.count(event, example);
     }
 
+    /// A handshake is done, for a request whose connection stood at `established_ns`. Gives what the request goes over.
+    pub(crate) fn shaken(&mut self, handshake: &Handshake, established_ns: u64, warmup: bool) -> Over {
+        let (counter, class, over) = match handshake {
+            Handshake { early: true, .. } => {
+                self.count(LoadCounter::EarlyAccepted);
+                (LoadCounter::HandshakesResumed, LoadLatency::HandshakeEarly, Over::Early)
+            }
+            Handshake { resumed: true, .. } => {
+                (LoadCounter::HandshakesResumed, LoadLatency::HandshakeResumed, Over::Resumed)
+            }
+            _ => (LoadCounter::HandshakesFull, LoadLatency::HandshakeFull, Over::Full),
+        };
+        self.count(counter);
+        if !warmup {
+            self.time(class, Some(established_ns), now_ns());
+            self.tally(handshake.event(), || handshake.describe());
+        }
+        over
+    }
+
     /// The first byte of a request is being handed to a connection.
     pub(crate) fn sent(&mut self, request: &mut Request, now_ns: u64) {
         if request.sent_ns.is_some() {
@@ -179,6 +231,7 @@ impl Ledger {
         self.time(LoadLatency::Response, request.intended_ns, now_ns);
         self.time(LoadLatency::Service, request.sent_ns, now_ns);
         self.time(LoadLatency::Total, Some(request.begun_ns), now_ns);
+        self.time(request.over.total(), Some(request.begun_ns), now_ns);
         self.time(LoadLatency::FirstByte, request.sent_ns, arrived.first_ns);
         true
     }

@@ -29,9 +29,10 @@
 //!
 //! # What it does not do
 //!
-//! Bodies of answers are counted and compared, not kept. There is no pipelining and no 0-RTT. A request whose kept
-//! connection the server closed before answering is sent once more, whatever its method. With HTTP/2 the number of
-//! connections, keep-alive and body size stand fixed while the load runs.
+//! Bodies of answers are counted and compared, not kept. There is no pipelining. A request whose kept connection the
+//! server closed before answering is sent once more, whatever its method. With HTTP/2 there is no early data, and the
+//! number of connections, keep-alive and body size stand fixed while the load runs. The protocol cannot change while it
+//! runs: its threads wait in different ways, and a load whose results speak of two protocols speaks of none.
 
 #![forbid(unsafe_code)]
 

@@ -84,6 +84,7 @@ impl Load {
             sequence,
             timeout_ns: nanos(request_timeout),
             lifetime_ns: plan.lifetime.map(nanos),
+            early_data: plan.early_data,
             control: Control::new(original, requests, &plan, paused, wakers.clone()),
         });
         let mut load = Self { setup, collector: Collector::default(), threads: Vec::new() };
@@ -179,7 +180,7 @@ fn clients(plan: &Plan, part: Part, tls: Option<&TlsSetup>) -> Vec<Client> {
     let connections = (part.of(plan.connections.into()) as usize).div_ceil(mine.len().max(1));
     mine.map(|client| Client {
         bind: plan.sources.map(|_| source(client % sources)),
-        tls: tls.map(|tls| tls.client(connections)),
+        tls: tls.map(|tls| tls.client(connections, plan.early_data)),
         resume: Diffusion::new(client, all),
         address: None,
         totals: crate::client::Totals::default(),

@@ -16,6 +16,7 @@ const RESUME: &str = "load.resume";
 const CONNECTIONS: &str = "load.connections";
 const KEEPALIVE: &str = "load.keepalive";
 const BODY: &str = "load.body";
+const PROTOCOL: &str = "load.protocol";
 
 /// What can change while a load runs only if its connections carry a request at a time.
 const HTTP1_ONLY: [&str; 3] = [CONNECTIONS, KEEPALIVE, BODY];
@@ -45,7 +46,7 @@ pub(crate) fn all(wanted: &Wanted, plan: &Plan, rate_now: f64, original: &Origin
             Applies::Live,
         ),
         setting(KEEPALIVE, Value::Text(wanted.keepalive.to_string()), Applies::Live),
-        setting("load.protocol", Value::Text(original.protocol_name()), Applies::Restart),
+        setting(PROTOCOL, Value::Text(original.protocol_name()), Applies::Restart),
     ];
     if original.protocol != Protocol::Http1 {
         all.iter_mut().filter(|setting| HTTP1_ONLY.contains(&setting.name.as_str())).for_each(|setting| {
@@ -111,6 +112,11 @@ pub(crate) fn change(
         KEEPALIVE => {
             let keepalive = KeepAlive::from_str(&value.to_string()).ok();
             wanted.keepalive = keepalive.ok_or_else(|| refuse("it is on, off or a number of requests"))?;
+        }
+        PROTOCOL => {
+            return Err(refuse(
+                "it stands fixed for a run: HTTP/1.1 and HTTP/2 run on different event loops, and one run's histograms would mix both; start another load",
+            ));
         }
         BODY if wanted.body_bytes.is_some() => {
             let bytes = whole(value).and_then(|n| usize::try_from(n).ok());

@@ -120,7 +120,7 @@ fn parse(text: &str) -> Result<Target, &'static str> {
     if !text.bytes().all(|b| b.is_ascii_graphic()) {
         return Err("it holds spaces, control characters or letters outside ASCII");
     }
-    let (scheme, rest) = text.split_once("://").ok_or("it has no scheme")?;
+    let (scheme, rest) = text.split_once("://").ok_or("it has no scheme, such as http:// or https://")?;
     let scheme = Scheme::ALL.into_iter().find(|known| scheme.eq_ignore_ascii_case(known.name()));
     let scheme = scheme.ok_or("its scheme is none of https, http, tls and tcp")?;
     // A fragment never goes to a server.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::cpus::Cpus;
 use crate::listen::ListenAddr;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use crate::settings::ConfigError;
 use crate::tls::Tls;
 use crate::upstream::Upstream;
 
@@ -33,6 +34,14 @@ pub struct ProxyConfig {
 }
 
 impl ProxyConfig {
+    /// Looks whether every number and time of it can be, as [`Proxy::bind`](crate::Proxy::bind) does.
+    ///
+    /// # Errors
+    /// When one cannot.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        crate::settings::check(self)
+    }
+
     /// A proxy with a worker for each core that the process may use, and the default limits. A certificate stands for
     /// TLS with that one and default settings.
     pub fn new(listen: Vec<ListenAddr>, upstream: Upstream, tls: impl Into<Tls>) -> Self {
@@ -73,6 +82,16 @@ pub struct Limits {
     pub drain_timeout: Duration,
     /// How long a connection on which nothing has ever moved is kept open while a drain lasts.
     pub drain_quiet: Duration,
+}
+
+impl Limits {
+    /// Looks whether each of them can be, as far as that does not depend on the process.
+    ///
+    /// # Errors
+    /// When one cannot.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        crate::settings::check_limits(self)
+    }
 }
 
 impl Default for Limits {

@@ -25,8 +25,6 @@ pub(crate) struct Control {
     workers: AtomicUsize,
     /// Whether the listening sockets are somebody else's, who keeps them open: then they are left to them.
     is_handed_over: bool,
-    /// Whether connections cannot be accepted at present, for want of descriptors or memory.
-    is_refused: AtomicBool,
     pub(crate) per_client: PerClient,
     pub(crate) ids: ConnIds,
 }
@@ -44,7 +42,6 @@ impl Control {
             gate: Gate { open: AtomicUsize::new(0), max: AtomicUsize::new(connections_max) },
             workers: AtomicUsize::new(1),
             is_handed_over,
-            is_refused: AtomicBool::new(false),
             per_client: PerClient::default(),
             ids: ConnIds::default(),
         }
@@ -111,12 +108,6 @@ impl Control {
         max.div_ceil(self.workers.load(Ordering::Relaxed).max(1))
     }
 
-    /// Notes whether connections can be accepted; true if that has changed, so that it is said once an episode.
-    pub(crate) fn set_refused(&self, is_refused: bool) -> bool {
-        self.is_refused.load(Ordering::Relaxed) != is_refused
-            && self.is_refused.swap(is_refused, Ordering::Relaxed) != is_refused
-    }
-
     fn lock(&self) -> MutexGuard<'_, Arc<Limits>> {
         // Nothing can panic between taking it and storing a whole new value.
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
@@ -150,5 +141,10 @@ impl Gate {
 
     pub(crate) fn leave(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// How many may be open.
+    pub(crate) fn max(&self) -> usize {
+        self.max.load(Ordering::Relaxed)
     }
 }

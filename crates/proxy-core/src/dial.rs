@@ -151,7 +151,7 @@ impl Dial {
             };
             match result {
                 Ok(Dialled::Established(side, upstream)) => {
-                    ways.upstreams.succeeded(upstream);
+                    ways.upstreams.succeeded(upstream, caller.now);
                     attempt.leave_queue(&mut ways.queues);
                     // The connection is counted until its end.
                     self.attempt = None;

@@ -79,9 +79,10 @@ pub use cpus::{Cpus, CpusError, ParseCpusError};
 pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use proxy::{BoundProxy, Proxy, StartError, WorkerPanicked};
+pub use settings::ConfigError;
 pub use tls::{
-    Certificate, CipherOrder, ClientAuth, ClientCa, Presented, RefreshError, Refreshed, Resumption,
-    TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsSettings, TlsVersion,
-    TlsWordError,
+    Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, Presented, RefreshError, Refreshed,
+    Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsSettings,
+    TlsVersion, TlsWordError, Trial, Tried,
 };
 pub use upstream::{ParseUpstreamError, ProbeError, ResolveError, Upstream};

@@ -1,26 +1,292 @@
-//! What the proxy has to say to the person on the box, once an episode.
+//! What the proxy has to say to the person on the box: once an episode, and never more than a person can read,
+//! whatever clients do.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use telemetry::model::Level;
+use telemetry::{Level, NoticeRecord};
 
-/// Notices that wait to be taken; more than these would not be read.
-const NOTICES_MAX: usize = 16;
+/// Notices about one subject that may follow each other at once.
+const BURST: u32 = 4;
+/// How long until a subject may be spoken of once more.
+const REFILL: Duration = Duration::from_secs(30);
+/// An episode is over when nothing of it has been seen for so long: descriptors and the like, which are then tried.
+const SHORTAGE_QUIET: Duration = Duration::from_secs(1);
+/// The same of a bound that clients meet, which they may do again and again.
+const BOUND_QUIET: Duration = Duration::from_secs(10);
 
-/// Notices that wait to be taken. The mutex is only taken at the beginning and the end of an episode, and once an
-/// interval by who shows them.
+/// What a notice is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    /// The process or the system is short of descriptors, memory or ports.
+    Descriptors,
+    /// As many connections are open as may be.
+    Connections,
+    /// As many handshakes are under way as may be.
+    Handshakes,
+    /// The upstream of this index.
+    Upstream(usize),
+    /// The worker of this index.
+    Worker(usize),
+}
+
+impl Subject {
+    fn topic(self) -> &'static str {
+        match self {
+            Self::Descriptors => "descriptors",
+            Self::Connections | Self::Handshakes => "bound",
+            Self::Upstream(_) => "upstream",
+            Self::Worker(_) => "worker",
+        }
+    }
+}
+
+/// Notices that wait to be taken, and the episodes that they tell of. A lock is only taken where something begins or
+/// ends, and once an interval by who shows them; on the path of an ordinary connection nothing here is touched.
+#[derive(Debug)]
+pub(crate) struct Notices {
+    epoch: Instant,
+    shortage: Episode,
+    connections: Episode,
+    handshakes: Episode,
+    said: Mutex<Said>,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct Notices(Mutex<Vec<(Level, String)>>);
+struct Said {
+    waiting: Vec<NoticeRecord>,
+    /// Bounded by the number of subjects.
+    subjects: BTreeMap<Subject, Allowance>,
+}
+
+/// How often a subject may be spoken of, and the latest that could not be said yet.
+#[derive(Debug)]
+struct Allowance {
+    left: u32,
+    refilled_at: Instant,
+    unsaid: Option<NoticeRecord>,
+    /// Notices for which `unsaid` stands too.
+    withheld: u64,
+}
+
+/// A time in which something goes wrong again and again.
+#[derive(Debug, Default)]
+struct Episode {
+    is_on: AtomicBool,
+    /// When it was last seen, in milliseconds since the epoch.
+    seen_ms: AtomicU64,
+}
+
+impl Default for Notices {
+    fn default() -> Self {
+        Self {
+            epoch: Instant::now(),
+            shortage: Episode::default(),
+            connections: Episode::default(),
+            handshakes: Episode::default(),
+            said: Mutex::default(),
+        }
+    }
+}
 
 impl Notices {
-    pub(crate) fn add(&self, level: Level, text: String) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < NOTICES_MAX {
-            waiting.push((level, text));
+    /// Notes that something could not be done for want of descriptors, memory or ports: `what` says it in words.
+    pub(crate) fn short_of(&self, what: impl FnOnce() -> String, now: Instant) {
+        if self.shortage.see(self.ms(now)) {
+            self.say(Subject::Descriptors, Level::Warning, &what(), now);
         }
     }
 
-    pub(crate) fn take(&self) -> Vec<(Level, String)> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Notes that a connection waits because `max` are open.
+    pub(crate) fn connections_met(&self, max: usize, now: Instant) {
+        if self.connections.see(self.ms(now)) {
+            let text =
+                format!("{max} connections are open, as many as may be; further ones wait in the backlog");
+            self.say(Subject::Connections, Level::Warning, &text, now);
+        }
+    }
+
+    /// Notes that a connection waits because of the bound of `max` handshakes.
+    pub(crate) fn handshakes_met(&self, max: usize, now: Instant) {
+        if self.handshakes.see(self.ms(now)) {
+            let text = format!(
+                "a worker has its share of the {max} handshakes that may be under way; connections wait in the backlog"
+            );
+            self.say(Subject::Handshakes, Level::Warning, &text, now);
+        }
+    }
+
+    /// Says something, or keeps the latest of a subject of which much was said lately until it may be said.
+    pub(crate) fn say(&self, subject: Subject, level: Level, text: &str, now: Instant) {
+        let notice = NoticeRecord::new(level, subject.topic(), text);
+        let mut said = self.lock();
+        let Said { waiting, subjects } = &mut *said;
+        let allowance = subjects.entry(subject).or_insert_with(|| Allowance::new(now));
+        waiting.extend(allowance.spend(notice, now));
+    }
+
+    /// Takes what there is to say now.
+    pub(crate) fn take(&self, now: Instant) -> Vec<NoticeRecord> {
+        self.settle(now);
+        let mut said = self.lock();
+        let Said { waiting, subjects } = &mut *said;
+        waiting.extend(subjects.values_mut().filter_map(|allowance| allowance.catch_up(now)));
+        std::mem::take(waiting)
+    }
+
+    /// Ends what has not been seen for long enough.
+    fn settle(&self, now: Instant) {
+        let now_ms = self.ms(now);
+        let ends = |episode: &Episode, quiet| episode.is_quiet(now_ms, quiet) && episode.end();
+        // Nobody may have tried since; this tries.
+        if self.shortage.is_quiet(now_ms, SHORTAGE_QUIET) && File::open("/dev/null").is_ok() {
+            self.shortage.end();
+            let text = "descriptors, memory and ports suffice again";
+            self.say(Subject::Descriptors, Level::Notice, text, now);
+        }
+        if ends(&self.connections, BOUND_QUIET) {
+            self.say(Subject::Connections, Level::Notice, "connections find a place again", now);
+        }
+        if ends(&self.handshakes, BOUND_QUIET) {
+            self.say(Subject::Handshakes, Level::Notice, "handshakes find a place again", now);
+        }
+    }
+
+    fn ms(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.epoch).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Episode {
+    /// Notes that it goes on; true if it begins.
+    fn see(&self, now_ms: u64) -> bool {
+        self.seen_ms.fetch_max(now_ms, Ordering::Relaxed);
+        !self.is_on.load(Ordering::Relaxed) && !self.is_on.swap(true, Ordering::Relaxed)
+    }
+
+    fn is_quiet(&self, now_ms: u64, quiet: Duration) -> bool {
+        let seen_ms = self.seen_ms.load(Ordering::Relaxed);
+        self.is_on.load(Ordering::Relaxed) && u128::from(now_ms.saturating_sub(seen_ms)) >= quiet.as_millis()
+    }
+
+    fn end(&self) -> bool {
+        self.is_on.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Allowance {
+    fn new(now: Instant) -> Self {
+        Self { left: BURST, refilled_at: now, unsaid: None, withheld: 0 }
+    }
+
+    fn refill(&mut self, now: Instant) {
+        if self.left >= BURST {
+            self.refilled_at = now;
+        }
+        while self.left < BURST && now.saturating_duration_since(self.refilled_at) >= REFILL {
+            self.refilled_at += REFILL;
+            self.left += 1;
+        }
+    }
+
+    /// Returns `notice` if it may be said, and keeps it otherwise.
+    fn spend(&mut self, notice: NoticeRecord, now: Instant) -> Option<NoticeRecord> {
+        self.refill(now);
+        if self.left > 0 && self.unsaid.is_none() {
+            self.left -= 1;
+            return Some(notice);
+        }
+        self.withheld += u64::from(self.unsaid.is_some());
+        self.unsaid = Some(notice);
+        None
+    }
+
+    /// Returns what was kept, once it may be said.
+    fn catch_up(&mut self, now: Instant) -> Option<NoticeRecord> {
+        self.refill(now);
+        let mut notice = self.unsaid.take_if(|_| self.left > 0)?;
+        self.left -= 1;
+        if self.withheld > 0 {
+            let _ = write!(notice.text, " ({} notices before this one were left out)", self.withheld);
+            self.withheld = 0;
+        }
+        Some(notice)
+    }
+}
+
+/// Whether something failed for want of this host's own, which says nothing of who was to be reached.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let ours = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
+    Errno::from_io_error(error).is_some_and(|errno| ours.contains(&errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(notices: &Notices, now: Instant) -> Vec<String> {
+        notices.take(now).into_iter().map(|notice| notice.text).collect()
+    }
+
+    #[test]
+    fn a_shortage_that_comes_and_goes_is_one_episode() {
+        let notices = Notices::default();
+        let mut now = notices.epoch;
+        for i in 0..100 {
+            notices.short_of(|| format!("no descriptor for the {i}th time"), now);
+            now += Duration::from_millis(100);
+        }
+        assert_eq!(texts(&notices, now), ["no descriptor for the 0th time"]);
+        assert_eq!(texts(&notices, now + Duration::from_millis(800)), [""; 0], "it may not be over yet");
+        let over = texts(&notices, now + Duration::from_millis(900));
+        assert!(over.len() == 1 && over[0].contains("again"), "{over:?}");
+        assert_eq!(texts(&notices, now + Duration::from_secs(60)), [""; 0]);
+    }
+
+    #[test]
+    fn a_bound_that_clients_meet_again_and_again_is_told_seldom() {
+        let notices = Notices::default();
+        let mut now = notices.epoch;
+        let mut said = 0;
+        // For an hour, with pauses as long as it takes to be worst.
+        for _ in 0..(3600 / 11) {
+            notices.connections_met(10, now);
+            notices.handshakes_met(10, now);
+            now += BOUND_QUIET + Duration::from_secs(1);
+            said += texts(&notices, now).len();
+        }
+        let most = 2 * (u64::from(BURST) + 3600 / REFILL.as_secs() + 1);
+        assert!(said > 100 && said as u64 <= most, "{said}");
+    }
+
+    #[test]
+    fn the_latest_of_an_upstream_that_comes_and_goes_is_said_in_the_end() {
+        let notices = Notices::default();
+        let now = notices.epoch;
+        for i in 0..101 {
+            notices.say(Subject::Upstream(3), Level::Warning, &format!("change {i}"), now);
+        }
+        notices.say(Subject::Upstream(4), Level::Warning, "another", now);
+        assert_eq!(texts(&notices, now), ["change 0", "change 1", "change 2", "change 3", "another"]);
+        let later = texts(&notices, now + REFILL);
+        assert_eq!(later, ["change 100 (96 notices before this one were left out)"]);
+        assert_eq!(texts(&notices, now + REFILL * 10), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_quoted_is_made_printable() {
+        let notices = Notices::default();
+        notices.say(Subject::Upstream(0), Level::Warning, "unix:/\u{1b}[2J\n", notices.epoch);
+        assert_eq!(texts(&notices, notices.epoch), ["unix:/\\u{1b}[2J\\u{a}"]);
     }
 }

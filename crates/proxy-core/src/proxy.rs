@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use telemetry::model::Level;
-use telemetry::{ProxyDelta, Setting, SettingError, Value};
+use telemetry::{NoticeRecord, ProxyDelta, Setting, SettingError, Value};
 
 use crate::config::ProxyConfig;
 use crate::control::Control;
@@ -18,9 +17,9 @@ use crate::crew::Crew;
 use crate::descriptors::{self, DescriptorsError};
 use crate::listen::{self, ListenAddr, ListenError};
 use crate::notices::Notices;
-use crate::settings;
-use crate::tls::{LiveTls, Presented, Refreshed, Tls, TlsConfigError};
-use crate::upstream::ResolveError;
+use crate::settings::{self, ConfigError};
+use crate::tls::{ForgetError, LiveTls, Presented, Refreshed, Tls, TlsConfigError};
+use crate::upstream::{ResolveError, Upstream};
 use crate::upstreams::{UPSTREAMS_MAX, Upstreams};
 use crate::worker::Shared;
 
@@ -33,6 +32,12 @@ pub enum StartError {
     /// No address to listen at was given.
     #[error("there is no address to listen at")]
     NoListener,
+    /// It was told something that cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It would forward to itself.
+    #[error("the upstream {0} is where the proxy itself listens")]
+    Itself(Upstream),
     /// An address cannot be listened at.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -135,6 +140,7 @@ impl Proxy {
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
     /// refuses.
     pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
+        settings::check(&config)?;
         let workers = config.workers.get();
         let bound =
             config.listen.iter().map(|&addr| listen::bind(addr, workers)).collect::<Result<Vec<_>, _>>()?;
@@ -155,6 +161,7 @@ impl Proxy {
         mut config: ProxyConfig,
         listeners: Vec<TcpListener>,
     ) -> Result<BoundProxy, StartError> {
+        settings::check(&config)?;
         let inherited = listeners.into_iter().map(listen::inherit).collect::<io::Result<Vec<_>>>();
         let (addrs, set): (Vec<_>, Vec<_>) = inherited.map_err(ListenError::Inherited)?.into_iter().unzip();
         config.listen = addrs.iter().copied().map(ListenAddr::Addr).collect();
@@ -191,10 +198,14 @@ impl Proxy {
         let control = Control::new(config.limits.clone(), connections_max, tls.config()?, is_handed_over);
         let control = Arc::new(control);
         control.set_workers(config.workers.get());
+        let upstreams = Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?;
+        if let Some(itself) = upstreams.any_at(&addrs) {
+            return Err(StartError::Itself(config.upstreams[itself].clone()));
+        }
         let shared = Shared {
             clients_max: config.clients_max,
             cpus: config.cpus.clone(),
-            upstreams: Arc::new(Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?),
+            upstreams: Arc::new(upstreams),
             sends_header: config.proxy_protocol,
             trusted: Arc::new(config.accept_proxy.clone()),
             control: Arc::clone(&control),
@@ -218,10 +229,11 @@ impl Proxy {
         &self.addrs
     }
 
-    /// What it had to say to the person on the box since the last call: an upstream that is gone or back, and
-    /// connections that cannot be accepted. Once an episode each.
-    pub fn take_notices(&self) -> Vec<(Level, String)> {
-        self.notices.take()
+    /// What it had to say to the person on the box since the last call: an upstream that is gone or back, connections
+    /// that cannot be accepted, a bound that is reached. Once an episode each, and of one matter four times and then
+    /// twice a minute at the most. To be called about once a second.
+    pub fn take_notices(&self) -> Vec<NoticeRecord> {
+        self.notices.take(Instant::now())
     }
 
     /// Its settings as they stand.
@@ -274,8 +286,22 @@ impl Proxy {
         self.look(true)
     }
 
+    /// Forgets all sessions and the keys of all tickets: new connections begin with full handshakes.
+    ///
+    /// # Errors
+    /// When the keys come from a file that others may have too; then nothing is forgotten.
+    pub fn forget_sessions(&self) -> Result<(), ForgetError> {
+        let tls = self.lock_tls().forget_sessions()?;
+        self.control.set_tls(tls);
+        self.crew().wake();
+        Ok(())
+    }
+
     fn look(&self, at_once: bool) -> Refreshed {
         let (refreshed, tls) = self.lock_tls().refresh(at_once);
+        if let Some(error) = &refreshed.shortage {
+            self.notices.short_of(|| format!("{error}; it is tried again every second"), Instant::now());
+        }
         if let Some(tls) = tls {
             self.control.set_tls(tls);
             self.crew().wake();

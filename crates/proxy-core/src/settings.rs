@@ -20,13 +20,17 @@ const LIVE_TIMEOUTS: [LiveTimeout; 6] = [
     LiveTimeout { name: "proxy.drain-timeout", at: |limits| &mut limits.drain_timeout },
     LiveTimeout { name: "proxy.drain-quiet", at: |limits| &mut limits.drain_quiet },
 ];
-/// Smallest and largest timeout, in seconds.
+/// Smallest and largest timeout, in seconds: a day.
 const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);
 const CONNECTIONS_MAX: &str = "proxy.connections-max";
 
 const WORKERS: &str = "proxy.workers";
 /// Most workers.
-const WORKERS_MAX: f64 = 256.0;
+const WORKERS_MAX: usize = 256;
+/// Largest bound on handshakes, and on the connections of a client.
+const BOUND_MAX: usize = 1_000_000;
+/// Begins the names of settings, which a command line leaves out.
+const PREFIX: &str = "proxy.";
 
 /// A bound on a number, where 0 stands for none, that new connections meet.
 struct Bound {
@@ -38,6 +42,66 @@ const BOUNDS: [Bound; 2] = [
     Bound { name: "proxy.handshakes-max", at: |limits| &mut limits.handshakes_max },
     Bound { name: "proxy.connections-per-client", at: |limits| &mut limits.connections_per_client },
 ];
+
+/// A proxy cannot be told this.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{word} {value}: {problem}")]
+pub struct ConfigError {
+    /// The word, as on a command line.
+    word: &'static str,
+    value: String,
+    problem: String,
+}
+
+impl ConfigError {
+    fn new(word: &'static str, value: &dyn ToString, problem: impl Into<String>) -> Self {
+        Self { word, value: value.to_string(), problem: problem.into() }
+    }
+}
+
+/// Whether a proxy can begin like this: the same that [`set`] lets it come to.
+pub(crate) fn check(config: &ProxyConfig) -> Result<(), ConfigError> {
+    let workers = config.workers.get();
+    if workers > WORKERS_MAX {
+        return Err(ConfigError::new("workers", &workers, format!("expected 1 to {WORKERS_MAX}")));
+    }
+    check_limits(&config.limits)?;
+    let mut upstreams = config.upstreams.iter().enumerate();
+    if let Some((_, twice)) = upstreams.find(|(i, one)| config.upstreams[..*i].contains(one)) {
+        return Err(ConfigError::new("upstream", twice, "it stands there twice"));
+    }
+    Ok(())
+}
+
+/// The same of its limits alone.
+pub(crate) fn check_limits(limits: &Limits) -> Result<(), ConfigError> {
+    let mut limits = limits.clone();
+    for timeout in &LIVE_TIMEOUTS {
+        let time = *(timeout.at)(&mut limits);
+        let (low, high) = TIMEOUT_RANGE;
+        if !(low..=high).contains(&time.as_secs_f64()) {
+            let word = word(timeout.name);
+            return Err(ConfigError::new(word, &format!("{time:?}"), "expected a time from 1ms to 24h"));
+        }
+    }
+    for bound in &BOUNDS {
+        if let Some(n) = (bound.at)(&mut limits).filter(|n| !(1..=BOUND_MAX).contains(n)) {
+            return Err(ConfigError::new(word(bound.name), &n, format!("expected 1 to {BOUND_MAX}")));
+        }
+    }
+    if limits.connections_max == Some(0) {
+        return Err(ConfigError::new(
+            word(CONNECTIONS_MAX),
+            &0,
+            "nobody would be served; expected 1 or more",
+        ));
+    }
+    Ok(())
+}
+
+fn word(name: &'static str) -> &'static str {
+    name.strip_prefix(PREFIX).unwrap_or(name)
+}
 
 /// Every setting as it stands. `possible` is the bound on connections that the descriptors allow.
 pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, workers: usize) -> Vec<Setting> {
@@ -59,10 +123,10 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
         fixed("proxy.proxy-protocol", sent),
         fixed("proxy.accept-proxy", config.accept_proxy.to_string()),
         fixed("proxy.cpus", cpus),
-        live_number(WORKERS, workers, (1.0, WORKERS_MAX)),
+        live_number(WORKERS, workers, (1.0, WORKERS_MAX as f64)),
         live_number(CONNECTIONS_MAX, limits.connections_max.unwrap_or(possible), (1.0, possible as f64)),
     ];
-    settings.extend(BOUNDS.iter().map(|bound| bound.setting(limits, possible)));
+    settings.extend(BOUNDS.iter().map(|bound| bound.setting(limits)));
     settings.extend(LIVE_TIMEOUTS.iter().map(|timeout| timeout.setting(limits)));
     settings
 }
@@ -83,9 +147,15 @@ pub(crate) fn set(
         return Err(SettingError::Restart(before.name));
     }
     let (low, high) = before.range.unwrap_or(TIMEOUT_RANGE);
+    let is_time = !before.unit.is_empty();
     let number = match *value {
-        Value::Number(number) if (low..=high).contains(&number) => number,
-        _ => return Err(refused(name, value, format!("expected a number from {low} to {high}"))),
+        Value::Number(number) if (low..=high).contains(&number) && (is_time || number.fract() == 0.0) => {
+            number
+        }
+        _ => {
+            let kind = if is_time { "number" } else { "whole number" };
+            return Err(refused(name, value, format!("expected a {kind} from {low} to {high}")));
+        }
     };
     let whole = number as usize;
     let wanted = (name == WORKERS).then_some(whole);
@@ -115,9 +185,9 @@ fn live_number(name: &str, value: usize, range: (f64, f64)) -> Setting {
 }
 
 impl Bound {
-    fn setting(&self, limits: &Limits, possible: usize) -> Setting {
+    fn setting(&self, limits: &Limits) -> Setting {
         let value = (self.at)(&mut limits.clone()).unwrap_or(0);
-        let setting = live_number(self.name, value, (0.0, possible as f64));
+        let setting = live_number(self.name, value, (0.0, BOUND_MAX as f64));
         Setting { applies: Applies::NewConnections, ..setting }
     }
 }

@@ -5,14 +5,14 @@
 //! with one upstream there is nothing to choose, and they are not touched at all.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use telemetry::model::Level;
+use telemetry::Level;
 
-use crate::notices::Notices;
+use crate::notices::{Notices, Subject, is_shortage};
 use crate::upstream::{ResolveError, Target, Upstream};
 
 /// Most upstreams of a proxy: which of them a connection has tried is kept in the bits of a word.
@@ -81,6 +81,20 @@ impl Upstreams {
         self.members.len()
     }
 
+    /// The first upstream that is one of these addresses, or that a socket on all addresses is reached by.
+    pub(crate) fn any_at(&self, addrs: &[SocketAddr]) -> Option<usize> {
+        let is_at = |target: &SocketAddr| {
+            addrs.iter().any(|addr| {
+                let (ip, own) = (target.ip().to_canonical(), addr.ip().to_canonical());
+                let is_own = ip == own || (own.is_unspecified() && ip.is_loopback());
+                target.port() == addr.port() && is_own
+            })
+        };
+        let is_itself =
+            |member: &Member| matches!(&member.target, Target::Tcp(targets) if targets.iter().any(is_at));
+        self.members.iter().position(is_itself)
+    }
+
     pub(crate) fn target(&self, index: usize) -> &Target {
         &self.members[index].target
     }
@@ -127,7 +141,12 @@ impl Upstreams {
 
     /// Notes that the upstream `index` could not be reached.
     pub(crate) fn failed(&self, index: usize, error: &io::Error, now: Instant) {
-        if is_ours(error) {
+        if is_shortage(error) {
+            let what = || format!("upstreams cannot be connected to: {error}; clients are turned away");
+            return self.notices.short_of(what, now);
+        }
+        // A full backlog says nothing of an upstream: somebody is there, only busy.
+        if error.kind() == io::ErrorKind::WouldBlock {
             return;
         }
         let member = &self.members[index];
@@ -135,19 +154,20 @@ impl Upstreams {
         let until = self.since_epoch_ms(now + back_off(before));
         member.health.down_until_ms.store(until, Ordering::Relaxed);
         if before == 0 {
-            self.notices
-                .add(Level::Warning, format!("the upstream {} cannot be reached: {error}", member.name));
+            let text = format!("the upstream {} cannot be reached: {error}", member.name);
+            self.notices.say(Subject::Upstream(index), Level::Warning, &text, now);
         }
     }
 
     /// Notes that the upstream `index` was reached.
-    pub(crate) fn succeeded(&self, index: usize) {
+    pub(crate) fn succeeded(&self, index: usize, now: Instant) {
         let member = &self.members[index];
         if member.health.failures.load(Ordering::Relaxed) != 0
             && member.health.failures.swap(0, Ordering::Relaxed) != 0
         {
             member.health.down_until_ms.store(0, Ordering::Relaxed);
-            self.notices.add(Level::Notice, format!("the upstream {} can be reached again", member.name));
+            let text = format!("the upstream {} can be reached again", member.name);
+            self.notices.say(Subject::Upstream(index), Level::Notice, &text, now);
         }
     }
 
@@ -184,17 +204,10 @@ fn back_off(before: u32) -> Duration {
     BACK_OFF_MIN.saturating_mul(1 << before.min(20)).min(BACK_OFF_MAX)
 }
 
-/// Whether an attempt failed for want of something of this host's, which says nothing of the upstream. A full
-/// backlog does not either: somebody is there, only busy.
-fn is_ours(error: &io::Error) -> bool {
-    let ours = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
-    error.kind() == io::ErrorKind::WouldBlock
-        || Errno::from_io_error(error).is_some_and(|errno| ours.contains(&errno))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::io::Errno;
 
     fn upstreams(n: u16) -> (Upstreams, Arc<Notices>) {
         let notices = Arc::new(Notices::default());
@@ -238,9 +251,9 @@ mod tests {
             upstreams.leave(0);
         }
         assert_eq!(back_off(3000), BACK_OFF_MAX);
-        upstreams.succeeded(0);
+        upstreams.succeeded(0, now);
         assert_eq!(chosen(&upstreams, 0, 0, now), (0, true));
-        let said: Vec<_> = notices.take().into_iter().map(|(_, text)| text).collect();
+        let said: Vec<_> = notices.take(now).into_iter().map(|notice| notice.text).collect();
         assert_eq!(said.len(), 2, "once an episode: {said:?}");
         assert!(said[0].contains("127.0.0.1:1 cannot be reached") && said[1].contains("again"), "{said:?}");
     }
@@ -264,6 +277,7 @@ mod tests {
             upstreams.failed(0, &errno.into(), now);
         }
         assert_eq!(upstreams.up(0, now), 2);
-        assert!(notices.take().is_empty());
+        let said = notices.take(now);
+        assert!(said.len() == 1 && said[0].topic == "descriptors", "{said:?}");
     }
 }

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
-use telemetry::model::Level;
-use telemetry::{ProxyDelta, Reporter};
+use telemetry::{Level, ProxyDelta, Reporter};
 
 use crate::account::Account;
 use crate::buffer::Pool;
@@ -20,7 +19,7 @@ use crate::cpus::Cpus;
 use crate::crew::{Mailbox, Order};
 use crate::dial::Ways;
 use crate::listeners::Listeners;
-use crate::notices::Notices;
+use crate::notices::{Notices, Subject};
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::upstreams::Upstreams;
@@ -135,7 +134,7 @@ impl Worker {
     pub(crate) fn run(mut self, reporter: Reporter<ProxyDelta>) {
         if let Some(Err(error)) = self.cpus.as_ref().map(|cpus| cpus.pin(self.index)) {
             let text = format!("cannot keep the proxy's worker {} on its core: {error}", self.index);
-            self.notices.add(Level::Warning, text);
+            self.notices.say(Subject::Worker(self.index), Level::Warning, &text, self.context.now);
         }
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.is_over() {
@@ -245,7 +244,8 @@ impl Worker {
                 for socket in sockets {
                     if let Err(error) = self.listeners.add(set, socket) {
                         let text = format!("a worker cannot take over a listening socket: {error}");
-                        self.notices.add(Level::Warning, text);
+                        let subject = Subject::Worker(self.index);
+                        self.notices.say(subject, Level::Warning, &text, self.context.now);
                     }
                 }
             }

@@ -2,20 +2,31 @@
 
 /// Longest text from a peer that is kept, in characters.
 pub const PEER_TEXT_MAX: usize = 255;
+/// Longest line that is said, in characters: room for two paths of the greatest length.
+pub const LINE_MAX: usize = 10_000;
 
 /// Makes text from a peer or a file printable: control characters, and the invisible ones that reorder or hide
 /// text (Unicode bidirectional controls, zero-width characters), become `\u{…}` escapes; what is longer than
 /// [`PEER_TEXT_MAX`] characters then is cut to them. Text that was cleaned before stays as it is.
 pub fn text(raw: &str) -> String {
-    let mut clean = String::with_capacity(raw.len().min(PEER_TEXT_MAX));
-    for c in raw.chars().take(PEER_TEXT_MAX + 1) {
+    within(raw, PEER_TEXT_MAX)
+}
+
+/// The same for a line of our own that quotes peers, paths or files, up to [`LINE_MAX`] characters.
+pub fn line(raw: &str) -> String {
+    within(raw, LINE_MAX)
+}
+
+fn within(raw: &str, chars_max: usize) -> String {
+    let mut clean = String::with_capacity(raw.len().min(chars_max));
+    for c in raw.chars().take(chars_max + 1) {
         if is_hazardous(c) {
             clean.extend(c.escape_unicode());
         } else {
             clean.push(c);
         }
     }
-    let mut last_places = clean.char_indices().skip(PEER_TEXT_MAX - 1).map(|(place, _)| place);
+    let mut last_places = clean.char_indices().skip(chars_max - 1).map(|(place, _)| place);
     if let (Some(cut), Some(_)) = (last_places.next(), last_places.next()) {
         clean.truncate(cut);
         clean.push('…');

@@ -107,6 +107,9 @@ metrics! {
         HandshakesFailed = "LOAD_HANDSHAKES_FAILED_TOTAL", Count, "0", "Handshakes that failed, as the client saw them.";
         ResumptionsWanted = "LOAD_RESUMPTIONS_WANTED_TOTAL", Count, "800", "Connections that were meant to resume by the resumption ratio.";
         ResumptionsOffered = "LOAD_RESUMPTIONS_OFFERED_TOTAL", Count, "800", "Connections that offered a session to resume; fewer than wanted if no ticket was at hand.";
+        EarlyWanted = "LOAD_EARLY_DATA_WANTED_TOTAL", Count, "0", "Connections that were meant to resume and to send their first request as early data (0-RTT).";
+        EarlyOffered = "LOAD_EARLY_DATA_OFFERED_TOTAL", Count, "0", "Connections that sent their first request as early data; fewer than wanted if no ticket was at hand that allows it for so much.";
+        EarlyAccepted = "LOAD_EARLY_DATA_ACCEPTED_TOTAL", Count, "0", "Handshakes in which the server took the early data; they also count as resumed.";
         BytesIn = "LOAD_BYTES_IN_TOTAL", Bytes, "183022", "Plaintext sent to the server.";
         BytesOut = "LOAD_BYTES_OUT_TOTAL", Bytes, "92012230", "Plaintext received from the server.";
         BodyIn = "LOAD_BODY_BYTES_IN_TOTAL", Bytes, "0", "Bodies sent to the server.";
@@ -124,9 +127,15 @@ metrics! {
         Lag = "LOAD_LAG", Histogram, "HISTFAAA…", "Intended send to actual send; open loop only.";
         Connect = "LOAD_CONNECT", Histogram, "HISTFAAA…", "TCP: begin of connecting to connected.";
         HandshakeFull = "LOAD_HANDSHAKE_FULL", Histogram, "HISTFAAA…", "TLS: connected to full handshake done, as the client saw it.";
-        HandshakeResumed = "LOAD_HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "TLS: connected to resumed handshake done, as the client saw it.";
+        HandshakeResumed = "LOAD_HANDSHAKE_RESUMED", Histogram, "HISTFAAA…", "TLS: connected to resumed handshake done, as the client saw it; without early data that was accepted.";
+        HandshakeEarly = "LOAD_HANDSHAKE_EARLY", Histogram, "HISTFAAA…", "TLS: connected to resumed handshake done, of those whose early data was accepted.";
         FirstByte = "LOAD_FIRST_BYTE", Histogram, "HISTFAAA…", "Actual send to the first byte of the answer.";
         Total = "LOAD_TOTAL", Histogram, "HISTFAAA…", "A connection taken, or begun, for a request to whole answer: connect and handshake included.";
+        TotalPlain = "LOAD_TOTAL_PLAIN", Histogram, "HISTFAAA…", "The total of requests that waited for a new connection without TLS.";
+        TotalFull = "LOAD_TOTAL_FULL", Histogram, "HISTFAAA…", "The total of requests that waited for a new connection with a full handshake.";
+        TotalResumed = "LOAD_TOTAL_RESUMED", Histogram, "HISTFAAA…", "The total of requests that waited for a new connection with a resumed handshake.";
+        TotalEarly = "LOAD_TOTAL_EARLY", Histogram, "HISTFAAA…", "The total of requests that began a new connection as early data which was accepted.";
+        TotalKept = "LOAD_TOTAL_KEPT", Histogram, "HISTFAAA…", "The total of requests over a connection that stood already.";
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Field {
 pub enum Unit {
     /// A whole number of things.
     Count,
+    /// A number in a unit that stands beside it, or without one.
+    Number,
     /// Bytes.
     Bytes,
     /// Microseconds.
@@ -47,6 +49,7 @@ impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Count => "count",
+            Self::Number => "number",
             Self::Bytes => "bytes",
             Self::Micros => "µs",
             Self::Nanos => "ns",
@@ -114,6 +117,33 @@ fields! {
     SETTING_AFTER = "SETTING_AFTER", Json, "{\"name\":\"load.rate\",\"value\":1250.0,…}", "How it stands now.";
     MARK = "MARK", Count, "1", "Number of the note within the run.";
     MARK_TEXT = "MARK_TEXT", Text, "after kernel update", "What was noted.";
+    EXPERIMENT = "EXPERIMENT", Count, "1", "Number of the experiment within the run.";
+    EXPERIMENT_STEP = "EXPERIMENT_STEP", Text, "verdict", "What the record tells: `begin`, `switch`, `pair` or `verdict`.";
+    EXPERIMENT_STAGE = "EXPERIMENT_STAGE", Text, "a/b", "`a/a` while both arms have the first value, then `a/b`.";
+    EXPERIMENT_ARM = "EXPERIMENT_ARM", Text, "b", "Whose value is in force from now on: `a` or `b`.";
+    EXPERIMENT_SETTING = "EXPERIMENT_SETTING", Text, "proxy.workers", "Dotted name of the setting whose values are compared.";
+    EXPERIMENT_A = "EXPERIMENT_A", Text, "1", "Its first value.";
+    EXPERIMENT_B = "EXPERIMENT_B", Text, "2", "Its second value.";
+    EXPERIMENT_PAIR = "EXPERIMENT_PAIR", Count, "7", "The pair that is under way or complete, from 1 in each stage.";
+    EXPERIMENT_PAIRS = "EXPERIMENT_PAIRS", Count, "12", "Pairs that are planned in this stage.";
+    EXPERIMENT_BLOCK = "EXPERIMENT_BLOCK_US", Micros, "10000000", "Length of a block.";
+    EXPERIMENT_DISCARD = "EXPERIMENT_DISCARD_US", Micros, "2000000", "Time after each switch that does not count.";
+    EXPERIMENT_FLUSH = "EXPERIMENT_FLUSH", Flag, "0", "Sessions and tickets are forgotten at each switch.";
+    EXPERIMENT_SEED = "EXPERIMENT_SEED", Id, "11400714819323198485", "From which the order within the pairs is drawn.";
+    EXPERIMENT_METRIC = "EXPERIMENT_METRIC", Text, "exchange.p99", "The figure that is compared.";
+    EXPERIMENT_PRIMARY = "EXPERIMENT_PRIMARY", Flag, "1", "The verdict of the experiment is that on this figure.";
+    EXPERIMENT_HAS_ESTIMATE = "EXPERIMENT_HAS_ESTIMATE", Flag, "1", "The record says how the figure compares.";
+    EXPERIMENT_PAIRS_USED = "EXPERIMENT_PAIRS_USED", Count, "12", "Pairs that the comparison rests on.";
+    EXPERIMENT_FIGURE_A = "EXPERIMENT_FIGURE_A", Number, "412.3", "The figure over all blocks of the first value: latencies in µs, others as their name says.";
+    EXPERIMENT_FIGURE_B = "EXPERIMENT_FIGURE_B", Number, "391.1", "The figure over all blocks of the second value.";
+    EXPERIMENT_EFFECT = "EXPERIMENT_EFFECT_PERCENT", Percent, "-5.1", "By how much the second differs from the first; of a share, in percentage points.";
+    EXPERIMENT_EFFECT_LOW = "EXPERIMENT_EFFECT_LOW_PERCENT", Percent, "-6.8", "Lower end of the confidence interval.";
+    EXPERIMENT_EFFECT_HIGH = "EXPERIMENT_EFFECT_HIGH_PERCENT", Percent, "-3.4", "Upper end of the confidence interval.";
+    EXPERIMENT_CONFIDENCE = "EXPERIMENT_CONFIDENCE_PERCENT", Percent, "95", "Confidence of the interval.";
+    EXPERIMENT_P = "EXPERIMENT_P", Number, "0.0005", "How often chance alone would make a difference as large as this, by the sign-flip test.";
+    EXPERIMENT_RESOLUTION = "EXPERIMENT_RESOLUTION_PERCENT", Percent, "2.1", "The difference that the planned pairs show four times in five, by how much the pairs spread.";
+    EXPERIMENT_OUTCOME = "EXPERIMENT_OUTCOME", Text, "better", "`pending`, `better`, `worse`, `no difference shown` or `inconclusive`.";
+    EXPERIMENT_REASON = "EXPERIMENT_REASON", Text, "too few pairs: 4 of the 6 that it takes", "Why, in words.";
     MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";
     DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
@@ -131,6 +161,9 @@ fields! {
     HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors that found no room in the budget.";
     HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal in words.";
+    NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "How serious it is: `info`, `notice` or `warning`.";
+    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "What it is about: `bound`, `certificate`, `descriptors`, `upstream` or `worker`; later versions add some.";
+    NOTICE_TEXT = "NOTICE", Text, "the upstream unix:/run/app.sock cannot be reached: Connection refused", "What a person should know, in words.";
     CONNECTION = "CONNECTION", Id, "1204", "Number of the connection within the run.";
     OUTCOME = "OUTCOME", Text, "ended", "How the connection ended.";
     DETAIL = "DETAIL", Text, "peer sent alert: unknown_ca", "What went wrong, in words.";
@@ -160,7 +193,7 @@ pub fn common() -> Vec<Field> {
         text(
             "PRIORITY",
             "6",
-            "Syslog priority: 4 for errors and losses, 5 for what a person did, 6 for events, 7 for each interval's figures.",
+            "Syslog priority: 4 for errors and losses, 5 for what a person did or should know, 6 for events, 7 for each interval's figures.",
         ),
         text("SYSLOG_IDENTIFIER", "tlsdash", "Always `tlsdash`."),
     ];

@@ -194,7 +194,7 @@ pub fn quantile_is_thin(n: u64, q: f64) -> bool {
 }
 
 /// Width of the narrowest bucket: the largest power of two within [`LOWEST_NS`].
-const UNIT_NS: u64 = 64;
+pub(crate) const UNIT_NS: u64 = 64;
 
 /// Samples of one bucket. Series hold many of these, so it is kept small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,6 +231,17 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// Samples by bucket, in ascending order, with the exact figures beside them.
+    pub(crate) fn from_units(
+        units: impl Iterator<Item = (u32, u64)>,
+        [sum_ns, max_ns, saturated]: [u64; 3],
+    ) -> Self {
+        let buckets: Box<[Bucket]> =
+            units.flat_map(|(units, count)| Bucket::all(u64::from(units) * UNIT_NS, count)).collect();
+        let count = buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(u64::from(bucket.count)));
+        Self { buckets, count, sum_ns, max_ns, saturated }
+    }
+
     /// The same buckets with the exact figures that travel beside them.
     pub(crate) fn with_exact(self, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
         Self { sum_ns, max_ns, saturated, ..self }
@@ -239,6 +250,11 @@ impl Distribution {
     /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + ExactSizeIterator {
         self.buckets.iter().map(|bucket| (bucket.highest_ns(), u64::from(bucket.count)))
+    }
+
+    /// Highest latency of each bucket in units of [`UNIT_NS`], with the number of samples in it, in ascending order.
+    pub(crate) fn units(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.buckets.iter().map(|bucket| (bucket.units, u64::from(bucket.count)))
     }
 
     /// Number of samples.

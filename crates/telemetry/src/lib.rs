@@ -9,17 +9,20 @@ mod connection;
 mod delta;
 mod encoding;
 mod exchange;
+pub mod experiment;
 mod families;
 mod field;
 mod follow;
 mod histogram;
 mod host;
 mod ids;
+mod merged;
 mod message;
 mod metric;
 pub mod model;
 mod observe;
 mod origin;
+mod percentile;
 mod publish;
 mod record;
 mod setting;
@@ -41,14 +44,17 @@ pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, quantile_is
 pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use journal::Timestamps;
+pub use merged::Merged;
 pub use metric::{Counters, Metric};
 pub use model::Model;
 pub use observe::ProcessTree;
 pub use origin::{Origin, Suppressed, Writer};
+pub use percentile::parse_percentile;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
 pub use record::{
-    Body, ClientRecord, HealthRecord, HostRecord, Kind, Latencies, Latency, LoadRecord, MarkRecord, Phase,
-    ProxyRecord, Record, RunRecord, SCHEMA, SettingRecord, Stamp,
+    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,
+    Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,
+    SettingRecord, Stamp,
 };
 pub use setting::{Applies, Command, Setting, SettingError, Value};
 pub use tally::{LoadEvent, Tallied, Tally};

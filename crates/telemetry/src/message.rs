@@ -2,16 +2,26 @@
 
 use std::fmt::Write;
 
+use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Distribution;
-use crate::record::{Body, ClientRecord, HealthRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord};
+use crate::record::{
+    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
+    ProxyRecord, Record, RunRecord,
+};
 
 /// The syslog priority of a record.
 pub(crate) fn priority(body: &Body) -> u8 {
     match body {
         Body::Health(health) if !health.is_well() => 4,
         Body::Connection(connection) if connection.outcome.is_error() => 4,
-        Body::Run(_) | Body::Setting(_) | Body::Mark(_) => 5,
+        Body::Notice(notice) => match notice.level {
+            Level::Warning => 4,
+            Level::Notice => 5,
+            Level::Info => 6,
+        },
+        Body::Experiment(experiment) if is_told_each_block(experiment) => 6,
+        Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) => 5,
         Body::Connection(_) | Body::Health(_) => 6,
         Body::Proxy(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => 7,
     }
@@ -33,6 +43,7 @@ pub(crate) fn sentence(record: &Record) -> String {
             None => format!("{} changed from {}", setting.name, setting.before),
         },
         Body::Mark(mark) => format!("mark {} {}", mark.number, mark.text).trim_end().to_owned(),
+        Body::Experiment(experiment) => experiment_sentence(experiment),
         Body::Host(host) => format!(
             "using {:.1} MB of memory, {} descriptors, {} threads",
             host.memory_bytes as f64 / 1e6,
@@ -40,7 +51,35 @@ pub(crate) fn sentence(record: &Record) -> String {
             host.threads
         ),
         Body::Health(health) => health_sentence(health),
+        Body::Notice(notice) => notice.text.clone(),
     }
+}
+
+/// Steps of an experiment that a person who reads along need not hear of.
+fn is_told_each_block(experiment: &ExperimentRecord) -> bool {
+    matches!(experiment.step, ExperimentStep::Switch | ExperimentStep::Pair)
+}
+
+fn experiment_sentence(record: &ExperimentRecord) -> String {
+    let ExperimentRecord { number, stage, setting, a, b, pair, pairs, metric, .. } = record;
+    let mut text = format!("experiment {number}, {stage}");
+    let _ = match record.step {
+        ExperimentStep::Begin => write!(text, ": {setting} {a} against {b}, {pairs} pairs, by {metric}"),
+        ExperimentStep::Switch => {
+            let value = if record.arm == Arm::A || *stage == Stage::Calibration { a } else { b };
+            write!(text, ", pair {pair} of {pairs}: {setting} {value}")
+        }
+        ExperimentStep::Pair => write!(text, ", pair {pair} of {pairs} done"),
+        ExperimentStep::Verdict => write!(text, ": {metric} {}", record.outcome),
+    };
+    if let Some(estimate) = &record.estimate {
+        let EstimateRecord { effect, low, high, p_value, .. } = estimate;
+        let _ = write!(text, ", {effect:+.2} % ({low:+.2} to {high:+.2}), p {p_value:.4}");
+    }
+    if !record.reason.is_empty() {
+        let _ = write!(text, "; {}", record.reason);
+    }
+    text
 }
 
 fn health_sentence(health: &HealthRecord) -> String {

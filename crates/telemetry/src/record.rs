@@ -1,6 +1,7 @@
 //! The records: what tlsdash says of itself, once an interval or when something happens.
 
 use crate::connection::{ConnectionRecord, Outcome};
+use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::field::{self, Field};
 use crate::histogram::{Distribution, Histograms};
@@ -55,10 +56,14 @@ pub enum Body {
     Setting(SettingRecord),
     /// A person left a note.
     Mark(MarkRecord),
+    /// How an experiment goes.
+    Experiment(Box<ExperimentRecord>),
     /// What the process used.
     Host(HostRecord),
     /// What the writer knows of losses.
     Health(HealthRecord),
+    /// What a person should know.
+    Notice(NoticeRecord),
 }
 
 /// Whether a run record opens or closes its run.
@@ -202,6 +207,75 @@ wire! {
 }
 
 wire! {
+    /// How an experiment goes: its plan, each switch, how the figures stand after each pair, what it came to.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ExperimentRecord {
+        /// Its number within the run, from 1.
+        pub number: u64 = &field::EXPERIMENT,
+        /// What this record tells.
+        pub step: ExperimentStep = &field::EXPERIMENT_STEP,
+        /// Which part of the experiment it is about.
+        pub stage: Stage = &field::EXPERIMENT_STAGE,
+        /// Whose value is in force from now on.
+        pub arm: Arm = &field::EXPERIMENT_ARM,
+        /// Dotted name of the setting whose values are compared.
+        pub setting: String = &field::EXPERIMENT_SETTING,
+        /// Its first value.
+        pub a: String = &field::EXPERIMENT_A,
+        /// Its second value.
+        pub b: String = &field::EXPERIMENT_B,
+        /// The pair that is under way or complete, from 1 in each stage.
+        pub pair: u64 = &field::EXPERIMENT_PAIR,
+        /// Pairs that are planned in this stage.
+        pub pairs: u64 = &field::EXPERIMENT_PAIRS,
+        /// Length of a block, in microseconds.
+        pub block_us: u64 = &field::EXPERIMENT_BLOCK,
+        /// Time after each switch that does not count, in microseconds.
+        pub discard_us: u64 = &field::EXPERIMENT_DISCARD,
+        /// True if sessions and tickets are forgotten at each switch.
+        pub flush: bool = &field::EXPERIMENT_FLUSH,
+        /// From which the order within the pairs is drawn.
+        pub seed: u64 = &field::EXPERIMENT_SEED,
+        /// The figure that is compared, such as `exchange.p99`; the first one planned is the primary one.
+        pub metric: String = &field::EXPERIMENT_METRIC,
+        /// True if the verdict of the experiment is that on this figure.
+        pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
+        /// How it compares; `None` before there are two pairs.
+        pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
+        /// What the stage came to.
+        pub outcome: experiment::Outcome = &field::EXPERIMENT_OUTCOME,
+        /// Why, in words.
+        pub reason: String = &field::EXPERIMENT_REASON,
+    }
+}
+
+wire! {
+    @part
+    /// How a figure of one arm compares with that of the other.
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    pub struct EstimateRecord {
+        /// Pairs that it rests on.
+        pub pairs_used: u64 = &field::EXPERIMENT_PAIRS_USED,
+        /// The figure over all blocks of the first value, in its own unit.
+        pub a: f64 = &field::EXPERIMENT_FIGURE_A,
+        /// The figure over all blocks of the second.
+        pub b: f64 = &field::EXPERIMENT_FIGURE_B,
+        /// By how much the second differs: percent of the first, or percentage points of a share.
+        pub effect: f64 = &field::EXPERIMENT_EFFECT,
+        /// Lower end of its confidence interval.
+        pub low: f64 = &field::EXPERIMENT_EFFECT_LOW,
+        /// Upper end of it.
+        pub high: f64 = &field::EXPERIMENT_EFFECT_HIGH,
+        /// Confidence of the interval, in percent.
+        pub confidence_percent: f64 = &field::EXPERIMENT_CONFIDENCE,
+        /// How often chance alone would make a difference as large as this, by the sign-flip test.
+        pub p_value: f64 = &field::EXPERIMENT_P,
+        /// The difference that the planned pairs show four times in five, by how much the pairs spread.
+        pub resolution: f64 = &field::EXPERIMENT_RESOLUTION,
+    }
+}
+
+wire! {
     /// What the process used, once an interval.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct HostRecord {
@@ -255,6 +329,61 @@ impl HealthRecord {
     /// True if nothing is amiss: waiting alone loses nothing.
     pub fn is_well(&self) -> bool {
         *self == Self { waits_total: self.waits_total, ..Self::default() }
+    }
+}
+
+/// How serious something is that is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something happened.
+    Info,
+    /// A person did something, or should know.
+    #[default]
+    Notice,
+    /// Something went wrong.
+    Warning,
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+impl std::str::FromStr for Level {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        match text {
+            "info" => Ok(Self::Info),
+            "notice" => Ok(Self::Notice),
+            "warning" => Ok(Self::Warning),
+            _ => Err(ParseIdError),
+        }
+    }
+}
+
+wire! {
+    /// What a person should know, once an episode: something went wrong, or is well again.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct NoticeRecord {
+        /// How serious it is.
+        pub level: Level = &field::NOTICE_LEVEL,
+        /// What it is about, in one word that stays the same: later versions add some.
+        pub topic: String = &field::NOTICE_TOPIC,
+        /// The sentence, cleaned.
+        pub text: String = &field::NOTICE_TEXT,
+    }
+}
+
+impl NoticeRecord {
+    /// About `topic`, in words that are made printable here: they may quote peers and files.
+    pub fn new(level: Level, topic: &str, text: &str) -> Self {
+        Self { level, topic: topic.to_owned(), text: crate::clean::line(text) }
     }
 }
 
@@ -384,6 +513,8 @@ kinds! {
     Load(Box<LoadRecord>) "load" "b3d3b6d2d3804929bfffe694b57aec40" "What the load counted, once an interval.";
     Setting(SettingRecord) "setting" "c5332e59fa0a40edb863f5d2d94d2289" "A setting was changed.";
     Mark(MarkRecord) "mark" "828eeca68486434c8a3c9e51c974725b" "A person left a note in the time line.";
+    Experiment(Box<ExperimentRecord>) "experiment" "1b3cb98c95c04a129eb8fdd905e30412" "An experiment begins, switches, completes a pair, or comes to its verdict.";
     Host(HostRecord) "host" "3f2c1f4e19bf4824868906e0e0f28675" "What the process used, once an interval.";
     Health(HealthRecord) "health" "f7b83be0ff144c57a1e4ff96fe2b8217" "What the writer of records knows of its own losses.";
+    Notice(NoticeRecord) "notice" "3f118674b6cb4643a27e7e3c9732cbc5" "What a person should know, once an episode: something went wrong, or is well again.";
 }

@@ -81,6 +81,10 @@ pub enum Command {
     },
     /// Leave a note in the time line.
     Mark(String),
+    /// Begin an experiment, in the words of `--ab`, such as `proxy.workers=1..2,pairs=12`.
+    Experiment(String),
+    /// End the experiment that is under way before its time.
+    EndExperiment,
 }
 
 /// Why a setting keeps its value.

@@ -3,12 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::connection::{ConnectionRecord, Outcome};
+use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
 use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
 use crate::record::{
-    Body, ClientRecord, HealthRecord, HostRecord, Latencies, LoadRecord, MarkRecord, Phase, ProxyRecord,
-    RunRecord, SettingRecord,
+    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Latencies, Level,
+    LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
 };
 use crate::setting::{Applies, Setting, Value};
 use crate::tally::{LoadEvent, Tally};
@@ -57,6 +58,32 @@ fn tally(numbers: &[u64], text: &str) -> Tally {
     tally.count(LoadEvent::Status(numbers[0] as u16), || text.to_owned());
     tally.count(LoadEvent::AlertReceived(numbers[1] as u8), String::new);
     tally
+}
+
+fn experiment(numbers: &[u64], text: &str, flag: bool) -> ExperimentRecord {
+    ExperimentRecord {
+        number: numbers[12],
+        step: if flag { ExperimentStep::Verdict } else { ExperimentStep::Switch },
+        stage: Stage::Comparison,
+        arm: Arm::B,
+        setting: "load.rate".into(),
+        a: text.into(),
+        flush: flag,
+        seed: numbers[13],
+        estimate: flag.then(|| EstimateRecord {
+            effect: -5.1,
+            p_value: 0.031_25,
+            ..EstimateRecord::default()
+        }),
+        outcome: if flag { experiment::Outcome::NoDifference } else { experiment::Outcome::Pending },
+        reason: text.into(),
+        ..ExperimentRecord::default()
+    }
+}
+
+fn notice(text: &str, flag: bool) -> NoticeRecord {
+    let level = if flag { Level::Warning } else { Level::Info };
+    NoticeRecord { level, topic: "upstream".into(), text: text.into() }
 }
 
 /// One record of each kind.
@@ -114,6 +141,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         })),
         Body::Setting(SettingRecord { name: "load.rate".into(), before: text.into(), after: Some(setting) }),
         Body::Mark(MarkRecord { number: numbers[11], text: text.into() }),
+        Body::Experiment(Box::new(experiment(numbers, text, flag))),
         Body::Host(HostRecord {
             memory_bytes: numbers[12],
             observed_cpu_us: numbers[13],
@@ -126,5 +154,6 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             error: text.into(),
             ..HealthRecord::default()
         }),
+        Body::Notice(notice(text, flag)),
     ]
 }

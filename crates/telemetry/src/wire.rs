@@ -8,10 +8,11 @@ use journal::EntryBuf;
 
 use crate::connection::Outcome;
 use crate::encoding;
+use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
 use crate::field::{Field, Unit};
 use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
-use crate::record::{Latencies, Latency, Phase};
+use crate::record::{Latencies, Latency, Level, Phase};
 use crate::setting::{SETTINGS_MAX, Setting};
 use crate::tally::Tally;
 
@@ -51,12 +52,16 @@ impl Source for EntryBuf {
 
 /// A record, or a part of one that brings several fields.
 pub(crate) trait Wire: Sized {
+    /// True for what only ever travels as a part of one kind of record, whose fields the document lists with it.
+    const IS_PART: bool;
     fn put_all(&self, out: &mut EntryBuf);
     fn get_all(from: &dyn Source) -> Result<Self, DecodeError>;
     fn fields() -> Vec<Field>;
 }
 
 impl<W: Wire> Wire for Box<W> {
+    const IS_PART: bool = W::IS_PART;
+
     fn put_all(&self, out: &mut EntryBuf) {
         (**self).put_all(out);
     }
@@ -83,10 +88,16 @@ pub(crate) trait Member: Sized {
 pub(crate) static FAMILY: Field =
     Field { name: Cow::Borrowed(""), unit: Unit::Text, example: "", meaning: Cow::Borrowed("") };
 
-/// Declares a record with the field of each member; `@impl` does so for a struct declared elsewhere.
+/// Declares a record with the field of each member; `@part` a part of a record, and `@impl` does so for a struct declared
+/// elsewhere.
 macro_rules! wire {
-    (@impl $record:ident { $($member:ident: $type:ty = $field:expr,)* }) => {
+    (@impl $record:ident { $($members:tt)* }) => {
+        wire! { @as false $record { $($members)* } }
+    };
+    (@as $is_part:literal $record:ident { $($member:ident: $type:ty = $field:expr,)* }) => {
         impl $crate::wire::Wire for $record {
+            const IS_PART: bool = $is_part;
+
             fn put_all(&self, out: &mut journal::EntryBuf) {
                 $($crate::wire::Member::put(&self.$member, $field, out);)*
             }
@@ -102,14 +113,20 @@ macro_rules! wire {
             }
         }
     };
-    ($(#[$meta:meta])* pub struct $record:ident {
+    (@part $($declaration:tt)*) => {
+        wire! { @declare true $($declaration)* }
+    };
+    (@declare $is_part:literal $(#[$meta:meta])* pub struct $record:ident {
         $($(#[$doc:meta])* pub $member:ident: $type:ty = $field:expr,)*
     }) => {
         $(#[$meta])*
         pub struct $record {
             $($(#[$doc])* pub $member: $type,)*
         }
-        wire! { @impl $record { $($member: $type = $field,)* } }
+        wire! { @as $is_part $record { $($member: $type = $field,)* } }
+    };
+    ($($declaration:tt)*) => {
+        wire! { @declare false $($declaration)* }
     };
 }
 pub(crate) use wire;
@@ -196,7 +213,7 @@ macro_rules! parsed {
         }
     )*};
 }
-parsed!(Phase ClientId Outcome);
+parsed!(Phase ClientId Level Outcome Arm ExperimentStep Stage Verdict);
 
 impl Member for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
@@ -218,6 +235,13 @@ impl<W: Wire> Member for Option<W> {
 
     fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
         bool::get(field, from)?.then(|| W::get_all(from)).transpose()
+    }
+
+    fn describe(field: &'static Field, into: &mut Vec<Field>) {
+        into.push(field.clone());
+        if W::IS_PART {
+            into.extend(W::fields());
+        }
     }
 }
 

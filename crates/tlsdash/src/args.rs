@@ -5,6 +5,8 @@
 
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
+use std::fs::File;
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::look::{LookTables, LookWords};
 use crate::tls_words::TlsWords;
 
 use crate::load::LoadArgs;
@@ -20,6 +23,9 @@ use crate::load::LoadArgs;
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Longest interval.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// Largest configuration file that is read, in bytes.
+const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
 
 /// The command line or the configuration is wrong; ends with exit code 2.
 #[derive(Debug)]
@@ -110,9 +116,14 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "FORMAT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<Format>,
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub(crate) ascii: bool,
+    /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; the other
+    /// words are aa, block, discard, flush and keep (docs/experiments.md). Without a dashboard the run ends with it
+    #[arg(long, value_name = "WORDS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ab: Option<String>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) look: LookWords,
 }
 
 /// What the proxy takes, on the command line and in the configuration file.
@@ -193,6 +204,9 @@ pub(crate) struct ProxyWords {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) run: RunWords,
+    #[arg(skip)]
+    #[serde(flatten, skip_serializing)]
+    pub(crate) tables: LookTables,
 }
 
 #[derive(Args, Debug)]
@@ -222,6 +236,9 @@ pub(crate) struct DemoArgs {
     /// End by itself after so long and print a summary
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
+    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunWords,
 }
@@ -240,9 +257,11 @@ pub(crate) struct WatchArgs {
     /// How the summary is printed [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub(crate) ascii: bool,
+    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) look: LookWords,
 }
 
 /// Takes a single word where there may be several.
@@ -286,7 +305,8 @@ impl RunWords {
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
-            ascii: self.ascii || other.ascii,
+            ab: self.ab.or(other.ab),
+            look: self.look.or(other.look),
         }
     }
 }
@@ -294,14 +314,25 @@ impl RunWords {
 impl ProxyWords {
     /// Reads a configuration file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| usage(format!("cannot read configuration {}: {error}", path.display())))?;
-        let refuse = |line: usize, what: &str| {
-            usage(format!("configuration {} line {line}: {}", path.display(), what.replace('\n', " ")))
-        };
+        let name = path.display();
+        let cannot = |error: std::io::Error| usage(format!("cannot read configuration {name}: {error}"));
+        let file = File::open(path).map_err(cannot)?;
+        let mut text = String::new();
+        file.take(CONFIGURATION_BYTES_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
+        if text.len() as u64 > CONFIGURATION_BYTES_MAX {
+            return Err(usage(format!("configuration {name} has more than {CONFIGURATION_BYTES_MAX} bytes")));
+        }
+        Self::parse(&text).map_err(|(line, what)| usage(format!("configuration {name} line {line}: {what}")))
+    }
+
+    /// Reads the text of one; an error comes with the number of its line.
+    fn parse(text: &str) -> Result<Self, (usize, String)> {
+        let refuse = |line: usize, what: &str| (line, what.replace('\n', " "));
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
-            refuse(text[..at].matches('\n').count() + 1, error.message())
+            let before = text.char_indices().take_while(|(place, _)| *place < at);
+            let before = before.filter(|(_, c)| *c == '\n').count();
+            refuse(before + 1, error.message())
         })?;
         // Word by word, so that an error names its word.
         for (word, value) in &table {
@@ -335,6 +366,7 @@ impl ProxyWords {
             drain_timeout: self.drain_timeout.or(other.drain_timeout),
             duration: self.duration.or(other.duration),
             run: self.run.or(other.run),
+            tables: if self.tables.is_empty() { other.tables } else { self.tables },
         }
     }
 
@@ -352,11 +384,24 @@ impl ProxyWords {
                 journal: text("auto"),
                 interval: text("1s"),
                 format: Some(Format::Text),
+                look: LookWords { theme: text("auto"), ..LookWords::default() },
                 ..RunWords::default()
             },
             ..Self::default()
         }
     }
+}
+
+/// Reads the text of a configuration file, and looks whether its words can be what they are, as far as that needs neither
+/// a file nor a name to be looked up. Returns it as `--print-config` prints it.
+///
+/// # Errors
+/// With the line that says what is wrong.
+pub fn read_configuration(text: &str) -> Result<String, String> {
+    let words = ProxyWords::parse(text).map_err(|(line, what)| format!("line {line}: {what}"))?;
+    let printed = words.clone().or(ProxyWords::defaults()).to_toml();
+    let checked = printed.and_then(|printed| crate::proxy::check(&words).map(|()| printed));
+    checked.map_err(|error| crate::line(&error))
 }
 
 /// The words that have no default, with what they may be.
@@ -379,6 +424,7 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("handshakes-max", "1000"),
     ("connections-per-client", "100"),
     ("duration", "\"10s\""),
+    ("ab", "\"workers=1..2,metric=exchange.p99,pairs=12\""),
 ];
 
 impl ProxyWords {
@@ -390,6 +436,7 @@ impl ProxyWords {
                 let _ = writeln!(text, "# {word} = {example}");
             }
         }
+        text.push_str(&self.tables.to_toml()?);
         Ok(text)
     }
 }

@@ -7,6 +7,7 @@ use loadgen::{DemoUpstream, Plan, Template, UpstreamAddr};
 use proxy_core::{ProxyConfig, Upstream};
 
 use crate::args::{DemoArgs, usage};
+use crate::look::Look;
 use crate::proxy;
 use crate::session::{Shape, Wiring};
 
@@ -15,7 +16,8 @@ const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%"
 
 /// Runs the demo until it is told to end.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
-    let shape = Shape::resolve(&args.run, args.duration.as_deref())?;
+    let look = Look::with_file(&args.run.look, args.config.as_deref())?;
+    let shape = Shape::resolve(&args.run, args.duration.as_deref(), look)?;
     let plan = plan(args.load.as_deref())?;
     let listen = args.listen.as_deref().unwrap_or("127.0.0.1:0");
     let listen = listen.parse().map_err(|error| usage(format!("--listen {listen}: {error}")))?;
@@ -29,7 +31,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
     let mut config = ProxyConfig::new(vec![listen], Upstream::Unix(socket), proxy::generated()?);
     config.workers = args.workers.unwrap_or_else(half_the_cores);
-    proxy::Bound::bind(config, Vec::new())?.start(Some(plan), requests(), shape, wiring)
+    proxy::Bound::bind(config, Vec::new(), Vec::new())?.start(Some(plan), requests(), shape, wiring)
 }
 
 /// The demo's plan with the words that are given put in place of its own.

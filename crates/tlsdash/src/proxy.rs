@@ -1,19 +1,26 @@
 //! `tlsdash --listen … --upstream …`: the proxy, with the dashboard and, if asked for, the load beside it.
 
+use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::str::FromStr;
 
 use anyhow::Context;
 use loadgen::{Known, Load, LoadConfig, Plan, Target, Template, Trust};
-use proxy_core::{BoundProxy, Certificate, Cpus, ListenAddr, Proxy, ProxyConfig, Tls, Upstream};
-use telemetry::RunRecord;
+use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use proxy_core::{
+    BoundProxy, Certificate, Cpus, Limits, ListenAddr, Proxy, ProxyConfig, StartError, Tls, Upstream,
+};
+use telemetry::{Level, NoticeRecord, RunRecord};
 
 use crate::args::{ProxyArgs, ProxyWords, time, usage};
 use crate::frontend::Frontend;
+use crate::look::Look;
 use crate::privileges;
-use crate::recorder::Measured;
+use crate::recorder::{CERTIFICATE, Measured};
 use crate::service;
 use crate::session::{Session, Shape, Wiring, host_name};
+use crate::voice;
 
 /// Runs the proxy until it is told to end.
 pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
@@ -27,20 +34,14 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     if args.print_config {
         return crate::summary::print_text(&words.to_toml()?);
     }
-    let mut shape = Shape::resolve(&words.run, words.duration.as_deref())?;
+    let look = Look::resolve(&words.run.look, &words.tables)?;
+    let mut shape = Shape::resolve(&words.run, words.duration.as_deref(), look)?;
     let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
     let user = words.user.as_deref().map(privileges::Target::resolve).transpose()?;
     let config = proxy_config(&words)?;
-    let absent: Vec<_> = config.upstreams.iter().filter_map(|upstream| upstream.probe().err()).collect();
-    let what_then = if absent.len() == config.upstreams.len() {
-        "clients will be turned away until it is there"
-    } else {
-        "clients go elsewhere until it is there"
-    };
-    for error in absent {
-        crate::say(format_args!("warning: {error}; {what_then}"));
-    }
-    let bound = Bound::bind(config, inherited)?;
+    let notices = warnings(&config);
+    notices.iter().for_each(voice::say_early);
+    let bound = Bound::bind(config, inherited, notices)?;
     if let Some(user) = &user {
         shape.journal = shape.journal.hand_to(user)?;
         user.become_it()?;
@@ -49,23 +50,47 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     bound.start(plan, Vec::new(), shape, wiring)
 }
 
+/// What a person should know before the proxy serves anybody.
+fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
+    let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
+    let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));
+    let absent: Vec<_> = config.upstreams.iter().filter_map(|upstream| upstream.probe().err()).collect();
+    let what_then = if absent.len() == config.upstreams.len() {
+        "clients will be turned away until it is there"
+    } else {
+        "clients go elsewhere until it is there"
+    };
+    let absent = absent.iter().map(|error| warning("upstream", format!("{error}; {what_then}")));
+    files.chain(absent).collect()
+}
+
 /// A proxy that has its addresses, and what is told of it.
 pub(crate) struct Bound {
     proxy: BoundProxy,
     header: RunRecord,
+    notices: Vec<NoticeRecord>,
 }
 
 impl Bound {
     /// Asks for everything that the proxy can be refused, before the first connection is accepted. It listens on the
-    /// `inherited` sockets, if there are any.
-    pub(crate) fn bind(config: ProxyConfig, inherited: Vec<TcpListener>) -> anyhow::Result<Self> {
+    /// `inherited` sockets, if there are any. The `notices` have been said, and are still to be recorded.
+    pub(crate) fn bind(
+        config: ProxyConfig,
+        inherited: Vec<TcpListener>,
+        notices: Vec<NoticeRecord>,
+    ) -> anyhow::Result<Self> {
         let header = header(&config);
-        let proxy = if inherited.is_empty() {
-            Proxy::bind(config)?
-        } else {
-            Proxy::bind_inherited(config, inherited)?
-        };
-        Ok(Self { proxy, header })
+        let bound =
+            if inherited.is_empty() { Proxy::bind(config) } else { Proxy::bind_inherited(config, inherited) };
+        let proxy = bound.map_err(|error| match error {
+            StartError::Config(_)
+            | StartError::Itself(_)
+            | StartError::Upstreams(_)
+            | StartError::Descriptors(_)
+            | StartError::Cpus(_) => usage(error),
+            error => error.into(),
+        })?;
+        Ok(Self { proxy, header, notices })
     }
 
     /// Starts the proxy and what goes with it, and runs them to the end.
@@ -76,7 +101,7 @@ impl Bound {
         shape: Shape,
         wiring: Wiring,
     ) -> anyhow::Result<()> {
-        let Self { proxy: bound, mut header } = self;
+        let Self { proxy: bound, mut header, notices } = self;
         let journal = shape.journal.open()?;
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
@@ -103,7 +128,7 @@ impl Bound {
         }
         let title = format!("{} > {}", header.listen, header.upstream);
         let measured = Measured { proxy: Some(proxy), load, observed: None, ends_with_load: false };
-        Session { shape, wiring, title, header, measured, journal }.run()
+        Session { shape, wiring, title, header, notices, measured, journal }.run()
     }
 }
 
@@ -131,43 +156,64 @@ fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
 }
 
 fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
-    let listen = words
-        .listen
-        .iter()
-        .map(|addr| addr.parse::<ListenAddr>().map_err(|error| usage(format!("--listen {addr}: {error}"))))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    let upstreams = words
-        .upstream
-        .iter()
-        .map(|upstream| upstream.parse().map_err(|error| usage(format!("--upstream {upstream}: {error}"))))
-        .collect::<anyhow::Result<Vec<Upstream>>>()?;
+    let upstreams = upstreams(words)?;
     let Some(first) = upstreams.first().cloned() else {
         return Err(usage(
             "--upstream is missing: where shall plaintext go? (unix:/path or host:port; `tlsdash demo` needs none)",
         ));
     };
+    let listen = listen(words)?;
     let tls = words.tls.resolve(words.load.is_some())?;
-    let mut config = ProxyConfig::new(listen, first, tls);
-    config.upstreams = upstreams;
-    if let Some(cpus) = &words.cpus {
-        let cpus: Cpus = cpus.parse().map_err(|error| usage(format!("--cpus {cpus}: {error}")))?;
+    let mut config = ProxyConfig { upstreams, ..ProxyConfig::new(listen, first, tls) };
+    let cpus = parsed::<Cpus>("cpus", words.cpus.as_deref())?;
+    if let Some(cpus) = &cpus {
         config.workers = NonZeroUsize::new(cpus.count()).unwrap_or(NonZeroUsize::MIN);
-        config.cpus = Some(cpus);
     }
+    config.cpus = cpus;
     config.workers = words.workers.unwrap_or(config.workers);
-    if let Some(version) = &words.proxy_protocol {
-        let version =
-            version.parse().map_err(|error| usage(format!("--proxy-protocol {version}: {error}")))?;
-        config.proxy_protocol = Some(version);
-    }
-    if let Some(peers) = &words.accept_proxy {
-        config.accept_proxy =
-            peers.parse().map_err(|error| usage(format!("--accept-proxy {peers}: {error}")))?;
-    }
-    let limits = &mut config.limits;
-    limits.connections_max = words.connections_max.map(NonZeroUsize::get);
-    limits.handshakes_max = words.handshakes_max.map(NonZeroUsize::get);
-    limits.connections_per_client = words.connections_per_client.map(NonZeroUsize::get);
+    config.proxy_protocol = parsed("proxy-protocol", words.proxy_protocol.as_deref())?;
+    config.accept_proxy = parsed("accept-proxy", words.accept_proxy.as_deref())?.unwrap_or_default();
+    config.limits = limits(words)?;
+    config.check().map_err(|error| usage(format!("--{error}")))?;
+    Ok(config)
+}
+
+/// Looks at words that need neither a file nor a name to be looked up.
+pub(crate) fn check(words: &ProxyWords) -> anyhow::Result<()> {
+    listen(words)?;
+    upstreams(words)?;
+    parsed::<Cpus>("cpus", words.cpus.as_deref())?;
+    parsed::<ProxyProtocol>("proxy-protocol", words.proxy_protocol.as_deref())?;
+    parsed::<TrustedPeers>("accept-proxy", words.accept_proxy.as_deref())?;
+    words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
+    words.tls.settings()?;
+    words.run.interval()?;
+    words.duration.as_deref().map(|text| time("duration", text)).transpose()?;
+    limits(words)?.check().map_err(|error| usage(format!("--{error}")))
+}
+
+fn listen(words: &ProxyWords) -> anyhow::Result<Vec<ListenAddr>> {
+    let addr = |addr: &String| addr.parse().map_err(|error| usage(format!("--listen {addr}: {error}")));
+    words.listen.iter().map(addr).collect()
+}
+
+fn upstreams(words: &ProxyWords) -> anyhow::Result<Vec<Upstream>> {
+    let one = |text: &String| text.parse().map_err(|error| usage(format!("--upstream {text}: {error}")));
+    words.upstream.iter().map(one).collect()
+}
+
+fn parsed<T: FromStr<Err: Display>>(flag: &str, text: Option<&str>) -> anyhow::Result<Option<T>> {
+    let parse = |text: &str| text.parse().map_err(|error| usage(format!("--{flag} {text}: {error}")));
+    text.map(parse).transpose()
+}
+
+fn limits(words: &ProxyWords) -> anyhow::Result<Limits> {
+    let mut limits = Limits {
+        connections_max: words.connections_max.map(NonZeroUsize::get),
+        handshakes_max: words.handshakes_max.map(NonZeroUsize::get),
+        connections_per_client: words.connections_per_client.map(NonZeroUsize::get),
+        ..Limits::default()
+    };
     for (flag, word, limit) in [
         ("handshake-timeout", &words.handshake_timeout, &mut limits.handshake_timeout),
         ("connect-timeout", &words.connect_timeout, &mut limits.connect_timeout),
@@ -178,7 +224,7 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
             *limit = time(flag, text)?;
         }
     }
-    Ok(config)
+    Ok(limits)
 }
 
 /// The kinds of keys, each once.

@@ -1,5 +1,7 @@
 //! The thread that owns what is measured: it ticks, publishes, carries out commands, and ends everything in order.
 
+mod experiment;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -9,16 +11,17 @@ use anyhow::Context;
 use journal::Timestamps;
 use loadgen::Load;
 use proxy_core::{Proxy, Refreshed};
-use telemetry::model::Level;
 use telemetry::{
-    Command, HostRecord, HostSampler, LoadDelta, LoadState, ProcessTree, ProxyDelta, Publisher, RunRecord,
-    Setting, SettingError, SettingRecord, Update, Value,
+    Command, HostRecord, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProcessTree, ProxyDelta,
+    Publisher, RunRecord, Setting, SettingError, SettingRecord, Value,
 };
-use tui::{Event, Sender};
 
+use crate::args::usage;
+use crate::experiments::{Experiments, Wanted};
 use crate::service::{self, Watchdog};
 use crate::signals::Reload;
 use crate::sink::RecordSink;
+use crate::voice::Voice;
 
 /// How often the recorder looks whether what it waits for has ended.
 const POLL: Duration = Duration::from_millis(20);
@@ -29,6 +32,8 @@ const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the end is offered to it: the socket of a busy journald holds few records at a time.
 const END_POLL: Duration = Duration::from_millis(1);
 
+/// The topic of notices about certificates, keys and authorities.
+pub(crate) const CERTIFICATE: &str = "certificate";
 /// How often the files of certificates and keys are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -43,13 +48,24 @@ pub(crate) struct Measured {
     pub(crate) ends_with_load: bool,
 }
 
+/// What a run begins with.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    pub(crate) header: RunRecord,
+    /// What was said before.
+    pub(crate) notices: Vec<NoticeRecord>,
+    /// How often counters become records.
+    pub(crate) interval: Duration,
+    /// What is compared, from the beginning on.
+    pub(crate) experiment: Option<Wanted>,
+}
+
 /// Owns what is measured, and publishes it.
 pub(crate) struct Recorder {
     measured: Measured,
     publisher: Publisher<RecordSink>,
-    header: RunRecord,
-    interval: Duration,
-    events: Sender,
+    beginning: Beginning,
+    voice: Voice,
     /// Messages of this process that journald says it dropped.
     suppressed_total: Arc<AtomicU64>,
     reload: Reload,
@@ -60,6 +76,7 @@ pub(crate) struct Recorder {
     load_delta: LoadDelta,
     refused_total: u64,
     is_refusing: bool,
+    experiments: Experiments,
 }
 
 /// What became of the records of a run.
@@ -86,18 +103,17 @@ impl Recorder {
     pub(crate) fn new(
         measured: Measured,
         publisher: Publisher<RecordSink>,
-        header: RunRecord,
-        interval: Duration,
-        events: Sender,
+        mut beginning: Beginning,
+        voice: Voice,
         suppressed_total: Arc<AtomicU64>,
         reload: Reload,
     ) -> Self {
+        let experiments = Experiments::new(beginning.experiment.take());
         Self {
             measured,
             publisher,
-            header,
-            interval,
-            events,
+            beginning,
+            voice,
             suppressed_total,
             reload,
             look_at: Instant::now(),
@@ -106,6 +122,7 @@ impl Recorder {
             load_delta: LoadDelta::default(),
             refused_total: 0,
             is_refusing: false,
+            experiments,
         }
     }
 
@@ -113,14 +130,20 @@ impl Recorder {
     /// then ends everything in order and closes the journal.
     ///
     /// # Errors
-    /// When a part of the program panicked.
+    /// When a part of the program panicked, or what is to be compared cannot be.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<Recorded> {
+        self.experiments
+            .check(&self.settings(), self.beginning.interval)
+            .map_err(|error| usage(format!("--ab {error}")))?;
         // So that it knows every thread, however soon it ends.
         self.host.sample();
         if let Some(load) = &self.measured.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
         }
         self.publisher.start(self.with_settings(), Timestamps::now());
+        for notice in std::mem::take(&mut self.beginning.notices) {
+            self.publisher.notice(notice, Timestamps::now());
+        }
         let mut next_us = self.next_tick_us();
         let mut stage = Stage::Running;
         let mut watchdog = Watchdog::new();
@@ -155,7 +178,7 @@ impl Recorder {
         }
         self.look_at = now + LOOK_INTERVAL;
         let Some(proxy) = &self.measured.proxy else { return };
-        let Refreshed { changes, warnings, refusals } = if asked {
+        let Refreshed { changes, warnings, refusals, .. } = if asked {
             service::reloading();
             let refreshed = proxy.reload();
             service::ready();
@@ -164,26 +187,35 @@ impl Recorder {
             proxy.refresh()
         };
         if asked && changes.is_empty() && refusals.is_empty() {
-            self.notice(
-                Level::Notice,
-                "SIGHUP: certificates and keys were read again and are the same".into(),
-            );
+            let text = "SIGHUP: certificates and keys were read again and are the same";
+            self.tell(NoticeRecord::new(Level::Notice, CERTIFICATE, text));
         }
-        for refusal in refusals {
-            self.notice(Level::Warning, refusal.to_string());
-        }
-        for warning in warnings {
-            self.notice(Level::Warning, format!("warning: {warning}"));
+        let refusals = refusals.iter().map(ToString::to_string);
+        let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
+        for text in refusals.chain(warnings) {
+            self.tell(NoticeRecord::new(Level::Warning, CERTIFICATE, &text));
         }
         for change in changes {
             let after = change.after.as_ref().map_or_else(String::new, |after| after.value.to_string());
-            self.notice(Level::Notice, format!("{}: {after}; before: {}", change.name, change.before));
+            let text = format!("{}: {after}; before: {}", change.name, change.before);
+            self.voice.echo(Level::Notice, &text);
             self.publisher.setting(change, Timestamps::now());
         }
     }
 
-    fn stop_load(&self) -> Stage {
+    /// Says something to the person on the box, and records it.
+    fn tell(&mut self, notice: NoticeRecord) {
+        if self.is_refusing {
+            self.voice.say(notice.level, &notice.text);
+        } else {
+            self.voice.echo(notice.level, &notice.text);
+        }
+        self.publisher.notice(notice, Timestamps::now());
+    }
+
+    fn stop_load(&mut self) -> Stage {
         service::stopping();
+        self.end_experiment();
         if let Some(load) = &self.measured.load {
             load.stop();
         }
@@ -192,14 +224,18 @@ impl Recorder {
 
     /// Intervals end on whole multiples of the monotonic clock, so that several runs line up.
     fn next_tick_us(&self) -> u64 {
-        let interval_us = self.interval.as_micros() as u64;
+        let interval_us = self.beginning.interval.as_micros() as u64;
         (Timestamps::now().monotonic_us / interval_us + 1) * interval_us
     }
 
     fn advance(&mut self, stage: Stage) -> Stage {
         let load_ended = self.measured.load.as_ref().is_none_or(Load::is_finished);
         match stage {
-            Stage::Running if self.measured.ends_with_load && load_ended => Stage::StoppingLoad,
+            Stage::Running if self.measured.ends_with_load && load_ended => {
+                self.end_experiment();
+                Stage::StoppingLoad
+            }
+            Stage::Running if self.experiments.ends_the_run() => self.stop_load(),
             // Workers only end by themselves when they panic.
             Stage::Running if self.measured.proxy.as_ref().is_some_and(Proxy::is_drained) => self.stop_load(),
             Stage::StoppingLoad if load_ended => {
@@ -228,16 +264,22 @@ impl Recorder {
     }
 
     fn tick(&mut self) {
-        self.gather(PATIENCE.min(self.interval / 2));
+        self.gather(PATIENCE.min(self.beginning.interval / 2));
         let host = self.sample_host();
         let now = Timestamps::now();
+        let cpu = host.cpu;
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.load_state().map(|state| (&self.load_delta, state));
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host), now);
         self.tell_refusals();
-        for (level, text) in self.measured.proxy.iter().flat_map(Proxy::take_notices) {
-            self.notice(level, text);
+        self.tell_of_proxy();
+        self.go_on_with_experiment(now, &cpu);
+    }
+
+    fn tell_of_proxy(&mut self) {
+        for notice in self.measured.proxy.as_ref().map(Proxy::take_notices).unwrap_or_default() {
+            self.tell(notice);
         }
     }
 
@@ -276,31 +318,41 @@ impl Recorder {
         let is_refusing = health.refused_total > self.refused_total || self.publisher.stalled().is_some();
         self.refused_total = health.refused_total;
         if is_refusing && !self.is_refusing {
-            self.notice(Level::Warning, format!("the journal takes no records: {}", health.error));
+            let text = format!("the journal takes no records: {}", health.error);
+            self.voice.say(Level::Warning, &text);
         }
         if self.is_refusing && !is_refusing {
-            self.notice(Level::Notice, "the journal takes records again".to_owned());
+            self.voice.say(Level::Notice, "the journal takes records again");
         }
         self.is_refusing = is_refusing;
-    }
-
-    fn notice(&self, level: Level, text: String) {
-        // Only fails once nobody watches any more.
-        let _ = self.events.send(Event::Update(Update::Notice(level, text)));
     }
 
     fn carry_out(&mut self, command: Command) {
         match command {
             Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
-            Command::Set { name, value } => match self.set(&name, &value) {
-                Ok((before, after)) if before.value != after.value => {
-                    let change = SettingRecord { name, before: before.value.to_string(), after: Some(after) };
-                    self.publisher.setting(change, Timestamps::now());
-                }
-                Ok(_) => {}
-                Err(error) => self.notice(Level::Warning, error.to_string()),
+            Command::Set { name, value } => match self.change(&name, &value) {
+                Ok(true) => self.experiments.disturb(&format!("{name} was changed")),
+                Ok(false) => {}
+                Err(error) => self.voice.say(Level::Warning, &error.to_string()),
             },
+            Command::Experiment(words) => match words.parse() {
+                Ok(plan) => self.experiments.want(plan),
+                Err(error) => self.voice.say(Level::Warning, &format!("no experiment: {error}")),
+            },
+            Command::EndExperiment => self.end_experiment(),
         }
+    }
+
+    /// Changes a setting and records it; false if it had that value already.
+    fn change(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
+        let (before, after) = self.set(name, value)?;
+        if before.value == after.value {
+            return Ok(false);
+        }
+        let before = before.value.to_string();
+        let change = SettingRecord { name: name.to_owned(), before, after: Some(after) };
+        self.publisher.setting(change, Timestamps::now());
+        Ok(true)
     }
 
     /// Changes a setting; how it stood before, and how it stands now.
@@ -321,10 +373,14 @@ impl Recorder {
         Ok((before, after))
     }
 
-    fn with_settings(&self) -> RunRecord {
+    fn settings(&self) -> Vec<Setting> {
         let mut settings = self.measured.proxy.as_ref().map(Proxy::settings).unwrap_or_default();
         settings.extend(self.measured.load.as_ref().map(Load::settings).unwrap_or_default());
-        RunRecord { settings, ..self.header.clone() }
+        settings
+    }
+
+    fn with_settings(&self) -> RunRecord {
+        RunRecord { settings: self.settings(), ..self.beginning.header.clone() }
     }
 
     /// Offers the last records until the journal has taken them, or patience ends.
@@ -344,6 +400,7 @@ impl Recorder {
     fn finish(mut self) -> anyhow::Result<Recorded> {
         // All threads have ended and handed over their last counters: this gathers them, and waits for none.
         self.gather(PATIENCE);
+        self.tell_of_proxy();
         let host = self.sample_host();
         let stop = self.with_settings();
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);

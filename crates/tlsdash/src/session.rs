@@ -7,19 +7,25 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use experiment::Plan;
 use journal::Timestamps;
 use telemetry::model::Run;
-use telemetry::{Body, Follower, LoadCounter, Model, Phase, Publisher, Record, RunId, RunRecord, Update};
+use telemetry::{
+    Body, Follower, LoadCounter, Model, NoticeRecord, Phase, Publisher, Record, RunId, RunRecord, Update,
+};
 use tui::{Event, Inbox, Sender};
 
 use crate::args::{Format, RunWords, usage};
+use crate::experiments::Wanted;
 use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
-use crate::recorder::{Measured, Recorded, Recorder};
+use crate::look::Look;
+use crate::recorder::{Beginning, Measured, Recorded, Recorder};
 use crate::signals::{self, Reload};
 use crate::sink::RecordSink;
 use crate::source::Source;
 use crate::summary;
+use crate::voice::Voice;
 
 /// Commands that wait to be carried out; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
@@ -35,32 +41,49 @@ pub(crate) struct Shape {
     /// Whether no dashboard was wanted.
     pub(crate) headless: bool,
     pub(crate) format: Format,
-    pub(crate) ascii: bool,
+    pub(crate) look: Look,
     pub(crate) duration: Option<Duration>,
     /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
     pub(crate) history: usize,
+    /// What is compared during the run.
+    pub(crate) experiment: Option<Plan>,
 }
 
 impl Shape {
     /// Resolves the words that shape a run, before anything is started.
-    pub(crate) fn resolve(words: &RunWords, duration: Option<&str>) -> anyhow::Result<Self> {
+    pub(crate) fn resolve(words: &RunWords, duration: Option<&str>, look: Look) -> anyhow::Result<Self> {
         let journal = JournalChoice::parse(words.journal.as_deref().unwrap_or("auto"))?;
-        let frontend = Frontend::choose(words.headless);
-        if journal == JournalChoice::Off && frontend == Frontend::Dashboard {
+        let frontend = Frontend::choose(words.headless, &look);
+        if journal == JournalChoice::Off && frontend != Frontend::Headless {
             return Err(usage(
                 "--journal off goes with --headless only: the dashboard shows what the journal holds",
             ));
         }
+        let duration = duration.map(|text| crate::args::time("duration", text)).transpose()?;
+        let experiment = words.ab.as_deref().map(|words| plan(words, duration)).transpose()?;
         Ok(Self {
             journal,
             interval: words.interval()?,
             frontend,
             headless: words.headless,
             format: words.format.unwrap_or_default(),
-            ascii: words.ascii,
-            duration: duration.map(|text| crate::args::time("duration", text)).transpose()?,
+            look,
+            duration,
             history: 1,
+            experiment,
         })
+    }
+}
+
+/// What is to be compared, which must have an end before the run does.
+fn plan(words: &str, duration: Option<Duration>) -> anyhow::Result<Plan> {
+    let plan: Plan = words.parse().map_err(|error| usage(format!("--ab {error}")))?;
+    let takes = plan.length();
+    match duration.filter(|duration| *duration <= takes) {
+        Some(duration) => Err(usage(format!(
+            "--ab {words}: it takes {takes:?}, and --duration ends the run after {duration:?}"
+        ))),
+        None => Ok(plan),
     }
 }
 
@@ -90,6 +113,8 @@ pub(crate) struct Session {
     pub(crate) wiring: Wiring,
     pub(crate) title: String,
     pub(crate) header: RunRecord,
+    /// What was said before there was a journal to say it in.
+    pub(crate) notices: Vec<NoticeRecord>,
     pub(crate) measured: Measured,
     pub(crate) journal: Journal,
 }
@@ -163,7 +188,8 @@ impl Session {
     /// # Errors
     /// When it could not be started.
     pub(crate) fn finish(self) -> anyhow::Result<Finished> {
-        let Self { shape, wiring: Wiring { events, inbox, reload }, title, header, measured, journal } = self;
+        let Self { shape, wiring, title, header, notices, measured, journal } = self;
+        let Wiring { events, inbox, reload } = wiring;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
         let place = journal.source();
@@ -174,7 +200,7 @@ impl Session {
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
             read_only: false,
             run: Some(run),
-            ascii: shape.ascii,
+            look: shape.look,
             drains: measured.proxy.is_some(),
             unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
         };
@@ -182,8 +208,13 @@ impl Session {
         let sink = RecordSink::new(journal, events.clone());
         let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
         let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
-        let recorder =
-            Recorder::new(measured, publisher, header, shape.interval, events.clone(), suppressed, reload);
+        let voice = Voice::new(events.clone(), shape.frontend);
+        let experiment = shape.experiment.map(|plan| match shape.frontend {
+            Frontend::Headless => Wanted { plan, ends_the_run: true },
+            Frontend::Dashboard | Frontend::Plain => Wanted { plan, ends_the_run: false },
+        });
+        let beginning = Beginning { header, notices, interval: shape.interval, experiment };
+        let recorder = Recorder::new(measured, publisher, beginning, voice, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {

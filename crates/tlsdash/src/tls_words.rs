@@ -4,9 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use proxy_core::{
-    Certificate, ClientAuth, ClientCa, Resumption, TicketKeyFile, Tls, TlsFileWarning, TlsSettings,
-};
+use proxy_core::{Certificate, ClientAuth, ClientCa, Resumption, TicketKeyFile, Tls, TlsSettings};
 use serde::{Deserialize, Deserializer, Serialize};
 use telemetry::Value;
 
@@ -151,7 +149,7 @@ impl TlsWords {
         }
     }
 
-    /// Loads what the words name, and warns of what a person should know. `is_loaded`: the built-in load, which has no
+    /// Loads what the words name. `is_loaded`: the built-in load, which has no
     /// certificate of its own, is a client.
     pub(crate) fn resolve(&self, is_loaded: bool) -> anyhow::Result<Tls> {
         let settings = self.settings()?;
@@ -169,10 +167,6 @@ impl TlsWords {
         }
         let ticket_keys = self.ticket_keys.as_deref().map(TicketKeyFile::load).transpose().map_err(usage)?;
         let certificates = self.certificates()?;
-        for certificate in &certificates {
-            warn(certificate.warnings());
-        }
-        warn(ticket_keys.as_ref().map_or(&[], TicketKeyFile::warnings));
         Ok(Tls { certificates, client_ca, ticket_keys, settings })
     }
 
@@ -194,7 +188,7 @@ impl TlsWords {
         }
     }
 
-    fn settings(&self) -> anyhow::Result<TlsSettings> {
+    pub(crate) fn settings(&self) -> anyhow::Result<TlsSettings> {
         let text = |text: &Option<String>| text.clone().map(Value::Text);
         let span = |name, text: &Option<String>| {
             let span = text.as_deref().map(|text| time(name, text)).transpose()?;
@@ -222,12 +216,6 @@ impl TlsWords {
         }
         settings.check().map_err(usage)?;
         Ok(settings)
-    }
-}
-
-fn warn(warnings: &[TlsFileWarning]) {
-    for warning in warnings {
-        crate::say(format_args!("warning: {warning}"));
     }
 }
 

@@ -11,6 +11,7 @@ use tui::Event;
 use crate::args::{WatchArgs, usage};
 use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice;
+use crate::look::Look;
 use crate::session::spawn;
 use crate::signals::{self, Reload};
 use crate::source::Source;
@@ -26,7 +27,8 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
         None => journal_choice::auto_source()?,
     };
     let source = place.to_string();
-    let frontend = Frontend::choose(args.headless);
+    let look = Look::with_file(&args.look, args.config.as_deref())?;
+    let frontend = Frontend::choose(args.headless, &look);
     frontend.say_if_forced(args.headless);
     let (events, inbox) = tui::channel();
     match frontend {
@@ -39,7 +41,7 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
             };
             summary::print(&model.summary(run, Some(&source)), args.format.unwrap_or_default())
         }
-        Frontend::Dashboard => {
+        Frontend::Dashboard | Frontend::Plain => {
             let run = match prefix {
                 Some(prefix) => Some(run_named(&read_all(&place)?, prefix, &place)?.id()),
                 None => None,
@@ -52,19 +54,19 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
                 let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
             };
             let follower = Follower::start(opener(&place, warn), deliver)?;
-            signals::listen(Frontend::Dashboard, events, Reload::default())?;
+            signals::listen(frontend, events, Reload::default())?;
             let options = frontend::Options {
                 title: String::new(),
                 source,
                 read_only: true,
                 run,
-                ascii: args.ascii,
+                look,
                 drains: false,
                 unattended: Unattended::default(),
             };
             // Nobody takes commands: the dashboard is read-only.
             let (commands, _) = sync_channel(1);
-            let shown = frontend::show(Frontend::Dashboard, options, inbox, commands)?;
+            let shown = frontend::show(frontend, options, inbox, commands)?;
             let ending = spawn("ending", move || follower.finish())?;
             let (_, failure) = shown.until_ended(&ending);
             failure.map_or(Ok(()), Err)

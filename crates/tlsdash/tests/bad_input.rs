@@ -49,9 +49,39 @@ fn certificate(folder: &Path, name: &str) -> (String, String) {
 }
 
 #[test]
+fn whatever_is_quoted_on_the_terminal_is_printable() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let hostile = "\u{1b}]0;title\u{7}\u{1b}[2J\u{202e}\nx";
+    let file = at.join(format!("{hostile}.toml"));
+    fs::write(&file, "upstream = \"unix:/x\"\n\"\\u001b[2J\" = 1\n").unwrap();
+    for args in [
+        &["--upstream", &format!("unix:/{hostile}"), "--listen", "127.0.0.1:0", "--duration", "1ms"][..],
+        &["--upstream", hostile],
+        &["--config", file.to_str().unwrap()],
+        &["--upstream", "unix:/x", "--cert", hostile, "--key", hostile],
+        &["--upstream", "unix:/x", "--client-ca", hostile],
+        &["--upstream", "unix:/x", "--user", hostile],
+        &["--upstream", "unix:/x", "--alpn", hostile],
+        &["--upstream", "unix:/x", "--journal", &format!("file:/{hostile}/x.journal")],
+        &[hostile],
+        &["watch", hostile],
+    ] {
+        let output = run(at, args);
+        let said = stderr(&output);
+        assert!(!said.is_empty(), "{args:?}");
+        let is_printable = |c: char| c == '\n' || (!c.is_control() && c != '\u{202e}');
+        assert!(said.chars().all(is_printable), "{args:?}: {said:?}");
+        assert!(said.lines().all(|line| line.starts_with("tlsdash: ")), "{args:?}: {said:?}");
+    }
+}
+
+#[test]
 fn wrong_words_end_with_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
+    let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let many_cpus = format!("{}0", "0,".repeat(300));
     for (args, parts) in [
         (&["--no-such-flag"][..], &["unexpected argument '--no-such-flag'", "--help"][..]),
         (&["load"], &["URL"]),
@@ -75,6 +105,25 @@ fn wrong_words_end_with_exit_code_2() {
         ),
         (&["--upstream", "unix:/x", "--cpus", "3-1"], &["--cpus 3-1", "0-3,8"]),
         (&["--upstream", "unix:/x", "--handshakes-max", "0"], &["--handshakes-max"]),
+        (&["--upstream", "unix:/x", "--handshakes-max", "1000001"], &["--handshakes-max 1000001", "1000000"]),
+        (&["--upstream", "unix:/x", "--connections-per-client", "9999999"], &["--connections-per-client"]),
+        (
+            &["--upstream", "unix:/x", "--listen", "127.0.0.1:0", "--connections-max", "999999999999"],
+            &["999999999999", "descriptors"],
+        ),
+        (&["--upstream", "unix:/x", "--workers", "257"], &["--workers 257", "256"]),
+        (&["--upstream", "unix:/x", "--cpus", &many_cpus], &["--workers 301", "256"]),
+        (
+            &["--upstream", "unix:/x", "--handshake-timeout", "1us"],
+            &["--handshake-timeout 1µs", "1ms to 24h"],
+        ),
+        (&["--upstream", "unix:/x", "--connect-timeout", "2days"], &["--connect-timeout", "1ms to 24h"]),
+        (&["--upstream", "unix:/x", "--idle-timeout", "300000000000years"], &["--idle-timeout", "24h"]),
+        (&["--upstream", "unix:/x", "--drain-timeout", "99999999999999999999s"], &["--drain-timeout"]),
+        (&["--upstream", "unix:/x", "--upstream", "unix:/x"], &["--upstream unix:/x", "twice"]),
+        (&["--upstream", &own, "--listen", &own], &["where the proxy itself listens"]),
+        (&["--upstream", "unix:/x", "--ticket-lifetime", "1s"], &["--ticket-lifetime", "from 60"]),
+        (&["--upstream", "unix:/x", "--session-cache", "1000001"], &["--session-cache", "1000000"]),
         (&["--upstream", "unix:/x", "--cert", "/x.pem"], &["--cert needs --key"]),
         (&["--upstream", "unix:/x", "--config", "/no/such.toml"], &["/no/such.toml"]),
         (&["demo", "--duration", "0s"], &["--duration 0s"]),
@@ -82,6 +131,12 @@ fn wrong_words_end_with_exit_code_2() {
         (&["load", "https://127.0.0.1:1/", "--rate", "0"], &["--rate 0"]),
         (&["load", "https://127.0.0.1:1/", "--resume", "120%"], &["--resume 120%"]),
         (&["load", "https://127.0.0.1:1/", "-c", "0"], &["connections"]),
+        (&["load", "localhost:80/"], &["\"localhost:80/\"", "no scheme, such as http://"]),
+        (&["load", "http://127.0.0.1:1/", "--resume", "50%"], &["--resume needs TLS"]),
+        (&["load", "https://127.0.0.1:1/", "--early-data"], &["--resume"]),
+        (&["load", "https://127.0.0.1:1/", "-n", "0"], &["requests=0", "a number of requests from 1"]),
+        (&["load", "https://127.0.0.1:1/", "-d", "0"], &["--duration 0"]),
+        (&["load", "https://127.0.0.1:1/", "-c", "1000000"], &["connections=1000000", "from 1 to 100000"]),
         (&["load", "https://127.0.0.1:1/", "-r", "5..6"], &["--rate 5..6", "100..1000/30s"]),
         (&["load", "https://127.0.0.1:1/", "-d", "5s", "--warmup", "6s"], &["leaves nothing to measure"]),
         (&["load", "https://127.0.0.1:1/", "--style", "siege"], &["--style siege", "vegeta"]),

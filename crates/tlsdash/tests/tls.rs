@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use common::{Running, journal, journalctl, outside, proxy, run, stderr, upstream};
+use common::{Running, journal, journalctl, outside, proxy, run, stderr, tlsdash, upstream};
 use rustix::process::Signal;
 
 const BODY: &[u8] = b"hello";
@@ -161,6 +161,52 @@ fn a_restart_and_another_process_resume_with_shared_ticket_keys() {
     assert_eq!(third.end().0, 0);
 }
 
+/// The ways in which bytes could show: as they are, as numbers, in either kind of hexadecimal, and in base64 at any offset.
+fn disguises(secret: &[u8]) -> Vec<Vec<u8>> {
+    let hex = |upper: bool| {
+        let digits = secret.iter().map(|b| if upper { format!("{b:02X}") } else { format!("{b:02x}") });
+        digits.collect::<Vec<_>>()
+    };
+    let numbers: Vec<String> = secret.iter().map(ToString::to_string).collect();
+    let texts = [
+        hex(false).concat(),
+        hex(true).concat(),
+        hex(false).join(":"),
+        hex(true).join(":"),
+        hex(false).join(" "),
+        numbers.join(", "),
+        numbers.join(","),
+    ];
+    let base64 = (0..3).map(|offset| {
+        let text = base64(&secret[offset..]);
+        // Its last characters depend on what follows.
+        text.as_bytes()[..text.len() - 4].to_vec()
+    });
+    texts.into_iter().map(String::into_bytes).chain(base64).chain([secret.to_vec()]).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let quads = bytes.chunks_exact(3).flat_map(|three| {
+        let bits = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+        [18, 12, 6, 0].map(|shift| char::from(DIGITS[(bits >> shift) as usize & 63]))
+    });
+    quads.collect()
+}
+
+/// Whether any 16 bytes of `secret` in a row show in `text`.
+fn shows(secret: &[u8], text: &[u8]) -> bool {
+    let windows = secret.windows(16).step_by(8);
+    windows.flat_map(disguises).any(|part| text.windows(part.len()).any(|window| window == part))
+}
+
+/// The private half of a key on P-256, which DER has as an octet string of 32 bytes.
+fn private_half(key: &str) -> Vec<u8> {
+    let made = outside("openssl", "openssl").args(["ec", "-in", key, "-outform", "DER"]).output().unwrap();
+    let at = made.stdout.windows(4).position(|window| window == [2, 1, 1, 4]).unwrap() + 5;
+    made.stdout[at..at + 32].to_vec()
+}
+
 #[test]
 fn secrets_are_neither_said_nor_recorded() {
     let folder = tempfile::tempdir().unwrap();
@@ -175,23 +221,43 @@ fn secrets_are_neither_said_nor_recorded() {
     assert_eq!(curl(address, &cert, &[]).unwrap(), BODY);
     running.signal(Signal::HUP);
     running.line_with("are the same");
-    let (code, printed) = running.end();
+    // What is refused is told of too: a certificate where the key should be, and half a ticket key.
+    let private = private_half(&key);
+    fs::copy(&key, &cert).unwrap();
+    fs::write(&keys, &secret[..79]).unwrap();
+    running.signal(Signal::HUP);
+    running.line_with("no certificate in");
+    running.line_with("80 random bytes");
+    let (code, printed, said) = running.end_and_tell();
     assert_eq!(code, 0);
     let kept = fs::read(journal(at)).unwrap();
-    let has = |part: &[u8]| {
-        kept.windows(part.len()).any(|window| window == part)
-            || printed.as_bytes().windows(part.len()).any(|window| window == part)
-    };
+    let all = [kept.as_slice(), printed.as_bytes(), said.as_bytes()].concat();
+    let has = |part: &[u8]| all.windows(part.len()).any(|window| window == part);
+    assert!(has(b"proxy.ticket-keys") && has(b"no certificate in"), "what is looked through is there");
+    for shown in disguises(&private).into_iter().chain(disguises(&secret[16..])) {
+        let found = [&b"before "[..], &shown, b" after"].concat();
+        assert!(shows(&private, &found) || shows(&secret[16..], &found), "this could not be found");
+    }
+    assert!(!shows(&secret[16..], &all), "a ticket key");
+    assert!(!shows(&private, &all), "the private key");
     let pem = fs::read_to_string(&key).unwrap();
-    let hex: String = secret[16..24].iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-    assert!(has(b"proxy.ticket-keys"), "the settings are recorded");
-    assert!(!has(&secret[16..32]) && !has(hex.as_bytes()), "a ticket key");
-    assert!(
-        !pem.lines()
-            .filter(|line| line.len() > 20 && !line.starts_with('-'))
-            .any(|line| has(line.as_bytes())),
-        "the private key"
-    );
+    let mut lines = pem.lines().filter(|line| line.len() > 20 && !line.starts_with('-'));
+    assert!(!lines.any(|line| has(line.as_bytes())), "the private key's file");
+}
+
+#[test]
+fn no_key_log_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let (log, socket) = (at.join("keys.log"), upstream(at, BODY));
+    let mut command = tlsdash(at);
+    command.args(["--headless", "--listen", "127.0.0.1:0", "--journal", "off", "--upstream"]);
+    command.arg(format!("unix:{}", socket.display())).env("SSLKEYLOGFILE", &log);
+    let mut running = Running::start(command);
+    let output = s_client(running.address(), &[]);
+    assert!(output.contains("hello"), "{output}");
+    assert_eq!(running.end().0, 0);
+    assert!(!log.exists());
 }
 
 #[test]

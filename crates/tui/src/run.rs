@@ -10,7 +10,6 @@ use telemetry::{Command, Model};
 use crate::channel::{Inbox, Message};
 use crate::clock::Now;
 use crate::input::Input;
-use crate::keymap;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::pace::Pace;
 use crate::state::{Action, Effect, State, update};
@@ -65,7 +64,7 @@ impl Dashboard {
         if !has_terminal() {
             return Err(TuiError::NoTerminal);
         }
-        let terminal = Terminal::take(inbox.sender.clone())?;
+        let terminal = Terminal::take(inbox.sender.clone(), options.mouse)?;
         let input = Input::start(inbox.sender.clone())?;
         let pace = Pace::new(options.frames_per_second_max);
         let state = State::new(options, terminal.size());
@@ -118,6 +117,7 @@ impl Dashboard {
             Message::Program(Event::Terminate) => Ok(Some(Exit::Terminated)),
             Message::Program(Event::Suspend) => self.suspend(Suspend::Process),
             Message::Key(key) => self.key(&key),
+            Message::Mouse(mouse) => self.apply(Action::Point(mouse)),
             Message::Resized => self.resize(),
             Message::Continued => {
                 self.suspended = false;
@@ -130,7 +130,11 @@ impl Dashboard {
     }
 
     fn key(&mut self, key: &KeyEvent) -> Result<Option<Exit>, TuiError> {
-        keymap::intent(key).map_or(Ok(None), |intent| self.apply(Action::Want(intent)))
+        if self.state.prompt.is_some() {
+            return self.apply(Action::Type(*key));
+        }
+        let intent = self.state.options.keymap.intent(key, self.state.context());
+        intent.map_or(Ok(None), |intent| self.apply(Action::Want(intent)))
     }
 
     fn resize(&mut self) -> Result<Option<Exit>, TuiError> {

@@ -10,6 +10,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crossterm::cursor::{Hide, Show};
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use crossterm::execute;
 use crossterm::terminal::{
     EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -65,6 +66,7 @@ pub(crate) struct Terminal {
     drawing: Drawing<CrosstermBackend<Output>>,
     closed: Arc<AtomicBool>,
     previous_hook: Arc<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>,
+    mouse: bool,
 }
 
 impl Terminal {
@@ -72,15 +74,15 @@ impl Terminal {
     ///
     /// # Errors
     /// When the terminal refuses.
-    pub(crate) fn take(messages: SyncSender<Message>) -> Result<Self, TuiError> {
+    pub(crate) fn take(messages: SyncSender<Message>, mouse: bool) -> Result<Self, TuiError> {
         let setup = |error| TuiError::Setup { what: "set up the terminal", error };
         let closed = Arc::new(AtomicBool::new(false));
         let output = Output::open(Arc::clone(&closed)).map_err(setup)?;
         let drawing = Drawing::new(CrosstermBackend::new(output)).map_err(setup)?;
         let previous_hook = Arc::from(panic::take_hook());
-        let terminal = Self { drawing, closed, previous_hook };
+        let terminal = Self { drawing, closed, previous_hook, mouse };
         terminal.install_hook(messages);
-        enter().map_err(setup)?;
+        enter(mouse).map_err(setup)?;
         Ok(terminal)
     }
 
@@ -98,7 +100,7 @@ impl Terminal {
     /// Takes the terminal over anew after something else may have changed it, and forgets what it showed.
     pub(crate) fn take_again(&mut self) -> io::Result<()> {
         leave();
-        enter()?;
+        enter(self.mouse)?;
         self.clear()
     }
 
@@ -157,11 +159,12 @@ impl Drop for Terminal {
     }
 }
 
-fn enter() -> io::Result<()> {
+fn enter(mouse: bool) -> io::Result<()> {
     let mut taken = lock_taken();
     enable_raw_mode()?;
     *taken = true;
-    execute!(io::stdout(), EnterAlternateScreen, Hide)
+    execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+    if mouse { execute!(io::stdout(), EnableMouseCapture) } else { Ok(()) }
 }
 
 fn leave() {
@@ -190,7 +193,7 @@ fn give_back(taken: &mut bool) {
     if std::mem::take(taken) {
         let mut output = io::stdout();
         if takes_output(&output) {
-            let _ = execute!(output, EndSynchronizedUpdate, LeaveAlternateScreen, Show);
+            let _ = execute!(output, EndSynchronizedUpdate, DisableMouseCapture, LeaveAlternateScreen, Show);
         }
         let _ = disable_raw_mode();
     }

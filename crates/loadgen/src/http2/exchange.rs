@@ -12,7 +12,7 @@ use super::Shared;
 use super::lane::{Lane, Live};
 use crate::clock::now_ns;
 use crate::http1::{Answer, Expected};
-use crate::ledger::{Arrived, Failure, Request};
+use crate::ledger::{Arrived, Failure, Over, Request};
 use crate::plan::KeepAlive;
 use crate::tls;
 
@@ -154,6 +154,7 @@ impl Shared {
             ledger.add(LoadCounter::BodyIn, body_bytes);
             ledger.add(LoadCounter::Reused, u64::from(live.carried.get() > 1));
         }
+        request.over = if request.begun_ns <= live.ready_ns { live.over } else { Over::Kept };
         ledger.sent(request, now_ns());
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use super::Shared;
 use super::wire::{Counted, Wire};
 use crate::clock::now_ns;
-use crate::ledger::{Failure, Request};
+use crate::ledger::{Failure, Over, Request};
 use crate::plan::KeepAlive;
 use crate::socket::{Address, begin_tcp};
 use crate::tls::{self, Alpn};
@@ -39,6 +39,10 @@ pub(super) struct Live {
     /// Requests that it carries or has carried.
     pub(super) carried: Rc<Cell<u32>>,
     opened_ns: u64,
+    /// When it could carry its first request.
+    pub(super) ready_ns: u64,
+    /// How it was made.
+    pub(super) over: Over,
     generation: u64,
 }
 
@@ -106,7 +110,7 @@ impl Lane {
         let wire = Rc::new(Wire::default());
         let end = EndOfWire(Rc::clone(&wire));
         shared.wires.borrow_mut().push((client, Rc::clone(&wire)));
-        let stream = secure(shared, client, stream, request, established_ns).await?;
+        let (stream, over) = secure(shared, client, stream, request, established_ns).await?;
         let mut builder = h2::client::Builder::new();
         builder.initial_window_size(WINDOW_BYTES).initial_connection_window_size(WINDOW_BYTES);
         builder.enable_push(false);
@@ -122,7 +126,7 @@ impl Lane {
             lane.live.borrow_mut().take_if(|live| live.generation == generation);
             drop(end);
         });
-        Ok(Live { sender, client, carried: Rc::default(), opened_ns, generation })
+        Ok(Live { sender, client, carried: Rc::default(), opened_ns, ready_ns: now_ns(), over, generation })
     }
 }
 
@@ -174,18 +178,18 @@ async fn connect_tcp(to: std::net::SocketAddr, from: Option<std::net::Ipv4Addr>)
     }
 }
 
-/// Shakes hands, if there is TLS.
+/// Shakes hands, if there is TLS; gives also what that makes of the connection.
 async fn secure(
     shared: &Shared,
     client: usize,
     stream: Box<dyn Duplex>,
     request: &Request,
     established_ns: u64,
-) -> Result<Box<dyn Duplex>, Failure> {
+) -> Result<(Box<dyn Duplex>, Over), Failure> {
     let (connecting, offered, wanted) = {
         let mut clients = shared.clients.borrow_mut();
         let client = &mut clients[client];
-        let Some(tls) = &client.tls else { return Ok(stream) };
+        let Some(tls) = &client.tls else { return Ok((stream, Over::Plain)) };
         let wanted = client.resume.next(shared.resume.get());
         let (connecting, offered) = tls.connect(wanted, stream);
         (connecting, offered, wanted)
@@ -201,23 +205,15 @@ async fn secure(
         ledger.count(LoadCounter::HandshakesFailed);
         tls::failure(&error).unwrap_or_else(|| Failure::new(LoadEvent::HandshakeCut, error.to_string()))
     })?;
+    let mut over = Over::Full;
     if let Some(handshake) = handshake {
+        over = ledger.shaken(&handshake, established_ns, request.warmup);
         let totals = &mut shared.clients.borrow_mut()[client].totals;
-        let (counter, class) = if handshake.resumed {
-            totals.handshakes_resumed += 1;
-            (LoadCounter::HandshakesResumed, LoadLatency::HandshakeResumed)
-        } else {
-            totals.handshakes_full += 1;
-            (LoadCounter::HandshakesFull, LoadLatency::HandshakeFull)
-        };
-        ledger.count(counter);
-        if !request.warmup {
-            ledger.time(class, Some(established_ns), now_ns());
-            ledger.tally(handshake.event(), || handshake.describe());
-        }
+        totals.handshakes_resumed += u64::from(handshake.resumed);
+        totals.handshakes_full += u64::from(!handshake.resumed);
         if handshake.alpn != Some(Alpn::Http2) {
             return Err(Failure::new(LoadEvent::Protocol, "the server did not agree to h2"));
         }
     }
-    Ok(Box::new(stream))
+    Ok((Box::new(stream), over))
 }

@@ -21,7 +21,7 @@ use tokio::task::LocalSet;
 use crate::client::Client;
 use crate::clock::{Alarm, now_ns};
 use crate::course::{Course, Obeyed};
-use crate::ledger::{Ledger, Request};
+use crate::ledger::{Ledger, Over, Request};
 use crate::pacer::Due;
 use crate::plan::Share;
 use crate::request::Prepared;
@@ -185,6 +185,7 @@ impl Shared {
             deadline_ns: now_ns.saturating_add(self.setup.timeout_ns),
             retried: false,
             warmup: course.is_warmup(due, now_ns),
+            over: Over::default(),
         };
         let id = self.taken.replace(self.taken.get() + 1);
         self.under_way.borrow_mut().insert(id, request);

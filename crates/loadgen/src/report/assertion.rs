@@ -175,22 +175,12 @@ struct Percentile {
 
 /// A percentile such as `response.p99`, `lag.p999` or `service.p99.95`.
 fn percentile(view: &View<'_>, metric: &str) -> Option<Percentile> {
-    let (class, what) = metric.split_once(".p")?;
+    let (class, what) = metric.split_once('.')?;
     let class = View::class_names().zip(LoadLatency::ALL).find(|(name, _)| *name == class)?.1;
-    if !what.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
-        return None;
-    }
-    // Without a point, digits after the second are decimals: p999 is the 99.9th.
-    let percent: f64 = match what.split_at_checked(2) {
-        Some((whole, decimals)) if !decimals.is_empty() && !what.contains('.') && what != "100" => {
-            format!("{whole}.{decimals}").parse().ok()?
-        }
-        _ => what.parse().ok()?,
-    };
-    let q = percent / 100.0;
+    let q = telemetry::parse_percentile(what)?;
     let histogram = &view.latencies[*class];
     let us = histogram.quantile_ns(q).map(|ns| ns as f64 / 1e3);
-    (0.0..1.0).contains(&q).then(|| Percentile { q, n: histogram.count(), us })
+    Some(Percentile { q, n: histogram.count(), us })
 }
 
 /// The names of the figures, those of the latencies folded.

@@ -66,6 +66,7 @@ pub(super) fn text(view: &View<'_>) -> String {
     for (name, class) in [
         ("time for TLS full:", LoadLatency::HandshakeFull),
         ("time for resumed:", LoadLatency::HandshakeResumed),
+        ("time for 0-RTT:", LoadLatency::HandshakeEarly),
     ] {
         if !view.latencies[class].is_empty() {
             row(&mut out, name, &view.latencies[class]);

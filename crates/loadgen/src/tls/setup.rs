@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
-use rustls::{ClientConfig, ClientConnection, Error};
+use rustls::{CertificateError, ClientConfig, ClientConnection, Error};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
@@ -143,9 +143,11 @@ impl TlsSetup {
     }
 
     /// TLS for a client of so many connections at once, with sessions of its own.
-    pub(crate) fn client(&self, connections: usize) -> ClientTls {
+    /// With `early_data` connections that resume send their first request before the handshake is over.
+    pub(crate) fn client(&self, connections: usize, early_data: bool) -> ClientTls {
         let sessions = Arc::new(Sessions::new(connections));
         let mut config = self.config.clone();
+        config.enable_early_data = early_data;
         let store: Arc<Sessions> = Arc::clone(&sessions);
         config.resumption = Resumption::store(store).tls12_resumption(Tls12Resumption::SessionIdOrTickets);
         ClientTls { config: Arc::new(config), sessions, name: self.name.clone() }
@@ -162,7 +164,7 @@ pub(crate) enum Stream {
 /// Why a handshake that was tried out failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TryError {
-    #[error("{0}")]
+    #[error("{}", in_words(.0))]
     Tls(Error),
     #[error("{0}")]
     Io(io::Error),
@@ -179,6 +181,20 @@ impl TryError {
     pub(crate) fn is_certificate(&self) -> bool {
         matches!(self, Self::Tls(Error::InvalidCertificate(_)))
     }
+}
+
+/// What the library says, and what it means where that is not plain.
+fn in_words(error: &Error) -> String {
+    let meaning = match error {
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => "it is signed by nobody who is trusted",
+        Error::InvalidCertificate(CertificateError::Other(_))
+            if error.to_string().contains("CaUsedAsEndEntity") =>
+        {
+            "it has signed itself"
+        }
+        _ => return error.to_string(),
+    };
+    format!("{error}: {meaning}")
 }
 
 impl Identity {

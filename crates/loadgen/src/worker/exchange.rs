@@ -1,26 +1,20 @@
-//! What happens to a slot: connecting, shaking hands, a request and its answer, and the ways a connection ends.
-
-use std::io;
+//! A request and its answer.
 
 use mio::event::Event;
-use mio::{Interest, Token};
-use telemetry::{LoadCounter, LoadEvent, LoadLatency};
+use telemetry::{LoadCounter, LoadEvent};
 
 use super::Worker;
 use super::slot::Phase;
 use crate::clock::now_ns;
-use crate::connection::{Connection, End, Inbound};
+use crate::connection::Inbound;
 use crate::http1::Answer;
-use crate::ledger::{Arrived, Failure, Request};
+use crate::ledger::{Arrived, Over, Request};
 use crate::pacer::Due;
 use crate::plan::KeepAlive;
-use crate::tls::Handshake;
 
 /// How long the server may take to close after an answer that was asked to be the last. It is better placed to
 /// close first: the side that does keeps the pair of ports occupied for a minute.
 const PARTING_NS: u64 = 100_000_000;
-/// How long the server's end is waited for after we have closed.
-const CLOSING_NS: u64 = 1_000_000_000;
 
 impl Worker {
     /// Gives a request to a free slot.
@@ -37,50 +31,13 @@ impl Worker {
             deadline_ns,
             retried: false,
             warmup,
+            over: Over::default(),
         });
         if slot.phase == Phase::Ready {
             self.start_request(index);
         } else {
             self.connect(index);
         }
-    }
-
-    /// Makes a connection for the slot's request, from the client whose turn it is.
-    fn connect(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        slot.client = self.next_client;
-        self.next_client = (self.next_client + 1) % self.clients.len();
-        slot.addresses_tried = 0;
-        self.try_address(index);
-    }
-
-    fn try_address(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        let deadline_ns = slot.request.as_ref().map_or(u64::MAX, |request| request.deadline_ns);
-        slot.enter(Phase::Connecting, deadline_ns);
-        slot.addresses_tried += 1;
-        let to = &self.setup.addresses[self.address];
-        let from = self.clients[slot.client].bind;
-        let opened = Connection::open(to, from, now_ns()).and_then(|mut connection| {
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(&mut connection.socket, Token(index), interest)?;
-            Ok(connection)
-        });
-        match opened {
-            Ok(connection) => slot.connection = Some(Box::new(connection)),
-            Err(error) => self.connect_failed(index, &error),
-        }
-    }
-
-    /// Tries the server's next address, if it has one that was not tried; the one that works is kept.
-    fn connect_failed(&mut self, index: usize, error: &io::Error) {
-        self.slots[index].connection = None;
-        let to = self.address;
-        if self.slots[index].addresses_tried < self.setup.addresses.len() {
-            self.address = (self.address + 1) % self.setup.addresses.len();
-            return self.try_address(index);
-        }
-        self.fail(index, Failure::connect(&self.setup.addresses[to], error));
     }
 
     /// The poll says that something can be done about a slot's connection.
@@ -107,38 +64,6 @@ impl Worker {
         }
     }
 
-    fn on_established(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        let Some(connection) = &mut slot.connection else { return };
-        let client = &mut self.clients[slot.client];
-        self.ledger.count(LoadCounter::Opened);
-        client.totals.connections += 1;
-        if client.address.is_none() {
-            client.address = connection.socket.local_ip();
-        }
-        if slot.request.as_ref().is_some_and(|request| !request.warmup) {
-            let (since_ns, now_ns) = (connection.opened_ns, connection.established_ns);
-            self.ledger.time(LoadLatency::Connect, Some(since_ns), now_ns);
-        }
-        let Some(tls) = &client.tls else { return self.start_request(index) };
-        slot.phase = Phase::Handshaking;
-        let wanted = client.resume.next(self.resume);
-        let begun = tls.begin(wanted);
-        let offered = matches!(begun, Ok((_, true)));
-        self.ledger.add(LoadCounter::ResumptionsWanted, u64::from(wanted));
-        self.ledger.add(LoadCounter::ResumptionsOffered, u64::from(offered));
-        let begun = match begun {
-            Ok((engine, _)) => connection.shake_hands(engine, &mut self.scratch),
-            Err(error) => {
-                connection.note_trouble(&error);
-                Err(End::Tls)
-            }
-        };
-        if let Err(end) = begun {
-            self.on_end(index, end);
-        }
-    }
-
     /// Reads, and draws the conclusions.
     pub(super) fn read(&mut self, index: usize) {
         let slot = &mut self.slots[index];
@@ -160,7 +85,7 @@ impl Worker {
         }
     }
 
-    fn conclude(&mut self, index: usize, inbound: &Inbound) {
+    pub(super) fn conclude(&mut self, index: usize, inbound: &Inbound) {
         if let Some(handshake) = inbound.handshake {
             self.on_handshake(index, handshake);
         }
@@ -190,45 +115,25 @@ impl Worker {
         }
     }
 
-    fn on_handshake(&mut self, index: usize, handshake: Handshake) {
-        let slot = &mut self.slots[index];
-        let totals = &mut self.clients[slot.client].totals;
-        if handshake.resumed {
-            self.ledger.count(LoadCounter::HandshakesResumed);
-            totals.handshakes_resumed += 1;
-        } else {
-            self.ledger.count(LoadCounter::HandshakesFull);
-            totals.handshakes_full += 1;
-        }
-        if let (Some(connection), Some(request)) = (&slot.connection, &slot.request)
-            && !request.warmup
-        {
-            let class =
-                if handshake.resumed { LoadLatency::HandshakeResumed } else { LoadLatency::HandshakeFull };
-            self.ledger.time(class, Some(connection.established_ns), now_ns());
-            self.ledger.tally(handshake.event(), || handshake.describe());
-        }
-        if slot.phase == Phase::Handshaking {
-            // The request goes out together with the end of the handshake.
-            self.start_request(index);
-        }
-    }
-
     /// Hands the slot's request to its connection.
-    fn start_request(&mut self, index: usize) {
+    pub(super) fn start_request(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        let (Some(connection), Some(request)) = (&mut slot.connection, &mut slot.request) else { return };
+        let Some(request) = &slot.request else { return };
         slot.phase = Phase::Exchanging;
         slot.deadline_ns = request.deadline_ns;
+        self.expect_answer(index);
+        self.send(index);
+    }
+
+    /// Notes that the slot's request is about to be sent, and what the answer is held to.
+    pub(super) fn expect_answer(&mut self, index: usize) {
+        let is_last = self.is_last(index);
+        let slot = &mut self.slots[index];
+        let (Some(connection), Some(request)) = (&mut slot.connection, &mut slot.request) else { return };
+        slot.is_last = is_last;
         slot.handed = 0;
-        connection.requests += 1;
         slot.first_byte_ns = None;
-        let is_old =
-            self.setup.lifetime_ns.is_some_and(|most| now_ns().saturating_sub(connection.opened_ns) >= most);
-        slot.is_last = match self.keepalive {
-            KeepAlive::Requests(most) => connection.requests >= most || is_old,
-            KeepAlive::Unlimited => is_old,
-        };
+        connection.requests += 1;
         let prepared = self.requests.at(request.template);
         connection.parser.expect(&prepared.expected);
         if !request.warmup && request.sent_ns.is_none() {
@@ -237,11 +142,24 @@ impl Worker {
         }
         // Not the time of the turn: the last of many requests that are sent in one turn is sent later than the first.
         self.ledger.sent(request, now_ns());
-        self.send(index);
+    }
+
+    /// True if the next request of the slot's connection is to be its last.
+    fn is_last(&self, index: usize) -> bool {
+        let Some(connection) = &self.slots[index].connection else { return false };
+        let is_old =
+            self.setup.lifetime_ns.is_some_and(|most| now_ns().saturating_sub(connection.opened_ns) >= most);
+        is_old || matches!(self.keepalive, KeepAlive::Requests(most) if connection.requests + 1 >= most)
+    }
+
+    /// The bytes of the slot's request, as they would be sent now.
+    pub(super) fn bytes_to_send(&self, index: usize) -> &[u8] {
+        let request = self.slots[index].request.as_ref();
+        request.map_or(&[], |request| self.requests.at(request.template).bytes(self.is_last(index)))
     }
 
     /// Hands over as much of the request as the socket takes.
-    fn send(&mut self, index: usize) {
+    pub(super) fn send(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let (Some(connection), Some(request)) = (&mut slot.connection, &slot.request) else { return };
         let bytes = self.requests.at(request.template).bytes(slot.is_last);
@@ -255,7 +173,7 @@ impl Worker {
         }
     }
 
-    fn go_on_writing(&mut self, index: usize) {
+    pub(super) fn go_on_writing(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(connection) = &mut slot.connection else { return };
         if connection.flush(&mut self.scratch).is_err() {
@@ -269,15 +187,7 @@ impl Worker {
         }
     }
 
-    /// Looks for what the server may have said before the connection broke.
-    fn write_failed(&mut self, index: usize) {
-        if let Some(connection) = &mut self.slots[index].connection {
-            connection.note_broken();
-            self.unread.push(index);
-        }
-    }
-
-    fn on_answer(&mut self, index: usize, answer: Answer, arrived: Arrived, has_excess: bool) {
+    pub(super) fn on_answer(&mut self, index: usize, answer: Answer, arrived: Arrived, has_excess: bool) {
         let slot = &mut self.slots[index];
         let (Some(connection), Some(request)) = (&mut slot.connection, slot.request.take()) else { return };
         let prepared = self.requests.at(request.template);
@@ -297,143 +207,5 @@ impl Worker {
             slot.enter(Phase::Ready, u64::MAX);
             self.offer(index, arrived.done_ns);
         }
-    }
-
-    /// A slot's connection is over.
-    pub(super) fn on_end(&mut self, index: usize, end: End) {
-        let slot = &mut self.slots[index];
-        let Some(connection) = &mut slot.connection else { return };
-        match slot.phase {
-            Phase::Vacant | Phase::BackingOff | Phase::Connecting => {}
-            Phase::Handshaking => {
-                let failure = match end {
-                    End::Tls => connection.take_trouble(),
-                    End::Clean | End::Cut => {
-                        Failure::new(LoadEvent::HandshakeCut, "the connection ended during the handshake")
-                    }
-                };
-                // An alert may say why; whether it arrives makes no difference here.
-                let _ = connection.flush(&mut self.scratch);
-                self.fail(index, failure);
-            }
-            Phase::Exchanging => self.on_end_of_exchange(index, end),
-            Phase::Ready => {
-                let _ = connection.close(&mut self.scratch);
-                self.drop_connection(index);
-                self.slots[index].enter(Phase::Vacant, u64::MAX);
-            }
-            Phase::Parting | Phase::Closing => {
-                let _ = connection.close(&mut self.scratch);
-                self.release(index);
-            }
-        }
-    }
-
-    fn on_end_of_exchange(&mut self, index: usize, end: End) {
-        let slot = &mut self.slots[index];
-        let (Some(connection), Some(request)) = (&mut slot.connection, &mut slot.request) else { return };
-        if end == End::Tls {
-            let failure = connection.take_trouble();
-            let _ = connection.flush(&mut self.scratch);
-            return self.fail(index, failure);
-        }
-        if end == End::Clean
-            && let Some(answer) = connection.parser.end()
-        {
-            let done_ns = now_ns();
-            let arrived = Arrived { first_ns: slot.first_byte_ns.take().unwrap_or(done_ns), done_ns };
-            self.on_answer(index, answer, arrived, false);
-            return self.on_end(index, end);
-        }
-        // The server closed while the request was on its way (RFC 9112, section 9.3.1).
-        if connection.answers > 0 && !connection.parser.has_begun() && !request.retried {
-            request.retried = true;
-            let name = &self.requests.at(request.template).name;
-            self.ledger.count(LoadCounter::Retried);
-            self.ledger.tally(LoadEvent::Retried, || name.clone());
-            self.drop_connection(index);
-            return self.connect(index);
-        }
-        let event = if connection.parser.has_begun() { LoadEvent::Short } else { LoadEvent::Reset };
-        let how = if end == End::Clean { "closed" } else { "cut" };
-        let detail = format!("{how} after {} answers", connection.answers);
-        self.fail_with(index, event, &detail);
-    }
-
-    /// A phase has lasted until its deadline.
-    pub(super) fn expire(&mut self, index: usize) {
-        match self.slots[index].phase {
-            Phase::BackingOff | Phase::Closing => self.release(index),
-            Phase::Connecting => self.fail_with(index, LoadEvent::ConnectTimeout, ""),
-            Phase::Handshaking => self.fail_with(index, LoadEvent::HandshakeTimeout, ""),
-            Phase::Exchanging => {
-                let connection = self.slots[index].connection.as_ref();
-                let has_begun = connection.is_some_and(|connection| connection.parser.has_begun());
-                let event = if has_begun { LoadEvent::BodyTimeout } else { LoadEvent::AnswerTimeout };
-                self.fail_with(index, event, "");
-            }
-            Phase::Parting => self.close(index),
-            Phase::Vacant | Phase::Ready => {}
-        }
-    }
-
-    /// Closes from our side, and waits for the server's end.
-    pub(super) fn close(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        slot.enter(Phase::Closing, now_ns().saturating_add(CLOSING_NS));
-        let Some(connection) = &mut slot.connection else { return };
-        if connection.close(&mut self.scratch).is_err() {
-            self.release(index);
-        }
-    }
-
-    /// The same as [`Self::fail`], told with the request's name.
-    fn fail_with(&mut self, index: usize, event: LoadEvent, detail: &str) {
-        let template = self.slots[index].request.as_ref().map(|request| request.template);
-        let name = template.map_or("", |template| self.requests.at(template).name.as_str());
-        let colon = if detail.is_empty() { "" } else { ": " };
-        self.fail(index, Failure::new(event, format!("{name}{colon}{detail}")));
-    }
-
-    /// The slot's request has failed, and its connection with it.
-    fn fail(&mut self, index: usize, failure: Failure) {
-        let slot = &mut self.slots[index];
-        let now_ns = now_ns();
-        if let Some(request) = slot.request.take() {
-            self.ledger.failed(&request, failure, now_ns);
-        }
-        // A server that never answers is not to be hammered, one that did may have the next connection at once.
-        let has_answered = slot.connection.as_ref().is_some_and(|connection| connection.answers > 0);
-        if has_answered {
-            self.release(index);
-        } else {
-            self.drop_connection(index);
-            self.slots[index].back_off(now_ns);
-        }
-    }
-
-    /// Frees the slot for another connection.
-    fn release(&mut self, index: usize) {
-        self.drop_connection(index);
-        self.slots[index].enter(Phase::Vacant, u64::MAX);
-        self.offer(index, now_ns());
-    }
-
-    /// Lets a slot take the next request, unless there are to be fewer of them.
-    fn offer(&mut self, index: usize, now_ns: u64) {
-        if index < self.active {
-            self.slots[index].free_ns = now_ns;
-            self.free.push_back(index);
-        } else if self.slots[index].phase == Phase::Ready {
-            self.close(index);
-        }
-    }
-
-    pub(super) fn drop_connection(&mut self, index: usize) {
-        self.scratch.clear();
-        let slot = &mut self.slots[index];
-        let Some(connection) = slot.connection.take() else { return };
-        self.ledger.add(LoadCounter::Closed, u64::from(connection.is_established()));
-        self.ledger.add(LoadCounter::HandshakesFailed, u64::from(slot.phase == Phase::Handshaking));
     }
 }

@@ -1,6 +1,8 @@
 //! A thread of the load: one event loop over its part of the connections.
 
+mod ending;
 mod exchange;
+mod opening;
 mod requests;
 mod slot;
 
@@ -42,6 +44,8 @@ pub(crate) struct Setup {
     pub(crate) timeout_ns: u64,
     /// How long a connection is used.
     pub(crate) lifetime_ns: Option<u64>,
+    /// Connections that resume send their first request as early data.
+    pub(crate) early_data: bool,
     pub(crate) control: Control,
 }
 

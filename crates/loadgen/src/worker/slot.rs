@@ -39,6 +39,8 @@ pub(super) struct Slot {
     pub(super) request: Option<Request>,
     /// Bytes of the request that the connection has taken.
     pub(super) handed: usize,
+    /// Bytes of the request that went as early data, while the handshake lasts.
+    pub(super) early_bytes: usize,
     /// When the answer began, if it did not come in one piece.
     pub(super) first_byte_ns: Option<u64>,
     /// When it became free last.
@@ -60,6 +62,7 @@ impl Slot {
             client: 0,
             request: None,
             handed: 0,
+            early_bytes: 0,
             first_byte_ns: None,
             free_ns: 0,
             is_last: false,

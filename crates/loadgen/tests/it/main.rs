@@ -6,6 +6,7 @@
 mod support;
 
 mod closed_loop;
+mod early_data;
 mod failures;
 mod http2;
 mod live;

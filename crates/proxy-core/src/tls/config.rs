@@ -7,6 +7,7 @@ use rustls::server::{
     NoServerSessionStorage, StoresServerSessions, UnbufferedServerConnection, VerifierBuilderError,
 };
 use rustls::{ServerConfig, SupportedCipherSuite};
+use telemetry::Value;
 
 use super::Certificate;
 use super::chooser::Chooser;
@@ -40,6 +41,21 @@ pub enum TlsConfigError {
         /// The version.
         version: &'static str,
     },
+    /// A number is not one that it can be.
+    #[error("{word} {value}: expected {low} to {high}")]
+    OutOfRange {
+        /// Its word.
+        word: String,
+        /// How it stands.
+        value: f64,
+        /// The least.
+        low: f64,
+        /// The most.
+        high: f64,
+    },
+    /// There is no group for the key exchange.
+    #[error("groups are empty: a key exchange needs one")]
+    NoGroup,
     /// There would be too many keys.
     #[error("ticket-rotation must be at least a thirtieth of ticket-lifetime")]
     RotationTooShort,
@@ -83,6 +99,15 @@ impl TlsSettings {
             if !self.ciphers.iter().any(is_for) {
                 let version = if version == TlsVersion::Tls13 { "1.3" } else { "1.2" };
                 return Err(TlsConfigError::NoCipher { version });
+            }
+        }
+        if self.groups.is_empty() {
+            return Err(TlsConfigError::NoGroup);
+        }
+        for setting in self.list() {
+            let (Value::Number(value), Some((low, high))) = (setting.value, setting.range) else { continue };
+            if !(low..=high).contains(&value) {
+                return Err(TlsConfigError::OutOfRange { word: setting.name, value, low, high });
             }
         }
         // Two more than the lifetime has rotations: the one that seals, and the one that is about to be forgotten.

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::notices::is_shortage;
+
 /// Why there is no certificate, authority or ticket key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFileError {
@@ -66,6 +68,11 @@ pub enum TlsFileError {
 }
 
 impl TlsFileError {
+    /// Whether it says nothing of the file: the process or the system is short of descriptors or memory.
+    pub(super) fn is_shortage(&self) -> bool {
+        matches!(self, Self::Unreadable { source, .. } if is_shortage(source))
+    }
+
     pub(super) fn malformed(path: &Path, problem: String) -> Self {
         Self::Malformed { path: path.to_owned(), problem }
     }

@@ -103,12 +103,15 @@ pub(super) struct Watched<T> {
     tried: Vec<Stamp>,
     /// How they were when they were last looked at.
     seen: Vec<Stamp>,
+    /// Why they could not even be read when that was last tried. It may have nothing to do with them, such as a want of
+    /// descriptors, so that it is tried again.
+    unread: Option<String>,
 }
 
 impl<T: FromFiles> Watched<T> {
     pub(super) fn new(value: T) -> Self {
         let stamps = value.origin().map(|origin| origin.stamps.clone()).unwrap_or_default();
-        Self { value, seen: stamps.clone(), tried: stamps }
+        Self { value, seen: stamps.clone(), tried: stamps, unread: None }
     }
 
     pub(super) fn get(&self) -> &T {
@@ -117,18 +120,37 @@ impl<T: FromFiles> Watched<T> {
 
     /// Reads the files again if they have changed, and have stayed as they are since they were last looked at: who
     /// replaces a certificate and its key does one after the other. With `at_once` they are read whatever they look
-    /// like. Returns the former value, or why it stays.
+    /// like. Returns the former value, or why it stays, which is said once.
     pub(super) fn look(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
         let origin = self.value.origin()?;
+        if !origin.paths.iter().all(|path| can_be_read_again(path)) {
+            return None;
+        }
         let stamps: Vec<Stamp> = origin.paths.iter().map(|path| stamp(path)).collect();
         let has_settled = stamps == self.seen;
         self.seen.clone_from(&stamps);
-        if !at_once && (stamps == self.tried || !has_settled) {
+        let is_due = has_settled && (stamps != self.tried || self.unread.is_some());
+        if !at_once && !is_due {
             return None;
         }
         self.tried = stamps;
-        Some(self.value.read_again().map(|new| mem::replace(&mut self.value, new)))
+        let error = match self.value.read_again() {
+            Ok(new) => {
+                self.unread = None;
+                return Some(Ok(mem::replace(&mut self.value, new)));
+            }
+            Err(error) => error,
+        };
+        let unread = matches!(error, TlsFileError::Unreadable { .. }).then(|| error.to_string());
+        let is_said = unread.is_some() && unread == self.unread;
+        self.unread = unread;
+        (at_once || !is_said).then_some(Err(error))
     }
+}
+
+/// False for a pipe, such as a shell's `<(…)`: it was read to its end, and opening it would wait for a writer.
+fn can_be_read_again(path: &Path) -> bool {
+    fs::metadata(path).map_or(true, |data| data.is_file())
 }
 
 #[cfg(test)]
@@ -200,6 +222,36 @@ mod tests {
         assert!(watched.look(false).is_none());
         assert!(watched.look(false).unwrap().is_ok());
         assert_eq!(watched.get().byte, b'3');
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_once_and_tried_until_it_can_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "1").unwrap();
+        let mut watched = watched(&path);
+        fs::remove_file(&path).unwrap();
+        assert!(watched.look(false).is_none());
+        assert!(watched.look(false).unwrap().is_err());
+        assert!(watched.look(false).is_none() && watched.unread.is_some(), "told once, and tried again");
+        assert!(watched.look(true).unwrap().is_err(), "who asks is told");
+        fs::write(&path, "2").unwrap();
+        assert!(watched.look(false).is_none());
+        assert!(watched.look(false).unwrap().is_ok());
+        assert!(watched.look(false).is_none() && watched.unread.is_none());
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "1").unwrap();
+        let mut watched = watched(&path);
+        fs::remove_file(&path).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert!(watched.look(true).is_none(), "there would be nobody to write");
+        assert_eq!(watched.get().byte, b'1');
     }
 
     #[test]

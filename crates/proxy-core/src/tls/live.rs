@@ -48,6 +48,14 @@ impl Tls {
     }
 }
 
+impl Tls {
+    /// What a person should know about its files.
+    pub fn warnings(&self) -> impl Iterator<Item = &TlsFileWarning> {
+        let certificates = self.certificates.iter().flat_map(Certificate::warnings);
+        certificates.chain(self.ticket_keys.iter().flat_map(TicketKeyFile::warnings))
+    }
+}
+
 impl From<Certificate> for Tls {
     fn from(certificate: Certificate) -> Self {
         Self::new(certificate)
@@ -63,6 +71,9 @@ pub struct Refreshed {
     pub warnings: Vec<TlsFileWarning>,
     /// What could not be used; what was there before stays in use.
     pub refusals: Vec<RefreshError>,
+    /// What could not be read because the process or the system is short of descriptors or memory, if nobody asked for
+    /// it: it is tried again, and one notice tells of all that this keeps from being done.
+    pub(crate) shortage: Option<TlsFileError>,
 }
 
 /// Why something stays as it was.
@@ -73,6 +84,17 @@ pub enum RefreshError {
     File(#[from] TlsFileError),
     /// All of it together cannot be used.
     #[error("{0}; connections go on as before")]
+    Config(#[from] TlsConfigError),
+}
+
+/// Why sessions are not forgotten.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    /// Others open tickets with the same keys.
+    #[error("the keys of tickets come from a file, and others hold them too")]
+    SharedKeys,
+    /// There is no other configuration to be had.
+    #[error(transparent)]
     Config(#[from] TlsConfigError),
 }
 
@@ -179,6 +201,16 @@ impl LiveTls {
         (refreshed, config)
     }
 
+    /// Forgets the keys of all tickets handed out, and all sessions kept: nothing from before resumes.
+    pub(crate) fn forget_sessions(&mut self) -> Result<TlsConfig, ForgetError> {
+        if self.ticket_keys.is_some() {
+            return Err(ForgetError::SharedKeys);
+        }
+        self.own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
+        self.sessions = Sessions::new(1, Binding::default());
+        Ok(self.config()?)
+    }
+
     fn leaves(&self) -> Vec<Vec<u8>> {
         self.certificates.iter().map(|certificate| certificate.get().leaf_der().to_vec()).collect()
     }
@@ -236,6 +268,10 @@ fn look<T: FromFiles>(
 ) -> bool {
     match watched.look(at_once) {
         None => false,
+        Some(Err(error)) if !at_once && error.is_shortage() => {
+            refreshed.shortage = Some(error);
+            false
+        }
         Some(Err(error)) => {
             refreshed.refusals.push(error.into());
             false

@@ -49,8 +49,8 @@ pub enum TlsWordError {
     /// A number is none, or out of its range.
     #[error("expected a number from {0} to {1}")]
     OutOfRange(String, String),
-    /// The name of a protocol is empty or too long.
-    #[error("expected names of 1 to {ALPN_BYTES_MAX} bytes, separated by commas")]
+    /// The name of a protocol is empty, too long or not printable.
+    #[error("expected printable names of 1 to {ALPN_BYTES_MAX} bytes, separated by commas")]
     NoProtocol,
 }
 
@@ -168,8 +168,10 @@ impl TlsSettings {
         let word = WORDS.iter().find(|word| word.name == name).ok_or(TlsWordError::Unknown)?;
         match &word.kind {
             Kind::Text { set, .. } => set(self, &value.to_string()),
-            Kind::Number { range: (low, high), set, .. } => match *value {
-                Value::Number(number) if (*low..=*high).contains(&number) => {
+            Kind::Number { range: (low, high), set, unit, .. } => match *value {
+                Value::Number(number)
+                    if (*low..=*high).contains(&number) && (!unit.is_empty() || number.fract() == 0.0) =>
+                {
                     set(self, number);
                     Ok(())
                 }
@@ -241,7 +243,7 @@ fn set_groups(settings: &mut TlsSettings, text: &str) -> Result<(), TlsWordError
 
 fn set_alpn(settings: &mut TlsSettings, text: &str) -> Result<(), TlsWordError> {
     settings.alpn = listed(text, |name| {
-        let fits = (1..=ALPN_BYTES_MAX).contains(&name.len());
+        let fits = (1..=ALPN_BYTES_MAX).contains(&name.len()) && clean::text(name) == name;
         if fits { Ok(name.to_owned()) } else { Err(TlsWordError::NoProtocol) }
     })?;
     Ok(())
@@ -322,6 +324,7 @@ mod tests {
             ("cipher-order", "server", "known: proxy, client"),
             ("groups", "x25519,x25519", "x25519 stands there twice"),
             ("alpn", "h2,,http/1.1", "1 to 255 bytes"),
+            ("alpn", "h2,\u{1b}[2J", "printable"),
             ("resumption", "on", "known: tickets, cache, off"),
             ("ticket-send", "late", "answer, at-once"),
             ("client-auth", "no", "optional, required"),
@@ -331,7 +334,9 @@ mod tests {
             let error = settings.set(name, &text(given)).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
-        assert!(settings.set("tickets", &Value::Number(9.0)).is_err());
+        for number in [9.0, 1.5, -1.0, f64::NAN] {
+            assert!(settings.set("tickets", &Value::Number(number)).is_err(), "{number}");
+        }
         assert!(settings.set("ticket-lifetime", &Value::Number(604_801.0)).is_err());
         assert!(settings.list().eq(TlsSettings::default().list()), "nothing has changed");
     }

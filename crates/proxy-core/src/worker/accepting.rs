@@ -4,7 +4,6 @@ use std::io;
 use std::time::Duration;
 
 use telemetry::ProxyCounter;
-use telemetry::model::Level;
 
 use super::Worker;
 use crate::connection::Connection;
@@ -42,12 +41,7 @@ impl Worker {
     }
 
     fn accept_one(&mut self, listener: usize) {
-        let has_room = self
-            .context
-            .limits
-            .handshakes_max
-            .is_none_or(|max| self.context.handshaking < self.control.share(max));
-        if !has_room || !self.control.gate.enter() {
+        if !self.has_place() {
             self.accept_at = Some(self.context.now + FULL_BACK_OFF);
             return;
         }
@@ -64,7 +58,7 @@ impl Worker {
                 if let Some(key) = over {
                     self.close(key);
                 }
-                return self.tell_accepting(None);
+                return;
             }
             Err(error) => error,
         };
@@ -75,22 +69,24 @@ impl Worker {
             // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
             _ => {
                 self.context.account.count(ProxyCounter::AcceptErrors, 1);
-                self.tell_accepting(Some(&error));
+                let what = || format!("connections cannot be accepted: {error}; they wait in the backlog");
+                self.notices.short_of(what, self.context.now);
                 self.accept_at = Some(self.context.now + ACCEPT_BACK_OFF);
             }
         }
     }
 
-    /// Says once an episode, over all workers, that connections cannot be accepted.
-    fn tell_accepting(&self, error: Option<&io::Error>) {
-        if self.control.set_refused(error.is_some()) {
-            let (level, text) = match error {
-                Some(error) => {
-                    (Level::Warning, format!("cannot accept connections: {error}; they wait in the backlog"))
-                }
-                None => (Level::Notice, "connections can be accepted again".to_owned()),
-            };
-            self.notices.add(level, text);
+    /// Takes a place for a connection, if there is one.
+    fn has_place(&self) -> bool {
+        let bound = self.context.limits.handshakes_max;
+        if let Some(max) = bound.filter(|&max| self.context.handshaking >= self.control.share(max)) {
+            self.notices.handshakes_met(max, self.context.now);
+            return false;
         }
+        let has_place = self.control.gate.enter();
+        if !has_place {
+            self.notices.connections_met(self.control.gate.max(), self.context.now);
+        }
+        has_place
     }
 }

@@ -1,9 +1,11 @@
 //! Bounds: memory of one connection, connections at once, time.
 
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+use proxy_core::{Certificate, Proxy, ProxyConfig};
 use telemetry::{Outcome, ProxyCounter, Value};
 
 use crate::support::{
@@ -333,15 +335,64 @@ fn settings_tell_how_they_stand_and_refuse_what_cannot_be() {
     assert_eq!(value("proxy.handshake-timeout"), Value::Number(3.0));
     for (name, value, says) in [
         ("proxy.listen", Value::Text(":1".into()), "restart"),
-        ("proxy.workers", Value::Number(0.0), "expected a number"),
+        ("proxy.workers", Value::Number(0.0), "expected a whole number"),
+        ("proxy.workers", Value::Number(1.5), "expected a whole number"),
+        ("proxy.handshakes-max", Value::Number(1e7), "expected a whole number"),
+        ("proxy.connections-per-client", Value::Number(f64::INFINITY), "expected a whole number"),
+        ("proxy.drain-timeout", Value::Number(86_401.0), "expected a number"),
         ("proxy.no-such", Value::Number(3.0), "no setting"),
         ("proxy.idle-timeout", Value::Number(-1.0), "expected a number"),
         ("proxy.idle-timeout", Value::Number(f64::NAN), "expected a number"),
         ("proxy.idle-timeout", Value::Text("\u{1b}".into()), "expected a number"),
-        ("proxy.connections-max", Value::Number(1e9), "expected a number"),
+        ("proxy.connections-max", Value::Number(1e9), "expected a whole number"),
     ] {
         let error = proxy.set(name, &value).unwrap_err().to_string();
         assert!(error.contains(says) && !error.contains('\u{1b}'), "{error}");
     }
     assert_eq!(value("proxy.idle-timeout"), Value::Number(600.0));
+}
+
+/// Changes a configuration to something that cannot be.
+type Change = fn(&mut ProxyConfig);
+
+#[test]
+fn a_proxy_does_not_begin_with_what_it_could_not_be_set_to() {
+    const TOO_LONG: Duration = Duration::from_secs(86_401);
+    let cases: [(Change, &str); 14] = [
+        (|config| config.workers = 257.try_into().unwrap(), "workers 257"),
+        (|config| config.limits.handshakes_max = Some(0), "handshakes-max 0"),
+        (|config| config.limits.handshakes_max = Some(usize::MAX), "handshakes-max"),
+        (|config| config.limits.connections_per_client = Some(0), "connections-per-client 0"),
+        (|config| config.limits.connections_max = Some(0), "connections-max 0"),
+        (|config| config.limits.handshake_timeout = Duration::ZERO, "handshake-timeout 0ns"),
+        (|config| config.limits.connect_timeout = Duration::from_nanos(1), "connect-timeout 1ns"),
+        (|config| config.limits.idle_timeout = Duration::MAX, "idle-timeout"),
+        (|config| config.limits.half_closed_timeout = TOO_LONG, "half-closed-timeout 86401s"),
+        (|config| config.limits.drain_timeout = TOO_LONG, "drain-timeout 86401s"),
+        (|config| config.limits.drain_quiet = TOO_LONG, "drain-quiet 86401s"),
+        (|config| config.upstreams.push(config.upstreams[0].clone()), "twice"),
+        (|config| config.upstreams.clear(), "0 upstreams"),
+        (|config| config.tls.settings.tickets = 9, "tickets"),
+    ];
+    let served = Served::unix(serve_echo);
+    for (change, part) in cases {
+        let listen = vec!["127.0.0.1:0".parse().unwrap()];
+        let certificate = Certificate::generate(&[]).unwrap();
+        let mut config = ProxyConfig::new(listen, served.upstream.clone(), certificate);
+        change(&mut config);
+        let error = Proxy::start(config).unwrap_err().to_string();
+        assert!(error.contains(part) && !error.contains('\n'), "{part}: {error}");
+    }
+}
+
+#[test]
+fn a_proxy_does_not_forward_to_itself() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for (listen, upstream) in [("127.0.0.1", "127.0.0.1"), ("", "127.0.0.1"), ("", "localhost")] {
+        let listen = vec![format!("{listen}:{port}").parse().unwrap()];
+        let upstream = format!("{upstream}:{port}").parse().unwrap();
+        let config = ProxyConfig::new(listen, upstream, Certificate::generate(&[]).unwrap());
+        let error = Proxy::start(config).unwrap_err().to_string();
+        assert!(error.contains("where the proxy itself listens"), "{error}");
+    }
 }

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod counting;
+mod dice;
 mod draining;
 mod endings;
 mod failures;
@@ -11,6 +12,7 @@ mod forwarding;
 mod limits;
 mod listening;
 mod misbehaving;
+mod obsolete;
 mod openssl;
 mod outside;
 mod pki;

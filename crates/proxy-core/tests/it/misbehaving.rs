@@ -9,42 +9,31 @@ use std::time::{Duration, Instant};
 use rustls::ClientConfig;
 use telemetry::ProxyCounter;
 
+use crate::dice::Dice;
 use crate::support::{
     Counted, Served, TLS12, TLS13, echo, end, pattern, read_all, serve_echo, tcp_to, tls_over,
 };
-
-/// Numbers that look random and are the same each time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
 
 fn misbehave(dice: &mut Dice, addr: std::net::SocketAddr, configs: &[Arc<ClientConfig>; 2]) {
     let mut socket = tcp_to(addr);
     match dice.roll(9) {
         0 => return,
         1 => {
-            socket.write_all(&pattern(dice.roll(2_000) as usize)).unwrap();
+            socket.write_all(&pattern(dice.roll(2_000))).unwrap();
             return;
         }
         2 => {
             let mut tls = tls_over(socket, &configs[0]);
             let mut hello = Vec::new();
             tls.conn.write_tls(&mut hello).unwrap();
-            hello.truncate(dice.roll(hello.len() as u64) as usize);
+            hello.truncate(dice.roll(hello.len()));
             tls.sock.write_all(&hello).unwrap();
             return;
         }
         _ => socket.set_nodelay(dice.roll(2) == 0).unwrap(),
     }
-    let mut tls = tls_over(socket, &configs[dice.roll(2) as usize]);
-    echo(&mut tls, &pattern(1 + dice.roll(200_000) as usize));
+    let mut tls = tls_over(socket, &configs[dice.roll(2)]);
+    echo(&mut tls, &pattern(1 + dice.roll(200_000)));
     match dice.roll(5) {
         0 => {
             end(&mut tls);

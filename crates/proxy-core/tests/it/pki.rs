@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-pub(crate) use rcgen::{PKCS_ECDSA_P256_SHA256 as P256, PKCS_RSA_SHA256 as RSA};
+pub(crate) use rcgen::PKCS_ECDSA_P256_SHA256 as P256;
 
 /// Certificate and key.
 pub(crate) type Files = (PathBuf, PathBuf);

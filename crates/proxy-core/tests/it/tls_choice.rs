@@ -1,8 +1,9 @@
 //! Which certificate a client gets, as OpenSSL sees it.
 
 use crate::outside::{has_echo, s_client};
-use crate::pki::{P256, Pki, RSA};
+use crate::pki::{P256, Pki};
 use crate::support::{Counted, Served, serve_echo};
+use rcgen::PKCS_RSA_SHA256 as RSA;
 
 fn serving(served: &Served, certificates: Vec<proxy_core::Certificate>) -> Counted {
     Counted::start_with(&served.upstream, |config| config.tls.certificates = certificates)

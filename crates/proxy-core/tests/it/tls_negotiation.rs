@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use telemetry::{ProxyCounter, Value};
 
 use crate::outside::{gnutls, has_echo, s_client};
-use crate::pki::{P256, Pki, RSA};
+use crate::pki::{P256, Pki};
 use crate::support::{Counted, Served, TLS13, echo, serve_echo};
+use rcgen::PKCS_RSA_SHA256 as RSA;
 
 /// A proxy with an RSA and an ECDSA certificate.
 fn start(served: &Served, pki: &Pki) -> Counted {

@@ -10,8 +10,9 @@ use proxy_core::{Certificate, Refreshed, TlsFileWarning};
 use rustls::HandshakeKind;
 use telemetry::ProxyCounter;
 
-use crate::pki::{P256, Pki, RSA, replace};
+use crate::pki::{P256, Pki, replace};
 use crate::support::{Counted, Served, TLS12, TLS13, echo, serve_echo};
+use rcgen::PKCS_RSA_SHA256 as RSA;
 
 fn start(served: &Served, certificates: Vec<Certificate>) -> Counted {
     Counted::start_with(&served.upstream, |config| config.tls.certificates = certificates)

@@ -39,6 +39,24 @@ fn sessions_in_a_cache_are_resumed() {
 }
 
 #[test]
+fn sessions_that_were_forgotten_are_not_resumed_and_new_ones_are() {
+    let served = Served::unix(serve_echo);
+    for resumption in [Resumption::Tickets, Resumption::Cache] {
+        let proxy =
+            Counted::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
+        for version in [&TLS12, &TLS13] {
+            let config = proxy.client(version);
+            assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Full));
+            assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Resumed));
+            proxy.proxy.forget_sessions().unwrap();
+            // A worker may still serve with what it had a moment ago.
+            eventually("nothing resumes", || kind(&proxy, &config) == Some(HandshakeKind::Full));
+            assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Resumed), "{resumption:?}");
+        }
+    }
+}
+
+#[test]
 fn without_resumption_every_handshake_is_full() {
     let served = Served::unix(serve_echo);
     let proxy =
@@ -153,4 +171,27 @@ fn openssl_resumes_at_another_proxy_that_shares_the_keys() {
         assert!(has_echo(&output) && output.contains("Reused, TLS"), "{output}");
     }
     second.expect(ProxyCounter::HandshakesResumed, 2);
+}
+
+#[test]
+fn a_session_is_not_resumed_under_another_name() {
+    let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
+    for resumption in [Resumption::Tickets, Resumption::Cache] {
+        let proxy =
+            Counted::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
+        for version in ["-tls1_2", "-tls1_3"] {
+            let session = folder.path().join(version);
+            let session = session.to_str().unwrap();
+            // OpenSSL does not mind that the name is another; with TLS 1.3 the cache gives a session once.
+            for (name, has_session, kind) in
+                [("a.test", false, "New, TLS"), ("b.test", true, "New, TLS"), ("a.test", true, "Reused, TLS")]
+            {
+                let with = if has_session { "-sess_in" } else { "-sess_out" };
+                let output = s_client(proxy.addr(), &[version, "-servername", name, with, session]);
+                let is_used_up = resumption == Resumption::Cache && version == "-tls1_3" && name == "a.test";
+                let is_as_expected = output.contains(kind) || (is_used_up && has_session);
+                assert!(has_echo(&output) && is_as_expected, "{resumption:?} {name} {output}");
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::connection::ConnectionRecord;
 use crate::delta::CLIENTS_MAX;
 use crate::families::ClientCounter;
 use crate::ids::ClientId;
@@ -10,6 +11,9 @@ use crate::record::{ClientRecord, Stamp};
 
 /// Intervals of a client that are kept for its sparkline.
 pub(super) const HISTORY_MAX: usize = 60;
+
+/// Latest records of clients that are told to somebody who keeps a table of them.
+const CHANGES_MAX: usize = 2_048;
 
 /// Clients that left the table and are remembered. The writer tells at most [`CLIENTS_MAX`] apart at a time.
 const FOLDED_MAX: usize = 4 * CLIENTS_MAX;
@@ -54,6 +58,8 @@ pub struct Client {
     /// Records of the run that were known to be lost when its last record was read.
     lost_before: u64,
     history: VecDeque<ClientRate>,
+    /// Of those with a record the latest that ended well, and the latest that did not.
+    connections: [Option<Box<ConnectionRecord>>; 2],
 }
 
 impl Client {
@@ -67,6 +73,7 @@ impl Client {
             present: Counters::default(),
             lost_before: 0,
             history: VecDeque::new(),
+            connections: [None, None],
         }
     }
 
@@ -113,6 +120,16 @@ impl Client {
         totals
     }
 
+    /// The latest that ended well, of the sample that has records.
+    pub fn connection(&self) -> Option<&ConnectionRecord> {
+        self.connections[0].as_deref()
+    }
+
+    /// The latest that did not; all of them have a record while there is room.
+    pub fn failed_connection(&self) -> Option<&ConnectionRecord> {
+        self.connections[1].as_deref()
+    }
+
     /// The latest records' rates, oldest first.
     pub fn history(&self) -> impl DoubleEndedIterator<Item = &ClientRate> + ExactSizeIterator {
         self.history.iter()
@@ -148,6 +165,10 @@ pub struct Clients {
     history: usize,
     /// Records of clients for which the table had no room.
     turned_away: u64,
+    /// Records taken in.
+    changes_total: u64,
+    /// Whose records were the latest, oldest first; none from before a client left the table.
+    changes: VecDeque<ClientId>,
     /// Records that were known to be lost at the end of the last interval, and of the one before.
     lost_at_ends: [u64; 2],
 }
@@ -159,6 +180,8 @@ impl Clients {
             folded: HashMap::new(),
             history: history.clamp(1, HISTORY_MAX),
             turned_away: 0,
+            changes_total: 0,
+            changes: VecDeque::new(),
             lost_at_ends: [0; 2],
         }
     }
@@ -173,6 +196,23 @@ impl Clients {
         if let Some(rate) = client.apply(stamp, record, known) {
             client.remember(rate, self.history);
         }
+        self.note_change(record.client);
+    }
+
+    /// Remembers how a connection of a known client went.
+    pub(super) fn note_connection(&mut self, connection: Box<ConnectionRecord>) {
+        if let Some(client) = self.rows.get_mut(&connection.client) {
+            let place = usize::from(connection.outcome.is_error());
+            client.connections[place] = Some(connection);
+        }
+    }
+
+    fn note_change(&mut self, id: ClientId) {
+        if self.changes.len() == CHANGES_MAX {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(id);
+        self.changes_total += 1;
     }
 
     /// Called when an interval is complete.
@@ -198,6 +238,7 @@ impl Clients {
         if let Some(folded) = self.folded.remove(&record.client).filter(|it| it.epoch == record.epoch) {
             let other = self.rows.entry(ClientId::Other).or_insert_with(|| Client::new(ClientId::Other));
             other.earlier = other.earlier.since(&folded.present);
+            self.note_change(ClientId::Other);
             client =
                 Client { epoch: folded.epoch, present: folded.present, last_us: folded.last_us, ..client };
         }
@@ -218,6 +259,7 @@ impl Clients {
                 self.folded.insert(id, Folded { epoch, present, last_us });
             }
         }
+        self.changes.clear();
         self.forget_folded();
     }
 
@@ -239,6 +281,19 @@ impl Clients {
     /// One client.
     pub fn get(&self, id: ClientId) -> Option<&Client> {
         self.rows.get(&id)
+    }
+
+    /// Changes of the table so far, for [`Self::changed_since`].
+    pub fn changes_total(&self) -> u64 {
+        self.changes_total
+    }
+
+    /// Which clients changed after so many changes, some perhaps named more than once; `None` if that is not known any
+    /// more, and the whole table may have.
+    pub fn changed_since(&self, changes_total: u64) -> Option<impl Iterator<Item = ClientId>> {
+        let new = usize::try_from(self.changes_total.checked_sub(changes_total)?).ok()?;
+        let known = self.changes.len().checked_sub(new)?;
+        Some(self.changes.range(known..).copied())
     }
 
     /// Clients in the table.

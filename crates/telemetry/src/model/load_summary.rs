@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::families::{LoadCounter, LoadLatency};
-use crate::metric::Metric;
+use crate::families::{LoadCounter, LoadLatency, ProxyCounter};
+use crate::metric::{Counters, Metric};
 use crate::model::run::Run;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
 use crate::model::track::Track;
@@ -18,9 +18,9 @@ pub const TRUST: &str = "load.trust";
 pub const INSECURE: &str = "insecure";
 
 /// Share of their time that the generator's threads may be busy before its figures are in doubt.
-const BUSY_MAX: f64 = 0.9;
+pub const BUSY_MAX: f64 = 0.9;
 /// Share of the requests that the generator may take on late before its figures are in doubt.
-const LATE_MAX: f64 = 0.01;
+pub const LATE_MAX: f64 = 0.01;
 /// Share of the wanted rate that counts as having been achieved.
 const ACHIEVED_MIN: f64 = 0.98;
 
@@ -82,6 +82,19 @@ pub struct Resumptions {
     pub observed: u64,
 }
 
+/// Connections whose first request was to go along with the handshake (0-RTT).
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct EarlyData {
+    /// Connections that were meant to send it so.
+    pub wanted: u64,
+    /// That did, since a ticket at hand allowed it.
+    pub offered: u64,
+    /// Of which the server took it.
+    pub accepted: u64,
+    /// Of which it did not, so that the request was sent again.
+    pub rejected: u64,
+}
+
 /// Bodies and header fields of requests and answers, in bytes.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Parts {
@@ -125,6 +138,8 @@ pub struct LoadSummary {
     pub handshakes: HandshakeCounts,
     /// Resumptions.
     pub resumptions: Resumptions,
+    /// Early data.
+    pub early_data: EarlyData,
     /// Bytes.
     pub bytes: ByteCounts,
     /// What they are made of.
@@ -171,9 +186,10 @@ pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSumm
         reused: totals[LoadCounter::Reused],
         retried: totals[LoadCounter::Retried],
     };
+    let early_data = early_data(totals);
     let (rates, generator) = (rates(&requests, spans), generator(run, &requests, spans));
     LoadSummary {
-        notes: notes(run, &requests, rates, &generator),
+        notes: notes(run, &requests, rates, early_data, &generator),
         rate_per_s: rates,
         generator,
         requests,
@@ -191,6 +207,7 @@ pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSumm
             offered: totals[LoadCounter::ResumptionsOffered],
             observed: totals[LoadCounter::HandshakesResumed],
         },
+        early_data,
         bytes: ByteCounts { r#in: totals[LoadCounter::BytesIn], out: totals[LoadCounter::BytesOut] },
         parts: Parts {
             body_in: totals[LoadCounter::BodyIn],
@@ -200,6 +217,12 @@ pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSumm
         },
         latency_us: latencies(track, LoadLatency::ALL),
     }
+}
+
+fn early_data(totals: &Counters<LoadCounter>) -> EarlyData {
+    let (offered, accepted) = (totals[LoadCounter::EarlyOffered], totals[LoadCounter::EarlyAccepted]);
+    let rejected = offered.saturating_sub(accepted);
+    EarlyData { wanted: totals[LoadCounter::EarlyWanted], offered, accepted, rejected }
 }
 
 fn rates(requests: &RequestCounts, spans: Spans) -> Rates {
@@ -214,7 +237,13 @@ fn rates(requests: &RequestCounts, spans: Spans) -> Rates {
     Rates { wanted, achieved, is_achieved }
 }
 
-fn notes(run: &Run, requests: &RequestCounts, rates: Rates, generator: &Generator) -> Vec<String> {
+fn notes(
+    run: &Run,
+    requests: &RequestCounts,
+    rates: Rates,
+    early: EarlyData,
+    generator: &Generator,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if run.setting(TRUST).is_some_and(|trust| trust.value == Value::Text(INSECURE.to_owned())) {
         notes.push("insecure: the server's certificate was not verified".to_owned());
@@ -230,8 +259,30 @@ fn notes(run: &Run, requests: &RequestCounts, rates: Rates, generator: &Generato
         )),
         Some(_) => {}
     }
+    if early.wanted > 0 && early.accepted == 0 {
+        notes.push(match early.offered {
+            0 => "0-RTT did not take place: the server gave no ticket that allows it".to_owned(),
+            offered => format!("0-RTT did not take place: the server rejected all {offered} attempts"),
+        });
+    }
+    notes.extend(disagreement(run));
     notes.extend(generator.limits.iter().map(|limit| format!("generator-bound: {limit}")));
     notes
+}
+
+/// What the proxy of the same run counted otherwise than its load. It may have other clients too, so that only more on
+/// the load's side is a contradiction; and only at the end both have told everything.
+fn disagreement(run: &Run) -> Option<String> {
+    let (proxy, load) = (run.proxy()?.totals(), run.load()?.totals());
+    let proxy = (proxy[ProxyCounter::HandshakesFull], proxy[ProxyCounter::HandshakesResumed]);
+    let load = (load[LoadCounter::HandshakesFull], load[LoadCounter::HandshakesResumed]);
+    let contradicts = run.stopped().is_some() && (load.0 > proxy.0 || load.1 > proxy.1);
+    contradicts.then(|| {
+        format!(
+            "both ends disagree: the load saw {} full and {} resumed handshakes, the proxy {} and {}",
+            load.0, load.1, proxy.0, proxy.1
+        )
+    })
 }
 
 fn generator(run: &Run, requests: &RequestCounts, spans: Spans) -> Generator {

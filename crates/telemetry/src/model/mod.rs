@@ -14,31 +14,44 @@
 //! trusted more than the file.
 
 mod clients;
+mod experiment;
+mod experiment_summary;
+mod failures;
 mod load_summary;
+mod older;
 mod reading;
 mod run;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod track;
 #[cfg(test)]
 mod trust_tests;
+mod window;
 
 use crate::ids::RunId;
 use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
 
+pub use crate::record::Level;
 pub use clients::{Client, ClientRate, Clients};
+pub use experiment::{Compared, Experiment, Switch, Verdict};
+pub use experiment_summary::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+pub use failures::Failures;
 pub use load_summary::{
-    Generator, INSECURE, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans, TRUST,
+    BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans,
+    TRUST,
 };
 pub use reading::{Gap, Reading};
-pub use run::{CpuUse, Level, LogLine, Run};
+pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
     Percentiles, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
-pub use track::{Interval, Track, Window};
+pub use timeline::{Deed, Marker};
+pub use track::{Interval, Track};
+pub use window::Window;
 
 /// Runs that a model keeps; the one that has been silent longest makes room.
 pub const RUNS_MAX: usize = 16;

@@ -7,29 +7,22 @@ use crate::ids::{ClientId, RunId};
 use crate::message;
 use crate::metric::Counters;
 use crate::model::clients::{Client, ClientRate, Clients};
+use crate::model::experiment::{Experiment, Experiments};
+use crate::model::failures::Failures;
 use crate::model::reading::Reading;
+use crate::model::timeline::{Deed, Marker, Markers};
 use crate::model::track::Track;
 use crate::origin::Writer;
 use crate::record::{
-    Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
+    Body, HealthRecord, HostRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord,
+    Stamp,
 };
 use crate::setting::{SETTINGS_MAX, Setting};
 
 /// Log lines that are kept, the latest.
 const LOG_MAX: usize = 1_000;
 /// How long a client whose record was put off keeps its last rate, in microseconds (see the budget's promise).
-const DEFERRED_US_MAX: u64 = 10_000_000;
-
-/// How serious a log line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Something happened.
-    Info,
-    /// A person did something.
-    Notice,
-    /// Something went wrong.
-    Warning,
-}
+pub const DEFERRED_US_MAX: u64 = 10_000_000;
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +63,11 @@ pub struct Run {
     load_record: Option<LoadRecord>,
     clients: Clients,
     hosts: VecDeque<(u64, HostRecord)>,
+    experiments: Experiments,
     health: HealthRecord,
     log: VecDeque<LogLine>,
+    markers: Markers,
+    failures: Failures,
     reading: Reading,
     history: usize,
 }
@@ -93,8 +89,11 @@ impl Run {
             load_record: None,
             clients: Clients::new(history),
             hosts: VecDeque::new(),
+            experiments: Experiments::default(),
             health: HealthRecord::default(),
             log: VecDeque::new(),
+            markers: Markers::default(),
+            failures: Failures::default(),
             reading: Reading::default(),
             history,
         }
@@ -152,10 +151,16 @@ impl Run {
                 let from_start = self.began.is_some();
                 self.clients.apply(&stamp, &client, from_start, self.reading.lost());
             }
-            Body::Setting(setting) => self.apply_setting(setting),
+            Body::Setting(setting) => self.apply_setting(&stamp, setting),
             Body::Host(host) => self.apply_host(&stamp, host),
             Body::Health(health) => self.health = health,
-            Body::Connection(_) | Body::Mark(_) => {}
+            Body::Notice(_) => {}
+            Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
+            Body::Mark(mark) => self.mark(&stamp, Deed::Mark { number: mark.number, text: mark.text }),
+            Body::Connection(connection) => {
+                self.failures.note(&connection);
+                self.clients.note_connection(connection);
+            }
         }
     }
 
@@ -203,8 +208,13 @@ impl Run {
         self.load_record = Some(load);
     }
 
-    fn apply_setting(&mut self, setting: SettingRecord) {
+    fn mark(&mut self, stamp: &Stamp, deed: Deed) {
+        self.markers.push(Marker { mono_us: stamp.mono_us, realtime_us: stamp.realtime_us, deed });
+    }
+
+    fn apply_setting(&mut self, stamp: &Stamp, setting: SettingRecord) {
         let Some(after) = setting.after else { return };
+        self.mark(stamp, Deed::Change { before: setting.before, after: Box::new(after.clone()) });
         match self.settings.iter().position(|known| known.name == after.name) {
             Some(at) => self.settings[at] = after,
             None if self.settings.len() < SETTINGS_MAX => self.settings.push(after),
@@ -269,6 +279,11 @@ impl Run {
         self.stopped.as_ref().map(|(_, run)| &**run)
     }
 
+    /// `CLOCK_MONOTONIC` of its first record read, in microseconds.
+    pub fn began_us(&self) -> u64 {
+        self.first.map_or(0, |stamp| stamp.mono_us)
+    }
+
     /// `CLOCK_REALTIME` of its first record read, in microseconds.
     pub fn began_realtime_us(&self) -> u64 {
         self.first.map_or(0, |stamp| stamp.realtime_us)
@@ -299,6 +314,31 @@ impl Run {
     /// The setting of this name.
     pub fn setting(&self, name: &str) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.name == name)
+    }
+
+    /// How a setting of this name stood at a moment of the monotonic clock, in words; `None` if there is none.
+    pub fn setting_at(&self, us: u64, name: &str) -> Option<String> {
+        self.setting(name).map(|setting| self.markers.value_at(us, setting))
+    }
+
+    /// Marks and changes of settings, oldest first, the latest thousand.
+    pub fn markers(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {
+        self.markers.iter()
+    }
+
+    /// `CLOCK_REALTIME` at a moment of the monotonic clock, by the last record's clocks; both in microseconds.
+    pub fn realtime_at(&self, us: u64) -> u64 {
+        let (realtime_us, last_us) = (self.last_realtime_us(), self.last_us());
+        if us > last_us {
+            realtime_us.saturating_add(us - last_us)
+        } else {
+            realtime_us.saturating_sub(last_us - us)
+        }
+    }
+
+    /// Connections that failed, by what their records say: those that had one.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
     }
 
     /// The proxy's series; `None` in a run without one.
@@ -336,7 +376,7 @@ impl Run {
     pub fn client_rate(&self, client: &Client) -> Option<ClientRate> {
         let latest = client.history().next_back().copied();
         let now_us = self.proxy.as_ref().map_or(0, Track::last_us);
-        let may_be_missing = self.clients_deferred > 0 || self.clients.lost_some_now(self.reading.lost());
+        let may_be_missing = self.client_records_may_be_missing();
         match latest {
             Some(rate) if rate.end_us >= now_us => Some(rate),
             // Its first record came without what it could be compared with.
@@ -344,6 +384,12 @@ impl Run {
             rate if may_be_missing => rate.filter(|rate| now_us - rate.end_us <= DEFERRED_US_MAX),
             _ => Some(ClientRate { end_us: now_us, span_us: 1, counters: Counters::default() }),
         }
+    }
+
+    /// True if records of clients that did something may have been put off, or lost, in the interval that is being read:
+    /// then nothing is known of a silent client.
+    pub fn client_records_may_be_missing(&self) -> bool {
+        self.clients_deferred > 0 || self.clients.lost_some_now(self.reading.lost())
     }
 
     /// The client of this id.
@@ -356,17 +402,32 @@ impl Run {
         self.hosts.back().map(|(_, host)| host)
     }
 
+    /// The record of what the process used that was the latest at a moment of the monotonic clock.
+    pub fn host_at(&self, us: u64) -> Option<&HostRecord> {
+        self.hosts.iter().rev().find(|(at_us, _)| *at_us <= us).map(|(_, host)| host)
+    }
+
     /// CPU of a group of threads over about `span_us` microseconds up to the last record, or over the last interval if
     /// that is longer; `None` before there are two records.
     pub fn cpu(&self, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
-        let (end_us, end) = self.hosts.back()?;
+        self.cpu_until(u64::MAX, group, span_us)
+    }
+
+    /// The same up to a moment of the monotonic clock.
+    pub fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
+        let mut earlier = self.hosts.iter().rev().skip_while(|(us, _)| *us > until_us);
+        let (end_us, end) = earlier.next()?;
         let from_us = end_us.saturating_sub(span_us);
-        let earlier = || self.hosts.iter().rev().skip(1);
-        let (start_us, start) =
-            earlier().take_while(|(us, _)| *us >= from_us).last().or_else(|| earlier().next())?;
+        let start = earlier.clone().take_while(|(us, _)| *us >= from_us).last();
+        let (start_us, start) = start.or_else(|| earlier.next())?;
         let span_us = end_us.checked_sub(*start_us).filter(|&span| span > 0)?;
         let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
         Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })
+    }
+
+    /// Its experiments, oldest first.
+    pub fn experiments(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
+        self.experiments.iter()
     }
 
     /// What the writer knows of its losses.

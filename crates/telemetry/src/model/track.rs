@@ -1,9 +1,13 @@
 //! The series of one measured part, proxy or load: totals, intervals, windows.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::histogram::{Distribution, Histograms};
 use crate::metric::{Counters, Metric};
+use crate::model::HISTORY;
+use crate::model::older::Older;
+use crate::model::window::Window;
 use crate::record::{Latencies, Stamp};
 
 /// Buckets of latencies that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
@@ -25,23 +29,48 @@ pub struct Interval<C: Metric, L: Metric> {
     pub after_loss: bool,
     /// What was counted.
     pub counters: Counters<C>,
-    latencies: Vec<Distribution>,
+    latencies: Box<[Distribution]>,
     family: std::marker::PhantomData<L>,
 }
 
 impl<C: Metric, L: Metric> Interval<C, L> {
+    pub(super) fn new(
+        (start_us, end_us): (u64, u64),
+        after_loss: bool,
+        counters: Counters<C>,
+        latencies: Box<[Distribution]>,
+    ) -> Self {
+        Self { start_us, end_us, after_loss, counters, latencies, family: std::marker::PhantomData }
+    }
+
+    /// Nothing, right before another interval.
+    pub(super) fn empty(before: &Self) -> Self {
+        let latencies = L::ALL.iter().map(|_| Distribution::default()).collect();
+        Self::new((before.start_us, before.start_us), false, Counters::default(), latencies)
+    }
+
     /// The latencies of one class.
     pub fn latency(&self, class: L) -> &Distribution {
         &self.latencies[class.index()]
     }
 
-    fn buckets(&self) -> usize {
+    pub(super) fn buckets(&self) -> usize {
         self.latencies.iter().map(|latency| latency.buckets().len()).sum()
+    }
+
+    /// Length of the time that the counters cover, in microseconds.
+    pub fn length_us(&self) -> u64 {
+        self.end_us.saturating_sub(self.start_us)
     }
 
     /// Length of the time that the counters cover, in seconds.
     pub fn seconds(&self) -> f64 {
-        self.end_us.saturating_sub(self.start_us) as f64 / 1e6
+        self.length_us() as f64 / 1e6
+    }
+
+    /// The moment that says to which stretch of time the interval belongs.
+    pub fn middle_us(&self) -> u64 {
+        self.start_us.midpoint(self.end_us)
     }
 
     /// Events a second; `None` for an interval of no length.
@@ -51,37 +80,18 @@ impl<C: Metric, L: Metric> Interval<C, L> {
     }
 }
 
-/// Several intervals taken together: counters added, histograms merged.
-#[derive(Clone, Debug)]
-pub struct Window<C: Metric, L: Metric> {
-    /// Time that the counters cover, in microseconds.
-    pub span_us: u64,
-    /// What was counted.
-    pub counters: Counters<C>,
-    /// The latencies of all intervals.
-    pub latencies: Histograms<L>,
-    /// Intervals in it.
-    pub intervals: usize,
-    /// Intervals in it that follow a loss.
-    pub losses: usize,
-}
-
-impl<C: Metric, L: Metric> Window<C, L> {
-    /// Events a second over the window; `None` while it is empty.
-    pub fn rate(&self, metric: C) -> Option<f64> {
-        (self.span_us > 0).then(|| self.counters[metric] as f64 * 1e6 / self.span_us as f64)
-    }
-}
-
 /// The series of the proxy or the load of one run.
 #[derive(Debug)]
 pub struct Track<C: Metric, L: Metric> {
     totals: Counters<C>,
     samples_total: Counters<L>,
     whole: Histograms<L>,
-    intervals: VecDeque<Interval<C, L>>,
+    /// Shared with the windows that hold them.
+    intervals: VecDeque<Arc<Interval<C, L>>>,
     /// Buckets in the latencies of all of them.
     buckets: usize,
+    /// What lies before them; nothing where not even a screen's history is kept.
+    older: Older<C, L>,
     last_us: u64,
     begun: bool,
     history: usize,
@@ -97,6 +107,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
             whole: Histograms::default(),
             intervals: VecDeque::new(),
             buckets: 0,
+            older: Older::default(),
             last_us: start_us.unwrap_or(0),
             begun: start_us.is_some(),
             history,
@@ -118,23 +129,21 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.totals = *counters;
         self.last_us = stamp.mono_us;
         self.begun = true;
-        self.keep(Interval {
-            start_us,
-            end_us: stamp.mono_us,
-            after_loss,
-            counters: delta,
-            latencies: latencies.iter().map(|(_, latency)| latency.interval.clone()).collect(),
-            family: std::marker::PhantomData,
-        });
+        let latencies = latencies.iter().map(|(_, latency)| latency.interval.clone()).collect();
+        self.keep(Interval::new((start_us, stamp.mono_us), after_loss, delta, latencies));
     }
 
     /// Keeps an interval, and lets the oldest go that are too many or too large together.
     fn keep(&mut self, interval: Interval<C, L>) {
         self.buckets += interval.buckets();
-        self.intervals.push_back(interval);
+        self.intervals.push_back(Arc::new(interval));
         while self.intervals.len() > self.history || (self.buckets > BUCKETS_MAX && self.intervals.len() > 1)
         {
-            self.buckets -= self.intervals.pop_front().map_or(0, |oldest| oldest.buckets());
+            let Some(oldest) = self.intervals.pop_front() else { break };
+            self.buckets -= oldest.buckets();
+            if self.history >= HISTORY {
+                self.older.take_in(&oldest);
+            }
         }
     }
 
@@ -153,6 +162,12 @@ impl<C: Metric, L: Metric> Track<C, L> {
         &self.totals
     }
 
+    /// Totals as they stood at a moment of the monotonic clock, back to the oldest interval that is kept.
+    pub fn totals_at(&self, us: u64) -> Counters<C> {
+        let later = self.timeline().rev().take_while(|interval| interval.end_us > us);
+        later.fold(self.totals, |totals, interval| totals.since(&interval.counters))
+    }
+
     /// Samples that were counted in the run, whether or not their histograms were read.
     pub fn samples_total(&self, class: L) -> u64 {
         self.samples_total[class]
@@ -164,8 +179,14 @@ impl<C: Metric, L: Metric> Track<C, L> {
     }
 
     /// The kept intervals, oldest first.
-    pub fn intervals(&self) -> impl DoubleEndedIterator<Item = &Interval<C, L>> + ExactSizeIterator {
+    pub fn intervals(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> + ExactSizeIterator {
         self.intervals.iter()
+    }
+
+    /// All that is kept, oldest first: what is older than [`Self::intervals`] in stretches of ten seconds, with latencies
+    /// to two significant digits.
+    pub fn timeline(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
+        self.older.iter().chain(&self.intervals)
     }
 
     /// `CLOCK_MONOTONIC` of the last record, in microseconds.
@@ -178,31 +199,11 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.window_until(self.last_us, span_us)
     }
 
-    /// The intervals that end in the `span_us` microseconds up to `end_us`, that moment included. Ticks wander by
-    /// milliseconds, so an interval counts if its middle lies within; the newest one always does.
+    /// The intervals that end in the `span_us` microseconds up to `end_us`, that moment included; see
+    /// [`Window::slide`] for one that is looked at again and again.
     pub fn window_until(&self, end_us: u64, span_us: u64) -> Window<C, L> {
-        let from_us = end_us.saturating_sub(span_us);
-        let mut window = Window {
-            span_us: 0,
-            counters: Counters::default(),
-            latencies: Histograms::default(),
-            intervals: 0,
-            losses: 0,
-        };
-        let newest_first = self.intervals.iter().rev().skip_while(|interval| interval.end_us > end_us);
-        let middle_us = |interval: &Interval<C, L>| interval.start_us.midpoint(interval.end_us);
-        let within =
-            newest_first.enumerate().take_while(|(i, interval)| *i == 0 || middle_us(interval) > from_us);
-        for (_, interval) in within {
-            let length_us = interval.end_us.saturating_sub(interval.start_us);
-            window.span_us = window.span_us.saturating_add(length_us);
-            window.counters.add(&interval.counters);
-            window.intervals += 1;
-            window.losses += usize::from(interval.after_loss);
-            for (distribution, &class) in interval.latencies.iter().zip(L::ALL) {
-                window.latencies[class].add_distribution(distribution);
-            }
-        }
+        let mut window = Window::default();
+        window.slide(self, end_us, span_us);
         window
     }
 }

@@ -25,8 +25,8 @@ impl Events {
         !is_crowded
     }
 
-    /// The event that says least: a change of a setting that was changed again since, else the oldest mark, else the
-    /// oldest change. That a run begins is said nowhere else.
+    /// The event that says least: a change of a setting that was changed again since, else the oldest notice, else the
+    /// oldest mark, else the oldest change. That a run begins is said nowhere else.
     fn least(&self) -> usize {
         let is_superseded = |at: usize| {
             let name = changed(&self.waiting[at]);
@@ -35,6 +35,7 @@ impl Events {
         let first = |of: fn(&Body) -> bool| self.waiting.iter().position(|record| of(&record.body));
         (0..self.waiting.len())
             .find(|&at| is_superseded(at))
+            .or_else(|| first(|body| matches!(body, Body::Notice(_))))
             .or_else(|| first(|body| matches!(body, Body::Mark(_))))
             .or_else(|| first(|body| !matches!(body, Body::Run(_))))
             .unwrap_or(0)
@@ -67,7 +68,7 @@ fn changed(event: &Record) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::ids::RunId;
-    use crate::record::{MarkRecord, SettingRecord, Stamp};
+    use crate::record::{MarkRecord, NoticeRecord, SettingRecord, Stamp};
 
     fn push(events: &mut Events, body: Body) -> bool {
         let stamp = Stamp { run: RunId::from_bits(1), seq: 0, mono_us: 1, realtime_us: 1, interval_us: 0 };
@@ -99,6 +100,18 @@ mod tests {
         let words = words(&mut events);
         assert_eq!(words[..4], ["run", "a 0", "mark 1", "b 3"]);
         assert_eq!(*words.last().unwrap(), format!("b {}", EVENTS_MAX - 1));
+    }
+
+    #[test]
+    fn notices_give_way_to_what_a_person_did() {
+        let mut events = Events::default();
+        push(&mut events, Body::Mark(MarkRecord { number: 1, text: String::new() }));
+        for n in 0..EVENTS_MAX {
+            push(&mut events, Body::Notice(NoticeRecord { topic: n.to_string(), ..NoticeRecord::default() }));
+        }
+        assert!(matches!(events.pop().map(|record| record.body), Some(Body::Mark(_))));
+        let oldest = events.pop().map(|record| record.body);
+        assert!(matches!(oldest, Some(Body::Notice(notice)) if notice.topic == "1"));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Two things wait for the journal, and the first goes before the second:
 //!
-//! - *events*, which happened once (`run`, `setting`, `mark`): kept as they are, with their stamps, up to a bound;
+//! - *events*, which happened once (`run`, `setting`, `mark`, `experiment`, `notice`): kept as they are, with their
+//!   stamps, up to a bound;
 //! - the *turn*: what is still to be written of the interval that ended last. When the next interval ends before the
 //!   journal has taken it, it is made anew from the totals: counters go with the later record, and nothing but
 //!   resolution is lost.
@@ -26,7 +27,8 @@ use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::ids::RunId;
 use crate::metric::Metric;
 use crate::record::{
-    Body, HealthRecord, HostRecord, MarkRecord, Phase, Record, RunRecord, SettingRecord, Stamp,
+    Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase, Record, RunRecord,
+    SettingRecord, Stamp,
 };
 use crate::tally::Tally;
 
@@ -152,6 +154,16 @@ impl<S: Sink> Publisher<S> {
         self.marks += 1;
         let mark = MarkRecord { number: self.marks, text: crate::clean::text(text) };
         self.event(Body::Mark(mark), now);
+    }
+
+    /// Records what a person should know. Whoever says it bounds how often.
+    pub fn notice(&mut self, notice: NoticeRecord, now: Timestamps) {
+        self.event(Body::Notice(notice), now);
+    }
+
+    /// Records a step of an experiment.
+    pub fn experiment(&mut self, step: ExperimentRecord, now: Timestamps) {
+        self.event(Body::Experiment(Box::new(step)), now);
     }
 
     /// Records the interval that ends now.

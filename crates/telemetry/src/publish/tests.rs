@@ -312,9 +312,9 @@ fn a_window_holds_whole_intervals_although_ticks_wander() {
     let proxy = model.current().unwrap().proxy().unwrap();
     for seconds in 1..=20 {
         let window = proxy.window(seconds * 1_000_000);
-        assert_eq!(window.intervals as u64, seconds);
+        assert_eq!(window.intervals() as u64, seconds);
         assert_eq!(window.counters[ProxyCounter::Accepted], 4 * seconds);
-        assert_eq!(window.latencies[ProxyLatency::Exchange].count(), 4 * seconds);
+        assert_eq!(window.latency(ProxyLatency::Exchange).count(), 4 * seconds);
     }
-    assert_eq!(proxy.window(1_000).intervals, 1, "shorter than an interval");
+    assert_eq!(proxy.window(1_000).intervals(), 1, "shorter than an interval");
 }

@@ -13,7 +13,16 @@ use clap::Args;
 
 use crate::args::RunWords;
 
+/// Stands below the help.
+const EXAMPLES: &str = "Examples:
+  tlsdash load https://localhost:8443/ -c 64 -d 10s              closed loop, as wrk
+  tlsdash load https://localhost:8443/ -r 500 -d 30s             open loop, as vegeta and wrk2 -R
+  tlsdash load https://localhost:8443/ --http2 -c 16 -m 32 -n 100000      as h2load
+  tlsdash load https://localhost:8443/ -k 4 --resume 50%         full, resumed and keep-alive side by side
+Exit codes: 0 done, 1 failed at run time, 2 bad usage, 99 an assertion does not hold; docs/load.md tells more";
+
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
     /// Server and path: https:// or http://, or tls:// or tcp:// for a server that sends back what it gets
     #[arg(value_name = "URL")]
@@ -38,7 +47,7 @@ pub(crate) struct PlanArgs {
     pub(crate) connections: Option<u32>,
     /// Requests a second on a fixed schedule (open loop), or stages such as 100..1000/30s+1000/60s; without it each
     /// connection sends as its answers come (closed loop)
-    #[arg(short, long, value_name = "RATE")]
+    #[arg(short, long, value_name = "RATE", short_alias = 'R')]
     pub(crate) rate: Option<String>,
     /// How the requests of an open loop are spread: even or poisson [default: even]
     #[arg(long, value_name = "WHICH", requires = "rate")]
@@ -46,8 +55,8 @@ pub(crate) struct PlanArgs {
     /// Begin --requests evenly over so long, as the threads of a JMeter plan: an open loop
     #[arg(long, value_name = "TIME", requires = "requests", conflicts_with = "rate")]
     pub(crate) ramp_up: Option<String>,
-    /// Length of the load [default: 10s, unless --requests is given or the stages of --rate end]
-    #[arg(short, long, value_name = "TIME")]
+    /// Length of the load, in seconds without a unit [default: 10s, unless --requests is given or the stages of --rate end]
+    #[arg(short, long, value_name = "TIME", short_alias = 'D')]
     pub(crate) duration: Option<String>,
     /// Time at its beginning that is not measured
     #[arg(long, value_name = "TIME")]
@@ -117,6 +126,10 @@ pub(crate) struct TlsArgs {
     /// Share of new connections that resume a session, such as 80%
     #[arg(long, value_name = "SHARE")]
     pub(crate) resume: Option<String>,
+    /// Send the first request of connections that resume as early data (0-RTT), where the server's tickets allow it; only
+    /// for requests that may come twice
+    #[arg(long, requires = "resume")]
+    pub(crate) early_data: bool,
     /// Trust the authorities in this PEM file instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub(crate) ca: Option<PathBuf>,

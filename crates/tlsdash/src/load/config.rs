@@ -27,7 +27,10 @@ pub(crate) struct Variant {
 
 /// The loads to run: one, or one for each size of bodies.
 pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<Variant>> {
-    let target: Target = args.url.parse().map_err(|error| usage(format!("{}: {error}", args.url)))?;
+    let target: Target = args.url.parse().map_err(usage)?;
+    if !target.is_tls() {
+        refuse_tls_words(&args.tls, &target)?;
+    }
     let base = LoadConfig {
         unix_socket: args.request.unix_socket.clone(),
         protocol: if args.request.http2 {
@@ -130,6 +133,28 @@ fn tls(args: &TlsArgs) -> anyhow::Result<TlsOptions> {
     })
 }
 
+/// Words that would say nothing without TLS are a mistake; those about trust may stand in a script for both.
+fn refuse_tls_words(args: &TlsArgs, target: &Target) -> anyhow::Result<()> {
+    let words = [
+        ("resume", args.resume.is_some()),
+        ("tls-version", args.tls_version.is_some()),
+        ("ciphers", !args.ciphers.is_empty()),
+        ("groups", !args.groups.is_empty()),
+        ("sni", args.sni.is_some()),
+        ("client-cert", args.client_cert.is_some()),
+    ];
+    match words.iter().find(|(_, is_given)| *is_given) {
+        Some((word, _)) => Err(usage(format!("--{word} needs TLS: {target} is not https:// or tls://"))),
+        None => Ok(()),
+    }
+}
+
+/// As wrk and h2load read it: seconds, where there is no unit.
+fn length(text: &str) -> anyhow::Result<Duration> {
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    time("duration", &if is_number { format!("{text}s") } else { text.to_owned() })
+}
+
 fn plan(args: &PlanArgs, tls: &TlsArgs) -> anyhow::Result<Plan> {
     let mut plan = Plan::default();
     if let Some(rate) = &args.rate {
@@ -153,6 +178,7 @@ fn plan(args: &PlanArgs, tls: &TlsArgs) -> anyhow::Result<Plan> {
         let expected = || usage(format!("--resume {share}: expected a share from 0% to 100%"));
         plan.resume = number.and_then(Share::percent).ok_or_else(expected)?;
     }
+    plan.early_data = tls.early_data;
     if let Some(which) = args.keep_alive.as_deref() {
         let keepalive = which.parse::<KeepAlive>();
         plan.keepalive = keepalive.map_err(|error| usage(format!("--keep-alive {which}: {error}")))?;
@@ -164,7 +190,7 @@ fn plan(args: &PlanArgs, tls: &TlsArgs) -> anyhow::Result<Plan> {
     plan.requests = args.requests;
     plan.lifetime = optional("lifetime", &args.lifetime)?;
     plan.warmup = optional("warmup", &args.warmup)?;
-    plan.duration = optional("duration", &args.duration)?;
+    plan.duration = args.duration.as_deref().map(length).transpose()?;
     let has_end = plan.length().is_some() || plan.requests.is_some();
     plan.duration = plan.duration.or_else(|| (!has_end).then_some(DURATION));
     // Read back from its own words: the plan's rules stand in one place.

@@ -115,8 +115,19 @@ impl Running {
         self.wait()
     }
 
+    /// The same, with all that it said on standard error.
+    pub(crate) fn end_and_tell(self) -> (i32, String, String) {
+        self.signal(Signal::TERM);
+        self.wait_and_tell()
+    }
+
     /// Waits for its end; its exit code and what it printed.
-    pub(crate) fn wait(mut self) -> (i32, String) {
+    pub(crate) fn wait(self) -> (i32, String) {
+        let (code, printed, _) = self.wait_and_tell();
+        (code, printed)
+    }
+
+    fn wait_and_tell(mut self) -> (i32, String, String) {
         let mut stdout = self.child.stdout.take().unwrap();
         let reader = std::thread::spawn(move || {
             let mut text = String::new();
@@ -131,7 +142,7 @@ impl Running {
         // Shown by the test's harness if the test fails.
         self.said.extend(self.lines.iter());
         self.said.iter().for_each(|line| println!("{line}"));
-        (code, reader.join().unwrap().unwrap())
+        (code, reader.join().unwrap().unwrap(), self.said.join("\n"))
     }
 }
 

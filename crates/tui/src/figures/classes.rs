@@ -1,9 +1,9 @@
 //! Latencies by class.
 
 use telemetry::model::Run;
-use telemetry::{Histogram, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, quantile_is_thin};
+use telemetry::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, quantile_is_thin};
 
-use super::span::{LoadTaken, ProxyTaken};
+use super::span::{LoadTaken, ProxyTaken, Samples};
 
 /// A class of latencies as the table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +66,13 @@ impl Latency {
     pub(crate) const QUANTILES: [(f64, &'static str); 5] =
         [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
 
-    fn of(class: Class, histogram: &Histogram, per_second: Option<f64>) -> Self {
-        let n = histogram.count();
-        let at = |(q, _)| Some(Quantile { ns: histogram.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
+    fn of(class: Class, samples: Samples<'_>, per_second: Option<f64>) -> Self {
+        let n = samples.count();
+        let at = |(q, _)| Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
         Self {
             class,
             quantiles: Self::QUANTILES.map(at),
-            max_ns: (n > 0).then(|| histogram.max_ns()),
+            max_ns: (n > 0).then(|| samples.max_ns()),
             per_second,
             n,
         }
@@ -83,9 +83,8 @@ impl Latency {
 pub(super) fn all(run: &Run, proxy: Option<&ProxyTaken<'_>>, load: Option<&LoadTaken<'_>>) -> Vec<Latency> {
     let mut rows = Vec::new();
     if let Some(taken) = proxy {
-        let row = |&(class, latency, counter): &_| {
-            Latency::of(class, &taken.latencies[latency], taken.rate(counter))
-        };
+        let row =
+            |&(class, latency, counter): &_| Latency::of(class, taken.samples(latency), taken.rate(counter));
         rows.extend(PROXY.iter().map(row));
     }
     if let Some((taken, track)) = load.zip(run.load()) {
@@ -94,9 +93,8 @@ pub(super) fn all(run: &Run, proxy: Option<&ProxyTaken<'_>>, load: Option<&LoadT
         let applies = |(_, latency, _): &&(_, LoadLatency, _)| {
             !is_closed || *latency == LoadLatency::Service || track.samples_total(*latency) > 0
         };
-        let row = |&(class, latency, counter): &_| {
-            Latency::of(class, &taken.latencies[latency], taken.rate(counter))
-        };
+        let row =
+            |&(class, latency, counter): &_| Latency::of(class, taken.samples(latency), taken.rate(counter));
         rows.extend(LOAD.iter().filter(applies).map(row));
     }
     rows

@@ -1,6 +1,4 @@
-//! The table of clients and its order.
-
-use std::cmp::Ordering;
+//! One client of the table.
 
 use telemetry::model::{Client, Run, Track};
 use telemetry::{ClientCounter, ClientId};
@@ -26,46 +24,66 @@ pub(crate) struct ClientRow {
     pub(crate) full_share: Option<f64>,
     /// Errors since the beginning.
     pub(crate) errors: u64,
-    /// Plaintext bytes both ways since the beginning.
-    pub(crate) bytes: u64,
+    /// Plaintext bytes from the client since the beginning.
+    pub(crate) bytes_in: u64,
+    /// Plaintext bytes to the client since the beginning.
+    pub(crate) bytes_out: u64,
+    /// Exchanges since the beginning.
+    pub(crate) exchanges: u64,
 }
 
 impl ClientRow {
-    pub(super) fn of(run: &Run, client: &Client, span: Span) -> Self {
+    /// What it has done since the beginning; of its rates nothing is known.
+    pub(super) fn of(client: &Client) -> Self {
         let totals = client.totals();
-        let [bytes_in, bytes_out, exchanges] = rates(run, client, span).map_or([None; 3], |r| r.map(Some));
         let full = totals[ClientCounter::HandshakesFull];
         let handshakes = full.saturating_add(totals[ClientCounter::HandshakesResumed]);
         Self {
             id: client.id,
-            in_per_second: bytes_in,
-            out_per_second: bytes_out,
-            exchanges_per_second: exchanges,
+            in_per_second: None,
+            out_per_second: None,
+            exchanges_per_second: None,
             open: client.open,
             connections: totals[ClientCounter::Connections],
             full_share: (handshakes > 0).then(|| full as f64 / handshakes as f64),
             errors: totals[ClientCounter::Errors],
-            bytes: totals[ClientCounter::BytesIn].saturating_add(totals[ClientCounter::BytesOut]),
+            bytes_in: totals[ClientCounter::BytesIn],
+            bytes_out: totals[ClientCounter::BytesOut],
+            exchanges: totals[ClientCounter::Exchanges],
         }
+    }
+
+    /// Plaintext bytes both ways since the beginning.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes_in.saturating_add(self.bytes_out)
+    }
+
+    /// Sets what it does now: bytes in, bytes out and exchanges a second.
+    pub(super) fn set_rates(&mut self, rates: Option<[f64; 3]>) {
+        [self.in_per_second, self.out_per_second, self.exchanges_per_second] =
+            rates.map_or([None; 3], |rates| rates.map(Some));
+    }
+
+    /// Its averages over a run that took so long.
+    pub(super) fn averages(&self, duration_us: u64) -> Option<[f64; 3]> {
+        let totals = [self.bytes_in, self.bytes_out, self.exchanges];
+        (duration_us > 0).then(|| totals.map(|total| total as f64 * 1e6 / duration_us as f64))
     }
 }
 
 /// The time over which clients' rates can be taken: their records are kept for so many intervals.
-pub(super) fn span(wanted: Span, interval_us: u64) -> Span {
+pub(crate) fn span(wanted: Span, interval_us: u64) -> Span {
     match wanted {
         Span::Last(us) => Span::Last(us.min(interval_us.max(1) * SLOTS as u64)),
         Span::WholeRun => Span::WholeRun,
     }
 }
 
-/// Bytes in, bytes out and exchanges a second over the span, so that they add up to what the proxy's line says.
-fn rates(run: &Run, client: &Client, span: Span) -> Option<[f64; 3]> {
+/// Bytes in, bytes out and exchanges a second over so many microseconds, so that they add up to what the proxy's line
+/// says; `None` if a record has been put off for so long that nothing is known.
+pub(super) fn rates(run: &Run, client: &Client, span_us: u64) -> Option<[f64; 3]> {
     const COUNTERS: [ClientCounter; 3] =
         [ClientCounter::BytesIn, ClientCounter::BytesOut, ClientCounter::Exchanges];
-    let Span::Last(span_us) = span else {
-        let (totals, span_us) = (client.totals(), run.duration_us());
-        return (span_us > 0).then(|| COUNTERS.map(|counter| totals[counter] as f64 * 1e6 / span_us as f64));
-    };
     let now_us = run.proxy().map_or(0, Track::last_us);
     let span_us = span_us.min(run.duration_us()).max(1);
     let from_us = now_us.saturating_sub(span_us);
@@ -83,107 +101,20 @@ fn rates(run: &Run, client: &Client, span: Span) -> Option<[f64; 3]> {
     Some(counted.map(|sum| sum * 1e6 / span_us as f64))
 }
 
-/// What the clients are sorted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SortKey {
-    /// Bytes a second to the client.
-    Out,
-    /// Bytes a second from the client.
-    In,
-    /// Exchanges a second.
-    Exchanges,
-    /// Open connections.
-    Open,
-    /// Connections since the beginning.
-    Connections,
-    /// Share of full handshakes.
-    Full,
-    /// Errors.
-    Errors,
-    /// Bytes since the beginning.
-    Total,
-    /// The address.
-    Client,
-}
-
-impl SortKey {
-    /// All of them, in the order in which a key goes through them.
-    pub(crate) const ALL: &'static [Self] = &[
-        Self::Out,
-        Self::In,
-        Self::Exchanges,
-        Self::Open,
-        Self::Connections,
-        Self::Full,
-        Self::Errors,
-        Self::Total,
-        Self::Client,
-    ];
-
-    /// The next one.
-    pub(crate) fn next(self) -> Self {
-        let at = Self::ALL.iter().position(|&key| key == self).unwrap_or(0);
-        Self::ALL[(at + 1) % Self::ALL.len()]
-    }
-
-    /// The heading of its column.
-    pub(crate) fn heading(self) -> &'static str {
-        match self {
-            Self::Out => "out",
-            Self::In => "in",
-            Self::Exchanges => "exch/s",
-            Self::Open => "open",
-            Self::Connections => "conns",
-            Self::Full => "full",
-            Self::Errors => "errors",
-            Self::Total => "total",
-            Self::Client => "client",
+/// The same up to an earlier moment, from the records that are still kept; `None` where they do not reach back so far.
+pub(super) fn rates_until(client: &Client, until_us: u64, span_us: u64) -> Option<[f64; 3]> {
+    const COUNTERS: [ClientCounter; 3] =
+        [ClientCounter::BytesIn, ClientCounter::BytesOut, ClientCounter::Exchanges];
+    let from_us = until_us.saturating_sub(span_us.max(1));
+    let oldest = client.history().next()?;
+    (oldest.end_us.saturating_sub(oldest.span_us) <= from_us).then_some(())?;
+    let mut counted = [0.0; 3];
+    for rate in client.history() {
+        let begins_us = rate.end_us.saturating_sub(rate.span_us).max(from_us);
+        let within_us = rate.end_us.min(until_us).saturating_sub(begins_us);
+        for (sum, counter) in counted.iter_mut().zip(COUNTERS) {
+            *sum += rate.per_second(counter) * within_us as f64 / 1e6;
         }
     }
-
-    /// True if a person wants the largest first.
-    fn is_descending(self) -> bool {
-        self != Self::Client
-    }
-
-    fn compare(self, a: &ClientRow, b: &ClientRow) -> Ordering {
-        // What is unknown counts as less than nothing.
-        let float = |value: Option<f64>| value.unwrap_or(-1.0);
-        let floats = |of: fn(&ClientRow) -> Option<f64>| float(of(a)).total_cmp(&float(of(b)));
-        match self {
-            Self::Out => floats(|row| row.out_per_second),
-            Self::In => floats(|row| row.in_per_second),
-            Self::Exchanges => floats(|row| row.exchanges_per_second),
-            Self::Open => a.open.cmp(&b.open),
-            Self::Connections => a.connections.cmp(&b.connections),
-            Self::Full => floats(|row| row.full_share),
-            Self::Errors => a.errors.cmp(&b.errors),
-            Self::Total => a.bytes.cmp(&b.bytes),
-            Self::Client => a.id.cmp(&b.id),
-        }
-    }
-}
-
-/// The order of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
-    pub(crate) key: SortKey,
-    /// True if the order is the other way round than a person usually wants it.
-    pub(crate) reversed: bool,
-}
-
-impl Order {
-    /// True if the largest comes first.
-    pub(crate) fn is_descending(self) -> bool {
-        self.key.is_descending() != self.reversed
-    }
-}
-
-/// Puts the rows in order; equal ones by address.
-pub(crate) fn sort(rows: &mut [ClientRow], order: Order) {
-    rows.sort_unstable_by(|a, b| {
-        let by_key = order.key.compare(a, b);
-        let by_key = if order.is_descending() { by_key.reverse() } else { by_key };
-        by_key.then_with(|| a.id.cmp(&b.id))
-    });
+    Some(counted.map(|sum| sum * 1e6 / span_us.max(1) as f64))
 }

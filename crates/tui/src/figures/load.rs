@@ -1,7 +1,7 @@
 //! The load as a whole.
 
 use telemetry::model::Run;
-use telemetry::{LoadCounter, Value};
+use telemetry::{Counters, LoadCounter, Value};
 
 use super::handshakes::{Named, seen};
 use super::span::LoadTaken;
@@ -59,13 +59,8 @@ impl LoadFigures {
     pub(super) fn of(run: &Run, taken: &LoadTaken<'_>) -> Option<Self> {
         let record = run.load_record()?;
         let totals = run.load()?.totals();
-        let kind = match (record.running && run.stopped().is_none(), record.rate > 0.0) {
-            (false, _) => Loop::Stopped,
-            (true, true) => Loop::Open,
-            (true, false) => Loop::Closed,
-        };
-        Some(Self {
-            kind,
+        let mut figures = Self {
+            kind: kind(record.running && run.stopped().is_none(), record.rate),
             offered_per_second: record.rate,
             sent_per_second: taken.rate(LoadCounter::Sent),
             connections: record.connections,
@@ -76,12 +71,42 @@ impl LoadFigures {
                     other => other.to_string(),
                 }
             }),
-            sent: totals[LoadCounter::Sent],
-            ok: totals[LoadCounter::Ok],
-            failed: totals[LoadCounter::Failed],
-            causes: seen(CAUSES, totals),
-            never_sent: totals[LoadCounter::NeverSent],
-            unfinished: totals[LoadCounter::Unfinished],
-        })
+            sent: 0,
+            ok: 0,
+            failed: 0,
+            causes: Vec::new(),
+            never_sent: 0,
+            unfinished: 0,
+        };
+        figures.take_totals(totals);
+        Some(figures)
+    }
+
+    pub(super) fn take_totals(&mut self, totals: &Counters<LoadCounter>) {
+        self.sent = totals[LoadCounter::Sent];
+        self.ok = totals[LoadCounter::Ok];
+        self.failed = totals[LoadCounter::Failed];
+        self.causes = seen(CAUSES, totals);
+        self.never_sent = totals[LoadCounter::NeverSent];
+        self.unfinished = totals[LoadCounter::Unfinished];
+    }
+
+    /// Takes what was asked for from settings as they stood at a moment, in words.
+    pub(super) fn take_settings(&mut self, value: impl Fn(&str) -> Option<String>) {
+        let number = |name: &str| value(name).and_then(|text| text.parse::<f64>().ok());
+        self.offered_per_second = number("load.rate").unwrap_or(self.offered_per_second);
+        self.resume_percent = number("load.resume").unwrap_or(self.resume_percent);
+        self.connections = number("load.connections").map_or(self.connections, |n| n as u64);
+        self.keep_alive = value("load.keepalive").unwrap_or_else(|| self.keep_alive.clone());
+        let is_running = value("load.running").map_or(self.kind != Loop::Stopped, |text| text == "on");
+        self.kind = kind(is_running, self.offered_per_second);
+    }
+}
+
+fn kind(is_running: bool, rate: f64) -> Loop {
+    match (is_running, rate > 0.0) {
+        (false, _) => Loop::Stopped,
+        (true, true) => Loop::Open,
+        (true, false) => Loop::Closed,
     }
 }

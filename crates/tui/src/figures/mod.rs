@@ -3,10 +3,16 @@
 //! The view only lays out and formats what stands here. A frozen view keeps these figures while the model goes on.
 
 mod classes;
+mod client_detail;
+mod client_table;
 mod clients;
+mod course;
 mod handshakes;
 mod health;
+pub(crate) mod levels;
 mod load;
+mod moment;
+mod order;
 mod proxy;
 mod span;
 mod sparkline;
@@ -15,12 +21,17 @@ use telemetry::model::{LogLine, Run, Track};
 use telemetry::{Counters, CpuGroup, Metric, Model};
 
 pub(crate) use classes::Latency;
-pub(crate) use clients::{ClientRow, Order, SortKey, sort};
+pub(crate) use client_detail::ClientDetail;
+pub(crate) use client_table::ClientTable;
+pub(crate) use clients::{ClientRow, span as clients_span};
+pub(crate) use course::{Column, Course, Subject};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
 pub(crate) use load::{LoadFigures, Loop};
+pub(crate) use moment::{Then, client_at, settings_at};
+pub(crate) use order::{Order, SortKey};
 pub(crate) use proxy::ProxyFigures;
-pub(crate) use span::Span;
+pub(crate) use span::{Span, Windows};
 pub(crate) use sparkline::{History, history};
 
 /// Log lines that are taken: more than any screen shows.
@@ -80,19 +91,18 @@ pub(crate) struct Figures {
     pub(crate) warnings: Vec<Warning>,
     /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
     pub(crate) clients_span: Span,
-    /// All clients, in no order.
-    pub(crate) clients: Vec<ClientRow>,
     /// The latest log lines, oldest first.
     pub(crate) log: Vec<LogLine>,
 }
 
 impl Figures {
-    /// What there is to show of `run`; the model knows what could not be read of the whole journal.
-    pub(crate) fn of(model: &Model, run: &Run, span: Span) -> Self {
+    /// What there is to show of `run`, over windows that have been slid to it; the model knows what could not be read of
+    /// the whole journal.
+    pub(crate) fn of(model: &Model, run: &Run, span: Span, windows: &Windows) -> Self {
         let began = run.began();
         let cpu = cpu(run);
-        let proxy = run.proxy().map(|track| span.of(run, track));
-        let load = run.load().map(|track| span.of(run, track));
+        let proxy = windows.proxy(run, span);
+        let load = windows.load(run, span);
         let health = Health::of(model, run);
         let interval_us = run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0);
         let clients_span = clients::span(span, interval_us);
@@ -107,7 +117,11 @@ impl Figures {
             latencies: classes::all(run, proxy.as_ref(), load.as_ref()),
             proxy: proxy.as_ref().and_then(|taken| ProxyFigures::of(run, taken)),
             handshakes: match (proxy.as_ref().zip(run.proxy()), load.as_ref().zip(run.load())) {
-                (Some((taken, track)), _) => Handshakes::of_proxy(track.totals(), taken),
+                (Some((taken, track)), _) => Handshakes {
+                    certificate: began.map_or_else(String::new, |began| began.certificate.clone()),
+                    reasons: handshakes::reasons(run),
+                    ..Handshakes::of_proxy(track.totals(), taken)
+                },
                 (None, Some((taken, track))) => Handshakes::of_load(track.totals(), taken),
                 (None, None) => Handshakes::default(),
             },
@@ -116,7 +130,6 @@ impl Figures {
             health,
             cpu,
             memory_bytes: run.host().map(|host| host.memory_bytes),
-            clients: run.clients().iter().map(|client| ClientRow::of(run, client, clients_span)).collect(),
             clients_span,
             log: last(run.log(), LOG_LINES_MAX).cloned().collect(),
         }
@@ -151,6 +164,11 @@ fn interval_us<C: Metric, L: Metric>(track: &Track<C, L>) -> u64 {
 }
 
 fn cpu(run: &Run) -> Vec<(&'static str, f64)> {
+    cpu_until(run, u64::MAX)
+}
+
+/// Cores kept busy by each group of threads before a moment.
+fn cpu_until(run: &Run, us: u64) -> Vec<(&'static str, f64)> {
     let groups = [
         ("proxy", CpuGroup::Proxy),
         ("load", CpuGroup::Load),
@@ -162,6 +180,6 @@ fn cpu(run: &Run) -> Vec<(&'static str, f64)> {
     groups
         .into_iter()
         .filter(|&(_, group)| ever_used(group))
-        .filter_map(|(name, group)| Some((name, run.cpu(group, NOW_US)?.cores)))
+        .filter_map(|(name, group)| Some((name, run.cpu_until(us, group, NOW_US)?.cores)))
         .collect()
 }

@@ -1,9 +1,10 @@
 //! The time over which rates and latencies are taken.
 
-use std::borrow::Cow;
-
 use telemetry::model::{Run, Track, Window};
-use telemetry::{Counters, Histograms, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
+use telemetry::{
+    Counters, Histogram, Histograms, LoadCounter, LoadLatency, Merged, Metric, ProxyCounter, ProxyLatency,
+    RunId,
+};
 
 use crate::format;
 
@@ -59,33 +60,63 @@ impl Span {
             Self::WholeRun => "whole run".to_owned(),
         }
     }
+}
 
-    /// What a series holds for this time, up to its last record.
-    pub(super) fn of<'r, C: Metric, L: Metric>(
-        self,
-        run: &'r Run,
-        track: &'r Track<C, L>,
-    ) -> Taken<'r, C, L> {
-        match self {
-            Self::Last(us) => {
-                let Window { span_us, counters, latencies, .. } = track.window(us);
-                Taken { span_us, counters, latencies: Cow::Owned(latencies) }
-            }
-            Self::WholeRun => Taken {
-                span_us: run.duration_us(),
-                counters: *track.totals(),
-                latencies: Cow::Borrowed(track.whole()),
-            },
+/// What both series of a run hold for a span, kept from one look to the next: then only what enters and leaves is
+/// worked on.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    of: Option<RunId>,
+    proxy: Window<ProxyCounter, ProxyLatency>,
+    load: Window<LoadCounter, LoadLatency>,
+}
+
+impl Windows {
+    /// Moves them over the span up to the run's last records.
+    pub(crate) fn slide(&mut self, run: &Run, span: Span) {
+        self.slide_to(run, span, u64::MAX);
+    }
+
+    /// Moves them over the span up to a moment, or to the last records before it.
+    pub(crate) fn slide_to(&mut self, run: &Run, span: Span, until_us: u64) {
+        if self.of != Some(run.id()) {
+            *self = Self { of: Some(run.id()), ..Self::default() };
         }
+        let Span::Last(us) = span else { return };
+        if let Some(track) = run.proxy() {
+            self.proxy.slide(track, track.last_us().min(until_us), us);
+        }
+        if let Some(track) = run.load() {
+            self.load.slide(track, track.last_us().min(until_us), us);
+        }
+    }
+
+    pub(super) fn proxy<'r>(&'r self, run: &'r Run, span: Span) -> Option<ProxyTaken<'r>> {
+        run.proxy().map(|track| Taken::of(run, track, &self.proxy, span))
+    }
+
+    pub(super) fn load<'r>(&'r self, run: &'r Run, span: Span) -> Option<LoadTaken<'r>> {
+        run.load().map(|track| Taken::of(run, track, &self.load, span))
     }
 }
 
-/// What a series holds for a span. Merging histograms is the dearest part of a refresh, so it is done once for each
-/// series.
+/// What a series holds for a span.
 pub(super) struct Taken<'r, C: Metric, L: Metric> {
     span_us: u64,
     pub(super) counters: Counters<C>,
-    pub(super) latencies: Cow<'r, Histograms<L>>,
+    latencies: Latencies<'r, C, L>,
+}
+
+enum Latencies<'r, C: Metric, L: Metric> {
+    Window(&'r Window<C, L>),
+    Whole(&'r Histograms<L>),
+}
+
+/// The samples of one class.
+#[derive(Clone, Copy)]
+pub(super) enum Samples<'r> {
+    Merged(&'r Merged),
+    Whole(&'r Histogram),
 }
 
 /// What the proxy's series holds.
@@ -93,9 +124,55 @@ pub(super) type ProxyTaken<'r> = Taken<'r, ProxyCounter, ProxyLatency>;
 /// What the load's series holds.
 pub(super) type LoadTaken<'r> = Taken<'r, LoadCounter, LoadLatency>;
 
-impl<C: Metric, L: Metric> Taken<'_, C, L> {
+impl<'r, C: Metric, L: Metric> Taken<'r, C, L> {
+    fn of(run: &Run, track: &'r Track<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
+        match span {
+            Span::Last(_) => Self {
+                span_us: window.span_us,
+                counters: window.counters,
+                latencies: Latencies::Window(window),
+            },
+            Span::WholeRun => Self {
+                span_us: run.duration_us(),
+                counters: *track.totals(),
+                latencies: Latencies::Whole(track.whole()),
+            },
+        }
+    }
+
     /// Events a second; `None` while no time has passed.
     pub(super) fn rate(&self, metric: C) -> Option<f64> {
         (self.span_us > 0).then(|| self.counters[metric] as f64 * 1e6 / self.span_us as f64)
+    }
+
+    /// The latencies of one class.
+    pub(super) fn samples(&self, class: L) -> Samples<'r> {
+        match self.latencies {
+            Latencies::Window(window) => Samples::Merged(window.latency(class)),
+            Latencies::Whole(histograms) => Samples::Whole(&histograms[class]),
+        }
+    }
+}
+
+impl Samples<'_> {
+    pub(super) fn count(self) -> u64 {
+        match self {
+            Self::Merged(merged) => merged.count(),
+            Self::Whole(histogram) => histogram.count(),
+        }
+    }
+
+    pub(super) fn max_ns(self) -> u64 {
+        match self {
+            Self::Merged(merged) => merged.max_ns(),
+            Self::Whole(histogram) => histogram.max_ns(),
+        }
+    }
+
+    pub(super) fn quantile_ns(self, q: f64) -> Option<u64> {
+        match self {
+            Self::Merged(merged) => merged.quantile_ns(q),
+            Self::Whole(histogram) => histogram.quantile_ns(q),
+        }
     }
 }

@@ -3,8 +3,6 @@
 use telemetry::ClientId;
 use telemetry::model::Run;
 
-use super::interval_us;
-
 /// Intervals of a sparkline.
 pub(super) const SLOTS: usize = 60;
 
@@ -12,12 +10,12 @@ pub(super) const SLOTS: usize = 60;
 /// been put off.
 pub(crate) type History = Vec<Option<f64>>;
 
-/// What the client did, on the time line of the proxy's records; empty if nothing is known of it.
-pub(crate) fn history(run: &Run, id: ClientId) -> History {
+/// What the client did, on the time line of the proxy's records, which are so far apart; empty if nothing is known of it.
+pub(crate) fn history(run: &Run, id: ClientId, interval_us: u64) -> History {
     let (Some(track), Some(client)) = (run.proxy(), run.client(id)) else { return History::new() };
     // A silent client does nothing, unless its record is still to come.
     let known_until_us = run.client_rate(client).map_or(client.last_us, |rate| rate.end_us);
-    let slot_us = interval_us(track).max(1);
+    let slot_us = interval_us.max(1);
     let mut rates = client.history().rev().peekable();
     let mut intervals = track.intervals().rev().peekable();
     let middles =

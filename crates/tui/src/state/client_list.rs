@@ -1,23 +1,19 @@
 //! The order of the clients, which one is selected, and which part of them is in sight.
 
-use std::ops::Range;
-
 use telemetry::ClientId;
 
-use crate::figures::{ClientRow, Order, SortKey, sort};
+use crate::figures::{ClientRow, ClientTable, Order};
 
 /// The table's state. The selection is a client and not a row, so that it stays on it when the order changes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ClientList {
     pub(crate) order: Order,
     pub(crate) selected: Option<ClientId>,
+    /// What an address must hold for its client to be shown; empty for all.
+    pub(crate) filter: String,
     offset: usize,
-}
-
-impl Default for ClientList {
-    fn default() -> Self {
-        Self { order: Order { key: SortKey::Out, reversed: false }, selected: None, offset: 0 }
-    }
+    /// The rows in sight.
+    page: Vec<ClientRow>,
 }
 
 /// Where a person wants to go in the table.
@@ -32,21 +28,24 @@ pub(super) enum Move {
 }
 
 impl ClientList {
-    /// Sorts the rows, lets go of a selected client that is no more, and keeps it within the page otherwise.
-    pub(super) fn arrange(&mut self, rows: &mut [ClientRow], page: usize) {
-        sort(rows, self.order);
-        let at = self.selected_row(rows);
+    /// Puts so many rows in sight in order, lets go of a selected client that is no more, and keeps it in sight
+    /// otherwise.
+    pub(super) fn arrange(&mut self, table: &mut ClientTable, rows: usize) {
+        table.put_in(self.order, &self.filter);
+        let at = self.selected.and_then(|selected| table.place(selected));
         if at.is_none() {
             self.selected = None;
         }
-        self.show(at, rows.len(), page);
+        self.show(at, table.len(), rows);
+        self.page.clear();
+        self.page.extend(table.page(self.offset..self.offset + rows).copied());
     }
 
-    /// Selects another client; the first step selects the one at the top or the bottom of the page.
-    pub(super) fn go(&mut self, to: Move, rows: &[ClientRow], page: usize) {
-        let Some(last) = rows.len().checked_sub(1) else { return };
-        let stride = page.max(1);
-        let at = match (to, self.selected_row(rows)) {
+    /// Selects another client; the first step selects the one at the top or the bottom of the rows in sight.
+    pub(super) fn go(&mut self, to: Move, table: &mut ClientTable, rows: usize) {
+        let Some(last) = table.len().checked_sub(1) else { return };
+        let stride = rows.max(1);
+        let at = match (to, self.selected.and_then(|selected| table.place(selected))) {
             (Move::First, _) => 0,
             (Move::Last, _) => last,
             (Move::Up | Move::PageUp, None) => (self.offset + stride).saturating_sub(1),
@@ -57,25 +56,23 @@ impl ClientList {
             (Move::PageDown, Some(at)) => at + stride,
         };
         let at = at.min(last);
-        self.selected = Some(rows[at].id);
-        self.show(Some(at), rows.len(), page);
+        self.selected = table.page(at..at + 1).next().map(|row| row.id);
     }
 
-    /// The rows in sight on a page of so many.
-    pub(crate) fn visible(&self, rows: usize, page: usize) -> Range<usize> {
-        let start = self.offset.min(rows.saturating_sub(page));
-        start..(start + page).min(rows)
+    /// The rows in sight.
+    pub(crate) fn page(&self) -> &[ClientRow] {
+        &self.page
     }
 
-    fn selected_row(&self, rows: &[ClientRow]) -> Option<usize> {
-        let selected = self.selected?;
-        rows.iter().position(|row| row.id == selected)
+    /// Clients that come before the rows in sight.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
     }
 
-    fn show(&mut self, selected: Option<usize>, rows: usize, page: usize) {
+    fn show(&mut self, selected: Option<usize>, clients: usize, rows: usize) {
         if let Some(at) = selected {
-            self.offset = self.offset.clamp((at + 1).saturating_sub(page.max(1)), at);
+            self.offset = self.offset.clamp((at + 1).saturating_sub(rows.max(1)), at);
         }
-        self.offset = self.offset.min(rows.saturating_sub(page));
+        self.offset = self.offset.min(clients.saturating_sub(rows));
     }
 }

@@ -1,7 +1,8 @@
-//! The view at one moment, kept while reading goes on.
+//! The view at one moment, kept while reading goes on; and moments before it.
 //!
 //! The figures are kept and not the model: a model cannot be copied cheaply, and collection must go on in it. What
-//! the figures do not hold, the clients' sparklines, is taken at the moment of freezing.
+//! the figures do not hold, the clients' sparklines, is taken at the moment of freezing. An earlier moment is computed
+//! from the series that the model still has.
 
 use std::collections::HashMap;
 
@@ -9,20 +10,77 @@ use telemetry::ClientId;
 use telemetry::model::Run;
 
 use crate::clock::Now;
-use crate::figures::{self, Figures, History};
+use crate::figures::{self, ClientTable, Figures, History, Span, Then, Windows};
 
-/// The moment that is shown.
+/// The moment of freezing, and the moment that is shown.
 pub(super) struct Frozen {
     pub(super) since: Now,
-    pub(super) figures: Figures,
+    /// Last record read when the view was frozen, by the monotonic clock.
+    pub(super) moment_us: u64,
+    /// Right edge of the course.
+    pub(super) edge_us: u64,
+    figures: Figures,
+    table: ClientTable,
     histories: HashMap<ClientId, History>,
+    windows: Windows,
+    earlier: Option<Earlier>,
+}
+
+/// A moment before that of freezing, or the same with another window.
+struct Earlier {
+    us: u64,
+    figures: Figures,
+    table: ClientTable,
+    settings: Vec<Then>,
 }
 
 impl Frozen {
     /// Keeps what is shown now.
-    pub(super) fn new(figures: Figures, run: &Run, now: Now) -> Self {
-        let histories = figures.clients.iter().map(|row| (row.id, figures::history(run, row.id))).collect();
-        Self { since: now, figures, histories }
+    pub(super) fn new(figures: Figures, table: ClientTable, run: &Run, now: Now) -> Self {
+        let history = |id| figures::history(run, id, figures.interval_us);
+        let histories = table.rows().iter().map(|row| (row.id, history(row.id))).collect();
+        let moment_us = run.last_us();
+        let (windows, earlier) = (Windows::default(), None);
+        Self { since: now, moment_us, edge_us: moment_us, figures, table, histories, windows, earlier }
+    }
+
+    /// Shows another moment, not after that of freezing and not before the run's first record.
+    pub(super) fn go_to(&mut self, run: &Run, us: u64, span: Span) {
+        let us = us.clamp(run.began_us().min(self.moment_us), self.moment_us);
+        // A window over the whole run has only one place.
+        let span = if span == Span::WholeRun { Span::default() } else { span };
+        self.windows.slide_to(run, span, us);
+        let mut table = self.table.clone();
+        let Span::Last(span_us) = figures::clients_span(span, self.figures.interval_us) else { return };
+        table.change_rows(|row| figures::client_at(run, row, us, span_us));
+        self.earlier = Some(Earlier {
+            us,
+            figures: self.figures.at(run, us, span, &self.windows),
+            table,
+            settings: figures::settings_at(run, us),
+        });
+    }
+
+    /// The moment that a person went to, by the monotonic clock.
+    pub(super) fn earlier_us(&self) -> Option<u64> {
+        self.earlier.as_ref().map(|earlier| earlier.us)
+    }
+
+    /// Settings as they stood then; nothing at the moment of freezing.
+    pub(super) fn settings(&self) -> &[Then] {
+        self.earlier.as_ref().map_or(&[], |earlier| &earlier.settings)
+    }
+
+    pub(super) fn figures(&self) -> &Figures {
+        self.earlier.as_ref().map_or(&self.figures, |earlier| &earlier.figures)
+    }
+
+    pub(super) fn table(&self) -> &ClientTable {
+        self.earlier.as_ref().map_or(&self.table, |earlier| &earlier.table)
+    }
+
+    pub(super) fn table_mut(&mut self) -> &mut ClientTable {
+        self.earlier.as_mut().map_or(&mut self.table, |earlier| &mut earlier.table)
     }
 
     /// What the client had done when the view was frozen.

@@ -3,19 +3,30 @@
 mod client_list;
 mod control;
 mod frozen;
+mod lever;
+mod mouse;
+mod palette;
 mod phase;
+mod prompt;
+mod scrub;
 #[cfg(test)]
 mod tests;
+mod time;
+mod tuning;
 mod update;
 
 use std::collections::VecDeque;
 
-use telemetry::model::{Level, LogLine, Run};
+use crossterm::event::{KeyEvent, MouseEvent};
+use telemetry::model::{Level, LogLine, Marker, Run};
 use telemetry::{ClientId, Command, Model, RunId, Update};
 
 use crate::clock::Now;
-use crate::figures::{self, Figures, History, SortKey, Span};
+use crate::figures::{
+    self, ClientDetail, ClientTable, Course, Figures, History, SortKey, Span, Then, Windows,
+};
 use crate::format;
+use crate::keymap::{Context, Needs};
 use crate::options::{Exit, Options};
 use crate::pace::Urgency;
 use crate::terminal::Suspend;
@@ -25,8 +36,12 @@ use crate::view::layout;
 pub(crate) use client_list::ClientList;
 use control::Control;
 use frozen::Frozen;
+pub(crate) use palette::Entry;
 use phase::Heard;
 pub(crate) use phase::Phase;
+pub(crate) use prompt::{Prompt, Purpose};
+pub(crate) use time::{Course as CourseView, TimeView};
+pub(crate) use tuning::Tuning;
 pub(crate) use update::update;
 
 /// Notices of the dashboard's own that are kept.
@@ -48,12 +63,34 @@ macro_rules! intents {
 intents! {
     Quit,
     Help,
+    Palette,
     Back,
     Freeze,
+    ScrubBack,
+    ScrubForward,
+    ScrubFarBack,
+    ScrubFarForward,
+    MarkPrevious,
+    MarkNext,
+    Worst,
+    ZoomOut,
+    ZoomIn,
+    Subject,
+    Turn,
     WindowShorter,
     WindowLonger,
     SortNext,
     SortReverse,
+    Filter,
+    Open,
+    Log,
+    Tune,
+    StepDown,
+    StepUp,
+    Edit,
+    Apply,
+    Unstage,
+    Undo,
     Up,
     Down,
     PageUp,
@@ -75,6 +112,10 @@ intents! {
 pub(crate) enum Action {
     /// A person wants something.
     Want(Intent),
+    /// A person types.
+    Type(KeyEvent),
+    /// The mouse did something.
+    Point(MouseEvent),
     /// There is news of the journal.
     Update(Update),
     /// Time has passed.
@@ -110,6 +151,12 @@ pub(crate) enum Screen {
         /// Lines scrolled away.
         offset: usize,
     },
+    /// The panes, with a long log in the place of clients and course.
+    Log,
+    /// The settings over them.
+    Tuning,
+    /// All about a client over them.
+    Client(ClientId),
 }
 
 /// All that the dashboard knows.
@@ -119,13 +166,22 @@ pub(crate) struct State {
     pub(crate) screen: Screen,
     pub(crate) span: Span,
     pub(crate) clients: ClientList,
+    pub(crate) time: TimeView,
+    pub(crate) course: Course,
+    /// Marks and changes on it, with their columns.
+    pub(crate) markers: Vec<(usize, Marker)>,
     pub(crate) phase: Phase,
     pub(crate) control: Control,
+    pub(crate) tuning: Tuning,
+    /// What is being typed.
+    pub(crate) prompt: Option<Prompt>,
     model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
     stale: bool,
     /// What is shown of the model as it stands; `None` before there is a run.
     live: Option<Figures>,
+    windows: Windows,
+    table: ClientTable,
     frozen: Option<Frozen>,
     /// True once the run's end has been seen, and the span has followed it.
     end_seen: bool,
@@ -148,11 +204,18 @@ impl State {
             screen: Screen::Dashboard,
             span: Span::default(),
             clients: ClientList::default(),
+            time: TimeView::default(),
+            course: Course::default(),
+            markers: Vec::new(),
             phase: Phase::Waiting,
             control: Control::default(),
+            tuning: Tuning::default(),
+            prompt: None,
             model: Model::default(),
             stale: true,
             live: None,
+            windows: Windows::default(),
+            table: ClientTable::default(),
             frozen: None,
             end_seen: false,
             caught_up: false,
@@ -170,15 +233,59 @@ impl State {
 
     /// What is shown: the present, or the moment of freezing.
     pub(crate) fn figures(&self) -> Option<&Figures> {
-        self.frozen.as_ref().map(|frozen| &frozen.figures).or(self.live.as_ref())
+        self.frozen.as_ref().map(Frozen::figures).or(self.live.as_ref())
+    }
+
+    /// Where keys have their meaning at present.
+    pub(crate) fn context(&self) -> Context {
+        match self.screen {
+            Screen::Tuning => Context::Tuning,
+            Screen::Dashboard | Screen::Log | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
+        }
+    }
+
+    /// True if there is what a key needs.
+    pub(crate) fn can(&self, needs: Needs) -> bool {
+        let (figures, may) = (self.figures(), !self.options.read_only);
+        match needs {
+            Needs::Nothing => true,
+            Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
+            Needs::Control => may,
+            Needs::Load => may && figures.is_none_or(|figures| figures.load.is_some()),
+        }
+    }
+
+    fn table(&self) -> &ClientTable {
+        self.frozen.as_ref().map_or(&self.table, Frozen::table)
+    }
+
+    /// All clients of the moment that is shown, in no order.
+    fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
+        self.table().rows().iter().map(|row| row.id)
+    }
+
+    /// All about a client: its rates are of the moment that is shown, the rest is of now.
+    pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
+        let row = self.table().get(id)?;
+        let mut detail = ClientDetail::of(self.run()?, row, self.figures()?.interval_us)?;
+        if let Some(frozen) = &self.frozen {
+            detail.history = frozen.history(id);
+        }
+        Some(detail)
+    }
+
+    /// Clients of the moment that is shown, as far as the filter lets them.
+    pub(crate) fn client_count(&self) -> usize {
+        self.table().len()
     }
 
     /// What a client did over the last intervals, at the moment that is shown.
     pub(crate) fn history(&self, id: ClientId) -> History {
-        match &self.frozen {
-            Some(frozen) => frozen.history(id),
-            None => self.run().map(|run| figures::history(run, id)).unwrap_or_default(),
+        if let Some(frozen) = &self.frozen {
+            return frozen.history(id);
         }
+        let interval_us = self.live.as_ref().map_or(0, |figures| figures.interval_us);
+        self.run().map(|run| figures::history(run, id, interval_us)).unwrap_or_default()
     }
 
     /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first.
@@ -196,6 +303,29 @@ impl State {
             self.refresh(now);
         }
         self.arrange();
+        self.follow_course();
+    }
+
+    /// Brings the course to the columns that are in sight.
+    fn follow_course(&mut self) {
+        let columns = layout::course_columns(self);
+        let Self { model, options, time, course, frozen, live, .. } = self;
+        let Some(run) = shown_run(model, options) else { return };
+        let until_us = frozen.as_ref().map_or_else(|| run.last_us(), |frozen| frozen.edge_us);
+        let column_us = time.column_us(live.as_ref().map_or(0, |figures| figures.interval_us));
+        course.refresh(run, time.subject(run), column_us, until_us, columns);
+        self.markers = course.markers(run);
+    }
+
+    /// The moment that a person went back to, by the monotonic clock, with the settings as they stood then.
+    pub(crate) fn earlier(&self) -> Option<(u64, &[Then])> {
+        let frozen = self.frozen.as_ref()?;
+        Some((frozen.earlier_us()?, frozen.settings()))
+    }
+
+    /// The wall clock at a moment of the shown run's monotonic clock.
+    pub(crate) fn realtime_at(&self, us: u64) -> u64 {
+        self.run().map_or(0, |run| run.realtime_at(us))
     }
 
     fn refresh(&mut self, now: Now) {
@@ -208,7 +338,10 @@ impl State {
             self.span = if ended { Span::WholeRun } else { Span::default() };
             self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
         }
-        self.live = Some(Figures::of(&self.model, run, self.span));
+        self.windows.slide(run, self.span);
+        let figures = Figures::of(&self.model, run, self.span, &self.windows);
+        self.table.refresh(run, figures.clients_span);
+        self.live = Some(figures);
         let before = self.shown.replace(id);
         if self.caught_up && before.is_some_and(|before| before != id) {
             let began = format::time_of_day(began_us);
@@ -219,13 +352,12 @@ impl State {
 
     /// Puts the clients in order and keeps the selected one in sight.
     fn arrange(&mut self) {
-        let page = layout::client_rows(self);
-        let rows = match (&mut self.frozen, &mut self.live) {
-            (Some(frozen), _) => &mut frozen.figures.clients[..],
-            (None, Some(live)) => &mut live.clients[..],
-            (None, None) => &mut [],
+        let rows = layout::client_rows(self);
+        let table = match &mut self.frozen {
+            Some(frozen) => frozen.table_mut(),
+            None => &mut self.table,
         };
-        self.clients.arrange(rows, page);
+        self.clients.arrange(table, rows);
     }
 
     fn run(&self) -> Option<&Run> {

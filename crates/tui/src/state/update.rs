@@ -1,12 +1,13 @@
 //! How everything that happens changes the state.
 
+use crossterm::event::KeyEvent;
 use telemetry::model::Level;
 use telemetry::{Command, Update};
 
 use super::client_list::Move;
-use super::control::{Direction, Lever};
-use super::frozen::Frozen;
+use super::lever::{Direction, Lever};
 use super::phase::Heard;
+use super::scrub::Leap;
 use super::{Action, Effect, Intent, Phase, Screen, State};
 use crate::clock::Now;
 use crate::options::Exit;
@@ -14,12 +15,17 @@ use crate::pace::Urgency;
 use crate::terminal::Suspend;
 use crate::view::{help, layout};
 
+/// Columns of a long step through time.
+const FAR: i64 = 10;
+
 const DRAW: Effect = Effect::Draw(Urgency::Now);
 
 /// Changes the state by what happened at `now`, and says what is to be done outside.
 pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
     match action {
         Action::Want(intent) => want(state, intent, now),
+        Action::Type(key) => typed(state, key, now),
+        Action::Point(event) => super::mouse::point(state, event, now),
         Action::Update(news) => {
             take_in(state, news, now);
             vec![Effect::Draw(Urgency::Soon)]
@@ -48,7 +54,12 @@ fn take_in(state: &mut State, news: Update, now: Now) {
             state.caught_up = true;
             state.stale = true;
         }
-        Update::Notice(level, text) => state.notice(level, text, now),
+        Update::Notice(level, text) => {
+            if level == Level::Warning {
+                state.control.hear(&text);
+            }
+            state.notice(level, text, now);
+        }
     }
 }
 
@@ -61,23 +72,59 @@ fn tick(state: &mut State, now: Now) -> Vec<Effect> {
     if changed || state.stale { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
 }
 
-fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
+    let effects = state.typed(key, now);
+    state.arrange();
+    effects
+}
+
+/// Does what a person wants.
+pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     match intent {
         Intent::Quit => return vec![Effect::Leave(Exit::Quit)],
         Intent::Suspend => return vec![Effect::Suspend(Suspend::Group)],
         Intent::Redraw => return vec![Effect::Redraw],
         Intent::Help => {
             state.screen = match state.screen {
-                Screen::Dashboard => Screen::Help { offset: 0 },
                 Screen::Help { .. } => Screen::Dashboard,
+                _ => Screen::Help { offset: 0 },
             }
         }
         Intent::Back => match state.screen {
-            Screen::Dashboard => state.clients.selected = None,
-            Screen::Help { .. } => state.screen = Screen::Dashboard,
+            Screen::Dashboard if state.clients.selected.is_some() => state.clients.selected = None,
+            Screen::Dashboard if state.frozen.is_some() => toggle_freeze(state, now),
+            Screen::Dashboard => {}
+            _ => state.screen = Screen::Dashboard,
         },
-        Intent::Freeze => freeze(state, now),
-        Intent::WindowShorter | Intent::WindowLonger => change_span(state, intent, now),
+        Intent::Palette => state.open_palette(),
+        Intent::Filter => state.type_filter(),
+        Intent::Open => open(state),
+        Intent::Log => {
+            state.screen = if state.screen == Screen::Log { Screen::Dashboard } else { Screen::Log };
+        }
+        Intent::Tune => {
+            state.screen = if state.screen == Screen::Tuning { Screen::Dashboard } else { Screen::Tuning };
+        }
+        Intent::StepDown | Intent::StepUp | Intent::Edit | Intent::Apply | Intent::Unstage | Intent::Undo => {
+            return tune(state, intent, now);
+        }
+        Intent::Freeze => toggle_freeze(state, now),
+        Intent::ScrubBack => leap(state, Leap::Columns(-1), now),
+        Intent::ScrubForward => leap(state, Leap::Columns(1), now),
+        Intent::ScrubFarBack => leap(state, Leap::Columns(-FAR), now),
+        Intent::ScrubFarForward => leap(state, Leap::Columns(FAR), now),
+        Intent::MarkPrevious => leap(state, Leap::PreviousMark, now),
+        Intent::MarkNext => leap(state, Leap::NextMark, now),
+        Intent::Worst => leap(state, Leap::Worst, now),
+        Intent::ZoomOut => state.time.zoom_out(),
+        Intent::ZoomIn => state.time.zoom_in(),
+        Intent::Turn => state.time.turn(),
+        Intent::Subject => {
+            if let Some(run) = super::shown_run(&state.model, &state.options) {
+                state.time.next_subject(run);
+            }
+        }
+        Intent::WindowShorter | Intent::WindowLonger => change_span(state, intent),
         Intent::SortNext => state.clients.order.key = state.clients.order.key.next(),
         Intent::SortReverse => state.clients.order.reversed = !state.clients.order.reversed,
         Intent::Up => scroll(state, Move::Up),
@@ -97,45 +144,93 @@ fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     vec![DRAW]
 }
 
-fn freeze(state: &mut State, now: Now) {
+fn toggle_freeze(state: &mut State, now: Now) {
     if state.frozen.take().is_none() {
-        // What has been read and not been drawn yet still belongs to this moment.
-        state.stale = true;
-        state.refresh(now);
-        let kept = state.live.clone().zip(state.run()).map(|(figures, run)| Frozen::new(figures, run, now));
-        state.frozen = kept;
+        state.freeze(now);
     }
     state.stale = true;
     state.phase = Phase::of(state, now);
 }
 
-fn change_span(state: &mut State, intent: Intent, now: Now) {
-    if state.frozen.is_some() {
-        return state.notice(Level::Notice, "the view is frozen: space lets it go on", now);
-    }
+fn leap(state: &mut State, leap: Leap, now: Now) {
+    state.leap(leap, now);
+    state.stale = true;
+    state.phase = Phase::of(state, now);
+}
+
+fn change_span(state: &mut State, intent: Intent) {
     state.span = if intent == Intent::WindowLonger { state.span.longer() } else { state.span.shorter() };
     state.stale = true;
+    state.show_moment_anew();
 }
 
 fn scroll(state: &mut State, to: Move) {
     if let Screen::Help { offset } = state.screen {
-        let last = help::LINES - 1;
+        let last = help::lines(state).saturating_sub(1);
         let offset = match to {
             Move::Up => offset.saturating_sub(1),
             Move::Down => offset + 1,
             Move::PageUp | Move::First => 0,
             Move::PageDown | Move::Last => last,
         };
-        state.screen = Screen::Help { offset: offset.min(layout::help_offset_max(state.size)) };
+        state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
         return;
     }
-    let page = layout::client_rows(state);
-    let rows = match (&state.frozen, &state.live) {
-        (Some(frozen), _) => &frozen.figures.clients[..],
-        (None, Some(live)) => &live.clients[..],
-        (None, None) => &[],
+    if state.screen == Screen::Tuning {
+        return select_setting(state, to);
+    }
+    let rows = layout::client_rows(state);
+    let table = match &mut state.frozen {
+        Some(frozen) => frozen.table_mut(),
+        None => &mut state.table,
     };
-    state.clients.go(to, rows, page);
+    state.clients.go(to, table, rows);
+    if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
+        state.screen = Screen::Client(id);
+    }
+}
+
+fn select_setting(state: &mut State, to: Move) {
+    const PAGE: usize = 10;
+    let last = state.settings().len().saturating_sub(1);
+    let at = state.tuning.selected;
+    let at = match to {
+        Move::Up => at.saturating_sub(1),
+        Move::Down => at + 1,
+        Move::PageUp => at.saturating_sub(PAGE),
+        Move::PageDown => at + PAGE,
+        Move::First => 0,
+        Move::Last => last,
+    };
+    state.tuning.selected = at.min(last);
+    state.tuning.complaint = None;
+}
+
+/// Opens the selected client, or the first in sight.
+fn open(state: &mut State) {
+    let first = || state.clients.page().first().map(|row| row.id);
+    if let Some(id) = state.clients.selected.or_else(first) {
+        state.clients.selected = Some(id);
+        state.screen =
+            if state.screen == Screen::Client(id) { Screen::Dashboard } else { Screen::Client(id) };
+    }
+}
+
+fn tune(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    let mut effects = vec![DRAW];
+    match intent {
+        Intent::StepDown => state.step_setting(Direction::Down),
+        Intent::StepUp => state.step_setting(Direction::Up),
+        Intent::Edit => state.type_value(),
+        Intent::Unstage => state.unstage(),
+        Intent::Apply => effects.extend(state.apply_staged(now)),
+        Intent::Undo => effects.extend(state.undo(now)),
+        _ => {}
+    }
+    effects
 }
 
 fn pull(state: &mut State, lever: Lever, direction: Direction, now: Now) -> Vec<Effect> {
@@ -143,13 +238,8 @@ fn pull(state: &mut State, lever: Lever, direction: Direction, now: Now) -> Vec<
         return vec![DRAW];
     }
     let run = super::shown_run(&state.model, &state.options);
-    match state.control.pull(run, lever, direction, now) {
-        Ok(command) => vec![DRAW, Effect::Send(command)],
-        Err(why) => {
-            state.notice(Level::Notice, why, now);
-            vec![DRAW]
-        }
-    }
+    let pulled = state.control.pull(run, lever, direction, now);
+    std::iter::once(DRAW).chain(state.sent(pulled, now)).collect()
 }
 
 fn mark(state: &mut State, now: Now) -> Vec<Effect> {

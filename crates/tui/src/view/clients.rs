@@ -6,8 +6,6 @@
 //!  10.0.0.31               18.7 MB/s 640 kB/s     640     8  22.0%       0  1.9 GB
 //! ```
 
-use std::ops::Range;
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -95,31 +93,41 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
         return;
     }
     let theme = state.theme;
-    let range = state.clients.visible(figures.clients.len(), rows(area));
-    let shown = &figures.clients[range.clone()];
+    let page = state.clients.page();
+    let shown = &page[..page.len().min(rows(area))];
     let longest = shown.iter().map(|row| format::width(&row.id.to_string())).max().unwrap_or(0);
     let widths = Widths::of(usize::from(area.width), longest);
     let order = state.clients.order;
-    let titles = titles(state, figures, &range, &widths);
+    let titles = titles(state, figures, shown.len(), &widths);
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
     let mut lines = vec![heading(theme, &titles, &names(theme, figures, &widths, order), area.width)];
     lines.extend(shown.iter().map(|row| client_line(state, row, &widths)));
+    if shown.is_empty() && !state.clients.filter.is_empty() {
+        let why = format!(" none of them holds {}", state.clients.filter);
+        lines.push(Line::styled(format::cut(&why, usize::from(area.width), theme.glyphs), theme.quiet()));
+    }
     frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// Which clients are in sight, over which time their rates are taken, and their order if no column shows it; shorter
 /// ones follow.
-fn titles(state: &State, figures: &Figures, range: &Range<usize>, widths: &Widths) -> Vec<String> {
+fn titles(state: &State, figures: &Figures, shown: usize, widths: &Widths) -> Vec<String> {
     let order = state.clients.order;
     let word = if order.key == SortKey::Client {
         state.theme.glyphs.sorted("clients", order.is_descending())
     } else {
         "clients".to_owned()
     };
-    if range.is_empty() {
+    let filter = &state.clients.filter;
+    if shown == 0 && filter.is_empty() {
         return vec!["clients: none yet".to_owned(), word];
     }
-    let part = format!("{word} {}-{}/{}", range.start + 1, range.end, figures.clients.len());
+    if shown == 0 {
+        return vec![word];
+    }
+    let word = if filter.is_empty() { word } else { format!("{word} with {filter}") };
+    let before = state.clients.offset();
+    let part = format!("{word} {}-{}/{}", before + 1, before + shown, state.client_count());
     let is_hidden = order.key != SortKey::Client && !widths.columns.contains(&order.key);
     let by = if is_hidden { format!(" by {}", marked(state.theme, order.key, order)) } else { String::new() };
     let with_span = format!("{part}, {}{by}", figures.clients_span.words());
@@ -179,7 +187,7 @@ fn cell(theme: Theme, row: &ClientRow, column: SortKey) -> Span<'static> {
         SortKey::Connections => format::count(row.connections),
         SortKey::Full => row.full_share.map_or_else(none, format::percent),
         SortKey::Errors => format::count(row.errors),
-        SortKey::Total => format::bytes(row.bytes as f64),
+        SortKey::Total => format::bytes(row.bytes() as f64),
         SortKey::Client => String::new(),
     };
     let style = match column {
@@ -191,7 +199,7 @@ fn cell(theme: Theme, row: &ClientRow, column: SortKey) -> Span<'static> {
 }
 
 /// The latest slots, each on the scale of the largest of them; blank where records are missing.
-fn sparkline(theme: Theme, history: &[Option<f64>], cells: usize) -> String {
+pub(super) fn sparkline(theme: Theme, history: &[Option<f64>], cells: usize) -> String {
     let shown = &history[history.len().saturating_sub(cells)..];
     let most = shown.iter().flatten().fold(0.0_f64, |most, &value| most.max(value));
     let levels = theme.glyphs.levels();

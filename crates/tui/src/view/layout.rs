@@ -5,6 +5,7 @@
 //! +---------------------------+   +---------------------------------------+
 //! | status                    |   | status                                |
 //! | latency                   |   | latency            | handshakes       |
+//! | course over time          |   | course over time                      |
 //! | handshakes: one line      |   | clients                               |
 //! | clients                   |   | log                                   |
 //! | log                       |   | keys                                  |
@@ -12,13 +13,13 @@
 //! +---------------------------+
 //! ```
 //!
-//! Where there is less room the clients go first, then the log; below 40 × 10 one line is left. A run without a proxy
-//! has no clients. What the clients do not need the log gets.
+//! Where there is less room the course goes first, then the clients, then the log; below 40 × 10 one line is left. A
+//! run without a proxy has no clients. What the others do not need the log gets.
 
 use ratatui::layout::Rect;
 
-use super::{clients, handshakes, help, latency, status};
-use crate::state::State;
+use super::{clients, course, handshakes, latency, status};
+use crate::state::{Screen, State};
 
 /// The smallest screen with panes.
 const PANES_MIN: (u16, u16) = (40, 10);
@@ -33,7 +34,7 @@ const CLIENTS_USEFUL: u16 = 3;
 /// Clients for which there is room even if there are fewer.
 const CLIENTS_KEPT: u16 = 8;
 /// Rows that the latencies get before the clients do, with the heading.
-const LATENCY_MIN: u16 = 9;
+const LATENCY_MIN: u16 = 6;
 
 /// What stands on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,7 @@ pub(crate) enum Layout {
 pub(crate) struct Panes {
     pub(crate) status: Rect,
     pub(crate) latency: Rect,
+    pub(crate) course: Rect,
     pub(crate) handshakes: Rect,
     pub(crate) clients: Rect,
     pub(crate) log: Rect,
@@ -60,7 +62,7 @@ pub(crate) struct Panes {
 impl Panes {
     /// The room of latency, handshakes and clients together.
     pub(super) fn body(&self) -> Rect {
-        self.latency.union(self.handshakes).union(self.clients)
+        self.latency.union(self.course).union(self.handshakes).union(self.clients)
     }
 }
 
@@ -83,44 +85,80 @@ fn narrow(area: Rect, state: &State) -> Panes {
     let is_tall = area.height >= TALL_MIN;
     let status = status::height(state).min(if is_tall { u16::MAX } else { 3 });
     let (handshakes, footer) = (1, 1);
-    let log = log_height(area.height);
-    let rest = area.height - status - handshakes - footer - log;
-    let all_latency = latency::height(state);
-    let some_latency = if is_tall { (rest.saturating_sub(CLIENTS_MIN)).max(LATENCY_MIN) } else { rest };
-    let clients = rest.saturating_sub(all_latency.min(some_latency));
-    // A heading with next to nothing below it is no use.
-    let clients = if clients >= CLIENTS_USEFUL { clients.min(clients_wanted(state)) } else { 0 };
-    let latency = all_latency.min(rest - clients);
-    let log = log + (rest - latency - clients);
+    let log = log_height(area.height, state);
+    let mut rest = Rest(area.height - (status + handshakes + footer + log).min(area.height));
+    let (mut latency, mut course, mut clients) = (0, 0, 0);
+    rest.give(&mut latency, if is_tall { LATENCY_MIN } else { u16::MAX }.min(latency::height(state)));
+    if state.figures().is_none() {
+        rest.give(&mut clients, u16::MAX);
+    } else if is_tall && state.screen != Screen::Log {
+        rest.give_all(&mut course, course::HEIGHT_MIN);
+        rest.give_all(&mut clients, CLIENTS_USEFUL.min(clients_wanted(state)));
+        rest.give(&mut course, course::HEIGHT_MIN + 1);
+        rest.give(&mut latency, latency::height(state));
+        rest.give(&mut course, course::HEIGHT_WANTED);
+        rest.give(&mut clients, clients_wanted(state));
+    }
     let mut rows = Rows { area };
     Panes {
         status: rows.next(status),
         latency: rows.next(latency),
+        course: rows.next(course),
         handshakes: rows.next(handshakes),
         clients: rows.next(clients),
-        log: rows.next(log),
+        log: rows.next(log + rest.0),
         footer: rows.next(footer),
     }
 }
 
 fn wide(area: Rect, state: &State) -> Panes {
-    let status = status::height(state);
-    let log = log_height(area.height);
+    let (status, footer) = (status::height(state), 1);
+    let log = log_height(area.height, state);
     let tables = latency::height(state).max(handshakes::HEIGHT);
+    let mut rest = Rest(area.height - (status + tables + footer + log).min(area.height));
+    let (mut course, mut clients) = (0, 0);
+    if state.figures().is_some() {
+        rest.give_all(&mut course, course::HEIGHT_MIN);
+    }
+    if state.figures().is_none() {
+        rest.give(&mut clients, u16::MAX);
+    } else if state.screen != Screen::Log {
+        rest.give_all(&mut clients, CLIENTS_MIN.min(clients_wanted(state)));
+        rest.give(&mut course, course::HEIGHT_WANTED);
+        rest.give(&mut clients, clients_wanted(state));
+    }
     let mut rows = Rows { area };
     let status = rows.next(status);
     let tables = rows.next(tables);
     let left = latency::WIDTH_MAX.min(tables.width);
     let right = Rect { x: tables.x + left + 2, width: tables.width.saturating_sub(left + 2), ..tables };
-    let clients = (rows.area.height - log - 1).min(clients_wanted(state));
-    let log = rows.area.height - clients - 1;
     Panes {
         status,
         latency: Rect { width: left, ..tables },
+        course: rows.next(course),
         handshakes: right,
         clients: rows.next(clients),
-        log: rows.next(log),
-        footer: rows.next(1),
+        log: rows.next(log + rest.0),
+        footer: rows.next(footer),
+    }
+}
+
+/// Rows that nobody has yet.
+struct Rest(u16);
+
+impl Rest {
+    /// Brings a pane to so many rows, as far as there are any.
+    fn give(&mut self, pane: &mut u16, rows: u16) {
+        let given = rows.saturating_sub(*pane).min(self.0);
+        *pane += given;
+        self.0 -= given;
+    }
+
+    /// Brings a pane to so many rows, or gives it none.
+    fn give_all(&mut self, pane: &mut u16, rows: u16) {
+        if rows.saturating_sub(*pane) <= self.0 {
+            self.give(pane, rows);
+        }
     }
 }
 
@@ -129,20 +167,23 @@ fn wide(area: Rect, state: &State) -> Panes {
 fn clients_wanted(state: &State) -> u16 {
     match state.figures() {
         Some(figures) if figures.proxy.is_none() => 0,
-        Some(figures) => {
-            u16::try_from(figures.clients.len()).unwrap_or(u16::MAX).max(CLIENTS_KEPT).saturating_add(1)
+        Some(_) => {
+            u16::try_from(state.client_count()).unwrap_or(u16::MAX).max(CLIENTS_KEPT).saturating_add(1)
         }
         None => u16::MAX,
     }
 }
 
-fn log_height(height: u16) -> u16 {
-    match height {
-        0..14 => 1,
-        14..TALL_MIN => 2,
-        TALL_MIN..30 => 3,
-        _ => height / 6,
-    }
+/// Rows of the log; three more where it tells of an earlier moment.
+fn log_height(height: u16, state: &State) -> u16 {
+    let of_moment = u16::from(state.earlier().is_some() && height >= TALL_MIN);
+    of_moment
+        + match height {
+            0..14 => 1,
+            14..TALL_MIN => 2,
+            TALL_MIN..30 => 3,
+            _ => height / 6,
+        }
 }
 
 /// Hands out rows from the top.
@@ -160,6 +201,44 @@ impl Rows {
     }
 }
 
+/// What stands at a place of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The heading of the clients.
+    Clients,
+    /// A client, by its row among those in sight.
+    Client(usize),
+    /// The heading of the course.
+    Course,
+    /// A column of the course, by its place.
+    Column(usize),
+}
+
+/// What stands at a column and row of the screen, if it is something that can be clicked.
+pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
+    let (columns, rows) = state.size();
+    let Layout::Panes(panes) = of(Rect::new(0, 0, columns, rows), state) else { return None };
+    let inside = |area: Rect| area.contains((x, y).into());
+    if inside(panes.clients) {
+        let row = usize::from(y - panes.clients.y);
+        return Some(row.checked_sub(1).map_or(Target::Clients, Target::Client));
+    }
+    inside(panes.course).then_some(())?;
+    if y == panes.course.y {
+        return Some(Target::Course);
+    }
+    course::place_at(state, panes.course, x).map(Target::Column)
+}
+
+/// Columns of time that are in sight at once.
+pub(crate) fn course_columns(state: &State) -> usize {
+    let (columns, rows) = state.size();
+    match of(Rect::new(0, 0, columns, rows), state) {
+        Layout::Panes(panes) if !panes.course.is_empty() => course::columns(panes.course.width),
+        _ => 1,
+    }
+}
+
 /// Clients that are in sight at once.
 pub(crate) fn client_rows(state: &State) -> usize {
     let (columns, rows) = state.size();
@@ -167,9 +246,4 @@ pub(crate) fn client_rows(state: &State) -> usize {
         Layout::Panes(panes) => clients::rows(panes.clients),
         Layout::Nothing | Layout::OneLine(_) => 0,
     }
-}
-
-/// Lines of the help that can be scrolled away on a terminal of this size.
-pub(crate) fn help_offset_max((columns, rows): (u16, u16)) -> usize {
-    help::offset_max(Rect::new(0, 0, columns, rows))
 }

@@ -12,6 +12,8 @@ const BEGAN_MONO_US: u64 = 1_000 * SECOND_US;
 /// 2026-01-02 12:04:00 UTC.
 const BEGAN_REALTIME_US: u64 = 1_767_355_440 * SECOND_US;
 const CLIENTS: u64 = 20;
+/// Records a second of clients beyond those.
+const RECORDS_OF_OTHERS: u64 = 40;
 
 /// A run that grows by a second at a time.
 pub struct Synthetic {
@@ -27,6 +29,8 @@ pub struct Synthetic {
     load_whole: Histograms<LoadLatency>,
     clients: Vec<Counters<ClientCounter>>,
     cpu: Counters<CpuGroup>,
+    /// How much longer the slowest answers take at present.
+    pub stall_us: u64,
 }
 
 impl Default for Synthetic {
@@ -44,11 +48,19 @@ impl Default for Synthetic {
             load_whole: Histograms::default(),
             clients: vec![Counters::default(); CLIENTS as usize],
             cpu: Counters::default(),
+            stall_us: 0,
         }
     }
 }
 
 impl Synthetic {
+    /// A run with so many clients more, of which sixty have a record in a second, as the budget has it: the busiest
+    /// each time, the others in turn.
+    #[allow(dead_code, reason = "not every user of this file has a crowd")]
+    pub fn crowd(clients: u64) -> Self {
+        Self { clients: vec![Counters::default(); clients as usize], ..Self::default() }
+    }
+
     pub fn run_id() -> RunId {
         RunId::from_bits(0x1a2b_3c4d << 96)
     }
@@ -118,6 +130,10 @@ impl Synthetic {
             setting("load.running", Value::Flag(self.running), "", None),
             setting("load.keepalive", Value::Number(10.0), "", None),
             setting("load.threads", Value::Number(1.0), "", None),
+            Setting {
+                applies: Applies::Restart,
+                ..setting("proxy.listen", Value::Text("127.0.0.1:8443".into()), "", None)
+            },
         ]
     }
 
@@ -139,6 +155,11 @@ impl Synthetic {
     pub fn second(&mut self) -> Vec<Record> {
         self.second += 1;
         let mut records: Vec<Record> = (0..CLIENTS).filter_map(|client| self.client(client)).collect();
+        let others = (self.clients.len() as u64).saturating_sub(CLIENTS);
+        let first = self.second.saturating_sub(1) * RECORDS_OF_OTHERS;
+        records.extend(
+            (first..first + others.min(RECORDS_OF_OTHERS)).filter_map(|n| self.client(CLIENTS + n % others)),
+        );
         records.push(self.proxy());
         records.push(self.load());
         records.push(self.host());
@@ -168,7 +189,7 @@ impl Synthetic {
         }
         let swing = 100 + (self.second * 7 + number * 13) % 40;
         let counters = &mut self.clients[number as usize];
-        let exchanges = 4000 / (number + 1) * swing / 100;
+        let exchanges = (4000 / (number + 1)).max(20) * swing / 100;
         counters[ClientCounter::Exchanges] += exchanges;
         counters[ClientCounter::BytesIn] += exchanges * 120;
         counters[ClientCounter::BytesOut] += exchanges * 8_200;
@@ -179,7 +200,7 @@ impl Synthetic {
         let address = if number == 6 {
             "2001:db8:17:4::a0c:1".to_owned()
         } else {
-            format!("10.0.{}.{}", number / 8, 11 + number * 3)
+            format!("10.{}.{}.{}", number / 2048, number / 8 % 256, 11 + number * 3 % 240)
         };
         let client = address.parse::<ClientId>().expect("the addresses above are well formed");
         let counters = *counters;
@@ -254,8 +275,9 @@ impl Synthetic {
     fn load(&mut self) -> Record {
         let n = if self.running { 4998 } else { 0 };
         let mut interval = Histograms::default();
+        let tail_us = 12_000 + self.stall_us;
         let mut add = |class, from_us: u64| {
-            let sample = |i: u64| from_us + i * i / 5000 + if i % 1000 == 999 { 12_000 } else { 0 };
+            let sample = |i: u64| from_us + i * i / 5000 + if i % 1000 == 999 { tail_us } else { 0 };
             fill(&mut interval, &mut self.load_samples, class, n, sample);
         };
         add(LoadLatency::Response, 420);

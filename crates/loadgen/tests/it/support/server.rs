@@ -57,6 +57,8 @@ pub(crate) struct Seen {
     pub(crate) connections: u64,
     pub(crate) full: u64,
     pub(crate) resumed: u64,
+    /// Connections that brought early data which was taken.
+    pub(crate) early: u64,
     pub(crate) requests: u64,
     /// Plaintext received.
     pub(crate) bytes_in: u64,
@@ -74,7 +76,7 @@ pub(crate) enum TlsVersion {
 
 pub(crate) struct Server {
     address: SocketAddr,
-    tls: Option<Arc<ServerConfig>>,
+    tls: Vec<Arc<ServerConfig>>,
     certificate: Option<Vec<u8>>,
     shared: Arc<Shared>,
     acceptor: Option<JoinHandle<()>>,
@@ -92,7 +94,7 @@ struct Shared {
 
 impl Server {
     pub(crate) fn plain(script: impl Fn(&Exchange) -> Act + Send + Sync + 'static) -> Self {
-        Self::start(None, None, Box::new(script))
+        Self::start(Vec::new(), None, Box::new(script))
     }
 
     /// TLS with a certificate of its own for localhost, and stateless tickets.
@@ -100,25 +102,29 @@ impl Server {
         version: TlsVersion,
         script: impl Fn(&Exchange) -> Act + Send + Sync + 'static,
     ) -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let versions = match version {
-            TlsVersion::V12 => &[&rustls::version::TLS12],
-            TlsVersion::V13 => &[&rustls::version::TLS13],
-        };
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let key = rustls_pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(versions)
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .unwrap();
+        let (mut config, certificate) = tls_config(version);
         config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().unwrap();
-        config.send_tls13_tickets = 1;
-        Self::start(Some(Arc::new(config)), Some(made.cert.der().to_vec()), Box::new(script))
+        Self::start(vec![Arc::new(config)], Some(certificate), Box::new(script))
     }
 
-    fn start(tls: Option<Arc<ServerConfig>>, certificate: Option<Vec<u8>>, script: Box<Script>) -> Self {
+    /// TLS 1.3 that takes early data of up to so many bytes: always, or only on the first connection of all, though it
+    /// resumes on the others too.
+    pub(crate) fn early(
+        most: u32,
+        accepts: bool,
+        script: impl Fn(&Exchange) -> Act + Send + Sync + 'static,
+    ) -> Self {
+        let (mut config, certificate) = tls_config(TlsVersion::V13);
+        config.session_storage = rustls::server::ServerSessionMemoryCache::new(1_000);
+        config.max_early_data_size = most;
+        // A session of another application protocol may be resumed, and early data in it not be taken.
+        let mut other = config.clone();
+        other.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let configs = if accepts { vec![config] } else { vec![config, other] };
+        Self::start(configs.into_iter().map(Arc::new).collect(), Some(certificate), Box::new(script))
+    }
+
+    fn start(tls: Vec<Arc<ServerConfig>>, certificate: Option<Vec<u8>>, script: Box<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
@@ -129,8 +135,7 @@ impl Server {
             stopped: AtomicBool::new(false),
         });
         let (for_acceptor, tls_for_acceptor) = (Arc::clone(&shared), tls.clone());
-        let acceptor =
-            std::thread::spawn(move || accept(&listener, tls_for_acceptor.as_ref(), &for_acceptor));
+        let acceptor = std::thread::spawn(move || accept(&listener, &tls_for_acceptor, &for_acceptor));
         Self { address, tls, certificate, shared, acceptor: Some(acceptor) }
     }
 
@@ -139,7 +144,7 @@ impl Server {
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let scheme = if !self.tls.is_empty() { "https" } else { "http" };
         format!("{scheme}://{}{path}", self.address)
     }
 
@@ -165,6 +170,7 @@ impl Server {
             connections: all.connections + one.connections,
             full: all.full + one.full,
             resumed: all.resumed + one.resumed,
+            early: all.early + one.early,
             requests: all.requests + one.requests,
             bytes_in: all.bytes_in + one.bytes_in,
             bytes_out: all.bytes_out + one.bytes_out,
@@ -188,12 +194,14 @@ impl Drop for Server {
     }
 }
 
-fn accept(listener: &TcpListener, tls: Option<&Arc<ServerConfig>>, shared: &Arc<Shared>) {
+/// One configuration of TLS after the other serves a connection, where there are several.
+fn accept(listener: &TcpListener, tls: &[Arc<ServerConfig>], shared: &Arc<Shared>) {
+    let mut configs = tls.iter().cycle();
     for stream in listener.incoming() {
         if shared.stopped.load(Ordering::SeqCst) {
             return;
         }
-        let (stream, tls, shared) = (stream.unwrap(), tls.cloned(), Arc::clone(shared));
+        let (stream, tls, shared) = (stream.unwrap(), configs.next().cloned(), Arc::clone(shared));
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.set_nodelay(true).unwrap();
         shared.open.fetch_add(1, Ordering::SeqCst);
@@ -215,6 +223,7 @@ impl Shared {
         seen.connections += new.connections;
         seen.full += new.full;
         seen.resumed += new.resumed;
+        seen.early += new.early;
         seen.requests += new.requests;
         seen.bytes_in += new.bytes_in;
         seen.bytes_out += new.bytes_out;
@@ -265,6 +274,7 @@ fn serve(
     shared: &Shared,
     seen: &mut Seen,
 ) -> io::Result<()> {
+    let mut unread = Vec::new();
     let mut stream = match tls {
         None => Stream::Plain(tcp),
         Some(config) => {
@@ -276,10 +286,14 @@ fn serve(
                 HandshakeKind::Resumed => seen.resumed += 1,
                 _ => seen.full += 1,
             }
+            if let Some(mut early) = connection.early_data() {
+                early.read_to_end(&mut unread)?;
+                seen.early += 1;
+                seen.bytes_in += unread.len() as u64;
+            }
             Stream::Tls(Box::new(StreamOwned::new(connection, tcp)))
         }
     };
-    let mut unread = Vec::new();
     for on_connection in 0.. {
         let Some(exchange) = read_request(&mut stream, &mut unread, shared, seen, on_connection)? else {
             seen.clean_ends += 1;
@@ -381,4 +395,23 @@ fn read_request(
         body_bytes: body_bytes as u64,
         wants_close: field("connection").is_some_and(|value| value == "close"),
     }))
+}
+
+/// A configuration with a certificate of its own for localhost, and that certificate in DER.
+fn tls_config(version: TlsVersion) -> (ServerConfig, Vec<u8>) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let versions = match version {
+        TlsVersion::V12 => &[&rustls::version::TLS12],
+        TlsVersion::V13 => &[&rustls::version::TLS13],
+    };
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let key = rustls_pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    config.send_tls13_tickets = 1;
+    (config, made.cert.der().to_vec())
 }

@@ -11,11 +11,22 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use telemetry::ProxyCounter;
 
-#[path = "it/support.rs"]
+#[path = "../it/dice.rs"]
+mod dice;
+mod hellos;
+#[path = "../it/pki.rs"]
+#[expect(dead_code, reason = "the same")]
+mod pki;
+#[path = "../it/support.rs"]
 #[expect(dead_code, reason = "only a part of it is used here")]
 mod support;
 
+use dice::Dice;
+use pki::{P256, Pki};
 use support::{Counted, Served, TLS12, TLS13, echo, end, eventually, read_all, serve_echo, tcp_to, tls_over};
+
+/// What memory may grow by over many thousand connections.
+const GROWTH_BYTES_MAX: u64 = 4 << 20;
 
 fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -37,9 +48,11 @@ fn worker_threads() -> usize {
 // One test, so that nothing else in the process opens or closes descriptors meanwhile.
 #[test]
 fn short_connections_leave_no_descriptor_behind_and_running_out_is_survived() {
-    let served = Served::unix(serve_echo);
+    let (pki, served) = (Pki::new(), Served::unix(serve_echo));
+    pki.issue("one", &P256, &["localhost"]);
     let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.half_closed_timeout = Duration::from_secs(1);
+        config.tls.certificates.push(pki.load("one"));
     });
     // A thread names itself, as the first thing it does. CPU time is accounted by these names.
     eventually("both workers are named", || worker_threads() == 2);
@@ -48,7 +61,9 @@ fn short_connections_leave_no_descriptor_behind_and_running_out_is_survived() {
     eventually("all descriptors are back", || open_descriptors() == before);
     very_many_that_never_shake_hands(&mut proxy);
     eventually("all descriptors are back", || open_descriptors() == before);
-    running_out(&mut proxy);
+    many_mutated_hellos(&mut proxy);
+    eventually("all descriptors are back", || open_descriptors() == before);
+    running_out(&mut proxy, &pki);
     let total = proxy.finish();
     assert!(total.counters[ProxyCounter::AcceptErrors] > 0);
 }
@@ -86,11 +101,19 @@ fn resident_bytes() -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * rustix::param::page_size() as u64
 }
 
+/// Waits until nobody is connected, and forgets what is recorded of those who were.
+fn settle(proxy: &mut Counted) {
+    eventually("all are closed", || {
+        proxy.collect();
+        proxy.total.connections.clear();
+        proxy.total.counters[ProxyCounter::Closed] == proxy.total.counters[ProxyCounter::Accepted]
+    });
+}
+
 /// Connections that end at once, by a reset so that they keep no port, with nothing said or with rubbish.
 fn very_many_that_never_shake_hands(proxy: &mut Counted) {
     const THREADS: usize = 4;
     const CONNECTIONS: usize = 12_500;
-    const GROWTH_BYTES_MAX: u64 = 4 << 20;
     let addr = proxy.addr();
     let visit_all = |connections: usize| {
         std::thread::scope(|scope| {
@@ -107,13 +130,6 @@ fn very_many_that_never_shake_hands(proxy: &mut Counted) {
             }
         });
     };
-    let settle = |proxy: &mut Counted| {
-        eventually("all are closed", || {
-            proxy.collect();
-            proxy.total.connections.clear();
-            proxy.total.counters[ProxyCounter::Closed] == proxy.total.counters[ProxyCounter::Accepted]
-        });
-    };
     visit_all(1000);
     settle(proxy);
     let before = resident_bytes();
@@ -123,11 +139,72 @@ fn very_many_that_never_shake_hands(proxy: &mut Counted) {
     assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more after {} connections", THREADS * CONNECTIONS);
 }
 
-fn running_out(proxy: &mut Counted) {
+/// Real clients' first messages with changes by chance, whole or in pieces, and then the end or a reset.
+fn many_mutated_hellos(proxy: &mut Counted) {
+    const THREADS: usize = 4;
+    const CONNECTIONS: usize = 5_000;
+    let recorded = hellos::recorded(&[proxy.client(&TLS12), proxy.client(&TLS13)]);
+    let addr = proxy.addr();
+    let visit_all = |connections: usize, seed: u64| {
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS as u64 {
+                let mut dice = Dice((seed + thread).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                let recorded = &recorded;
+                scope.spawn(move || {
+                    for _ in 0..connections {
+                        let mut hello = recorded[dice.roll(recorded.len())].clone();
+                        hellos::mutate(&mut hello, &mut dice);
+                        visit(addr, &hello, &mut dice);
+                    }
+                });
+            }
+        });
+    };
+    visit_all(500, 1);
+    settle(proxy);
+    let (before, counted) = (resident_bytes(), proxy.total.counters);
+    visit_all(CONNECTIONS, 100);
+    settle(proxy);
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more after {} connections", THREADS * CONNECTIONS);
+    let count = |counter| proxy.total.counters[counter] - counted[counter];
+    assert_eq!(count(ProxyCounter::Accepted), (THREADS * CONNECTIONS) as u64);
+    // Each of these shows that a part of the way was gone: some hellos are still good, some are none.
+    for counter in [
+        ProxyCounter::FailedEof,
+        ProxyCounter::FailedNotTls,
+        ProxyCounter::FailedIncompatible,
+        ProxyCounter::FailedOther,
+    ] {
+        assert!(count(counter) > 100, "{counter:?}: {}", count(counter));
+    }
+    echo(&mut proxy.connect(&proxy.client(&TLS13)), b"it still serves");
+    settle(proxy);
+}
+
+fn visit(addr: std::net::SocketAddr, hello: &[u8], dice: &mut Dice) {
+    let mut socket = tcp_to(addr);
+    let pieces = hello.chunks(if dice.roll(4) == 0 { 1 + dice.roll(300) } else { hello.len() });
+    for piece in pieces {
+        // It may have been refused already.
+        if socket.write_all(piece).is_err() {
+            break;
+        }
+    }
+    if dice.roll(4) > 0 {
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+        let _ = std::io::copy(&mut socket, &mut std::io::sink());
+    }
+    socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).unwrap();
+}
+
+fn running_out(proxy: &mut Counted, pki: &Pki) {
     let config = proxy.client(&TLS13);
     let mut served = proxy.connect(&config);
     echo(&mut served, b"hello");
     let mut waiting = proxy.connect(&config);
+    // A renewed certificate, which only needs to be renamed.
+    pki.issue("next", &P256, &["localhost", "renewed"]);
     // The client's socket exists, and nothing is left for the proxy's end of it.
     let limit = getrlimit(Resource::Nofile);
     setrlimit(
@@ -160,6 +237,17 @@ fn running_out(proxy: &mut Counted) {
     std::thread::sleep(Duration::from_secs(1));
     let spent = cpu_time().saturating_sub(cpu);
     assert!(spent < Duration::from_millis(50), "{spent:?} of CPU time in a second of waiting");
+    for end in ["pem", "key"] {
+        std::fs::rename(pki.path(&format!("next.{end}")), pki.path(&format!("one.{end}"))).unwrap();
+    }
+    for _ in 0..4 {
+        let refreshed = proxy.proxy.refresh();
+        assert!(refreshed.changes.is_empty() && refreshed.refusals.is_empty(), "{refreshed:?}");
+    }
+    let first = said(proxy);
+    assert!(first.len() == 1 && first[0].contains("cannot be accepted"), "once an episode: {first:?}");
+    let asked = proxy.proxy.reload().refusals;
+    assert!(asked.iter().any(|refusal| refusal.to_string().contains("one.pem")), "{asked:?}");
 
     ballast.clear();
     let relieved_at = Instant::now();
@@ -167,7 +255,16 @@ fn running_out(proxy: &mut Counted) {
     assert!(relieved_at.elapsed() < Duration::from_secs(1), "{:?}", relieved_at.elapsed());
     setrlimit(Resource::Nofile, limit).unwrap();
     end(&mut served);
-    let said: Vec<_> = proxy.proxy.take_notices().into_iter().map(|(_, text)| text).collect();
-    assert_eq!(said.len(), 2, "once an episode: {said:?}");
-    assert!(said[0].contains("cannot accept") && said[1].contains("again"), "{said:?}");
+    let changes = proxy.proxy.refresh().changes;
+    assert!(changes.len() == 1 && changes[0].name == "proxy.certificate.2", "tried again: {changes:?}");
+    let mut told = Vec::new();
+    eventually("the end of the episode is told", || {
+        told.extend(said(proxy));
+        !told.is_empty()
+    });
+    assert!(told.len() == 1 && told[0].contains("suffice again"), "{told:?}");
+}
+
+fn said(proxy: &Counted) -> Vec<String> {
+    proxy.proxy.take_notices().into_iter().map(|notice| notice.text).collect()
 }

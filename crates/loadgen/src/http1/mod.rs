@@ -1,0 +1,263 @@
+//! Answers of HTTP/1.1 taken apart as they come, in whatever pieces (RFC 9112, sections 4 to 7).
+//!
+//! Bodies are counted off, and compared where that is wanted, not kept: the parser holds at most one incomplete head.
+//! An echo without any protocol is a body alone.
+
+mod chunked;
+mod framing;
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use chunked::Chunked;
+use framing::{Body, Framing};
+
+/// Longest head of an answer, and longest sum of chunk extensions and trailers.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Most header fields of an answer.
+const FIELDS_MAX: usize = 128;
+/// Most interim answers (1xx) before the final one.
+const INTERIM_MAX: u32 = 16;
+
+/// A whole answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// The status code; an echo has none.
+    pub(crate) status: Option<u16>,
+    /// True if the server lets the connection carry another request.
+    pub(crate) keep_alive: bool,
+    /// Bytes of its head, interim answers included, as they came.
+    pub(crate) head_bytes: u64,
+    /// The same without compression, which this protocol has none of.
+    pub(crate) head_plain_bytes: u64,
+    /// Bytes of its body, without framing.
+    pub(crate) body_bytes: u64,
+    /// False if another body was expected.
+    pub(crate) body_is_right: bool,
+}
+
+/// What the next answer is held to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expected {
+    /// The request was a `HEAD`: its answer has no body, whatever its fields say.
+    pub(crate) head_only: bool,
+    /// What the body must be, byte for byte.
+    pub(crate) body: Option<Arc<[u8]>>,
+    /// How long the body must be.
+    pub(crate) body_bytes: Option<u64>,
+    /// There is nothing but the body.
+    pub(crate) is_raw: bool,
+}
+
+/// What a piece of input led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fed {
+    /// Bytes that belong to the answer; the rest of the input lies beyond it.
+    pub(crate) consumed: usize,
+    /// The answer, once it is whole.
+    pub(crate) answer: Option<Answer>,
+}
+
+/// The answer is not HTTP/1.x, or larger than anything reasonable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// Takes one answer after the other apart.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    state: State,
+    /// The beginning of a head that came in pieces.
+    head: Vec<u8>,
+    expected: Expected,
+    /// Bytes of the head so far.
+    head_bytes: u64,
+    /// Bytes of the body so far.
+    body_bytes: u64,
+    /// The body is not the expected one.
+    body_differs: bool,
+    /// Whether any byte of the answer has come.
+    has_begun: bool,
+    interim: u32,
+    /// The answer whose body is being read.
+    answer: Option<Answer>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// No answer is expected.
+    #[default]
+    Idle,
+    Head,
+    /// So many bytes of body are left.
+    Counted(u64),
+    Chunked(Chunked),
+    /// The body ends with the connection.
+    UntilClose,
+}
+
+impl Parser {
+    /// Expects an answer. What was left of an earlier one is forgotten.
+    pub(crate) fn expect(&mut self, expected: &Expected) {
+        self.head.clear();
+        self.state = State::Head;
+        self.answer = None;
+        if expected.is_raw {
+            self.state = State::Counted(expected.body.as_ref().map_or(0, |body| body.len() as u64));
+            self.answer = Some(Answer { keep_alive: true, ..Answer::default() });
+        }
+        // An expectation of a body is shared by all threads, and so is not touched without need.
+        if expected.body.is_some() || self.expected.body.is_some() {
+            self.expected.body.clone_from(&expected.body);
+        }
+        self.expected.head_only = expected.head_only;
+        self.expected.body_bytes = expected.body_bytes;
+        (self.head_bytes, self.body_bytes, self.body_differs) = (0, 0, false);
+        self.has_begun = false;
+        self.interim = 0;
+    }
+
+    /// True if a byte of the expected answer has come.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Takes in the next piece, up to the end of the answer. Nothing is consumed while no answer is expected.
+    pub(crate) fn feed(&mut self, input: &[u8]) -> Result<Fed, Malformed> {
+        let mut consumed = 0;
+        while consumed < input.len() {
+            let rest = &input[consumed..];
+            self.has_begun |= self.state != State::Idle;
+            consumed += match self.state {
+                State::Idle => break,
+                State::Head => self.feed_head(rest)?,
+                State::Counted(left) => {
+                    let taken = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                    self.state = State::Counted(left - taken as u64);
+                    self.take_body(&rest[..taken]);
+                    taken
+                }
+                State::Chunked(mut chunked) => {
+                    let taken = chunked.feed(rest, |data| self.take_body(data))?;
+                    self.state = State::Chunked(chunked);
+                    taken
+                }
+                State::UntilClose => {
+                    self.take_body(rest);
+                    rest.len()
+                }
+            };
+            let is_whole = match self.state {
+                State::Counted(left) => left == 0,
+                State::Chunked(chunked) => chunked.is_done(),
+                State::Idle | State::Head | State::UntilClose => false,
+            };
+            if is_whole {
+                return Ok(Fed { consumed, answer: self.complete() });
+            }
+        }
+        Ok(Fed { consumed, answer: None })
+    }
+
+    /// The connection has ended in order: that completes a body without a length.
+    pub(crate) fn end(&mut self) -> Option<Answer> {
+        if self.state != State::UntilClose {
+            return None;
+        }
+        self.complete()
+    }
+
+    fn complete(&mut self) -> Option<Answer> {
+        self.state = State::Idle;
+        let answer = self.answer.take()?;
+        let Expected { body, body_bytes, head_only, .. } = &self.expected;
+        let length = body.as_ref().map(|body| body.len() as u64).or(*body_bytes);
+        let length_differs = !head_only && length.is_some_and(|length| length != self.body_bytes);
+        Some(Answer {
+            head_bytes: self.head_bytes,
+            head_plain_bytes: self.head_bytes,
+            body_bytes: self.body_bytes,
+            body_is_right: !self.body_differs && !length_differs,
+            ..answer
+        })
+    }
+
+    fn take_body(&mut self, piece: &[u8]) {
+        let at = self.body_bytes;
+        self.body_bytes += piece.len() as u64;
+        if let Some(body) = &self.expected.body {
+            let is_same = usize::try_from(at).is_ok_and(|at| body.get(at..at + piece.len()) == Some(piece));
+            self.body_differs |= !is_same;
+        }
+    }
+
+    /// Takes the bytes of a head; a head that comes in one piece is not copied.
+    fn feed_head(&mut self, input: &[u8]) -> Result<usize, Malformed> {
+        if self.head.is_empty() {
+            if let Some(len) = self.parse_head(input)? {
+                return Ok(len);
+            }
+            if input.len() > HEAD_BYTES_MAX {
+                return Err(Malformed);
+            }
+            self.head.extend_from_slice(input);
+            return Ok(input.len());
+        }
+        let before = self.head.len();
+        let room = (HEAD_BYTES_MAX + 1).saturating_sub(before);
+        self.head.extend_from_slice(&input[..input.len().min(room)]);
+        // Parsing only once the blank line is there keeps a server that drips byte by byte from costing
+        // quadratic work.
+        if !has_blank_line(&self.head, before) {
+            return if self.head.len() > HEAD_BYTES_MAX { Err(Malformed) } else { Ok(input.len()) };
+        }
+        let head = std::mem::take(&mut self.head);
+        let parsed = self.parse_head(&head);
+        self.head = head;
+        self.head.clear();
+        // A blank line before the status line looks like the end of the head and is not; nobody sends one.
+        let len = parsed?.ok_or(Malformed)?;
+        len.checked_sub(before).ok_or(Malformed)
+    }
+
+    /// Parses a head if all of it is there, gives its length, and goes on to the body.
+    fn parse_head(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
+        let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+        let mut response = httparse::Response::new(&mut []);
+        let parsed = httparse::ParserConfig::default()
+            .parse_response_with_uninit_headers(&mut response, input, &mut fields)
+            .map_err(|_| Malformed)?;
+        let httparse::Status::Complete(len) = parsed else { return Ok(None) };
+        self.head_bytes += len as u64;
+        let (Some(status), Some(version)) = (response.code, response.version) else { return Err(Malformed) };
+        match status {
+            // An upgrade was never asked for (RFC 9110, section 15.2.2).
+            0..100 | 101 | 600.. => return Err(Malformed),
+            100..200 => {
+                self.interim += 1;
+                return if self.interim > INTERIM_MAX { Err(Malformed) } else { Ok(Some(len)) };
+            }
+            _ => {}
+        }
+        let framing = Framing::read(response.headers, version)?;
+        let without_body = self.expected.head_only || matches!(status, 204 | 304);
+        self.state = match framing.body {
+            _ if without_body => State::Counted(0),
+            Body::Chunked => State::Chunked(Chunked::default()),
+            Body::Counted(bytes) => State::Counted(bytes),
+            Body::UntilClose => State::UntilClose,
+        };
+        let keep_alive = framing.keep_alive && self.state != State::UntilClose;
+        self.answer = Some(Answer { status: Some(status), keep_alive, ..Answer::default() });
+        Ok(Some(len))
+    }
+}
+
+/// True if a blank line ends within `head`, looking only where `before` bytes were already searched.
+fn has_blank_line(head: &[u8], before: usize) -> bool {
+    // The blank line may have begun in the earlier part, by up to three bytes.
+    let new = &head[before.saturating_sub(3)..];
+    new.windows(2).any(|pair| pair == b"\n\n") || new.windows(3).any(|three| three == b"\n\r\n")
+}
+
+#[cfg(test)]
+mod tests;

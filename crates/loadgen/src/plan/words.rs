@@ -1,0 +1,262 @@
+//! A plan in words, to be written and read.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{
+    Arrivals, CONNECTIONS_MAX, KeepAliveError, Plan, Profile, ProfileError, SOURCES_MAX, Share, THREADS_MAX,
+    rate,
+};
+
+/// Longest duration: a year.
+const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(rate) = &self.rate {
+            write!(f, "rate={rate},")?;
+            if self.arrivals == Arrivals::Poisson {
+                write!(f, "arrivals={},", self.arrivals)?;
+            }
+        }
+        write!(f, "connections={},resume={},keepalive={}", self.connections, self.resume, self.keepalive)?;
+        if self.early_data {
+            f.write_str(",early-data=on")?;
+        }
+        if let Some(lifetime) = self.lifetime {
+            write!(f, ",lifetime={}", Seconds(lifetime))?;
+        }
+        if let Some(sources) = self.sources {
+            write!(f, ",sources={sources}")?;
+        }
+        if let Some(duration) = self.duration {
+            write!(f, ",duration={}", Seconds(duration))?;
+        }
+        if let Some(warmup) = self.warmup {
+            write!(f, ",warmup={}", Seconds(warmup))?;
+        }
+        if let Some(requests) = self.requests {
+            write!(f, ",requests={requests}")?;
+        }
+        write!(f, ",threads={}", self.threads)
+    }
+}
+
+/// Writes a duration in whole seconds, else milliseconds, else nanoseconds, without loss.
+pub(super) struct Seconds(pub(super) Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.subsec_nanos() {
+            0 => write!(f, "{}s", self.0.as_secs()),
+            nanos if nanos % 1_000_000 == 0 => write!(f, "{}ms", self.0.as_millis()),
+            _ => write!(f, "{}ns", self.0.as_nanos()),
+        }
+    }
+}
+
+/// Why a text is not a plan; names the word that is wrong and what it may be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A word is not `NAME=VALUE`.
+    #[error("{0:?} in the load plan is not NAME=VALUE; the names are {NAMES}")]
+    NotAPair(String),
+    /// A name is not known.
+    #[error("{0:?} is no word of a load plan; the names are {NAMES}")]
+    UnknownName(String),
+    /// A name stands there twice.
+    #[error("{0} stands twice in the load plan")]
+    Twice(String),
+    /// A value is not of its kind, or absurd.
+    #[error("{name}={value} in the load plan: {name} must be {expected}")]
+    Value {
+        /// The word's name.
+        name: &'static str,
+        /// Its value as given.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// Each thread needs a connection.
+    #[error(
+        "threads={threads} in the load plan: there must be at least as many connections, not {connections}"
+    )]
+    IdleThreads {
+        /// Threads asked for.
+        threads: u32,
+        /// Connections asked for.
+        connections: u32,
+    },
+    /// Requests of a closed loop arrive when their connection is free.
+    #[error(
+        "arrivals=poisson in the load plan needs a rate: the requests of a closed loop come as their answers do"
+    )]
+    ArrivalsWithoutRate,
+    /// Only a session that is resumed allows early data.
+    #[error(
+        "early-data=on in the load plan needs resume above 0%: only a connection that resumes can send early data"
+    )]
+    EarlyDataWithoutResumption,
+    /// Nothing would be measured.
+    #[error("warmup={} in the load plan leaves nothing to measure: duration is {}", Seconds(*.warmup), Seconds(*.duration))]
+    OnlyWarmup {
+        /// The warm-up.
+        warmup: Duration,
+        /// The duration it is a part of.
+        duration: Duration,
+    },
+}
+
+const NAMES: &str = "rate, arrivals, connections, resume, early-data, keepalive, lifetime, sources, duration, warmup, requests, threads";
+const TIME: &str = "a time above zero and up to a year, such as 500ms, 10s, 5m or 1h";
+
+impl FromStr for Plan {
+    type Err = PlanError;
+
+    /// Reads words separated by commas; what is not named keeps its default.
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let mut plan = Self::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let (name, value) =
+                word.split_once('=').ok_or_else(|| PlanError::NotAPair(telemetry::clean::text(word)))?;
+            let (name, value) = (name.trim(), value.trim());
+            if seen.contains(&name) {
+                return Err(PlanError::Twice(telemetry::clean::text(name)));
+            }
+            plan.set(name, value)?;
+            seen.push(name);
+        }
+        plan.check()?;
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), PlanError> {
+        let refuse =
+            |name, expected| PlanError::Value { name, value: telemetry::clean::text(value), expected };
+        match name {
+            "rate" => {
+                self.rate = Some(value.parse().map_err(|ProfileError| refuse("rate", rate::EXPECTED))?);
+            }
+            "arrivals" => {
+                self.arrivals = match value {
+                    "even" => Arrivals::Even,
+                    "poisson" => Arrivals::Poisson,
+                    _ => return Err(refuse("arrivals", "even or poisson")),
+                };
+            }
+            "connections" => {
+                self.connections = whole(value, CONNECTIONS_MAX)
+                    .ok_or_else(|| refuse("connections", "a number from 1 to 100000"))?;
+            }
+            "resume" => {
+                self.resume = number(value.strip_suffix('%').unwrap_or(value))
+                    .and_then(Share::percent)
+                    .ok_or_else(|| refuse("resume", "a percentage from 0% to 100%"))?;
+            }
+            "early-data" => {
+                self.early_data = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(refuse("early-data", "on or off")),
+                };
+            }
+            "keepalive" => {
+                self.keepalive = value.parse().map_err(|KeepAliveError| {
+                    refuse(
+                        "keepalive",
+                        "requests a connection from 1, or off (a connection a request), or on",
+                    )
+                })?;
+            }
+            "sources" => {
+                self.sources = Some(
+                    whole(value, SOURCES_MAX).ok_or_else(|| refuse("sources", "a number from 1 to 65533"))?,
+                );
+            }
+            "lifetime" => {
+                self.lifetime = Some(duration(value).ok_or_else(|| refuse("lifetime", TIME))?);
+            }
+            "duration" => {
+                self.duration = Some(duration(value).ok_or_else(|| refuse("duration", TIME))?);
+            }
+            "warmup" => {
+                self.warmup = Some(duration(value).ok_or_else(|| refuse("warmup", TIME))?);
+            }
+            "requests" => {
+                self.requests = Some(
+                    value
+                        .parse()
+                        .ok()
+                        .filter(|n| *n > 0)
+                        .ok_or_else(|| refuse("requests", "a number of requests from 1"))?,
+                );
+            }
+            "threads" => {
+                self.threads =
+                    whole(value, THREADS_MAX).ok_or_else(|| refuse("threads", "a number from 1 to 256"))?;
+            }
+            _ => return Err(PlanError::UnknownName(telemetry::clean::text(name))),
+        }
+        Ok(())
+    }
+
+    /// How long it lasts: its duration, or the end of its stages if that comes first; `None` if it has no end in time.
+    pub fn length(&self) -> Option<Duration> {
+        let stages = self.rate.as_ref().and_then(Profile::length);
+        self.duration.into_iter().chain(stages).min()
+    }
+
+    /// Checks what holds between the parts.
+    fn check(&self) -> Result<(), PlanError> {
+        if self.threads > self.connections {
+            return Err(PlanError::IdleThreads { threads: self.threads, connections: self.connections });
+        }
+        if self.rate.is_none() && self.arrivals == Arrivals::Poisson {
+            return Err(PlanError::ArrivalsWithoutRate);
+        }
+        if self.early_data && self.resume == Share::ZERO {
+            return Err(PlanError::EarlyDataWithoutResumption);
+        }
+        if let (Some(warmup), Some(duration)) = (self.warmup, self.length())
+            && warmup >= duration
+        {
+            return Err(PlanError::OnlyWarmup { warmup, duration });
+        }
+        Ok(())
+    }
+}
+
+/// A plain decimal number: no exponent, no infinity, no sign.
+pub(super) fn number(text: &str) -> Option<f64> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    text.parse().ok().filter(|_| plain)
+}
+
+pub(super) fn whole(text: &str, max: u32) -> Option<u32> {
+    text.parse().ok().filter(|n| (1..=max).contains(n))
+}
+
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (amount, unit) = text.split_at(unit_at);
+    let unit_ns = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" | "" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        _ => return None,
+    };
+    // A whole number of a unit stays exact; a fraction is rounded to the nanosecond.
+    let nanos = match amount.parse::<u64>() {
+        Ok(whole) => u128::from(whole) * unit_ns as u128,
+        Err(_) => (number(amount)? * unit_ns).round() as u128,
+    };
+    let duration = Duration::from_nanos(u64::try_from(nanos).ok()?);
+    (duration > Duration::ZERO && duration <= DURATION_MAX).then_some(duration)
+}

@@ -1,0 +1,103 @@
+//! The way for early data: the lean interface of the library does not tell whether the server took it.
+
+use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use rustls::{ClientConfig, ClientConnection};
+use rustls_pki_types::ServerName;
+
+use super::{Handshake, Outbox, TlsError};
+
+/// Plaintext that is handed on at a time.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// One connection's TLS, with buffers of its own.
+#[derive(Debug)]
+pub(crate) struct Early {
+    connection: ClientConnection,
+    /// Early data was sent: a server may also accept that there is none.
+    has_sent_early: bool,
+    handshake_told: bool,
+    peer_closed: bool,
+}
+
+impl Early {
+    pub(super) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, TlsError> {
+        let mut connection = ClientConnection::new(config, name)?;
+        // What is handed over is bounded by the caller, and goes out at once.
+        connection.set_buffer_limit(None);
+        Ok(Self { connection, has_sent_early: false, handshake_told: false, peer_closed: false })
+    }
+
+    /// Part of a request would have to be followed by the rest, at a time that depends on the server: all or nothing.
+    pub(super) fn send_early(&mut self, plaintext: &[u8]) -> bool {
+        let Some(mut early) = self.connection.early_data() else { return false };
+        self.has_sent_early = early.bytes_left() >= plaintext.len() && early.write_all(plaintext).is_ok();
+        self.has_sent_early
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        ciphertext: &[u8],
+        out: &mut Outbox,
+        mut plaintext: impl FnMut(&[u8]),
+    ) -> Result<(), TlsError> {
+        let mut rest = ciphertext;
+        let mut piece = [0; PIECE_BYTES];
+        while !rest.is_empty() && !self.peer_closed {
+            // It takes as much as it has room for, and nothing more after a fatal error.
+            if !matches!(self.connection.read_tls(&mut rest), Ok(1..)) {
+                return Err(TlsError(rustls::Error::HandshakeNotComplete));
+            }
+            let state = match self.connection.process_new_packets() {
+                Ok(state) => state,
+                Err(error) => {
+                    // The alert about it.
+                    self.flush(out);
+                    return Err(error.into());
+                }
+            };
+            self.peer_closed = state.peer_has_closed();
+            loop {
+                match self.connection.reader().read(&mut piece) {
+                    Ok(len @ 1..) => plaintext(&piece[..len]),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Ok(0) | Err(_) => break,
+                }
+            }
+        }
+        self.flush(out);
+        Ok(())
+    }
+
+    pub(super) fn new_handshake(&mut self) -> Option<Handshake> {
+        if self.handshake_told || self.connection.is_handshaking() {
+            return None;
+        }
+        let early = self.has_sent_early && self.connection.is_early_data_accepted();
+        let handshake = Handshake { early, ..Handshake::of(&self.connection)? };
+        self.handshake_told = true;
+        Some(handshake)
+    }
+
+    pub(super) fn peer_has_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    pub(super) fn send(&mut self, plaintext: &[u8], out: &mut Outbox) -> Result<(), TlsError> {
+        let written = self.connection.writer().write_all(plaintext);
+        written.map_err(|_| TlsError(rustls::Error::EncryptError))?;
+        self.flush(out);
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, out: &mut Outbox) -> Result<(), TlsError> {
+        self.connection.send_close_notify();
+        self.flush(out);
+        Ok(())
+    }
+
+    fn flush(&mut self, out: &mut Outbox) {
+        while self.connection.wants_write() && matches!(self.connection.write_tls(out), Ok(1..)) {}
+    }
+}

@@ -1,0 +1,66 @@
+//! Hands any bytes to TLS as the first of a client's, whole and in pieces: nothing panics, nothing is kept beyond its
+//! bound, nobody who cannot know the key shakes hands, and pieces lead to what the whole leads to.
+
+#![no_main]
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use proxy_core::{Certificate, Trial};
+
+/// What is kept of messages that are not whole, in bytes at most.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+/// Type and version of a record with an alert.
+const ALERT: u8 = 21;
+
+static TRIAL: LazyLock<Trial> = LazyLock::new(|| {
+    let certificate = Certificate::generate(&["example.org".to_owned()]).expect("a certificate");
+    Trial::new(certificate).expect("TLS with default settings")
+});
+
+fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
+    let Some((&step, hello)) = input.split_first() else { return };
+    let whole = TRIAL.receive([hello]);
+    let pieces = TRIAL.receive(hello.chunks(usize::from(step) * 8 + 1));
+    for tried in [&whole, &pieces] {
+        assert!(!tried.has_shaken_hands && tried.plaintext_bytes == 0, "{tried:?}");
+        assert!(tried.kept_bytes_max <= KEPT_BYTES_MAX, "{tried:?}");
+        assert!(tried.failure.is_none() || tried.output.is_empty() || has_alert(&tried.output), "{tried:?}");
+    }
+    assert_eq!(whole.failure.is_some(), pieces.failure.is_some(), "{whole:?} {pieces:?}");
+});
+
+/// Whether records of `output` end with an alert, openly or, where keys are agreed upon, sealed.
+fn has_alert(mut output: &[u8]) -> bool {
+    let mut last = 0;
+    while let Some((header, rest)) = output.split_first_chunk::<5>() {
+        let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
+        let Some(behind) = rest.get(len..) else { return false };
+        (last, output) = (header[0], behind);
+    }
+    output.is_empty() && [ALERT, 23].contains(&last)
+}
+
+/// Writes the seeds and ends, instead of fuzzing, if `FUZZ_SEEDS` names a folder for them.
+fn seeds_if_asked() {
+    if let Some(folder) = std::env::var_os("FUZZ_SEEDS") {
+        write_seeds(Path::new(&folder)).expect("a folder that can be written");
+        std::process::exit(0);
+    }
+}
+
+/// Writes what the tests have recorded of OpenSSL and GnuTLS, each to be read whole and in small pieces.
+fn write_seeds(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let hellos = Path::new(env!("CARGO_MANIFEST_DIR")).join("hellos");
+    for hello in std::fs::read_dir(hellos)? {
+        let hello = hello?;
+        let bytes = std::fs::read(hello.path())?;
+        for step in [0, 5, 255] {
+            let name = format!("{}-{step}", hello.file_name().display());
+            std::fs::write(folder.join(name), [&[step], &bytes[..]].concat())?;
+        }
+    }
+    Ok(())
+}

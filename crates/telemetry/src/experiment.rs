@@ -1,0 +1,88 @@
+//! The words of experiments: two values of a setting compared in pairs of blocks (see `docs/experiments.md`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ids::ParseIdError;
+
+/// Declares an enum that travels as one of its words.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match self { $(Self::$variant => $word,)* })
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIdError;
+
+            fn from_str(text: &str) -> Result<Self, ParseIdError> {
+                match text {
+                    $($word => Ok(Self::$variant),)*
+                    _ => Err(ParseIdError),
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// Which of the two values.
+    Arm {
+        /// The first, with which the second is compared.
+        #[default]
+        A = "a",
+        /// The second.
+        B = "b",
+    }
+}
+
+words! {
+    /// Which part of an experiment.
+    Stage {
+        /// Both arms have the first value: whatever differs, differs by chance.
+        #[default]
+        Calibration = "a/a",
+        /// The two values are compared.
+        Comparison = "a/b",
+    }
+}
+
+words! {
+    /// What a record of an experiment tells.
+    ExperimentStep {
+        /// It begins, with this plan.
+        #[default]
+        Begin = "begin",
+        /// From now on a value is in force.
+        Switch = "switch",
+        /// A pair is complete, and this is how the figures stand.
+        Pair = "pair",
+        /// A stage is over, and this is what it came to.
+        Verdict = "verdict",
+    }
+}
+
+words! {
+    /// What a stage came to.
+    Outcome {
+        /// It is not over.
+        #[default]
+        Pending = "pending",
+        /// The second value is better than the first.
+        Better = "better",
+        /// The second value is worse than the first.
+        Worse = "worse",
+        /// No difference was shown, which is not to say that there is none.
+        NoDifference = "no difference shown",
+        /// Nothing can be said, and the reason stands beside.
+        Inconclusive = "inconclusive",
+    }
+}

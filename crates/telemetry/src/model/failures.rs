@@ -1,0 +1,40 @@
+//! Why handshakes failed, as far as records of single connections tell.
+
+use std::collections::BTreeMap;
+
+use crate::connection::{ConnectionRecord, Outcome};
+
+/// Reasons that are told apart.
+const REASONS_MAX: usize = 64;
+/// What stands for all others.
+const OTHER: &str = "other reasons";
+
+/// Failed handshakes by outcome and detail, such as the alert that a client sent. Not all failures have a record: the
+/// counters of the proxy have them all, by coarser causes.
+#[derive(Debug, Default)]
+pub struct Failures(BTreeMap<(&'static str, String), u64>);
+
+impl Failures {
+    pub(super) fn note(&mut self, connection: &ConnectionRecord) {
+        let kind = match connection.outcome {
+            Outcome::HandshakeAlert => "alert",
+            Outcome::Incompatible => "incompatible",
+            Outcome::HandshakeOther => "failed",
+            _ => return,
+        };
+        let key = (kind, connection.detail.clone());
+        let key = if self.0.contains_key(&key) || self.0.len() < REASONS_MAX {
+            key
+        } else {
+            (kind, OTHER.to_owned())
+        };
+        *self.0.entry(key).or_default() += 1;
+    }
+
+    /// Kind, detail and number of each, the most frequent first.
+    pub fn by_frequency(&self) -> Vec<(&'static str, &str, u64)> {
+        let mut all: Vec<_> = self.0.iter().map(|((kind, detail), n)| (*kind, &**detail, *n)).collect();
+        all.sort_by_key(|&(.., n)| std::cmp::Reverse(n));
+        all
+    }
+}

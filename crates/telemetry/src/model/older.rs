@@ -1,0 +1,106 @@
+//! Intervals that are too old to be kept one by one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::histogram::Distribution;
+use crate::metric::{Counters, Metric};
+use crate::model::track::Interval;
+
+/// Time that intervals are put together to, in microseconds.
+const STRETCH_US: u64 = 10_000_000;
+/// Stretches that are kept: six hours of them.
+const STRETCHES_MAX: usize = 2_160;
+/// Buckets of latencies in all of them, eight bytes each: six hours of some 1,800 a stretch, which is more than two
+/// digits of all classes take.
+const BUCKETS_MAX: usize = 4_000_000;
+
+/// Older intervals, put together to ten seconds each, with latencies to two significant digits.
+#[derive(Debug)]
+pub(super) struct Older<C: Metric, L: Metric> {
+    stretches: VecDeque<Arc<Interval<C, L>>>,
+    buckets: usize,
+}
+
+impl<C: Metric, L: Metric> Default for Older<C, L> {
+    fn default() -> Self {
+        Self { stretches: VecDeque::new(), buckets: 0 }
+    }
+}
+
+impl<C: Metric, L: Metric> Older<C, L> {
+    /// Takes in an interval that follows the one before. One that follows a loss stays alone: what is blank must not
+    /// make blank what is beside it.
+    pub(super) fn take_in(&mut self, interval: &Interval<C, L>) {
+        let is_open = |last: &&mut Arc<Interval<C, L>>| {
+            !last.after_loss && !interval.after_loss && last.length_us() < STRETCH_US
+        };
+        if let Some(last) = self.stretches.back_mut().filter(is_open) {
+            self.buckets -= last.buckets();
+            *last = Arc::new(together(last, interval));
+        } else {
+            self.stretches.push_back(Arc::new(together(&Interval::empty(interval), interval)));
+        }
+        self.buckets += self.stretches.back().map_or(0, |last| last.buckets());
+        while self.stretches.len() > STRETCHES_MAX || (self.buckets > BUCKETS_MAX && self.stretches.len() > 1)
+        {
+            self.buckets -= self.stretches.pop_front().map_or(0, |oldest| oldest.buckets());
+        }
+    }
+
+    /// Oldest first.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
+        self.stretches.iter()
+    }
+}
+
+fn together<C: Metric, L: Metric>(a: &Interval<C, L>, b: &Interval<C, L>) -> Interval<C, L> {
+    let mut counters: Counters<C> = a.counters;
+    counters.add(&b.counters);
+    let latencies = L::ALL.iter().map(|&class| merged(a.latency(class), b.latency(class)));
+    Interval::new((a.start_us, b.end_us), a.after_loss || b.after_loss, counters, latencies.collect())
+}
+
+/// The highest latency of a bucket of two significant digits, in the same units.
+fn two_digits(units: u32) -> u32 {
+    let power = (units | 255).ilog2() - 7;
+    (units >> power << power) | ((1 << power) - 1)
+}
+
+/// Both in buckets of two significant digits.
+fn merged(a: &Distribution, b: &Distribution) -> Distribution {
+    let mut units: Vec<(u32, u64)> =
+        a.units().chain(b.units()).map(|(units, count)| (two_digits(units), count)).collect();
+    units.sort_unstable_by_key(|&(units, _)| units);
+    units.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        kept.1 = if is_same { kept.1.saturating_add(next.1) } else { kept.1 };
+        is_same
+    });
+    let exact = [
+        a.sum_ns().saturating_add(b.sum_ns()),
+        a.max_ns().max(b.max_ns()),
+        a.saturated().saturating_add(b.saturated()),
+    ];
+    Distribution::from_units(units.into_iter(), exact)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Histogram;
+
+    #[test]
+    fn two_digits_of_a_percentile_are_kept() {
+        let mut histogram = Histogram::new();
+        (1..=10_000_u64).for_each(|i| histogram.record_ns(i * 10_000));
+        let fine = histogram.to_distribution();
+        let coarse = merged(&fine, &Distribution::default());
+        assert_eq!((coarse.count(), coarse.max_ns()), (fine.count(), fine.max_ns()));
+        assert!(coarse.buckets().len() * 4 < fine.buckets().len());
+        for q in [0.5, 0.9, 0.99, 0.999] {
+            let (exact, kept) = (fine.quantile_ns(q).unwrap(), coarse.quantile_ns(q).unwrap());
+            assert!(kept >= exact && kept - exact <= exact / 100, "q {q}: {kept} for {exact}");
+        }
+    }
+}

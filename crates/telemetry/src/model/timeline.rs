@@ -1,0 +1,75 @@
+//! What people did during a run, at its place in time.
+
+use std::collections::VecDeque;
+
+use crate::setting::Setting;
+
+/// Marks and changes that are kept, the latest.
+const MARKERS_MAX: usize = 1_000;
+
+/// Something that a person did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marker {
+    /// `CLOCK_MONOTONIC`, in microseconds.
+    pub mono_us: u64,
+    /// `CLOCK_REALTIME`, in microseconds.
+    pub realtime_us: u64,
+    /// What it was.
+    pub deed: Deed,
+}
+
+/// What a person did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Deed {
+    /// A note was left.
+    Mark {
+        /// Its number within the run, from 1.
+        number: u64,
+        /// The note; may be empty.
+        text: String,
+    },
+    /// A setting was changed.
+    Change {
+        /// How it stood before.
+        before: String,
+        /// How it stood then, with its name.
+        after: Box<Setting>,
+    },
+}
+
+impl std::fmt::Display for Deed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mark { number, text } if text.is_empty() => write!(f, "mark {number}"),
+            Self::Mark { number, text } => write!(f, "mark {number} {text}"),
+            Self::Change { before, after } => write!(f, "{} {before} > {}", after.name, after.value),
+        }
+    }
+}
+
+/// All of a run that are kept.
+#[derive(Debug, Default)]
+pub(super) struct Markers(VecDeque<Marker>);
+
+impl Markers {
+    pub(super) fn push(&mut self, marker: Marker) {
+        if self.0.len() == MARKERS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(marker);
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {
+        self.0.iter()
+    }
+
+    /// How a setting stood at a moment, given how it stands now.
+    pub(super) fn value_at(&self, us: u64, setting: &Setting) -> String {
+        let changes = self.0.iter().rev().take_while(|marker| marker.mono_us > us);
+        let befores = changes.filter_map(|marker| match &marker.deed {
+            Deed::Change { before, after } if after.name == setting.name => Some(before),
+            _ => None,
+        });
+        befores.last().map_or_else(|| setting.value.to_string(), String::clone)
+    }
+}

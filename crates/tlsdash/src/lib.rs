@@ -1,0 +1,116 @@
+//! A terminal dashboard for live TLS proxy observation: arguments, wiring, exit codes.
+//!
+//! A library only so that fuzzing can reach what reads configuration files; it promises nothing to other programs.
+
+#![forbid(unsafe_code)]
+mod args;
+mod demo;
+mod experiments;
+mod frontend;
+mod journal_choice;
+mod load;
+mod look;
+mod privileges;
+mod probe;
+mod progress;
+mod proxy;
+mod recorder;
+mod service;
+mod session;
+mod signals;
+mod sink;
+mod source;
+mod state_directory;
+mod summary;
+mod tls_words;
+mod voice;
+mod watch;
+
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Mode, Usage, usage};
+
+pub use args::read_configuration;
+
+/// Runs the program with the process's arguments.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One line: what was tried, on what, why it failed.
+            say(line(&error));
+            if error.is::<Usage>() {
+                ExitCode::from(2)
+            } else if error.is::<load::Breach>() {
+                ExitCode::from(99)
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// An error with its causes, without those that it quotes itself.
+fn line(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |line, cause| {
+        if line.ends_with(&cause) { line } else { format!("{line}: {cause}") }
+    })
+}
+
+/// Prints help and the version as they are; of a mistake the one line that says what it is.
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let what = lines.next().unwrap_or_default().trim_start_matches("error: ");
+    // What is missing, or a word that may be meant, stands on lines of its own.
+    let more = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let words: Vec<_> = std::iter::once(what).chain(more).collect();
+    say(format_args!("{} (--help tells more)", words.join("; ").replace(":;", ":")));
+    ExitCode::from(2)
+}
+
+/// Says one line on standard error, made printable: it may quote peers, paths and files. Nothing can be done if that is
+/// gone, as when the terminal was closed.
+fn say(line: impl Display) {
+    let _ = writeln!(std::io::stderr(), "tlsdash: {}", telemetry::clean::line(&line.to_string()));
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    match cli.mode {
+        None => proxy::run(cli.proxy),
+        Some(Mode::Demo(args)) => demo::run(&args),
+        Some(Mode::Load(args)) => load::run(&args),
+        Some(Mode::Watch(args)) => watch::run(&args),
+        Some(Mode::Completions { shell }) => {
+            clap_complete::generate(shell, &mut Cli::command(), "tlsdash", &mut std::io::stdout());
+            Ok(())
+        }
+        Some(Mode::Man { command }) => manual(command.as_deref()),
+    }
+}
+
+/// Prints the manual page of the program, or of one of its commands.
+fn manual(command: Option<&str>) -> anyhow::Result<()> {
+    let mut program = Cli::command();
+    program.build();
+    let page = match command {
+        None => program,
+        Some(name) => {
+            let found = program.find_subcommand(name).cloned();
+            found.ok_or_else(|| usage(format!("man {name}: there is no such command")))?
+        }
+    };
+    Ok(clap_mangen::Man::new(page).render(&mut std::io::stdout())?)
+}

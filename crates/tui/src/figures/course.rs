@@ -1,0 +1,234 @@
+//! One class of latencies over time, column by column.
+
+use std::collections::VecDeque;
+
+use telemetry::model::{Interval, Marker, Run, Track};
+use telemetry::{LoadLatency, Merged, Metric, ProxyLatency, RunId};
+
+use super::levels::{self, LEVELS, Levels};
+
+/// A class whose course can be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Proxy(ProxyLatency),
+    Load(LoadLatency),
+}
+
+/// All of them, in the order in which a key goes through them.
+const SUBJECTS: &[(Subject, &str)] = &[
+    (Subject::Load(LoadLatency::Response), "response"),
+    (Subject::Load(LoadLatency::Service), "service"),
+    (Subject::Proxy(ProxyLatency::Exchange), "exchange"),
+    (Subject::Proxy(ProxyLatency::HandshakeFull), "full handshake"),
+    (Subject::Proxy(ProxyLatency::HandshakeResumed), "resumed handshake"),
+    (Subject::Proxy(ProxyLatency::ComputeFull), "compute full"),
+    (Subject::Proxy(ProxyLatency::ComputeResumed), "compute resumed"),
+];
+
+impl Subject {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        SUBJECTS.iter().find(|(subject, _)| *subject == self).map_or("", |(_, name)| name)
+    }
+
+    /// The one that matters most of those with samples: what the load waits for, else what the upstream takes.
+    pub(crate) fn first(run: &Run) -> Self {
+        let all = SUBJECTS.iter().map(|(subject, _)| *subject);
+        all.clone().find(|subject| subject.has_samples(run)).unwrap_or(Self::Proxy(ProxyLatency::Exchange))
+    }
+
+    /// The next one with samples.
+    pub(crate) fn next(self, run: &Run) -> Self {
+        let at = SUBJECTS.iter().position(|(subject, _)| *subject == self).unwrap_or(0);
+        let others = (1..=SUBJECTS.len()).map(|step| SUBJECTS[(at + step) % SUBJECTS.len()].0);
+        others.clone().find(|subject| subject.has_samples(run)).unwrap_or(self)
+    }
+
+    fn has_samples(self, run: &Run) -> bool {
+        match self {
+            Self::Proxy(class) => run.proxy().is_some_and(|track| track.samples_total(class) > 0),
+            Self::Load(class) => run.load().is_some_and(|track| track.samples_total(class) > 0),
+        }
+    }
+}
+
+/// What one column shows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Column {
+    /// True if records cover any of its time; else it is blank.
+    pub(crate) is_covered: bool,
+    /// Samples by power of two.
+    pub(crate) levels: Levels,
+    /// Samples.
+    pub(crate) n: u64,
+    /// Time of which the samples are, in microseconds: older records are kept in stretches that may be longer than a
+    /// column.
+    pub(crate) span_us: u64,
+    /// At each of [`Self::QUANTILES`], in nanoseconds.
+    pub(crate) quantiles: [Option<u64>; 4],
+    /// Exact maximum in nanoseconds; 0 without samples.
+    pub(crate) max_ns: u64,
+}
+
+impl Column {
+    /// The percentiles that are taken, with their names.
+    pub(crate) const QUANTILES: [(f64, &'static str); 4] =
+        [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
+}
+
+/// What a course is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Of {
+    run: RunId,
+    subject: Subject,
+    column_us: u64,
+}
+
+/// The columns up to a moment, oldest first. Kept from one look to the next: a column that time has left behind does
+/// not change any more.
+#[derive(Debug, Default)]
+pub(crate) struct Course {
+    of: Option<Of>,
+    /// Where the first column ever would begin.
+    origin_us: u64,
+    /// Number of the first column that is kept, counted from there.
+    first: u64,
+    columns: VecDeque<Column>,
+    merged: Merged,
+}
+
+impl Course {
+    /// Brings it to `columns` columns up to the one that holds `until_us`.
+    pub(crate) fn refresh(
+        &mut self,
+        run: &Run,
+        subject: Subject,
+        column_us: u64,
+        until_us: u64,
+        columns: usize,
+    ) {
+        let of = Of { run: run.id(), subject, column_us: column_us.max(1) };
+        if self.of != Some(of) {
+            *self = Self { of: Some(of), origin_us: run.began_us(), ..Self::default() };
+        }
+        let last = self.number(until_us.saturating_sub(1));
+        let first = (last + 1).saturating_sub(columns.max(1) as u64);
+        // The newest one may still have been growing.
+        let known_until = (self.first + self.columns.len() as u64).saturating_sub(1);
+        let is_near = first >= self.first && first <= known_until;
+        if !is_near {
+            self.columns.clear();
+            self.first = first;
+        }
+        while self.first < first {
+            self.columns.pop_front();
+            self.first += 1;
+        }
+        self.columns.truncate((last + 1 - first) as usize);
+        let fresh = if is_near { known_until.max(first) } else { first };
+        for number in fresh..=last {
+            let at = (number - first) as usize;
+            self.columns.resize_with((at + 1).max(self.columns.len()), Column::default);
+            self.columns[at] = self.column(run, number);
+        }
+    }
+
+    fn column(&mut self, run: &Run, number: u64) -> Column {
+        match self.of.map(|of| of.subject) {
+            Some(Subject::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
+            Some(Subject::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
+            None => None,
+        }
+        .unwrap_or_default()
+    }
+
+    fn of_track<C: Metric, L: Metric>(&mut self, track: &Track<C, L>, class: L, number: u64) -> Column {
+        let [from_us, to_us] = self.bounds(number);
+        let newest_first = track.timeline().rev().skip_while(|interval| interval.start_us > to_us);
+        let near = newest_first.take_while(|interval| interval.end_us > from_us);
+        let mut column = Column::default();
+        let mut taken = Vec::new();
+        for interval in near {
+            let is_within = (from_us..to_us).contains(&place_us(interval));
+            let overlap_us = interval.end_us.min(to_us).saturating_sub(interval.start_us.max(from_us));
+            let is_around = !interval.after_loss
+                && interval.length_us() > self.column_us()
+                && overlap_us * 2 >= self.column_us();
+            if is_within || is_around {
+                column.is_covered = true;
+                column.span_us += if interval.after_loss { 0 } else { interval.length_us() };
+                levels::add(&mut column.levels, interval.latency(class));
+                self.merged.add(interval.latency(class));
+                taken.push(interval.latency(class));
+            }
+        }
+        column.n = self.merged.count();
+        column.quantiles = Column::QUANTILES.map(|(q, _)| self.merged.quantile_ns(q));
+        column.max_ns = if column.n > 0 { self.merged.max_ns() } else { 0 };
+        // Ready for the next one.
+        for latency in taken {
+            if self.merged.remove(latency) {
+                self.merged.set_max_ns(0);
+            }
+        }
+        column
+    }
+
+    fn number(&self, us: u64) -> u64 {
+        us.saturating_sub(self.origin_us) / self.column_us()
+    }
+
+    /// Beginning and end of a column, by its number.
+    fn bounds(&self, number: u64) -> [u64; 2] {
+        let from_us = self.origin_us.saturating_add(number.saturating_mul(self.column_us()));
+        [from_us, from_us.saturating_add(self.column_us())]
+    }
+
+    /// The end of the column that holds a moment, whether or not it is among those kept.
+    pub(crate) fn snap(&self, us: u64) -> u64 {
+        self.bounds(self.number(us.saturating_sub(1)))[1]
+    }
+
+    /// Length of a column, in microseconds.
+    pub(crate) fn column_us(&self) -> u64 {
+        self.of.map_or(1, |of| of.column_us)
+    }
+
+    /// What the columns are of.
+    pub(crate) fn subject(&self) -> Option<Subject> {
+        self.of.map(|of| of.subject)
+    }
+
+    /// Oldest first.
+    pub(crate) fn columns(&self) -> &VecDeque<Column> {
+        &self.columns
+    }
+
+    /// The place of the column that holds a moment, if it is among them. A moment belongs to what ends with it.
+    pub(crate) fn place(&self, us: u64) -> Option<usize> {
+        let at = self.number(us.saturating_sub(1)).checked_sub(self.first)?;
+        usize::try_from(at).ok().filter(|&at| at < self.columns.len())
+    }
+
+    /// The end of the column at a place.
+    pub(crate) fn end_us(&self, at: usize) -> u64 {
+        self.bounds(self.first + at as u64)[1]
+    }
+
+    /// Marks and changes within the columns, with their places, oldest first.
+    pub(crate) fn markers(&self, run: &Run) -> Vec<(usize, Marker)> {
+        run.markers().filter_map(|marker| Some((self.place(marker.mono_us + 1)?, marker.clone()))).collect()
+    }
+
+    /// The first and the last level with samples.
+    pub(crate) fn levels(&self) -> Option<(usize, usize)> {
+        let seen = |&level: &usize| self.columns.iter().any(|column| column.levels[level] > 0);
+        Some(((0..LEVELS).find(seen)?, (0..LEVELS).rfind(seen)?))
+    }
+}
+
+/// The moment of an interval that says to which column it belongs. What follows a loss covers the hole too, and its
+/// latencies only the end of it.
+fn place_us<C: Metric, L: Metric>(interval: &Interval<C, L>) -> u64 {
+    if interval.after_loss { interval.end_us.saturating_sub(1) } else { interval.middle_us() }
+}

@@ -1,0 +1,113 @@
+//! The dashboard without a terminal: for benchmarks, and for whoever wants a screen as text.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::backend::{CrosstermBackend, TestBackend};
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use telemetry::Update;
+
+use crate::clock::Now;
+use crate::options::Options;
+use crate::state::{Action, Effect, State, update};
+use crate::view::view;
+
+/// Counts what a terminal would be sent.
+#[derive(Clone, Debug, Default)]
+struct Count(Rc<Cell<u64>>);
+
+impl Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.set(self.0.get() + bytes.len() as u64);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A dashboard of a fixed size that nobody sees. Its clock stands still unless it is told.
+pub struct Offscreen {
+    state: State,
+    now: Now,
+    size: Rect,
+    terminal: Terminal<CrosstermBackend<Count>>,
+    written: Count,
+}
+
+impl std::fmt::Debug for Offscreen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Offscreen").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl Offscreen {
+    /// Nothing has been read yet.
+    pub fn new(options: Options, columns: u16, rows: u16) -> Self {
+        let (size, written) = (Rect::new(0, 0, columns, rows), Count::default());
+        let options_of_terminal = TerminalOptions { viewport: Viewport::Fixed(size) };
+        let terminal = Terminal::with_options(CrosstermBackend::new(written.clone()), options_of_terminal)
+            .expect("nothing is asked of a terminal of fixed size");
+        Self { state: State::new(options, (columns, rows)), now: Now::read(), size, terminal, written }
+    }
+
+    /// Takes in news; true if they are to be drawn.
+    pub fn take(&mut self, news: Update) -> bool {
+        self.apply(Action::Update(news))
+    }
+
+    /// Lets time pass; true if that is to be drawn.
+    pub fn wait(&mut self, time: Duration) -> bool {
+        self.now.instant += time;
+        self.now.realtime_us += time.as_micros() as u64;
+        self.apply(Action::Tick)
+    }
+
+    /// Presses the key of a character; true if something is to be drawn.
+    pub fn press(&mut self, key: char) -> bool {
+        let event = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
+        if self.state.prompt.is_some() {
+            return self.apply(Action::Type(event));
+        }
+        let intent = self.state.options.keymap.intent(&event, self.state.context());
+        intent.is_some_and(|intent| self.apply(Action::Want(intent)))
+    }
+
+    fn apply(&mut self, action: Action) -> bool {
+        let effects = update(&mut self.state, action, self.now);
+        effects.iter().any(|effect| matches!(effect, Effect::Draw(_) | Effect::Redraw))
+    }
+
+    /// Draws a frame as it is drawn on a terminal, and gives the bytes that one would have been sent: those of cells that
+    /// changed.
+    pub fn draw(&mut self) -> u64 {
+        self.state.prepare(self.now);
+        let before = self.written.0.get();
+        self.terminal.draw(|frame| view(&self.state, frame)).expect("counting bytes cannot fail");
+        self.written.0.get() - before
+    }
+
+    /// The screen as text, a line for each row.
+    pub fn text(&mut self) -> String {
+        self.state.prepare(self.now);
+        let backend = TestBackend::new(self.size.width, self.size.height);
+        let drawn: Result<_, Infallible> = Terminal::new(backend).and_then(|mut terminal| {
+            terminal.draw(|frame| view(&self.state, frame))?;
+            Ok(terminal.backend().buffer().clone())
+        });
+        let Ok(buffer) = drawn;
+        let mut text = String::new();
+        for row in buffer.content().chunks(usize::from(self.size.width.max(1))) {
+            let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}

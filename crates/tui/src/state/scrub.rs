@@ -1,0 +1,112 @@
+//! Going back in time.
+
+use telemetry::model::Level;
+
+use super::frozen::Frozen;
+use super::{State, shown_run};
+use crate::clock::Now;
+use crate::figures::Subject;
+
+/// Where a person wants to go in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leap {
+    /// So many columns; backwards if negative.
+    Columns(i64),
+    PreviousMark,
+    NextMark,
+    /// The interval with the highest latency of the class that is looked at.
+    Worst,
+}
+
+impl State {
+    /// Freezes the view, if it is not, at what has been read.
+    pub(super) fn freeze(&mut self, now: Now) {
+        if self.frozen.is_some() {
+            return;
+        }
+        // What has been read and not been drawn yet still belongs to this moment.
+        self.stale = true;
+        self.refresh(now);
+        let kept = self.live.clone().zip(self.run());
+        self.frozen = kept.map(|(figures, run)| Frozen::new(figures, self.table.clone(), run, now));
+    }
+
+    /// Goes to another moment, and freezes the view for it.
+    pub(super) fn leap(&mut self, leap: Leap, now: Now) {
+        self.freeze(now);
+        self.follow_course();
+        match self.target_us(leap) {
+            Ok(us) => self.show_moment(us),
+            Err(why) => self.notice(Level::Notice, why, now),
+        }
+    }
+
+    /// Goes to a moment, and freezes the view for it.
+    pub(super) fn go_to(&mut self, us: u64, now: Now) {
+        self.freeze(now);
+        self.show_moment(us);
+        self.stale = true;
+        self.phase = super::Phase::of(self, now);
+    }
+
+    /// Computes what is shown of an earlier moment anew, after the window has changed.
+    pub(super) fn show_moment_anew(&mut self) {
+        if let Some(us) = self.frozen.as_ref().map(|frozen| frozen.earlier_us().unwrap_or(frozen.moment_us)) {
+            self.show_moment(us);
+        }
+    }
+
+    fn show_moment(&mut self, us: u64) {
+        let columns = self.course.columns().len().max(1) as u64;
+        let shown_us = columns * self.course.column_us();
+        let Self { model, options, frozen: Some(frozen), span, .. } = self else { return };
+        let Some(run) = shown_run(model, options) else { return };
+        frozen.go_to(run, us, *span);
+        let us = frozen.earlier_us().unwrap_or(us);
+        // The course moves along where the cursor would leave it.
+        if us + shown_us <= frozen.edge_us {
+            frozen.edge_us = us + shown_us / 2;
+        }
+        if us > frozen.edge_us {
+            frozen.edge_us = frozen.moment_us;
+        }
+    }
+
+    /// The moment to go to.
+    ///
+    /// # Errors
+    /// With a sentence for the person where there is none.
+    fn target_us(&self, leap: Leap) -> Result<u64, &'static str> {
+        let (Some(run), Some(frozen)) = (self.run(), &self.frozen) else { return Err("there is no run yet") };
+        let cursor_us = frozen.earlier_us().unwrap_or(frozen.moment_us);
+        let column_us = self.course.column_us();
+        let end_us = self.course.snap(cursor_us);
+        let deeds = || run.markers().map(|marker| marker.mono_us).filter(|&us| us <= frozen.moment_us);
+        let at_mark = |us: u64| self.course.snap(us + 1);
+        match leap {
+            Leap::Columns(n) => Ok(end_us.saturating_add_signed(n.saturating_mul(column_us as i64))),
+            Leap::PreviousMark => deeds()
+                .rfind(|&us| us < end_us.saturating_sub(column_us))
+                .map(at_mark)
+                .ok_or("no earlier mark"),
+            Leap::NextMark => deeds().find(|&us| us >= end_us).map(at_mark).ok_or("no later mark"),
+            Leap::Worst => self.worst_us().ok_or("there are no latencies yet"),
+        }
+    }
+
+    /// End of the interval with the highest latency.
+    fn worst_us(&self) -> Option<u64> {
+        let (run, until_us) = (self.run()?, self.frozen.as_ref()?.moment_us);
+        let worst = match self.time.subject(run) {
+            Subject::Proxy(class) => {
+                let known = run.proxy()?.timeline().filter(|interval| interval.end_us <= until_us);
+                known.map(|interval| (interval.latency(class).max_ns(), interval.end_us)).max()
+            }
+            Subject::Load(class) => {
+                let known = run.load()?.timeline().filter(|interval| interval.end_us <= until_us);
+                known.map(|interval| (interval.latency(class).max_ns(), interval.end_us)).max()
+            }
+        };
+        worst.filter(|&(max_ns, _)| max_ns > 0).map(|(_, us)| us)
+    }
+}

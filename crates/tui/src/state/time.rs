@@ -1,0 +1,67 @@
+//! Where in time the view stands, and how much of it a column of the course shows.
+
+use telemetry::model::Run;
+
+use crate::figures::Subject;
+
+/// Lengths of a column that a person can choose, in microseconds.
+const COLUMNS_US: [u64; 8] =
+    [1_000_000, 2_000_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000, 120_000_000, 300_000_000];
+
+/// What of the course is shown where there is no room for all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// The heat map.
+    #[default]
+    Heat,
+    /// The percentiles.
+    Percentiles,
+}
+
+/// How the course is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeView {
+    pub(crate) course: Course,
+    /// `None` for the class that matters most.
+    subject: Option<Subject>,
+    zoom: usize,
+}
+
+impl Default for TimeView {
+    fn default() -> Self {
+        Self { course: Course::default(), subject: None, zoom: 1 }
+    }
+}
+
+impl TimeView {
+    /// The class that is looked at.
+    pub(crate) fn subject(&self, run: &Run) -> Subject {
+        self.subject.unwrap_or_else(|| Subject::first(run))
+    }
+
+    /// Length of a column; never shorter than the run's interval, or columns would be blank.
+    pub(crate) fn column_us(&self, interval_us: u64) -> u64 {
+        COLUMNS_US[self.zoom].max(interval_us)
+    }
+
+    pub(super) fn next_subject(&mut self, run: &Run) {
+        self.subject = Some(self.subject(run).next(run));
+    }
+
+    pub(super) fn turn(&mut self) {
+        self.course = match self.course {
+            Course::Heat => Course::Percentiles,
+            Course::Percentiles => Course::Heat,
+        };
+    }
+
+    /// Longer columns.
+    pub(super) fn zoom_out(&mut self) {
+        self.zoom = (self.zoom + 1).min(COLUMNS_US.len() - 1);
+    }
+
+    /// Shorter columns.
+    pub(super) fn zoom_in(&mut self) {
+        self.zoom = self.zoom.saturating_sub(1);
+    }
+}
