@@ -158,6 +158,22 @@ mod tests {
     }
 
     #[test]
+    fn the_pool_keeps_so_much_memory_and_no_more() {
+        const BUFFER_BYTES: usize = 1 << 20;
+        let mut pool = Pool::default();
+        for _ in 0..20 {
+            let mut buffer = Buffer::default();
+            buffer.room(BUFFER_BYTES);
+            pool.reclaim(&mut buffer);
+        }
+        let kept = POOL_BYTES_MAX / BUFFER_BYTES;
+        assert_eq!((pool.spare.len(), pool.spare_bytes), (kept, POOL_BYTES_MAX));
+        let mut buffer = Buffer::default();
+        pool.lend(&mut buffer);
+        assert_eq!((pool.spare.len(), pool.spare_bytes), (kept - 1, POOL_BYTES_MAX - BUFFER_BYTES));
+    }
+
+    #[test]
     fn a_buffer_takes_no_more_memory_than_a_step_above_its_need() {
         let mut buffer = Buffer::default();
         for _ in 0..130 {
