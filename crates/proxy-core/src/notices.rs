@@ -105,7 +105,8 @@ impl Notices {
     /// Notes that a connection waits because `max` are open.
     pub(crate) fn connections_met(&self, max: usize, now: Instant) {
         if self.connections.see(self.ms(now)) {
-            let text = format!("{max} connections are open, as many as may be; more wait in the backlog");
+            let text =
+                format!("{max} connections are open, as many as may be; further ones wait in the backlog");
             self.say(Subject::Connections, Level::Warning, &text, now);
         }
     }

@@ -18,7 +18,7 @@ use crate::descriptors::{self, DescriptorsError};
 use crate::listen::{self, ListenAddr, ListenError};
 use crate::notices::Notices;
 use crate::settings::{self, ConfigError};
-use crate::tls::{LiveTls, Presented, Refreshed, Tls, TlsConfigError};
+use crate::tls::{ForgetError, LiveTls, Presented, Refreshed, Tls, TlsConfigError};
 use crate::upstream::{ResolveError, Upstream};
 use crate::upstreams::{UPSTREAMS_MAX, Upstreams};
 use crate::worker::Shared;
@@ -284,6 +284,17 @@ impl Proxy {
     /// The same, with all files read at once and whether they have changed or not.
     pub fn reload(&self) -> Refreshed {
         self.look(true)
+    }
+
+    /// Forgets all sessions and the keys of all tickets: new connections begin with full handshakes.
+    ///
+    /// # Errors
+    /// When the keys come from a file that others may have too; then nothing is forgotten.
+    pub fn forget_sessions(&self) -> Result<(), ForgetError> {
+        let tls = self.lock_tls().forget_sessions()?;
+        self.control.set_tls(tls);
+        self.crew().wake();
+        Ok(())
     }
 
     fn look(&self, at_once: bool) -> Refreshed {

@@ -7,13 +7,14 @@ pub fn parse_percentile(name: &str) -> Option<f64> {
     if !digits.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         return None;
     }
-    let percent: f64 = match digits.split_at_checked(2) {
+    let percent = match digits.split_at_checked(2) {
         Some((whole, decimals)) if !decimals.is_empty() && !digits.contains('.') && digits != "100" => {
-            format!("{whole}.{decimals}").parse().ok()?
+            format!("{whole}.{decimals}")
         }
-        _ => digits.parse().ok()?,
+        _ => digits.to_owned(),
     };
-    let q = percent / 100.0;
+    // Read as hundredths, since a division would not give the nearest number.
+    let q: f64 = format!("{percent}e-2").parse().ok()?;
     (q > 0.0 && q < 1.0).then_some(q)
 }
 

@@ -116,6 +116,11 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "FORMAT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<Format>,
+    /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; the other
+    /// words are aa, block, discard, flush and keep (docs/experiments.md). Without a dashboard the run ends with it
+    #[arg(long, value_name = "WORDS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ab: Option<String>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) look: LookWords,
@@ -300,6 +305,7 @@ impl RunWords {
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
+            ab: self.ab.or(other.ab),
             look: self.look.or(other.look),
         }
     }
@@ -418,6 +424,7 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("handshakes-max", "1000"),
     ("connections-per-client", "100"),
     ("duration", "\"10s\""),
+    ("ab", "\"workers=1..2,metric=exchange.p99,pairs=12\""),
 ];
 
 impl ProxyWords {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 mod args;
 mod demo;
+mod experiments;
 mod frontend;
 mod journal_choice;
 mod load;

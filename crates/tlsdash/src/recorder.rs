@@ -1,5 +1,7 @@
 //! The thread that owns what is measured: it ticks, publishes, carries out commands, and ends everything in order.
 
+mod experiment;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -14,6 +16,8 @@ use telemetry::{
     Publisher, RunRecord, Setting, SettingError, SettingRecord, Value,
 };
 
+use crate::args::usage;
+use crate::experiments::{Experiments, Wanted};
 use crate::service::{self, Watchdog};
 use crate::signals::Reload;
 use crate::sink::RecordSink;
@@ -50,7 +54,10 @@ pub(crate) struct Beginning {
     pub(crate) header: RunRecord,
     /// What was said before.
     pub(crate) notices: Vec<NoticeRecord>,
+    /// How often counters become records.
     pub(crate) interval: Duration,
+    /// What is compared, from the beginning on.
+    pub(crate) experiment: Option<Wanted>,
 }
 
 /// Owns what is measured, and publishes it.
@@ -69,6 +76,7 @@ pub(crate) struct Recorder {
     load_delta: LoadDelta,
     refused_total: u64,
     is_refusing: bool,
+    experiments: Experiments,
 }
 
 /// What became of the records of a run.
@@ -95,11 +103,12 @@ impl Recorder {
     pub(crate) fn new(
         measured: Measured,
         publisher: Publisher<RecordSink>,
-        beginning: Beginning,
+        mut beginning: Beginning,
         voice: Voice,
         suppressed_total: Arc<AtomicU64>,
         reload: Reload,
     ) -> Self {
+        let experiments = Experiments::new(beginning.experiment.take());
         Self {
             measured,
             publisher,
@@ -113,6 +122,7 @@ impl Recorder {
             load_delta: LoadDelta::default(),
             refused_total: 0,
             is_refusing: false,
+            experiments,
         }
     }
 
@@ -120,8 +130,11 @@ impl Recorder {
     /// then ends everything in order and closes the journal.
     ///
     /// # Errors
-    /// When a part of the program panicked.
+    /// When a part of the program panicked, or what is to be compared cannot be.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<Recorded> {
+        self.experiments
+            .check(&self.settings(), self.beginning.interval)
+            .map_err(|error| usage(format!("--ab {error}")))?;
         // So that it knows every thread, however soon it ends.
         self.host.sample();
         if let Some(load) = &self.measured.load {
@@ -200,8 +213,9 @@ impl Recorder {
         self.publisher.notice(notice, Timestamps::now());
     }
 
-    fn stop_load(&self) -> Stage {
+    fn stop_load(&mut self) -> Stage {
         service::stopping();
+        self.end_experiment();
         if let Some(load) = &self.measured.load {
             load.stop();
         }
@@ -217,7 +231,11 @@ impl Recorder {
     fn advance(&mut self, stage: Stage) -> Stage {
         let load_ended = self.measured.load.as_ref().is_none_or(Load::is_finished);
         match stage {
-            Stage::Running if self.measured.ends_with_load && load_ended => Stage::StoppingLoad,
+            Stage::Running if self.measured.ends_with_load && load_ended => {
+                self.end_experiment();
+                Stage::StoppingLoad
+            }
+            Stage::Running if self.experiments.ends_the_run() => self.stop_load(),
             // Workers only end by themselves when they panic.
             Stage::Running if self.measured.proxy.as_ref().is_some_and(Proxy::is_drained) => self.stop_load(),
             Stage::StoppingLoad if load_ended => {
@@ -249,12 +267,14 @@ impl Recorder {
         self.gather(PATIENCE.min(self.beginning.interval / 2));
         let host = self.sample_host();
         let now = Timestamps::now();
+        let cpu = host.cpu;
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.load_state().map(|state| (&self.load_delta, state));
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host), now);
         self.tell_refusals();
         self.tell_of_proxy();
+        self.go_on_with_experiment(now, &cpu);
     }
 
     fn tell_of_proxy(&mut self) {
@@ -310,18 +330,29 @@ impl Recorder {
     fn carry_out(&mut self, command: Command) {
         match command {
             Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
-            Command::Experiment(_) | Command::EndExperiment => {
-                self.voice.say(Level::Warning, "experiments cannot be run here");
-            }
-            Command::Set { name, value } => match self.set(&name, &value) {
-                Ok((before, after)) if before.value != after.value => {
-                    let change = SettingRecord { name, before: before.value.to_string(), after: Some(after) };
-                    self.publisher.setting(change, Timestamps::now());
-                }
-                Ok(_) => {}
+            Command::Set { name, value } => match self.change(&name, &value) {
+                Ok(true) => self.experiments.disturb(&format!("{name} was changed")),
+                Ok(false) => {}
                 Err(error) => self.voice.say(Level::Warning, &error.to_string()),
             },
+            Command::Experiment(words) => match words.parse() {
+                Ok(plan) => self.experiments.want(plan),
+                Err(error) => self.voice.say(Level::Warning, &format!("no experiment: {error}")),
+            },
+            Command::EndExperiment => self.end_experiment(),
         }
+    }
+
+    /// Changes a setting and records it; false if it had that value already.
+    fn change(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
+        let (before, after) = self.set(name, value)?;
+        if before.value == after.value {
+            return Ok(false);
+        }
+        let before = before.value.to_string();
+        let change = SettingRecord { name: name.to_owned(), before, after: Some(after) };
+        self.publisher.setting(change, Timestamps::now());
+        Ok(true)
     }
 
     /// Changes a setting; how it stood before, and how it stands now.
@@ -342,10 +373,14 @@ impl Recorder {
         Ok((before, after))
     }
 
-    fn with_settings(&self) -> RunRecord {
+    fn settings(&self) -> Vec<Setting> {
         let mut settings = self.measured.proxy.as_ref().map(Proxy::settings).unwrap_or_default();
         settings.extend(self.measured.load.as_ref().map(Load::settings).unwrap_or_default());
-        RunRecord { settings, ..self.beginning.header.clone() }
+        settings
+    }
+
+    fn with_settings(&self) -> RunRecord {
+        RunRecord { settings: self.settings(), ..self.beginning.header.clone() }
     }
 
     /// Offers the last records until the journal has taken them, or patience ends.

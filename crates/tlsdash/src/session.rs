@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+use experiment::Plan;
 use journal::Timestamps;
 use telemetry::model::Run;
 use telemetry::{
@@ -15,6 +16,7 @@ use telemetry::{
 use tui::{Event, Inbox, Sender};
 
 use crate::args::{Format, RunWords, usage};
+use crate::experiments::Wanted;
 use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
 use crate::look::Look;
@@ -43,6 +45,8 @@ pub(crate) struct Shape {
     pub(crate) duration: Option<Duration>,
     /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
     pub(crate) history: usize,
+    /// What is compared during the run.
+    pub(crate) experiment: Option<Plan>,
 }
 
 impl Shape {
@@ -55,6 +59,8 @@ impl Shape {
                 "--journal off goes with --headless only: the dashboard shows what the journal holds",
             ));
         }
+        let duration = duration.map(|text| crate::args::time("duration", text)).transpose()?;
+        let experiment = words.ab.as_deref().map(|words| plan(words, duration)).transpose()?;
         Ok(Self {
             journal,
             interval: words.interval()?,
@@ -62,9 +68,22 @@ impl Shape {
             headless: words.headless,
             format: words.format.unwrap_or_default(),
             look,
-            duration: duration.map(|text| crate::args::time("duration", text)).transpose()?,
+            duration,
             history: 1,
+            experiment,
         })
+    }
+}
+
+/// What is to be compared, which must have an end before the run does.
+fn plan(words: &str, duration: Option<Duration>) -> anyhow::Result<Plan> {
+    let plan: Plan = words.parse().map_err(|error| usage(format!("--ab {error}")))?;
+    let takes = plan.length();
+    match duration.filter(|duration| *duration <= takes) {
+        Some(duration) => Err(usage(format!(
+            "--ab {words}: it takes {takes:?}, and --duration ends the run after {duration:?}"
+        ))),
+        None => Ok(plan),
     }
 }
 
@@ -190,7 +209,11 @@ impl Session {
         let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
         let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
         let voice = Voice::new(events.clone(), shape.frontend);
-        let beginning = Beginning { header, notices, interval: shape.interval };
+        let experiment = shape.experiment.map(|plan| match shape.frontend {
+            Frontend::Headless => Wanted { plan, ends_the_run: true },
+            Frontend::Dashboard | Frontend::Plain => Wanted { plan, ends_the_run: false },
+        });
+        let beginning = Beginning { header, notices, interval: shape.interval, experiment };
         let recorder = Recorder::new(measured, publisher, beginning, voice, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();

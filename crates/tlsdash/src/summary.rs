@@ -1,5 +1,7 @@
 //! The summary on standard output, for people or for programs.
 
+mod experiments;
+
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
@@ -75,6 +77,7 @@ fn text(summary: &Summary) -> String {
         load_lines(load, &mut out);
     }
     clients(summary, &mut out);
+    experiments::lines(&summary.experiments, &mut out);
     if let Some(journal) = &summary.journal {
         let JournalSummary { made, read, lost, source, .. } = journal;
         line(&mut out, "journal", format_args!("{read} read of {made} made, {lost} lost"));
@@ -211,7 +214,12 @@ fn latency_table(summary: &Summary, out: &mut String) {
             LOAD_ROWS.iter().filter_map(|(class, words)| Some((*words, load.latency_us.get(class)?, mark))),
         );
     }
-    rows.retain(|(_, percentiles, _)| percentiles.n > 0);
+    // What the total is made of says nothing new where it is made of one part.
+    let total =
+        summary.load.as_ref().and_then(|load| load.latency_us.get("total")).map_or(0, |total| total.n);
+    rows.retain(|(words, percentiles, _)| {
+        percentiles.n > 0 && !(words.starts_with("  ") && percentiles.n == total)
+    });
     if rows.is_empty() {
         return;
     }

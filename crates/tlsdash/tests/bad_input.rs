@@ -56,7 +56,7 @@ fn whatever_is_quoted_on_the_terminal_is_printable() {
     let file = at.join(format!("{hostile}.toml"));
     fs::write(&file, "upstream = \"unix:/x\"\n\"\\u001b[2J\" = 1\n").unwrap();
     for args in [
-        &["--upstream", &format!("unix:/{hostile}"), "--duration", "1ms"][..],
+        &["--upstream", &format!("unix:/{hostile}"), "--listen", "127.0.0.1:0", "--duration", "1ms"][..],
         &["--upstream", hostile],
         &["--config", file.to_str().unwrap()],
         &["--upstream", "unix:/x", "--cert", hostile, "--key", hostile],
@@ -80,6 +80,7 @@ fn whatever_is_quoted_on_the_terminal_is_printable() {
 fn wrong_words_end_with_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
+    let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let many_cpus = format!("{}0", "0,".repeat(300));
     for (args, parts) in [
         (&["--no-such-flag"][..], &["unexpected argument '--no-such-flag'", "--help"][..]),
@@ -106,7 +107,10 @@ fn wrong_words_end_with_exit_code_2() {
         (&["--upstream", "unix:/x", "--handshakes-max", "0"], &["--handshakes-max"]),
         (&["--upstream", "unix:/x", "--handshakes-max", "1000001"], &["--handshakes-max 1000001", "1000000"]),
         (&["--upstream", "unix:/x", "--connections-per-client", "9999999"], &["--connections-per-client"]),
-        (&["--upstream", "unix:/x", "--connections-max", "999999999999"], &["999999999999", "descriptors"]),
+        (
+            &["--upstream", "unix:/x", "--listen", "127.0.0.1:0", "--connections-max", "999999999999"],
+            &["999999999999", "descriptors"],
+        ),
         (&["--upstream", "unix:/x", "--workers", "257"], &["--workers 257", "256"]),
         (&["--upstream", "unix:/x", "--cpus", &many_cpus], &["--workers 301", "256"]),
         (
@@ -117,7 +121,7 @@ fn wrong_words_end_with_exit_code_2() {
         (&["--upstream", "unix:/x", "--idle-timeout", "300000000000years"], &["--idle-timeout", "24h"]),
         (&["--upstream", "unix:/x", "--drain-timeout", "99999999999999999999s"], &["--drain-timeout"]),
         (&["--upstream", "unix:/x", "--upstream", "unix:/x"], &["--upstream unix:/x", "twice"]),
-        (&["--upstream", "localhost:8443", "--listen", ":8443"], &["where the proxy itself listens"]),
+        (&["--upstream", &own, "--listen", &own], &["where the proxy itself listens"]),
         (&["--upstream", "unix:/x", "--ticket-lifetime", "1s"], &["--ticket-lifetime", "from 60"]),
         (&["--upstream", "unix:/x", "--session-cache", "1000001"], &["--session-cache", "1000000"]),
         (&["--upstream", "unix:/x", "--cert", "/x.pem"], &["--cert needs --key"]),
@@ -127,6 +131,12 @@ fn wrong_words_end_with_exit_code_2() {
         (&["load", "https://127.0.0.1:1/", "--rate", "0"], &["--rate 0"]),
         (&["load", "https://127.0.0.1:1/", "--resume", "120%"], &["--resume 120%"]),
         (&["load", "https://127.0.0.1:1/", "-c", "0"], &["connections"]),
+        (&["load", "localhost:80/"], &["\"localhost:80/\"", "no scheme, such as http://"]),
+        (&["load", "http://127.0.0.1:1/", "--resume", "50%"], &["--resume needs TLS"]),
+        (&["load", "https://127.0.0.1:1/", "--early-data"], &["--resume"]),
+        (&["load", "https://127.0.0.1:1/", "-n", "0"], &["requests=0", "a number of requests from 1"]),
+        (&["load", "https://127.0.0.1:1/", "-d", "0"], &["--duration 0"]),
+        (&["load", "https://127.0.0.1:1/", "-c", "1000000"], &["connections=1000000", "from 1 to 100000"]),
         (&["load", "https://127.0.0.1:1/", "-r", "5..6"], &["--rate 5..6", "100..1000/30s"]),
         (&["load", "https://127.0.0.1:1/", "-d", "5s", "--warmup", "6s"], &["leaves nothing to measure"]),
         (&["load", "https://127.0.0.1:1/", "--style", "siege"], &["--style siege", "vegeta"]),

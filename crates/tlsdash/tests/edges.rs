@@ -11,8 +11,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("proxy-core", &["telemetry"]),
     ("loadgen", &["telemetry"]),
     ("tui", &["telemetry"]),
+    ("experiment", &["telemetry"]),
     ("bench", &["journal", "telemetry", "loadgen"]),
-    ("tlsdash", &["journal", "telemetry", "proxy-core", "loadgen", "tui"]),
+    ("tlsdash", &["journal", "telemetry", "proxy-core", "loadgen", "tui", "experiment"]),
 ];
 
 /// Which crates of ours alone may depend on a library.
@@ -26,6 +27,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("anyhow", &["tlsdash"]),
     ("systemd-journal-reader", &["journal"]),
     ("hdrhistogram", &["telemetry"]),
+    ("statrs", &["experiment"]),
     ("hyper", &["loadgen"]),
     ("tokio", &["loadgen"]),
 ];

@@ -175,3 +175,25 @@ fn another_process_is_observed_beside_the_latencies() {
     assert_eq!(gone.status.code(), Some(1));
     assert!(stderr(&gone).contains("cannot observe process"), "{}", stderr(&gone));
 }
+
+#[test]
+fn what_a_request_went_over_stands_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let ab = stdout(&load(folder.path(), "-n 100 -c 1 -k 4 --style ab"));
+    let row =
+        |name: &str| ab.lines().find(|line| line.starts_with(name)).map(|line| line.trim_end().to_owned());
+    assert!(row(" new, plain:").unwrap().ends_with(" 25"), "{ab}");
+    assert!(row(" kept alive:").unwrap().ends_with(" 75"), "{ab}");
+    assert_eq!(row(" resumed:"), None, "{ab}");
+    let text = stdout(&load(folder.path(), "-n 100 -c 1 -k 4 -D 20"));
+    assert!(text.contains("  new, without TLS ") && text.contains("  kept alive "), "{text}");
+}
+
+#[test]
+fn a_rate_beyond_the_server_is_said_to_be_not_achieved() {
+    let folder = tempfile::tempdir().unwrap();
+    // A connection for each request, and one at a time: far below the rate that is asked for.
+    let args = "-R 1000000 -d 1 -c 1 -k off --style vegeta";
+    let text = stdout(&load(folder.path(), args));
+    assert!(text.contains("# rate not achieved: "), "{text}");
+}

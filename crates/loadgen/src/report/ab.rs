@@ -25,19 +25,24 @@ pub(super) fn text(view: &View<'_>) -> String {
         ("Processing:", LoadLatency::Service),
         ("Waiting:", LoadLatency::FirstByte),
         ("Total:", LoadLatency::Total),
+    ] {
+        times(&mut out, name, &view.latencies[class]);
+    }
+    let total = &view.latencies[LoadLatency::Total];
+    for (name, class) in [
         (" new, plain:", LoadLatency::TotalPlain),
         (" new, full:", LoadLatency::TotalFull),
         (" resumed:", LoadLatency::TotalResumed),
         (" 0-RTT:", LoadLatency::TotalEarly),
         (" kept alive:", LoadLatency::TotalKept),
     ] {
-        let histogram = &view.latencies[class];
-        if !histogram.is_empty() {
-            times(&mut out, name, histogram);
+        let part = &view.latencies[class];
+        // A part that is the whole says nothing new.
+        if part.count() < total.count() {
+            times(&mut out, name, part);
         }
     }
     out.push_str("\nPercentage of the requests served within a certain time (ms)\n");
-    let total = &view.latencies[LoadLatency::Total];
     for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
         let at = total.quantile_ns(f64::from(percent) / 100.0).unwrap_or(0);
         let _ = writeln!(out, " {percent:>3}% {:>10.3}", at as f64 / 1e6);
@@ -88,7 +93,11 @@ fn totals(view: &View<'_>, out: &mut String) {
     line(out, "Transfer rate", format_args!("{received:.2} [Kbytes/sec] received"));
 }
 
+/// A row of times, unless there are none.
 fn times(out: &mut String, name: &str, histogram: &Histogram) {
+    if histogram.is_empty() {
+        return;
+    }
     let ms = |ns: f64| ns / 1e6;
     let _ = writeln!(
         out,

@@ -15,6 +15,8 @@ const PIECE_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(crate) struct Early {
     connection: ClientConnection,
+    /// Early data was sent: a server may also accept that there is none.
+    has_sent_early: bool,
     handshake_told: bool,
     peer_closed: bool,
 }
@@ -24,13 +26,14 @@ impl Early {
         let mut connection = ClientConnection::new(config, name)?;
         // What is handed over is bounded by the caller, and goes out at once.
         connection.set_buffer_limit(None);
-        Ok(Self { connection, handshake_told: false, peer_closed: false })
+        Ok(Self { connection, has_sent_early: false, handshake_told: false, peer_closed: false })
     }
 
     /// Part of a request would have to be followed by the rest, at a time that depends on the server: all or nothing.
     pub(super) fn send_early(&mut self, plaintext: &[u8]) -> bool {
         let Some(mut early) = self.connection.early_data() else { return false };
-        early.bytes_left() >= plaintext.len() && early.write_all(plaintext).is_ok()
+        self.has_sent_early = early.bytes_left() >= plaintext.len() && early.write_all(plaintext).is_ok();
+        self.has_sent_early
     }
 
     pub(super) fn receive(
@@ -71,7 +74,7 @@ impl Early {
         if self.handshake_told || self.connection.is_handshaking() {
             return None;
         }
-        let early = self.connection.is_early_data_accepted();
+        let early = self.has_sent_early && self.connection.is_early_data_accepted();
         let handshake = Handshake { early, ..Handshake::of(&self.connection)? };
         self.handshake_told = true;
         Some(handshake)

@@ -87,6 +87,17 @@ pub enum RefreshError {
     Config(#[from] TlsConfigError),
 }
 
+/// Why sessions are not forgotten.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    /// Others open tickets with the same keys.
+    #[error("the keys of tickets come from a file, and others hold them too")]
+    SharedKeys,
+    /// There is no other configuration to be had.
+    #[error(transparent)]
+    Config(#[from] TlsConfigError),
+}
+
 /// The certificates that a running proxy may present, to be asked from anywhere. Clones share.
 #[derive(Clone, Debug, Default)]
 pub struct Presented {
@@ -188,6 +199,16 @@ impl LiveTls {
             None
         });
         (refreshed, config)
+    }
+
+    /// Forgets the keys of all tickets handed out, and all sessions kept: nothing from before resumes.
+    pub(crate) fn forget_sessions(&mut self) -> Result<TlsConfig, ForgetError> {
+        if self.ticket_keys.is_some() {
+            return Err(ForgetError::SharedKeys);
+        }
+        self.own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
+        self.sessions = Sessions::new(1, Binding::default());
+        Ok(self.config()?)
     }
 
     fn leaves(&self) -> Vec<Vec<u8>> {

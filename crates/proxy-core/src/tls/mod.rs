@@ -34,7 +34,7 @@ pub use config::TlsConfigError;
 pub(crate) use engine::{Engine, EngineError, PARTIAL_BYTES_MAX};
 pub use error::{TlsFileError, TlsFileWarning};
 pub(crate) use live::LiveTls;
-pub use live::{Presented, RefreshError, Refreshed, Tls};
+pub use live::{ForgetError, Presented, RefreshError, Refreshed, Tls};
 pub(crate) use session::Session;
 pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
 pub use tickets::TicketKeyFile;

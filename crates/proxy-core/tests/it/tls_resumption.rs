@@ -39,6 +39,24 @@ fn sessions_in_a_cache_are_resumed() {
 }
 
 #[test]
+fn sessions_that_were_forgotten_are_not_resumed_and_new_ones_are() {
+    let served = Served::unix(serve_echo);
+    for resumption in [Resumption::Tickets, Resumption::Cache] {
+        let proxy =
+            Counted::start_with(&served.upstream, |config| config.tls.settings.resumption = resumption);
+        for version in [&TLS12, &TLS13] {
+            let config = proxy.client(version);
+            assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Full));
+            assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Resumed));
+            proxy.proxy.forget_sessions().unwrap();
+            // A worker may still serve with what it had a moment ago.
+            eventually("nothing resumes", || kind(&proxy, &config) == Some(HandshakeKind::Full));
+            assert_eq!(kind(&proxy, &config), Some(HandshakeKind::Resumed), "{resumption:?}");
+        }
+    }
+}
+
+#[test]
 fn without_resumption_every_handshake_is_full() {
     let served = Served::unix(serve_echo);
     let proxy =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::families::{LoadCounter, LoadLatency};
+use crate::families::{LoadCounter, LoadLatency, ProxyCounter};
 use crate::metric::{Counters, Metric};
 use crate::model::run::Run;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
@@ -265,8 +265,24 @@ fn notes(
             offered => format!("0-RTT did not take place: the server rejected all {offered} attempts"),
         });
     }
+    notes.extend(disagreement(run));
     notes.extend(generator.limits.iter().map(|limit| format!("generator-bound: {limit}")));
     notes
+}
+
+/// What the proxy of the same run counted otherwise than its load. It may have other clients too, so that only more on
+/// the load's side is a contradiction; and only at the end both have told everything.
+fn disagreement(run: &Run) -> Option<String> {
+    let (proxy, load) = (run.proxy()?.totals(), run.load()?.totals());
+    let proxy = (proxy[ProxyCounter::HandshakesFull], proxy[ProxyCounter::HandshakesResumed]);
+    let load = (load[LoadCounter::HandshakesFull], load[LoadCounter::HandshakesResumed]);
+    let contradicts = run.stopped().is_some() && (load.0 > proxy.0 || load.1 > proxy.1);
+    contradicts.then(|| {
+        format!(
+            "both ends disagree: the load saw {} full and {} resumed handshakes, the proxy {} and {}",
+            load.0, load.1, proxy.0, proxy.1
+        )
+    })
 }
 
 fn generator(run: &Run, requests: &RequestCounts, spans: Spans) -> Generator {

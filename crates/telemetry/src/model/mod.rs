@@ -15,6 +15,7 @@
 
 mod clients;
 mod experiment;
+mod experiment_summary;
 mod failures;
 mod load_summary;
 mod older;
@@ -36,6 +37,7 @@ use crate::record::Record;
 pub use crate::record::Level;
 pub use clients::{Client, ClientRate, Clients};
 pub use experiment::{Compared, Experiment, Switch, Verdict};
+pub use experiment_summary::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
 pub use failures::Failures;
 pub use load_summary::{
     BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans,

@@ -9,6 +9,7 @@ use crate::histogram::Histogram;
 use crate::host::GROUPS;
 use crate::metric::Metric;
 use crate::model::Model;
+use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
 use crate::model::track::Track;
@@ -35,6 +36,9 @@ pub struct Summary {
     pub load: Option<LoadSummary>,
     /// Every client, the one with the most bytes first.
     pub clients: Vec<ClientSummary>,
+    /// Its experiments, oldest first; absent if there were none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<ExperimentSummary>,
     /// What became of the records; `null` where none were written.
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
@@ -236,6 +240,7 @@ impl Run {
             proxy: self.proxy().map(|track| proxy_summary(track, self.proxy_open())),
             load: self.load().map(|track| load_summary::of(self, track)),
             clients: self.client_summaries(),
+            experiments: self.experiments().map(ExperimentSummary::of).collect(),
             journal: None,
             cpu_s: self.cpu_seconds(),
             observed: self.observed(),

@@ -4,7 +4,7 @@ use super::tests::client_record;
 use super::*;
 use crate::families::{ClientCounter, ProxyCounter};
 use crate::origin::Origin;
-use crate::record::{Body, Phase, ProxyRecord, RunRecord, Stamp};
+use crate::record::{Body, NoticeRecord, Phase, ProxyRecord, RunRecord, Stamp};
 use crate::testing::client;
 
 /// A process on this machine.
@@ -99,6 +99,23 @@ fn a_forger_whose_file_is_read_first_loses_the_run_to_the_one_who_began_it() {
     assert!(model.current().unwrap().stopped().is_some());
     read_of(&mut model, &process(10), honest(5));
     assert_honest(&model, 5);
+}
+
+#[test]
+fn notices_stand_in_the_log_and_those_of_others_do_not() {
+    let mut model = Model::default();
+    let notice = |level, text: &str| Body::Notice(NoticeRecord::new(level, "upstream", text));
+    let records = vec![
+        record(1, 0, Body::Run(Box::default())),
+        record(2, 1, notice(Level::Warning, "gone")),
+        record(3, 2, notice(Level::Notice, "back\u{1b}[2J")),
+    ];
+    read_of(&mut model, &process(10), records);
+    read_of(&mut model, &process(11), vec![record(4, 3, notice(Level::Warning, "forged"))]);
+    let run = model.current().unwrap();
+    let told: Vec<_> = run.log().skip(1).map(|line| (line.level, line.text.as_str())).collect();
+    assert_eq!(told[..2], [(Level::Warning, "gone"), (Level::Notice, "back\\u{1b}[2J")]);
+    assert!(told.len() == 3 && told[2].1.contains("another process"), "{told:?}");
 }
 
 #[test]

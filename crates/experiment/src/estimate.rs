@@ -1,0 +1,161 @@
+//! How a figure compares, from pairs of blocks.
+
+use crate::block::Reading;
+use crate::metric::{Kind, Metric, Scale};
+use crate::statistics::{Pooled, interval, resolution, sign_flip_p};
+
+/// How an estimate is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Method {
+    /// Error rate of this figure's verdict, such as 0.05.
+    pub alpha: f64,
+    /// Draws of the bootstrap.
+    pub draws: u32,
+    /// Pairs that are planned, for the resolution.
+    pub pairs_planned: u32,
+    /// From which the draws are made.
+    pub seed: u64,
+}
+
+impl Method {
+    /// Draws that leave some twenty beyond the end of the widest interval, that of six pairs.
+    pub const DRAWS: u32 = 10_000;
+}
+
+/// How a figure compares. Effects are in percent of the first arm's figure, of shares in percentage points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Pairs that it rests on.
+    pub pairs: u32,
+    /// The figure over all blocks of the first arm, in its unit.
+    pub a: f64,
+    /// The figure over all blocks of the second.
+    pub b: f64,
+    /// By how much the second differs.
+    pub effect: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of it.
+    pub high: f64,
+    /// The interval's confidence is 1 less this.
+    pub alpha: f64,
+    /// How often chance alone would make a difference as large, by the sign-flip test.
+    pub p: f64,
+    /// The difference that the planned pairs show four times in five.
+    pub resolution: f64,
+    /// True if a percentile rests on fewer than ten samples above it in one of the arms.
+    pub is_thin: bool,
+}
+
+impl Estimate {
+    /// True if the difference is more than chance makes at this error rate: by the test, and by the interval too.
+    pub fn shows_difference(&self) -> bool {
+        self.p <= self.alpha && (self.low > 0.0 || self.high < 0.0)
+    }
+}
+
+/// Compares the readings of pairs `(a, b)`; `None` with fewer than two pairs that hold something to compare.
+pub fn estimate(metric: &Metric, pairs: &[(&Reading, &Reading)], method: &Method) -> Option<Estimate> {
+    let scale = metric.scale();
+    let alone = |reading: &Reading| Pooled::new(metric, std::iter::once(reading)).figure(&[1]);
+    let difference = |(a, b): &(&Reading, &Reading)| difference(scale, alone(a)?, alone(b)?);
+    let (used, differences): (Vec<(&Reading, &Reading)>, Vec<f64>) =
+        pairs.iter().filter_map(|pair| Some((*pair, difference(pair)?))).unzip();
+    let pooled_a = Pooled::new(metric, used.iter().map(|(a, _)| *a));
+    let pooled_b = Pooled::new(metric, used.iter().map(|(_, b)| *b));
+    let effect_of =
+        |weights: &[u32]| self::difference(scale, pooled_a.figure(weights)?, pooled_b.figure(weights)?);
+    let all = vec![1; used.len()];
+    let (low, high) = interval(used.len(), method.alpha, method.draws, method.seed, effect_of)?;
+    Some(Estimate {
+        pairs: used.len() as u32,
+        a: pooled_a.figure(&all)?,
+        b: pooled_b.figure(&all)?,
+        effect: percent(scale, effect_of(&all)?),
+        low: percent(scale, low),
+        high: percent(scale, high),
+        alpha: method.alpha,
+        p: sign_flip_p(&differences, method.seed),
+        resolution: percent(scale, resolution(&differences, method.pairs_planned, method.alpha)?),
+        is_thin: [pooled_a, pooled_b].iter().any(|pooled| is_thin(metric, pooled)),
+    })
+}
+
+/// The difference of two figures on the scale on which differences add up: the logarithm of their quotient, so that it
+/// does not matter which is divided by which, or plainly that of two shares.
+fn difference(scale: Scale, a: f64, b: f64) -> Option<f64> {
+    match scale {
+        Scale::Relative => (a > 0.0 && b > 0.0).then(|| (b / a).ln()),
+        Scale::Points => Some(b - a),
+    }
+}
+
+fn percent(scale: Scale, difference: f64) -> f64 {
+    match scale {
+        Scale::Relative => difference.exp_m1() * 100.0,
+        Scale::Points => difference * 100.0,
+    }
+}
+
+fn is_thin(metric: &Metric, pooled: &Pooled) -> bool {
+    match (metric.kind, pooled.samples()) {
+        (Kind::Quantile(_, q), Some(n)) => telemetry::quantile_is_thin(n, q),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telemetry::Histogram;
+
+    const METHOD: Method = Method { alpha: 0.05, draws: 2_000, pairs_planned: 12, seed: 1 };
+
+    fn quotients(pairs: &[(f64, f64)]) -> Vec<(Reading, Reading)> {
+        let reading = |of| Reading::Quotient { of, per: 100.0 };
+        pairs.iter().map(|(a, b)| (reading(*a), reading(*b))).collect()
+    }
+
+    fn of(metric: &str, pairs: &[(Reading, Reading)]) -> Option<Estimate> {
+        let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a, b)).collect();
+        estimate(&metric.parse().unwrap(), &pairs, &METHOD)
+    }
+
+    #[test]
+    fn a_constant_ratio_is_found_exactly_whatever_the_pairs_have_in_common() {
+        let pairs = quotients(&[100.0, 50.0, 400.0, 80.0, 90.0, 70.0].map(|a| (a, a * 0.95)));
+        let estimate = of("cpu.per_exchange", &pairs).unwrap();
+        for found in [estimate.effect, estimate.low, estimate.high] {
+            assert!((found + 5.0).abs() < 1e-9, "{estimate:?}");
+        }
+        assert!((estimate.p - 2.0 / 64.0).abs() < 1e-12 && estimate.shows_difference());
+        assert!(estimate.resolution.abs() < 1e-9 && estimate.pairs == 6);
+    }
+
+    #[test]
+    fn shares_differ_in_percentage_points_and_may_be_nothing() {
+        let pairs = quotients(&[(0.0, 10.0); 8]);
+        let estimate = of("failed.ratio", &pairs).unwrap();
+        assert!((estimate.effect - 10.0).abs() < 1e-9 && estimate.a.abs() < 1e-12, "{estimate:?}");
+        assert_eq!(of("cpu.per_exchange", &pairs), None, "nothing can be so many percent of nothing");
+    }
+
+    #[test]
+    fn pairs_without_samples_do_not_count() {
+        let reading = |us: &[u64]| {
+            let mut histogram = Histogram::new();
+            for us in us {
+                histogram.record_ns(us * 1_000);
+            }
+            Reading::Latencies(histogram.to_distribution())
+        };
+        let full = || (reading(&[100; 50]), reading(&[110; 50]));
+        let mut pairs: Vec<_> = (0..7).map(|_| full()).collect();
+        pairs.push((reading(&[]), reading(&[5])));
+        let estimate = of("exchange.p50", &pairs).unwrap();
+        assert_eq!((estimate.pairs, estimate.is_thin), (7, false));
+        assert!((estimate.effect - 10.0).abs() < 0.2, "{estimate:?}");
+        assert!(of("exchange.p99", &pairs).unwrap().is_thin, "350 samples are too few for a p99");
+        assert_eq!(of("exchange.p50", &pairs[6..]), None, "one pair has no interval");
+    }
+}

@@ -1,0 +1,362 @@
+//! What is to be compared, and for how long.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use telemetry::experiment::Arm;
+use telemetry::{Applies, Setting, Value};
+
+use crate::metric::{Metric, UnknownMetric};
+use crate::statistics::pairs_min;
+
+/// Most pairs of a stage: more than a night of the default blocks.
+const PAIRS_MAX: u32 = 2_000;
+/// Most figures that are looked at.
+const METRICS_MAX: usize = 8;
+/// Longest block.
+const BLOCK_MAX: Duration = Duration::from_secs(3_600);
+/// Confidence is 1 less this, over all figures together.
+const ALPHA: f64 = 0.05;
+
+/// What is to be compared, and for how long; from words such as `proxy.workers=1..2,pairs=12,metric=exchange.p99`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Dotted name of the setting, or its last part if that is no other's.
+    pub setting: String,
+    /// The first value, with which the second is compared, as it was written.
+    pub a: String,
+    /// The second value.
+    pub b: String,
+    /// The figures to look at; the first is the primary one. Empty: the caller chooses.
+    pub metrics: Vec<Metric>,
+    /// Pairs that are compared.
+    pub pairs: u32,
+    /// Pairs of the stage before, in which both have the first value; 0 for none.
+    pub calibration_pairs: u32,
+    /// Length of a block.
+    pub block: Duration,
+    /// Time after each switch that does not count.
+    pub discard: Duration,
+    /// Forget sessions and tickets at each switch; `None`: if the setting concerns resumption.
+    pub flush: Option<bool>,
+}
+
+/// Why there can be no such experiment.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// It does not say what to compare.
+    #[error("{0:?}: expected SETTING=A..B first, such as proxy.workers=1..2")]
+    NoChange(String),
+    /// There is no such word.
+    #[error("{0:?}: expected metric=, pairs=, aa=, block=, discard=, flush or keep")]
+    UnknownWord(String),
+    /// A word has no such value.
+    #[error("{word}={value}: expected {expected}")]
+    Value {
+        /// The word.
+        word: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        expected: String,
+    },
+    /// A figure has no such name.
+    #[error(transparent)]
+    Metric(#[from] UnknownMetric),
+    /// With so few pairs no difference could be shown.
+    #[error("{word}={pairs}: {min} pairs are the fewest that can show anything of {metrics} figures")]
+    TooFewPairs {
+        /// Which stage's.
+        word: &'static str,
+        /// How many were wanted.
+        pairs: u32,
+        /// How many it takes.
+        min: u32,
+        /// The figures looked at.
+        metrics: usize,
+    },
+    /// What is discarded leaves nothing.
+    #[error("block={block:?} leaves less than two intervals of {interval:?} after discard={discard:?}")]
+    NothingLeft {
+        /// The block.
+        block: Duration,
+        /// What of it does not count.
+        discard: Duration,
+        /// How often counters become figures.
+        interval: Duration,
+    },
+    /// There is no such setting.
+    #[error("there is no setting {name} that can change while this runs; there are {known}")]
+    UnknownSetting {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The setting cannot have such a value.
+    #[error("{name} cannot be {value}: expected {expected}")]
+    Refused {
+        /// The setting.
+        name: String,
+        /// The value.
+        value: String,
+        /// What it may be.
+        expected: String,
+    },
+    /// There is nothing to compare.
+    #[error("{0}: both values are the same")]
+    Same(String),
+}
+
+impl FromStr for Plan {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let text = telemetry::clean::text(text);
+        let mut words = text.split(',').map(str::trim);
+        let change = words.next().unwrap_or_default();
+        let no_change = || PlanError::NoChange(change.to_owned());
+        let (setting, values) = change.split_once('=').ok_or_else(no_change)?;
+        let (a, b) = values.split_once("..").ok_or_else(no_change)?;
+        let parts = [setting, a, b].map(|part| part.trim().to_owned());
+        if parts.iter().any(String::is_empty) {
+            return Err(no_change());
+        }
+        let [setting, a, b] = parts;
+        let mut plan = Self {
+            setting,
+            a,
+            b,
+            metrics: Vec::new(),
+            pairs: 12,
+            calibration_pairs: 6,
+            block: Duration::from_secs(10),
+            discard: Duration::from_secs(2),
+            flush: None,
+        };
+        words.try_for_each(|word| plan.take(word))?;
+        plan.check()?;
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    fn take(&mut self, word: &str) -> Result<(), PlanError> {
+        let unknown = || PlanError::UnknownWord(word.to_owned());
+        match (word, word.split_once('=')) {
+            ("flush", _) => self.flush = Some(true),
+            ("keep", _) => self.flush = Some(false),
+            (_, Some(("metric", names))) => {
+                let metrics: Result<Vec<Metric>, _> = names.split('+').map(str::parse).collect();
+                self.metrics = metrics?;
+            }
+            (_, Some(("pairs", value))) => self.pairs = count("pairs", value)?,
+            (_, Some(("aa", value))) => self.calibration_pairs = count("aa", value)?,
+            (_, Some(("block", value))) => self.block = time("block", value)?,
+            (_, Some(("discard", value))) => self.discard = time("discard", value)?,
+            _ => return Err(unknown()),
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        if self.metrics.len() > METRICS_MAX {
+            let value = self.metrics.iter().map(Metric::name).collect::<Vec<_>>().join("+");
+            let expected = format!("at most {METRICS_MAX} figures");
+            return Err(PlanError::Value { word: "metric", value, expected });
+        }
+        let metrics = self.metrics.len().max(1);
+        let min = pairs_min(self.alpha());
+        for (word, pairs) in [("pairs", self.pairs), ("aa", self.calibration_pairs)] {
+            if pairs < min && !(word == "aa" && pairs == 0) {
+                return Err(PlanError::TooFewPairs { word, pairs, min, metrics });
+            }
+        }
+        Ok(())
+    }
+
+    /// The error rate of each figure's verdict: Bonferroni's share of 5 %.
+    pub fn alpha(&self) -> f64 {
+        ALPHA / self.metrics.len().max(1) as f64
+    }
+
+    /// How long the whole experiment takes.
+    pub fn length(&self) -> Duration {
+        self.block * 2 * (self.pairs + self.calibration_pairs)
+    }
+
+    /// Holds the plan against the settings that there are, and how often counters become figures.
+    ///
+    /// # Errors
+    /// If there is no such setting, or it cannot have these values while the program runs, or a block is too short.
+    pub fn resolve(&self, settings: &[Setting], interval: Duration) -> Result<Change, PlanError> {
+        if self.block < self.discard + 2 * interval {
+            let Self { block, discard, .. } = *self;
+            return Err(PlanError::NothingLeft { block, discard, interval });
+        }
+        let live = || settings.iter().filter(|setting| setting.applies != Applies::Restart);
+        let is_short_for =
+            |setting: &&Setting| setting.name.split_once('.').is_some_and(|(_, short)| short == self.setting);
+        let mut short = live().filter(is_short_for);
+        let found = live().find(|setting| setting.name == self.setting);
+        let found = found.or_else(|| short.next().filter(|_| short.next().is_none()));
+        let unknown = || PlanError::UnknownSetting {
+            name: self.setting.clone(),
+            known: live().map(|setting| &*setting.name).collect::<Vec<_>>().join(", "),
+        };
+        let setting = found.ok_or_else(unknown)?;
+        let (a, b) = (value(setting, &self.a)?, value(setting, &self.b)?);
+        if a == b {
+            return Err(PlanError::Same(format!("{} {a} and {b}", setting.name)));
+        }
+        let flush = self.flush.unwrap_or_else(|| concerns_resumption(&setting.name));
+        Ok(Change { setting: setting.name.clone(), before: setting.value.clone(), a, b, flush })
+    }
+}
+
+/// Two values of a setting that there is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Dotted name of the setting.
+    pub setting: String,
+    /// Its value before the experiment, which it is given back.
+    pub before: Value,
+    /// The first value.
+    pub a: Value,
+    /// The second value.
+    pub b: Value,
+    /// Forget sessions and tickets at each switch.
+    pub flush: bool,
+}
+
+impl Change {
+    /// The value of an arm.
+    pub fn value(&self, arm: Arm) -> &Value {
+        match arm {
+            Arm::A => &self.a,
+            Arm::B => &self.b,
+        }
+    }
+}
+
+/// What was agreed on under one value would be resumed under the other.
+fn concerns_resumption(name: &str) -> bool {
+    let words = ["resum", "ticket", "session", "tls-", "cipher", "group", "client-auth"];
+    words.iter().any(|word| name.contains(word))
+}
+
+fn count(word: &'static str, value: &str) -> Result<u32, PlanError> {
+    let number = value.parse().ok().filter(|number| *number <= PAIRS_MAX);
+    let expected = || format!("a number of pairs up to {PAIRS_MAX}");
+    number.ok_or_else(|| PlanError::Value { word, value: value.to_owned(), expected: expected() })
+}
+
+fn time(word: &'static str, value: &str) -> Result<Duration, PlanError> {
+    let time = humantime::parse_duration(value).ok().filter(|time| *time <= BLOCK_MAX);
+    let expected = || "a time with its unit, such as 10s, up to 1h".to_owned();
+    time.ok_or_else(|| PlanError::Value { word, value: value.to_owned(), expected: expected() })
+}
+
+/// A value as the setting takes it.
+fn value(setting: &Setting, text: &str) -> Result<Value, PlanError> {
+    let refused = |expected: String| PlanError::Refused {
+        name: setting.name.clone(),
+        value: text.to_owned(),
+        expected,
+    };
+    match setting.value {
+        Value::Flag(_) => match text {
+            "on" => Ok(Value::Flag(true)),
+            "off" => Ok(Value::Flag(false)),
+            _ => Err(refused("on or off".to_owned())),
+        },
+        Value::Number(_) => {
+            let (low, high) = setting.range.unwrap_or((f64::MIN, f64::MAX));
+            let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+            let number = number.filter(|number| (low..=high).contains(number));
+            number.map(Value::Number).ok_or_else(|| refused(format!("a number from {low} to {high}")))
+        }
+        Value::Text(_) => Ok(Value::Text(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setting(name: &str, value: Value, applies: Applies) -> Setting {
+        let range = matches!(value, Value::Number(_)).then_some((1.0, 256.0));
+        Setting { name: name.to_owned(), value, unit: String::new(), applies, range }
+    }
+
+    fn settings() -> Vec<Setting> {
+        vec![
+            setting("proxy.workers", Value::Number(1.0), Applies::Live),
+            setting("proxy.resumption", Value::Flag(true), Applies::NewConnections),
+            setting("proxy.ciphers", Value::Text("default".to_owned()), Applies::NewConnections),
+            setting("proxy.rate", Value::Number(1.0), Applies::Live),
+            setting("load.rate", Value::Number(1.0), Applies::Live),
+            setting("proxy.listen", Value::Text(":8443".to_owned()), Applies::Restart),
+        ]
+    }
+
+    fn resolve(words: &str) -> Result<Change, PlanError> {
+        words.parse::<Plan>()?.resolve(&settings(), Duration::from_secs(1))
+    }
+
+    #[test]
+    fn a_plan_has_defaults_and_each_word_changes_one() {
+        let plan: Plan = "workers=1..2".parse().unwrap();
+        assert_eq!((plan.pairs, plan.calibration_pairs, plan.length()), (12, 6, Duration::from_secs(360)));
+        let words = " proxy.workers = 1 .. 2 , metric=exchange.p99+cpu.per_exchange, pairs=20, aa=0, block=5s, discard=500ms, keep";
+        let plan: Plan = words.parse().unwrap();
+        let names: Vec<_> = plan.metrics.iter().map(Metric::name).collect();
+        assert_eq!(names, ["exchange.p99", "cpu.per_exchange"]);
+        assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("proxy.workers", "1", "2"));
+        assert_eq!((plan.pairs, plan.calibration_pairs, plan.flush), (20, 0, Some(false)));
+        assert_eq!((plan.block, plan.discard), (Duration::from_secs(5), Duration::from_millis(500)));
+        assert!((plan.alpha() - 0.025).abs() < 1e-12);
+    }
+
+    #[test]
+    fn words_that_mean_nothing_are_refused_in_one_line() {
+        for (words, expected) in [
+            ("", "expected SETTING=A..B"),
+            ("workers", "expected SETTING=A..B"),
+            ("workers=1", "expected SETTING=A..B"),
+            ("workers=1..", "expected SETTING=A..B"),
+            ("workers=1..2,often", "expected metric="),
+            ("workers=1..2,metric=p99", "there are exchanges.rate"),
+            ("workers=1..2,pairs=many", "a number of pairs"),
+            ("workers=1..2,pairs=5", "6 pairs are the fewest"),
+            ("workers=1..2,aa=3", "6 pairs are the fewest"),
+            ("workers=1..2,metric=exchange.p50+exchange.p99,pairs=12,aa=6", "7 pairs are the fewest"),
+            ("workers=1..2,block=10", "a time with its unit"),
+        ] {
+            let error = words.parse::<Plan>().unwrap_err().to_string();
+            assert!(error.contains(expected) && !error.contains('\n'), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_are_read_as_the_setting_has_them() {
+        let change = resolve("workers=1..2").unwrap();
+        assert_eq!((change.a, change.b, change.flush), (Value::Number(1.0), Value::Number(2.0), false));
+        let change = resolve("proxy.resumption=on..off").unwrap();
+        assert_eq!((change.a, change.b, change.flush), (Value::Flag(true), Value::Flag(false), true));
+        assert!(!resolve("proxy.resumption=on..off,keep").unwrap().flush);
+        assert_eq!(resolve("ciphers=x..y").unwrap().b, Value::Text("y".to_owned()));
+        for (words, expected) in [
+            ("rate=1..2", "there is no setting rate"),
+            ("listen=:1..:2", "there is no setting listen"),
+            ("workers=1..1000", "a number from 1 to 256"),
+            ("workers=1..two", "a number from 1 to 256"),
+            ("resumption=on..maybe", "on or off"),
+            ("workers=2..2.0", "both values are the same"),
+            ("workers=1..2,block=3s", "less than two intervals"),
+        ] {
+            let error = resolve(words).unwrap_err().to_string();
+            assert!(error.contains(expected), "{words}: {error}");
+        }
+    }
+}

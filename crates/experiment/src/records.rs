@@ -1,0 +1,105 @@
+//! Steps as the journal takes them.
+
+use telemetry::experiment::{Arm, ExperimentStep, Outcome, Stage};
+use telemetry::{EstimateRecord, ExperimentRecord};
+
+use crate::estimate::Estimate;
+use crate::experiment::{Experiment, Step};
+use crate::metric::Metric;
+use crate::verdict::Judged;
+
+impl From<Estimate> for EstimateRecord {
+    fn from(estimate: Estimate) -> Self {
+        Self {
+            pairs_used: estimate.pairs.into(),
+            a: estimate.a,
+            b: estimate.b,
+            effect: estimate.effect,
+            low: estimate.low,
+            high: estimate.high,
+            confidence_percent: (1.0 - estimate.alpha) * 100.0,
+            p_value: estimate.p,
+            resolution: estimate.resolution,
+        }
+    }
+}
+
+impl Experiment {
+    /// The records that a step is told by, one for each figure if it is about figures. `number`: which of the run's
+    /// experiments this is.
+    pub fn records(&self, number: u64, step: &Step) -> Vec<ExperimentRecord> {
+        let metrics = || self.plan().metrics.iter().enumerate();
+        match step {
+            Step::Begin => metrics()
+                .map(|(at, metric)| self.of_metric(number, ExperimentStep::Begin, at, metric))
+                .collect(),
+            Step::Switch { stage, pair, arm, .. } => vec![ExperimentRecord {
+                stage: *stage,
+                pair: u64::from(*pair),
+                arm: *arm,
+                pairs: self.planned(*stage),
+                ..self.blank(number, ExperimentStep::Switch)
+            }],
+            Step::Pair { stage, pair, estimates } => {
+                let told =
+                    |((at, metric), estimate): ((usize, &Metric), &Option<Estimate>)| ExperimentRecord {
+                        stage: *stage,
+                        pair: u64::from(*pair),
+                        pairs: self.planned(*stage),
+                        estimate: estimate.map(EstimateRecord::from),
+                        ..self.of_metric(number, ExperimentStep::Pair, at, metric)
+                    };
+                metrics().zip(estimates).map(told).collect()
+            }
+            Step::Verdict { stage, judged } => {
+                let told = |((at, metric), judged): ((usize, &Metric), &Judged)| ExperimentRecord {
+                    stage: *stage,
+                    pair: self.planned(*stage),
+                    pairs: self.planned(*stage),
+                    estimate: judged.estimate.map(EstimateRecord::from),
+                    outcome: judged.outcome,
+                    reason: judged.reason.clone(),
+                    ..self.of_metric(number, ExperimentStep::Verdict, at, metric)
+                };
+                metrics().zip(judged).map(told).collect()
+            }
+            // The setting's own record tells it.
+            Step::End { .. } => Vec::new(),
+        }
+    }
+
+    fn planned(&self, stage: Stage) -> u64 {
+        match stage {
+            Stage::Calibration => self.plan().calibration_pairs.into(),
+            Stage::Comparison => self.plan().pairs.into(),
+        }
+    }
+
+    fn of_metric(&self, number: u64, step: ExperimentStep, at: usize, metric: &Metric) -> ExperimentRecord {
+        ExperimentRecord { metric: metric.name().to_owned(), is_primary: at == 0, ..self.blank(number, step) }
+    }
+
+    fn blank(&self, number: u64, step: ExperimentStep) -> ExperimentRecord {
+        let (plan, change) = (self.plan(), self.change());
+        ExperimentRecord {
+            number,
+            step,
+            stage: self.stage(),
+            arm: Arm::A,
+            setting: change.setting.clone(),
+            a: change.a.to_string(),
+            b: change.b.to_string(),
+            pair: 0,
+            pairs: self.planned(self.stage()),
+            block_us: plan.block.as_micros() as u64,
+            discard_us: plan.discard.as_micros() as u64,
+            flush: change.flush,
+            seed: self.seed(),
+            metric: String::new(),
+            is_primary: false,
+            estimate: None,
+            outcome: Outcome::Pending,
+            reason: String::new(),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! From pairs of blocks to an interval and a probability. The block is the unit throughout: samples and seconds within
+//! one are not independent of each other, and counting them as if they were finds differences where there are none.
+
+mod bootstrap;
+mod pooled;
+mod resolution;
+mod sign_flip;
+
+pub(crate) use bootstrap::interval;
+pub(crate) use pooled::Pooled;
+pub(crate) use resolution::resolution;
+pub use sign_flip::{EXACT_PAIRS_MAX, sign_flip_p};
+
+/// The fewest pairs with which the sign-flip test can come to `alpha`: all of 2ⁿ⁻¹ outcomes but one are less extreme.
+pub fn pairs_min(alpha: f64) -> u32 {
+    (1..64).find(|&pairs| 2_f64.powi(1 - pairs as i32) <= alpha).unwrap_or(64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_pairs_are_the_fewest_for_one_figure_at_five_percent() {
+        assert_eq!([0.05, 0.025, 0.0125, 0.01].map(pairs_min), [6, 7, 8, 8]);
+    }
+}

@@ -1,0 +1,32 @@
+//! How small a difference a number of pairs can show.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// With which probability the difference is to be shown.
+const POWER: f64 = 0.8;
+
+/// The smallest mean difference that `planned` pairs show with a power of 80 % at `alpha`, if they spread as these do:
+/// that of a paired t-test. `None` for fewer than two pairs.
+pub(crate) fn resolution(differences: &[f64], planned: u32, alpha: f64) -> Option<f64> {
+    let n = differences.len() as f64;
+    let mean = differences.iter().sum::<f64>() / n;
+    let sum = differences.iter().map(|difference| (difference - mean).powi(2)).sum::<f64>();
+    let planned = f64::from(planned);
+    let t = StudentsT::new(0.0, 1.0, planned - 1.0).ok()?;
+    let wanted = t.inverse_cdf(1.0 - alpha / 2.0) + t.inverse_cdf(POWER);
+    (n >= 2.0).then(|| wanted * (sum / (n - 1.0)).sqrt() / planned.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_that_of_a_paired_t_test() {
+        // Standard deviation 1; 12 pairs: (2.2010 + 0.8755) / √12.
+        let differences = [1.0, -1.0, 1.0, -1.0].map(|sign| sign * 0.75_f64.sqrt());
+        let found = resolution(&differences, 12, 0.05).unwrap();
+        assert!((found - 3.0765 / 12_f64.sqrt()).abs() < 1e-4, "{found}");
+        assert_eq!(resolution(&[1.0], 12, 0.05), None);
+    }
+}

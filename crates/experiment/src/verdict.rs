@@ -1,0 +1,59 @@
+//! What may be said.
+
+use telemetry::experiment::{Outcome, Stage};
+
+use crate::estimate::Estimate;
+use crate::metric::{Better, Metric};
+use crate::statistics::pairs_min;
+
+/// What a stage came to for one figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// What.
+    pub outcome: Outcome,
+    /// Why; empty where the estimate says it all.
+    pub reason: String,
+    /// How the figure compared; `None` if there was too little to compare.
+    pub estimate: Option<Estimate>,
+}
+
+/// Judges a figure. `in_the_way` tells why nothing can be said, if so.
+pub fn judge(
+    metric: &Metric,
+    stage: Stage,
+    estimate: Option<Estimate>,
+    alpha: f64,
+    in_the_way: Option<&str>,
+) -> Judged {
+    let (outcome, reason) = match (in_the_way, &estimate) {
+        (Some(reason), _) => (Outcome::Inconclusive, reason.to_owned()),
+        (None, None) => (Outcome::Inconclusive, format!("too few pairs with samples of {metric}")),
+        (None, Some(estimate)) => of_estimate(metric, stage, estimate, alpha),
+    };
+    Judged { outcome, reason, estimate }
+}
+
+fn of_estimate(metric: &Metric, stage: Stage, estimate: &Estimate, alpha: f64) -> (Outcome, String) {
+    let min = pairs_min(alpha);
+    if estimate.pairs < min {
+        return (
+            Outcome::Inconclusive,
+            format!("too few pairs: {} of the {min} that it takes", estimate.pairs),
+        );
+    }
+    if estimate.is_thin {
+        let reason = format!("too few samples: fewer than ten lie above {metric}");
+        return (Outcome::Inconclusive, reason);
+    }
+    match (stage, estimate.shows_difference()) {
+        (Stage::Calibration, true) => (
+            Outcome::Inconclusive,
+            format!("the a/a run found a difference of {:+.2} % where there is none", estimate.effect),
+        ),
+        (_, false) => (Outcome::NoDifference, String::new()),
+        (Stage::Comparison, true) => {
+            let is_better = (estimate.effect < 0.0) == (metric.better() == Better::Lower);
+            (if is_better { Outcome::Better } else { Outcome::Worse }, String::new())
+        }
+    }
+}

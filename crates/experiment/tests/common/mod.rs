@@ -1,0 +1,97 @@
+//! A made-up system whose truth is known: what it answers in a second depends on what it did in the seconds before.
+
+#![allow(dead_code, reason = "each user of this file uses a part of it")]
+
+use experiment::Reading;
+use telemetry::Histogram;
+
+/// How a system behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noise {
+    /// By how much the level of a second differs from the usual one, as a standard deviation of its logarithm.
+    pub(crate) level_sd: f64,
+    /// How much of that is left in the next second.
+    pub(crate) carried: f64,
+    /// Swing of a slow drift, such as that of a neighbour's work, of which a cycle takes seven minutes.
+    pub(crate) drift: f64,
+    /// Standard deviation of the logarithm of a single latency.
+    pub(crate) spread: f64,
+    /// Requests a second.
+    pub(crate) rate: u32,
+}
+
+/// A shared machine on an ordinary day.
+pub(crate) const ORDINARY: Noise = Noise { level_sd: 0.04, carried: 0.8, drift: 0.1, spread: 0.3, rate: 50 };
+
+/// A system under load; a second at a time.
+#[derive(Debug)]
+pub(crate) struct System {
+    noise: Noise,
+    rng: fastrand::Rng,
+    level: f64,
+    second: u32,
+    phase: f64,
+}
+
+impl System {
+    pub(crate) fn new(noise: Noise, seed: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let phase = rng.f64() * std::f64::consts::TAU;
+        let level = normal(&mut rng) * noise.level_sd;
+        Self { noise, rng, level, second: 0, phase }
+    }
+
+    /// Goes on by a second in which latencies are `factor` of the usual ones; gives them to `each`, in nanoseconds.
+    pub(crate) fn second(&mut self, factor: f64, mut each: impl FnMut(u64)) {
+        let Noise { level_sd, carried, drift, spread, rate } = self.noise;
+        let fresh = (1.0 - carried * carried).sqrt() * level_sd;
+        self.level = carried * self.level + fresh * normal(&mut self.rng);
+        self.second += 1;
+        let turn = f64::from(self.second) / 420.0 * std::f64::consts::TAU;
+        let level = self.level + drift * (turn + self.phase).sin();
+        for _ in 0..rate {
+            // Some requests in a hundred wait for something else, and much longer.
+            let stall = if self.rng.u32(..100) < 2 { 4.0 } else { 1.0 };
+            let latency = (level + spread * normal(&mut self.rng)).exp() * stall * factor * 1e6;
+            each(latency as u64);
+        }
+    }
+
+    /// Pairs of blocks of ten seconds of which the first two do not count, in the order that a coin gives; the second
+    /// value makes latencies `effect` times the first's.
+    pub(crate) fn pairs(&mut self, pairs: u32, effect: f64) -> Vec<(Reading, Reading)> {
+        let mut histogram = Histogram::new();
+        (0..pairs)
+            .map(|_| {
+                let is_swapped = self.rng.bool();
+                let factors = if is_swapped { [effect, 1.0] } else { [1.0, effect] };
+                let [first, second] = factors.map(|factor| {
+                    histogram.clear();
+                    (0..2).for_each(|_| self.second(factor, |_| {}));
+                    (0..8).for_each(|_| self.second(factor, |ns| histogram.record_ns(ns)));
+                    Reading::Latencies(histogram.to_distribution())
+                });
+                if is_swapped { (second, first) } else { (first, second) }
+            })
+            .collect()
+    }
+
+    /// The medians of single seconds under either value, as somebody would compare them who takes seconds for
+    /// independent of each other.
+    pub(crate) fn medians(&mut self, seconds: u32, factor: f64) -> Vec<f64> {
+        let mut histogram = Histogram::new();
+        (0..seconds)
+            .map(|_| {
+                histogram.clear();
+                self.second(factor, |ns| histogram.record_ns(ns));
+                histogram.quantile_ns(0.5).unwrap_or(0) as f64
+            })
+            .collect()
+    }
+}
+
+/// Box and Muller's way to a normal number.
+fn normal(rng: &mut fastrand::Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - rng.f64()).ln()).sqrt();
+    radius * (rng.f64() * std::f64::consts::TAU).cos()
+}

@@ -1,0 +1,57 @@
+//! What experiments came to, in words.
+
+use std::fmt::Write as _;
+
+use telemetry::model::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
+
+/// Adds some lines for each experiment.
+pub(super) fn lines(experiments: &[ExperimentSummary], out: &mut String) {
+    for experiment in experiments {
+        let ExperimentSummary { setting, a, b, block_s, seed, metrics, .. } = experiment;
+        super::line(
+            out,
+            "experiment",
+            format_args!(
+                "{setting}: {a} (A) against {b} (B), in pairs of blocks of {block_s} s, seed {seed}"
+            ),
+        );
+        for compared in metrics {
+            metric(compared, out);
+        }
+    }
+    if !experiments.is_empty() {
+        out.push('\n');
+    }
+}
+
+fn metric(compared: &ComparedSummary, out: &mut String) {
+    if let Some(calibration) = &compared.calibration {
+        super::line(out, "", format_args!("{}, A against A: {}", compared.metric, told(calibration)));
+    }
+    match &compared.verdict {
+        Some(verdict) => {
+            super::line(out, "", format_args!("{}, B against A: {}", compared.metric, told(verdict)));
+        }
+        None if compared.calibration.is_none() => {
+            super::line(out, "", format_args!("{}: no verdict", compared.metric));
+        }
+        None => {}
+    }
+}
+
+fn told(verdict: &VerdictSummary) -> String {
+    let mut text = verdict.outcome.to_uppercase();
+    if !verdict.reason.is_empty() {
+        let _ = write!(text, ": {}", verdict.reason);
+    }
+    if let Some(estimate) = &verdict.estimate {
+        let EstimateSummary { pairs, a, b, effect_percent, low_percent, high_percent, p, .. } = estimate;
+        let confidence = estimate.confidence_percent;
+        let _ = write!(
+            text,
+            "; {a:.4} and {b:.4}, {effect_percent:+.2} % ({low_percent:+.2} to {high_percent:+.2} at {confidence:.1} %), p {p:.4}, {pairs} pairs; {:.2} % could be shown",
+            estimate.resolution_percent
+        );
+    }
+    text
+}
