@@ -29,10 +29,9 @@ impl Frontend {
     /// Sentences where they are wanted, a dashboard where there is a terminal, unless none is wanted.
     pub(crate) fn choose(headless: bool, look: &Look) -> Self {
         match (headless, look.plain) {
-            (true, _) => Self::Headless,
             (false, true) => Self::Plain,
             (false, false) if tui::has_terminal() => Self::Dashboard,
-            (false, false) => Self::Headless,
+            _ => Self::Headless,
         }
     }
 

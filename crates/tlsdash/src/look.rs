@@ -117,12 +117,12 @@ impl LookTables {
         let changes = self.keys.iter().map(|(action, keys)| (&**action, &**keys));
         let keymap = Keymap::with(changes).map_err(|error| usage(format!("keys: {error}")))?;
         let keys = keymap.entries().map(|(action, keys)| (action.to_owned(), keys)).collect();
-        let colours = recoloured(Colours::SIXTEEN, self)?;
-        let colors = colours.entries().map(|(role, colour)| (role.to_owned(), colour)).collect();
+        let theme = recoloured(Colours::SIXTEEN, self)?;
+        let colors = theme.entries().map(|(role, colour)| (role.to_owned(), colour)).collect();
         let text = toml::to_string(&Self { keys, colors })?;
-        let (keys, colors) = text.split_once("[colors]\n").unwrap_or((&text, ""));
+        let (keys, roles) = text.split_once("[colors]\n").unwrap_or((&text, ""));
         let mut text = format!("\n{keys}[colors]\n");
-        for line in colors.lines() {
+        for line in roles.lines() {
             let role = line.split(' ').next().unwrap_or_default();
             let comment = if self.colors.contains_key(role) { "" } else { "# " };
             text.push_str(comment);

@@ -24,6 +24,8 @@ pub(crate) enum Message {
     Resized,
     /// The process was stopped and goes on; what the terminal shows and how it is set may have changed.
     Continued,
+    /// A frame could not be written.
+    NotWritten,
     /// The terminal went away.
     TerminalLost,
     /// A thread panicked, and its hook has restored the terminal.

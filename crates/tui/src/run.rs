@@ -19,6 +19,9 @@ use crate::view::view;
 /// How often the passing of time is looked at: what it changes on the screen is shown in seconds.
 const TICK: Duration = Duration::from_secs(1);
 
+/// How often a terminal that is busy with a frame is looked at.
+const BUSY_POLL: Duration = Duration::from_millis(10);
+
 /// Shows the dashboard until a person leaves it, the program ends or the terminal goes away. Call it on a thread named
 /// `dashboard`: CPU time is accounted by that prefix.
 ///
@@ -76,10 +79,15 @@ impl Dashboard {
         loop {
             let now = Instant::now();
             let until_frame = if self.suspended { None } else { self.pace.wait(now) };
-            if until_frame == Some(Duration::ZERO) {
-                self.draw()?;
-                continue;
-            }
+            let until_frame = match until_frame {
+                // What is not drawn now is in the next frame.
+                Some(_) if self.terminal.is_busy() => Some(BUSY_POLL),
+                Some(Duration::ZERO) => {
+                    self.draw()?;
+                    continue;
+                }
+                later => later,
+            };
             let until_tick = self.next_tick.saturating_duration_since(now);
             let patience = until_frame.map_or(until_tick, |frame| frame.min(until_tick));
             let left = match inbox.messages.recv_timeout(patience) {
@@ -125,6 +133,7 @@ impl Dashboard {
                 self.resize()
             }
             Message::TerminalLost => Ok(Some(Exit::TerminalLost)),
+            Message::NotWritten => self.terminal.check().map(|()| None),
             Message::Panicked => Err(TuiError::Panicked),
         }
     }
