@@ -122,7 +122,8 @@ pub(crate) struct RunWords {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ab: Option<String>,
     #[command(flatten)]
-    #[serde(flatten)]
+    // What is flattened into a flattened struct that refuses the unknown is refused itself.
+    #[serde(skip)]
     pub(crate) look: LookWords,
 }
 
@@ -204,6 +205,10 @@ pub(crate) struct ProxyWords {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) run: RunWords,
+    /// The look as a file says it; [`ProxyWords::or`] brings it together with that of the command line.
+    #[arg(skip)]
+    #[serde(flatten)]
+    look_in_file: LookWords,
     #[arg(skip)]
     #[serde(flatten, skip_serializing)]
     pub(crate) tables: LookTables,
@@ -347,7 +352,10 @@ impl ProxyWords {
 
     /// These words, and where they are silent the others.
     pub(crate) fn or(self, other: Self) -> Self {
+        let look = self.run.look.clone().or(self.look_in_file);
+        let look = look.or(other.run.look.clone()).or(other.look_in_file);
         Self {
+            look_in_file: look.clone(),
             listen: if self.listen.is_empty() { other.listen } else { self.listen },
             upstream: if self.upstream.is_empty() { other.upstream } else { self.upstream },
             user: self.user.or(other.user),
@@ -365,7 +373,7 @@ impl ProxyWords {
             idle_timeout: self.idle_timeout.or(other.idle_timeout),
             drain_timeout: self.drain_timeout.or(other.drain_timeout),
             duration: self.duration.or(other.duration),
-            run: self.run.or(other.run),
+            run: RunWords { look, ..self.run.or(other.run) },
             tables: if self.tables.is_empty() { other.tables } else { self.tables },
         }
     }
