@@ -10,6 +10,8 @@ const STEP_BYTES: usize = 4 << 10;
 /// Memory that the pool keeps for the next connections, in bytes. What is freed beyond goes back to the kernel, which
 /// has to clear it before the next connection gets it: where many clients are slow, that costs more than encrypting.
 const POOL_BYTES_MAX: usize = 8 << 20;
+/// Buffers that the pool keeps, so that it stays small after thousands of small answers.
+const POOL_BUFFERS_MAX: usize = 128;
 
 /// Bytes that wait to be written: appended at the end, taken from the front.
 #[derive(Debug, Default)]
@@ -102,7 +104,7 @@ impl Pool {
     pub(crate) fn reclaim(&mut self, buffer: &mut Buffer) {
         if buffer.is_empty() && !buffer.memory.is_empty() {
             let memory = mem::take(&mut buffer.memory);
-            if self.spare_bytes + memory.len() <= POOL_BYTES_MAX {
+            if self.spare.len() < POOL_BUFFERS_MAX && self.spare_bytes + memory.len() <= POOL_BYTES_MAX {
                 self.spare_bytes += memory.len();
                 self.spare.push(memory);
             }
@@ -171,6 +173,12 @@ mod tests {
         let mut buffer = Buffer::default();
         pool.lend(&mut buffer);
         assert_eq!((pool.spare.len(), pool.spare_bytes), (kept - 1, POOL_BYTES_MAX - BUFFER_BYTES));
+        for _ in 0..2 * POOL_BUFFERS_MAX {
+            let mut buffer = Buffer::default();
+            buffer.room(1);
+            pool.reclaim(&mut buffer);
+        }
+        assert_eq!(pool.spare.len(), POOL_BUFFERS_MAX);
     }
 
     #[test]

@@ -128,18 +128,18 @@ fn start(addr: SocketAddr, case: &Case, conditions: Conditions) -> Result<Load> 
     Ok(Load::start(LoadConfig { requests, tls: case.tls(), request_timeout: WARM_UP_MAX, ..config })?)
 }
 
-/// Waits until every connection has had an answer.
+/// Waits until every connection has shaken hands, and as many answers as that are there.
 fn warm_up(load: &mut Load, case: &Case) -> Result<()> {
     let plan: Plan = case.plan.parse()?;
     let begun = Instant::now();
-    let (mut opened, mut answered) = (0, 0);
-    while begun.elapsed() < WARM_UP || opened.min(answered) < u64::from(plan.connections) {
+    let (mut shaken, mut answered) = (0, 0);
+    while begun.elapsed() < WARM_UP || shaken.min(answered) < u64::from(plan.connections) {
         if begun.elapsed() > WARM_UP_MAX {
-            return Err(format!("only {opened} connections in {WARM_UP_MAX:?}").into());
+            return Err(format!("only {shaken} handshakes in {WARM_UP_MAX:?}").into());
         }
         std::thread::sleep(POLL);
         let counts = counted(load);
-        opened += counts[LoadCounter::Opened];
+        shaken += counts[LoadCounter::HandshakesFull] + counts[LoadCounter::HandshakesResumed];
         answered += counts[LoadCounter::Ok];
     }
     Ok(())
