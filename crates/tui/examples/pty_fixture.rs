@@ -23,7 +23,7 @@ use synthetic::Synthetic;
 const HISTORY_SECONDS: usize = 70;
 
 /// Seconds that come at once in a flood.
-const FLOOD_SECONDS: u64 = 500;
+const FLOOD_SECONDS: u64 = 100;
 
 fn main() {
     let mode = std::env::args().nth(1).unwrap_or_default();

@@ -14,6 +14,8 @@ pub(crate) enum Context {
     Panes,
     /// On the list of settings.
     Tuning,
+    /// On the experiments.
+    Experiments,
 }
 
 impl Context {
@@ -66,6 +68,7 @@ const PANES: (Context, Needs) = (Context::Panes, Needs::Nothing);
 const CLIENTS: (Context, Needs) = (Context::Panes, Needs::Clients);
 const CONTROL: (Context, Needs) = (Context::Anywhere, Needs::Control);
 const LOAD: (Context, Needs) = (Context::Panes, Needs::Load);
+const EXPERIMENTS: (Context, Needs) = (Context::Experiments, Needs::Control);
 const TUNING: (Context, Needs) = (Context::Tuning, Needs::Control);
 
 /// All keys, in the order of the help.
@@ -100,6 +103,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("last", &["end", "shift-g"], Intent::Last, ANYWHERE, "last client or line"),
     bind("log", &["shift-l"], Intent::Log, PANES, "more of the log, or less"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "settings of proxy and load, or leave them"),
+    bind("experiments", &["a"], Intent::Experiments, ANYWHERE, "A/B: experiments, or leave them"),
     bind("load", &["l"], Intent::LoadToggle, LOAD, "start or stop the load"),
     bind("slower", &["["], Intent::RateDown, LOAD, "10 % fewer requests a second"),
     bind("faster", &["]"], Intent::RateUp, LOAD, "10 % more requests a second"),
@@ -112,6 +116,14 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("edit", &["e"], Intent::Edit, TUNING, "type a value"),
     bind("apply", &["enter"], Intent::Apply, TUNING, "apply all staged values"),
     bind("unstage", &["backspace", "delete"], Intent::Unstage, TUNING, "drop the staged value"),
+    bind(
+        "compare",
+        &["e", "enter"],
+        Intent::Compare,
+        EXPERIMENTS,
+        "type the plan of an experiment and begin it",
+    ),
+    bind("end-experiment", &["x"], Intent::EndExperiment, EXPERIMENTS, "end the experiment before its time"),
     bind("redraw", &["ctrl-l"], Intent::Redraw, ANYWHERE, "draw the whole screen anew"),
     bind("suspend", &["ctrl-z"], Intent::Suspend, ANYWHERE, "back to the shell; fg returns"),
 ];
@@ -137,12 +149,20 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::RateDown, Intent::RateUp], "rate", Needs::Load),
     hint(&[Intent::LoadToggle], "load", Needs::Load),
     hint(&[Intent::Mark], "mark", Needs::Control),
+    hint(&[Intent::Experiments], "A/B", Needs::Control),
     hint(&[Intent::WindowShorter, Intent::WindowLonger], "win", Needs::Nothing),
     hint(&[Intent::SortNext], "sort", Needs::Clients),
     hint(&[Intent::Filter], "filter", Needs::Clients),
     hint(&[Intent::Palette], "find", Needs::Nothing),
     hint(&[Intent::ResumeDown, Intent::ResumeUp], "resume", Needs::Load),
     hint(&[Intent::ScrubBack, Intent::ScrubForward], "time", Needs::Nothing),
+];
+
+/// What stands below the experiments.
+pub(crate) const EXPERIMENT_HINTS: &[Hint] = &[
+    hint(&[Intent::Compare], "begin", Needs::Control),
+    hint(&[Intent::EndExperiment], "end", Needs::Control),
+    hint(&[Intent::Back], "leave", Needs::Nothing),
 ];
 
 /// What stands below the list of settings.

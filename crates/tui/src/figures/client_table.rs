@@ -3,9 +3,9 @@
 //! Ten thousand clients may be in it and sixty have a record in a second, so only those rows are worked on of which
 //! something may have changed, and only the page in sight is ever put in order.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use foldhash::HashMap;
 use telemetry::model::{DEFERRED_US_MAX, Run, Track};
 use telemetry::{ClientId, RunId};
 

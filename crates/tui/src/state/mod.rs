@@ -18,7 +18,7 @@ mod update;
 use std::collections::VecDeque;
 
 use crossterm::event::{KeyEvent, MouseEvent};
-use telemetry::model::{Level, LogLine, Marker, Run};
+use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
 use telemetry::{ClientId, Command, Model, RunId, Update};
 
 use crate::clock::Now;
@@ -85,6 +85,9 @@ intents! {
     Open,
     Log,
     Tune,
+    Experiments,
+    Compare,
+    EndExperiment,
     StepDown,
     StepUp,
     Edit,
@@ -155,6 +158,8 @@ pub(crate) enum Screen {
     Log,
     /// The settings over them.
     Tuning,
+    /// Experiments over them.
+    Experiments,
     /// All about a client over them.
     Client(ClientId),
 }
@@ -240,6 +245,7 @@ impl State {
     pub(crate) fn context(&self) -> Context {
         match self.screen {
             Screen::Tuning => Context::Tuning,
+            Screen::Experiments => Context::Experiments,
             Screen::Dashboard | Screen::Log | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
         }
     }
@@ -257,6 +263,16 @@ impl State {
 
     fn table(&self) -> &ClientTable {
         self.frozen.as_ref().map_or(&self.table, Frozen::table)
+    }
+
+    /// The experiments of the shown run, oldest first.
+    pub(crate) fn experiments(&self) -> Vec<&Experiment> {
+        self.run().map_or_else(Vec::new, |run| run.experiments().collect())
+    }
+
+    /// The last record of the shown run, by the monotonic clock.
+    pub(crate) fn last_us(&self) -> u64 {
+        self.run().map_or(0, Run::last_us)
     }
 
     /// All clients of the moment that is shown, in no order.

@@ -1,7 +1,7 @@
 //! Typing a text: for a filter, a value, or to find something.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use telemetry::ClientId;
+use telemetry::{ClientId, Command};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
@@ -28,6 +28,8 @@ pub(crate) enum Purpose {
     Filter,
     /// A value of the setting of this name.
     Value(String),
+    /// The plan of an experiment.
+    Experiment,
     /// What is looked for, with what was found and which of it is selected.
     Palette {
         /// The best first.
@@ -62,6 +64,14 @@ impl State {
     /// Begins to type a value of the selected setting.
     pub(super) fn type_value(&mut self) {
         self.prompt = self.typed_from().map(|(name, value)| Prompt::new(Purpose::Value(name), value));
+    }
+
+    /// Begins to type the plan of an experiment, about the setting that is selected in the list.
+    pub(super) fn type_experiment(&mut self) {
+        let setting = self.settings().get(self.tuning.selected);
+        let plan =
+            setting.map_or_else(String::new, |setting| format!("{}={}..", setting.name, setting.value));
+        self.prompt = Some(Prompt::new(Purpose::Experiment, plan));
     }
 
     /// Begins to look for something.
@@ -107,7 +117,7 @@ impl State {
                 let found = palette::find(self, prompt.text());
                 prompt.purpose = Purpose::Palette { found, selected: 0 };
             }
-            Purpose::Value(_) => {}
+            Purpose::Value(_) | Purpose::Experiment => {}
         }
     }
 
@@ -121,6 +131,10 @@ impl State {
         match &prompt.purpose {
             Purpose::Filter => {}
             Purpose::Value(name) => self.stage_text(name, prompt.text()),
+            Purpose::Experiment => {
+                let command = Command::Experiment(prompt.text().to_owned());
+                return vec![Effect::Draw(Urgency::Now), Effect::Send(command)];
+            }
             Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(Entry::Command(binding)) => return want(self, binding.intent, now),
                 Some(Entry::Setting(name)) => {

@@ -298,6 +298,19 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
 }
 
 #[test]
+fn an_experiment_is_begun_by_its_plan_and_ended() {
+    let mut stage = Stage::live(options(), 3);
+    press(&mut stage, "a");
+    assert!(stage.screen(120, 40).contains("no experiment yet"));
+    press(&mut stage, "e");
+    assert!(stage.screen(120, 40).contains("A/B: load.rate=5000.."));
+    let effects = press(&mut stage, "6000,pairs=12\n");
+    let plan = Effect::Send(Command::Experiment("load.rate=5000..6000,pairs=12".to_owned()));
+    assert!(effects.contains(&plan), "{effects:?}");
+    assert!(press(&mut stage, "x").contains(&Effect::Send(Command::EndExperiment)));
+}
+
+#[test]
 fn who_only_watches_is_offered_no_key_that_changes_anything() {
     let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
     stage.want(Intent::Help);

@@ -105,6 +105,11 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Tune => {
             state.screen = if state.screen == Screen::Tuning { Screen::Dashboard } else { Screen::Tuning };
         }
+        Intent::Experiments => {
+            let shown = state.screen == Screen::Experiments;
+            state.screen = if shown { Screen::Dashboard } else { Screen::Experiments };
+        }
+        Intent::Compare | Intent::EndExperiment => return experiment(state, intent, now),
         Intent::StepDown | Intent::StepUp | Intent::Edit | Intent::Apply | Intent::Unstage | Intent::Undo => {
             return tune(state, intent, now);
         }
@@ -214,6 +219,17 @@ fn open(state: &mut State) {
         state.screen =
             if state.screen == Screen::Client(id) { Screen::Dashboard } else { Screen::Client(id) };
     }
+}
+
+fn experiment(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    if intent == Intent::EndExperiment {
+        return vec![DRAW, Effect::Send(Command::EndExperiment)];
+    }
+    state.type_experiment();
+    vec![DRAW]
 }
 
 fn tune(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {

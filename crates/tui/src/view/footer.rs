@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use crate::format;
-use crate::keymap::{HINTS, Hint, Keymap, TUNING_HINTS};
+use crate::keymap::{EXPERIMENT_HINTS, HINTS, Hint, Keymap, TUNING_HINTS};
 use crate::state::{Screen, State};
 
 /// Says at the right why keys are missing.
@@ -24,7 +24,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
     let mut spans = Vec::new();
     let mut used = 0;
-    let hints = if state.screen == Screen::Tuning { TUNING_HINTS } else { HINTS };
+    let hints = match state.screen {
+        Screen::Tuning => TUNING_HINTS,
+        Screen::Experiments => EXPERIMENT_HINTS,
+        _ => HINTS,
+    };
     for hint in hints.iter().filter(|hint| state.can(hint.needs)) {
         let keys = keys(&state.options.keymap, hint);
         if keys.is_empty() {

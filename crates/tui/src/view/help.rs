@@ -77,17 +77,22 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
 /// Names and meanings, line by line; keys that do nothing here are left out.
 fn texts(state: &State) -> Vec<(String, &'static str)> {
     let is_there = |binding: &&crate::keymap::Binding| state.can(binding.needs);
-    let keys = |context: Option<Context>| {
-        BINDINGS
-            .iter()
-            .filter(is_there)
-            .filter(move |b| (b.context == Context::Tuning) == context.is_some())
-            .map(|binding| (state.options.keymap.names(binding.intent).join(" "), binding.meaning))
+    let keys = |contexts: &[Context]| {
+        let here = BINDINGS.iter().filter(is_there).filter(|binding| contexts.contains(&binding.context));
+        here.map(|binding| (state.options.keymap.names(binding.intent).join(" "), binding.meaning))
+            .collect::<Vec<_>>()
     };
-    let tuning: Vec<_> = keys(Some(Context::Tuning)).collect();
-    let heading = (!tuning.is_empty()).then(|| (String::new(), "on the list of settings:"));
+    let under = |heading: &'static str, context| {
+        let keys = keys(&[context]);
+        let heading = (!keys.is_empty()).then(|| (String::new(), heading));
+        heading.into_iter().chain(keys)
+    };
+    let main = keys(&[Context::Anywhere, Context::Panes]);
+    let tuning = under("on the list of settings:", Context::Tuning);
+    let experiments = under("on the experiments:", Context::Experiments);
     let figures = FIGURES.iter().map(|&(name, meaning)| (name.to_owned(), meaning));
-    keys(None).chain(heading).chain(tuning).chain([(String::new(), "")]).chain(figures).collect()
+    let blank = [(String::new(), "")];
+    main.into_iter().chain(tuning).chain(experiments).chain(blank).chain(figures).collect()
 }
 
 fn line(theme: Theme, name: &str, meaning: &str, cells: usize) -> Line<'static> {

@@ -3,6 +3,7 @@
 mod client;
 mod clients;
 mod course;
+mod experiment;
 mod footer;
 mod handshakes;
 pub(crate) mod help;
@@ -54,6 +55,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Screen::Dashboard | Screen::Log => {}
         Screen::Help { offset } => help::render(state, frame, offset),
         Screen::Tuning => tuning::render(state, frame),
+        Screen::Experiments => experiment::render(state, frame),
         Screen::Client(id) => client::render(state, frame, id),
     }
     if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {

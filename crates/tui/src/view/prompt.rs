@@ -17,6 +17,7 @@ pub(super) fn render(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area
     let name = match &prompt.purpose {
         Purpose::Filter => "filter clients: ".to_owned(),
         Purpose::Value(name) => format!("{name}: "),
+        Purpose::Experiment => "A/B: ".to_owned(),
         Purpose::Palette { .. } => "find: ".to_owned(),
     };
     let room = usize::from(area.width).saturating_sub(format::width(&name) + 1);
