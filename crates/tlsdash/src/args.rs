@@ -14,6 +14,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::look::{LookTables, LookWords};
 use crate::tls_words::TlsWords;
 
 use crate::load::LoadArgs;
@@ -123,14 +124,15 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "FORMAT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<Format>,
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub(crate) ascii: bool,
     /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; the other
     /// words are aa, block, discard, flush and keep (docs/experiments.md). Without a dashboard the run ends with it
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ab: Option<String>,
+    #[command(flatten)]
+    // What is flattened into a flattened struct that refuses the unknown is refused itself.
+    #[serde(skip)]
+    pub(crate) look: LookWords,
 }
 
 /// What the proxy takes, on the command line and in the configuration file.
@@ -211,6 +213,13 @@ pub(crate) struct ProxyWords {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) run: RunWords,
+    /// The look as a file says it; [`ProxyWords::or`] brings it together with that of the command line.
+    #[arg(skip)]
+    #[serde(flatten)]
+    look_in_file: LookWords,
+    #[arg(skip)]
+    #[serde(flatten, skip_serializing)]
+    pub(crate) tables: LookTables,
 }
 
 #[derive(Args, Debug)]
@@ -240,6 +249,9 @@ pub(crate) struct DemoArgs {
     /// End by itself after so long and print a summary
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
+    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunWords,
 }
@@ -258,9 +270,11 @@ pub(crate) struct WatchArgs {
     /// How the summary is printed [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub(crate) ascii: bool,
+    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) look: LookWords,
 }
 
 #[derive(Args, Debug)]
@@ -355,8 +369,8 @@ impl RunWords {
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
-            ascii: self.ascii || other.ascii,
             ab: self.ab.or(other.ab),
+            look: self.look.or(other.look),
         }
     }
 }
@@ -397,7 +411,10 @@ impl ProxyWords {
 
     /// These words, and where they are silent the others.
     pub(crate) fn or(self, other: Self) -> Self {
+        let look = self.run.look.clone().or(self.look_in_file);
+        let look = look.or(other.run.look.clone()).or(other.look_in_file);
         Self {
+            look_in_file: look.clone(),
             listen: if self.listen.is_empty() { other.listen } else { self.listen },
             upstream: if self.upstream.is_empty() { other.upstream } else { self.upstream },
             user: self.user.or(other.user),
@@ -415,7 +432,8 @@ impl ProxyWords {
             idle_timeout: self.idle_timeout.or(other.idle_timeout),
             drain_timeout: self.drain_timeout.or(other.drain_timeout),
             duration: self.duration.or(other.duration),
-            run: self.run.or(other.run),
+            run: RunWords { look, ..self.run.or(other.run) },
+            tables: if self.tables.is_empty() { other.tables } else { self.tables },
         }
     }
 
@@ -433,6 +451,7 @@ impl ProxyWords {
                 journal: text("auto"),
                 interval: text("1s"),
                 format: Some(Format::Text),
+                look: LookWords { theme: text("auto"), ..LookWords::default() },
                 ..RunWords::default()
             },
             ..Self::default()
@@ -485,6 +504,7 @@ impl ProxyWords {
                 let _ = writeln!(text, "# {word} = {example}");
             }
         }
+        text.push_str(&self.tables.to_toml()?);
         Ok(text)
     }
 }
@@ -518,6 +538,24 @@ mod tests {
         let printed = words.to_toml().unwrap();
         let read: ProxyWords = toml::from_str(&printed).unwrap();
         assert_eq!(read.to_toml().unwrap(), printed);
+    }
+
+    #[test]
+    fn a_configuration_is_read_without_files_and_refused_in_one_line() {
+        let printed = read_configuration("").unwrap();
+        assert_eq!(read_configuration(&printed), Ok(printed.clone()));
+        let all = printed.replace("# ", "");
+        assert!(read_configuration(&all).is_ok(), "{all}");
+        for (text, part) in [
+            ("upstream = [", "line 1"),
+            ("\n\nworkers = \"two\"", "line 3: workers"),
+            ("idle-timeout = \"2days\"", "1ms to 24h"),
+            ("groups = \"x448\"", "x448 is not known"),
+            ("listen = [\"8443\"]", "--listen 8443"),
+        ] {
+            let error = read_configuration(text).unwrap_err();
+            assert!(error.contains(part) && !error.contains('\n'), "{error}");
+        }
     }
 
     #[test]

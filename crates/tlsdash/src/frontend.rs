@@ -8,6 +8,7 @@ use anyhow::Context;
 use telemetry::{Command, Model, RunId, Update};
 use tui::{Event, Exit, Inbox};
 
+use crate::look::Look;
 use crate::progress::Progress;
 
 /// How often a front end that has ended looks whether the rest of the program has.
@@ -18,14 +19,20 @@ const POLL: Duration = Duration::from_millis(20);
 pub(crate) enum Frontend {
     /// A person, at a terminal.
     Dashboard,
+    /// A person or a program that reads sentences.
+    Plain,
     /// Nobody, until the end.
     Headless,
 }
 
 impl Frontend {
-    /// A dashboard where there is a terminal, unless none is wanted.
-    pub(crate) fn choose(headless: bool) -> Self {
-        if !headless && tui::has_terminal() { Self::Dashboard } else { Self::Headless }
+    /// Sentences where they are wanted, a dashboard where there is a terminal, unless none is wanted.
+    pub(crate) fn choose(headless: bool, look: &Look) -> Self {
+        match (headless, look.plain) {
+            (false, true) => Self::Plain,
+            (false, false) if tui::has_terminal() => Self::Dashboard,
+            _ => Self::Headless,
+        }
     }
 
     /// Says so if a dashboard was wanted and there is none.
@@ -43,7 +50,7 @@ pub(crate) struct Options {
     pub(crate) source: String,
     pub(crate) read_only: bool,
     pub(crate) run: Option<RunId>,
-    pub(crate) ascii: bool,
+    pub(crate) look: Look,
     /// True if connections may outlast the front end.
     pub(crate) drains: bool,
     pub(crate) unattended: Unattended,
@@ -92,13 +99,14 @@ pub(crate) fn show(
 ) -> anyhow::Result<Shown> {
     match frontend {
         Frontend::Headless => Ok(headless(&options, inbox, commands)),
-        Frontend::Dashboard => {
+        Frontend::Dashboard | Frontend::Plain => {
             // Exclusively, since a receiver is not to be shared; it comes back even if the dashboard panics.
             let lent = &mut inbox;
             let drawn = std::thread::scope(|scope| {
                 // CPU time is accounted by the beginning of the name.
                 let thread = std::thread::Builder::new().name("dashboard".to_owned());
-                let thread = thread.spawn_scoped(scope, move || dashboard(options, lent, commands))?;
+                let thread =
+                    thread.spawn_scoped(scope, move || dashboard(frontend, options, lent, commands))?;
                 Ok::<_, std::io::Error>(thread.join())
             })
             .context("cannot start the thread dashboard")?;
@@ -111,6 +119,7 @@ pub(crate) fn show(
 }
 
 fn dashboard(
+    frontend: Frontend,
     options: Options,
     inbox: &Inbox,
     commands: SyncSender<Command>,
@@ -118,10 +127,14 @@ fn dashboard(
     let mut shape = tui::Options::new(options.title, options.source);
     shape.read_only = options.read_only;
     shape.run = options.run;
-    if options.ascii {
-        shape.glyphs = tui::Glyphs::Ascii;
-    }
-    let ended = tui::run(shape, inbox, commands);
+    options.look.give(&mut shape);
+    let ended = if frontend == Frontend::Plain {
+        let ended = tui::run_plain(shape, inbox, &mut std::io::stdout().lock());
+        drop(commands);
+        ended
+    } else {
+        tui::run(shape, inbox, commands)
+    };
     let failure = match ended.exit {
         Ok(Exit::Quit | Exit::Terminated) => {
             if options.drains {

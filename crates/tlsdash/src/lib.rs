@@ -10,6 +10,7 @@ mod experiments;
 mod frontend;
 mod journal_choice;
 mod load;
+mod look;
 mod privileges;
 mod probe;
 mod progress;

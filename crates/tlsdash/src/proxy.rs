@@ -15,6 +15,7 @@ use telemetry::{Level, NoticeRecord, RunRecord};
 
 use crate::args::{ProxyArgs, ProxyWords, time, usage};
 use crate::frontend::Frontend;
+use crate::look::Look;
 use crate::privileges;
 use crate::recorder::{CERTIFICATE, Measured};
 use crate::service;
@@ -33,7 +34,8 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     if args.print_config {
         return crate::summary::print_text(&words.to_toml()?);
     }
-    let mut shape = Shape::resolve(&words.run, words.duration.as_deref())?;
+    let look = Look::resolve(&words.run.look, &words.tables)?;
+    let mut shape = Shape::resolve(&words.run, words.duration.as_deref(), look)?;
     let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
     let user = words.user.as_deref().map(privileges::Target::resolve).transpose()?;
     let config = proxy_config(&words)?;

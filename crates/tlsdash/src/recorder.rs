@@ -54,6 +54,7 @@ pub(crate) struct Beginning {
     pub(crate) header: RunRecord,
     /// What was said before.
     pub(crate) notices: Vec<NoticeRecord>,
+    /// How often counters become records.
     pub(crate) interval: Duration,
     /// What is compared, from the beginning on.
     pub(crate) experiment: Option<Wanted>,
@@ -107,7 +108,7 @@ impl Recorder {
         suppressed_total: Arc<AtomicU64>,
         reload: Reload,
     ) -> Self {
-        let experiment = beginning.experiment.take();
+        let experiments = Experiments::new(beginning.experiment.take());
         Self {
             measured,
             publisher,
@@ -121,7 +122,7 @@ impl Recorder {
             load_delta: LoadDelta::default(),
             refused_total: 0,
             is_refusing: false,
-            experiments: Experiments::new(experiment),
+            experiments,
         }
     }
 

@@ -21,6 +21,7 @@ use crate::args::{Format, RunWords, usage};
 use crate::experiments::Wanted;
 use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
+use crate::look::Look;
 use crate::recorder::{Beginning, Measured, Recorded, Recorder};
 use crate::recording::Recording;
 use crate::signals::{self, Reload};
@@ -43,7 +44,7 @@ pub(crate) struct Shape {
     /// Whether no dashboard was wanted.
     pub(crate) headless: bool,
     pub(crate) format: Format,
-    pub(crate) ascii: bool,
+    pub(crate) look: Look,
     pub(crate) duration: Option<Duration>,
     /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
     pub(crate) history: usize,
@@ -55,10 +56,10 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Resolves the words that shape a run, before anything is started.
-    pub(crate) fn resolve(words: &RunWords, duration: Option<&str>) -> anyhow::Result<Self> {
+    pub(crate) fn resolve(words: &RunWords, duration: Option<&str>, look: Look) -> anyhow::Result<Self> {
         let journal = JournalChoice::parse(words.journal.as_deref().unwrap_or("auto"))?;
-        let frontend = Frontend::choose(words.headless);
-        if journal == JournalChoice::Off && frontend == Frontend::Dashboard {
+        let frontend = Frontend::choose(words.headless, &look);
+        if journal == JournalChoice::Off && frontend != Frontend::Headless {
             return Err(usage(
                 "--journal off goes with --headless only: the dashboard shows what the journal holds",
             ));
@@ -72,7 +73,7 @@ impl Shape {
             frontend,
             headless: words.headless,
             format: words.format.unwrap_or_default(),
-            ascii: words.ascii,
+            look,
             duration,
             history: 1,
             record: words.record.clone(),
@@ -214,7 +215,7 @@ impl Session {
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
             read_only: false,
             run: Some(run),
-            ascii: shape.ascii,
+            look: shape.look,
             drains: measured.proxy.is_some(),
             unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
         };
@@ -222,11 +223,11 @@ impl Session {
         let sink = RecordSink::new(journal, recording, events.clone());
         let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
         let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
+        let voice = Voice::new(events.clone(), shape.frontend);
         let experiment = shape.experiment.map(|plan| match shape.frontend {
             Frontend::Headless => Wanted { plan, ends_the_run: true },
-            Frontend::Dashboard => Wanted { plan, ends_the_run: false },
+            Frontend::Dashboard | Frontend::Plain => Wanted { plan, ends_the_run: false },
         });
-        let voice = Voice::new(events.clone(), shape.frontend);
         let beginning = Beginning { header, notices, interval: shape.interval, experiment };
         let recorder = Recorder::new(measured, publisher, beginning, voice, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);

@@ -8,6 +8,7 @@ use tui::Event;
 
 use crate::args::WatchArgs;
 use crate::frontend::{self, Frontend, Unattended};
+use crate::look::Look;
 use crate::reading::{newest, opener, place, read_all, run_named, run_prefix};
 use crate::session::spawn;
 use crate::signals::{self, Reload};
@@ -18,7 +19,8 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
     let prefix = args.run.as_deref().map(run_prefix).transpose()?;
     let place = place("watch", args.source.as_deref())?;
     let source = place.to_string();
-    let frontend = Frontend::choose(args.headless);
+    let look = Look::with_file(&args.look, args.config.as_deref())?;
+    let frontend = Frontend::choose(args.headless, &look);
     frontend.say_if_forced(args.headless);
     let (events, inbox) = tui::channel();
     match frontend {
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
             };
             summary::print(&model.summary(run, Some(&source)), args.format.unwrap_or_default())
         }
-        Frontend::Dashboard => {
+        Frontend::Dashboard | Frontend::Plain => {
             let run = match prefix {
                 Some(prefix) => Some(run_named(&read_all(&place, 1)?, prefix, &place)?.id()),
                 None => None,
@@ -43,19 +45,19 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
                 let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
             };
             let follower = Follower::start(opener(&place, warn), deliver)?;
-            signals::listen(Frontend::Dashboard, events, Reload::default())?;
+            signals::listen(frontend, events, Reload::default())?;
             let options = frontend::Options {
                 title: String::new(),
                 source,
                 read_only: true,
                 run,
-                ascii: args.ascii,
+                look,
                 drains: false,
                 unattended: Unattended::default(),
             };
             // Nobody takes commands: the dashboard is read-only.
             let (commands, _) = sync_channel(1);
-            let shown = frontend::show(Frontend::Dashboard, options, inbox, commands)?;
+            let shown = frontend::show(frontend, options, inbox, commands)?;
             let ending = spawn("ending", move || follower.finish())?;
             let (_, failure) = shown.until_ended(&ending);
             failure.map_or(Ok(()), Err)

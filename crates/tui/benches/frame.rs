@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use synthetic::Synthetic;
 use telemetry::Update;
-use tui::{Glyphs, Offscreen, Options, Palette};
+use tui::{Colours, Glyphs, Offscreen, Options, Palette};
 
 /// Clients in the table.
 const CLIENTS: u64 = 10_000;
@@ -42,8 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         stage.screen.take(news);
         let between = cpu();
         bytes += one_frame(&mut stage.screen);
-        drawing.push(cpu() - between);
-        taking_in.push(between - before);
+        drawing.push(cpu().saturating_sub(between));
+        taking_in.push(between.saturating_sub(before));
     }
     report("CPU of a frame", &mut drawing);
     report("of taking in a second's records before it", &mut taking_in);
@@ -63,7 +63,7 @@ impl Stage {
     fn new() -> Self {
         let mut options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/made-up.journal");
         options.glyphs = Glyphs::Unicode;
-        options.palette = Palette::Sixteen;
+        options.palette = Palette::Coloured(Colours::SIXTEEN);
         let (mut screen, mut run) = (Offscreen::new(options, 160, 48), Synthetic::crowd(CLIENTS));
         screen.take(Update::Batch(Synthetic::live(vec![run.start()])));
         screen.take(Update::CaughtUp);

@@ -1,7 +1,7 @@
 //! The dashboard on a made-up run, for looking at it and for the tests in a real terminal.
 //!
-//! `pty_fixture [panic-elsewhere | end-at-once]`: after a moment another thread panics, or ends the program without
-//! waiting for the dashboard.
+//! `pty_fixture [panic-elsewhere | end-at-once | flood]`: after a moment another thread panics, or ends the program
+//! without waiting for the dashboard, or sends much at once and then ends it in order.
 //! At its end it prints how the dashboard ended, and `cooked` if the terminal reads lines again.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -22,6 +22,9 @@ use synthetic::Synthetic;
 /// Seconds that are already in the journal at the start.
 const HISTORY_SECONDS: usize = 70;
 
+/// Seconds that come at once in a flood.
+const FLOOD_SECONDS: u64 = 100;
+
 fn main() {
     let mode = std::env::args().nth(1).unwrap_or_default();
     let (events, inbox) = channel();
@@ -30,11 +33,15 @@ fn main() {
     thread::spawn(move || feed(&events, &commanded, &mode));
     let options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/tlsdash/made-up.journal");
     let dashboard = thread::Builder::new().name("dashboard".to_owned());
-    let show = move || tui::run(options, &inbox, commands).exit;
+    let show = move || {
+        let ended = tui::run(options, &inbox, commands);
+        let read = ended.model.current().map_or(0, |run| run.reading().read());
+        (ended.exit, read)
+    };
     let ended = dashboard.spawn(show).map(thread::JoinHandle::join);
     match ended {
-        Ok(Ok(Ok(exit))) => report(&format!("{exit:?}")),
-        Ok(Ok(Err(error))) => report(&format!("failed: {error}")),
+        Ok(Ok((Ok(exit), read))) => report(&format!("{exit:?}, {read} records read")),
+        Ok(Ok((Err(error), _))) => report(&format!("failed: {error}")),
         other => report(&format!("{other:?}")),
     }
 }
@@ -45,10 +52,11 @@ fn report(how: &str) {
     use rustix::termios::{LocalModes, tcgetattr};
     let is_cooked =
         tcgetattr(std::io::stdin()).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON));
-    if is_cooked {
-        println!("{how}, cooked");
-    } else if let Ok(path) = std::env::var("PTY_FIXTURE_REPORT") {
-        let _ = std::fs::write(path, how);
+    let cooked = if is_cooked { ", cooked" } else { "" };
+    if let Ok(path) = std::env::var("PTY_FIXTURE_REPORT") {
+        let _ = std::fs::write(path, format!("{how}{cooked}"));
+    } else if is_cooked {
+        println!("{how}{cooked}");
     }
 }
 
@@ -91,6 +99,12 @@ fn feed(events: &Sender, commanded: &Receiver<Command>, mode: &str) {
         };
         match (mode, second) {
             ("panic-elsewhere", 1) => panic!("made up"),
+            ("flood", 1) => {
+                let sent = (0..FLOOD_SECONDS).all(|_| events.send(Event::Update(run.batch())).is_ok());
+                let _ = events.send(Event::Terminate);
+                assert!(sent, "the dashboard took everything");
+                return;
+            }
             ("end-at-once", 1) => {
                 tui::restore();
                 report("EndedAtOnce");

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyEvent, MouseEvent};
 
 use crate::options::Event;
 
@@ -18,10 +18,14 @@ pub(crate) enum Message {
     Program(Event),
     /// A key was pressed.
     Key(KeyEvent),
+    /// The mouse did something.
+    Mouse(MouseEvent),
     /// The terminal has another size.
     Resized,
     /// The process was stopped and goes on; what the terminal shows and how it is set may have changed.
     Continued,
+    /// A frame could not be written.
+    NotWritten,
     /// The terminal went away.
     TerminalLost,
     /// A thread panicked, and its hook has restored the terminal.

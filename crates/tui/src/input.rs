@@ -124,6 +124,7 @@ impl Watch {
                 Ok(false) => return Ok(()),
                 Ok(true) => match event::read() {
                     Ok(Event::Key(key)) => self.tell(Message::Key(key))?,
+                    Ok(Event::Mouse(mouse)) => self.tell(Message::Mouse(mouse))?,
                     Ok(Event::Resize(..)) => self.tell(Message::Resized)?,
                     Ok(_) => {}
                     Err(_) => return self.lose(),

@@ -13,7 +13,6 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 use telemetry::Update;
 
 use crate::clock::Now;
-use crate::keymap;
 use crate::options::Options;
 use crate::state::{Action, Effect, State, update};
 use crate::view::view;
@@ -73,7 +72,11 @@ impl Offscreen {
     /// Presses the key of a character; true if something is to be drawn.
     pub fn press(&mut self, key: char) -> bool {
         let event = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
-        keymap::intent(&event).is_some_and(|intent| self.apply(Action::Want(intent)))
+        if self.state.prompt.is_some() {
+            return self.apply(Action::Type(event));
+        }
+        let intent = self.state.options.keymap.intent(&event, self.state.context());
+        intent.is_some_and(|intent| self.apply(Action::Want(intent)))
     }
 
     fn apply(&mut self, action: Action) -> bool {

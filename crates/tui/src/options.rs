@@ -2,6 +2,7 @@
 
 use telemetry::{Model, RunId, Update};
 
+use crate::keymap::Keymap;
 use crate::theme::{Glyphs, Palette};
 
 /// How a dashboard looks and what it may do.
@@ -19,6 +20,10 @@ pub struct Options {
     pub glyphs: Glyphs,
     /// Colours.
     pub palette: Palette,
+    /// Which key does what.
+    pub keymap: Keymap,
+    /// True if clicks and the wheel do something; the terminal then leaves selecting text to Shift.
+    pub mouse: bool,
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
     pub frames_per_second_max: u32,
 }
@@ -33,6 +38,8 @@ impl Options {
             run: None,
             glyphs: Glyphs::detect(),
             palette: Palette::detect(),
+            keymap: Keymap::default(),
+            mouse: true,
             frames_per_second_max: 4,
         }
     }

@@ -10,7 +10,6 @@ use telemetry::{Command, Model};
 use crate::channel::{Inbox, Message};
 use crate::clock::Now;
 use crate::input::Input;
-use crate::keymap;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::pace::Pace;
 use crate::state::{Action, Effect, State, update};
@@ -19,6 +18,9 @@ use crate::view::view;
 
 /// How often the passing of time is looked at: what it changes on the screen is shown in seconds.
 const TICK: Duration = Duration::from_secs(1);
+
+/// How often a terminal that is busy with a frame is looked at.
+const BUSY_POLL: Duration = Duration::from_millis(10);
 
 /// Shows the dashboard until a person leaves it, the program ends or the terminal goes away. Call it on a thread named
 /// `dashboard`: CPU time is accounted by that prefix.
@@ -65,7 +67,7 @@ impl Dashboard {
         if !has_terminal() {
             return Err(TuiError::NoTerminal);
         }
-        let terminal = Terminal::take(inbox.sender.clone())?;
+        let terminal = Terminal::take(inbox.sender.clone(), options.mouse)?;
         let input = Input::start(inbox.sender.clone())?;
         let pace = Pace::new(options.frames_per_second_max);
         let state = State::new(options, terminal.size());
@@ -77,10 +79,15 @@ impl Dashboard {
         loop {
             let now = Instant::now();
             let until_frame = if self.suspended { None } else { self.pace.wait(now) };
-            if until_frame == Some(Duration::ZERO) {
-                self.draw()?;
-                continue;
-            }
+            let until_frame = match until_frame {
+                // What is not drawn now is in the next frame.
+                Some(_) if self.terminal.is_busy() => Some(BUSY_POLL),
+                Some(Duration::ZERO) => {
+                    self.draw()?;
+                    continue;
+                }
+                later => later,
+            };
             let until_tick = self.next_tick.saturating_duration_since(now);
             let patience = until_frame.map_or(until_tick, |frame| frame.min(until_tick));
             let left = match inbox.messages.recv_timeout(patience) {
@@ -118,6 +125,7 @@ impl Dashboard {
             Message::Program(Event::Terminate) => Ok(Some(Exit::Terminated)),
             Message::Program(Event::Suspend) => self.suspend(Suspend::Process),
             Message::Key(key) => self.key(&key),
+            Message::Mouse(mouse) => self.apply(Action::Point(mouse)),
             Message::Resized => self.resize(),
             Message::Continued => {
                 self.suspended = false;
@@ -125,12 +133,17 @@ impl Dashboard {
                 self.resize()
             }
             Message::TerminalLost => Ok(Some(Exit::TerminalLost)),
+            Message::NotWritten => self.terminal.check().map(|()| None),
             Message::Panicked => Err(TuiError::Panicked),
         }
     }
 
     fn key(&mut self, key: &KeyEvent) -> Result<Option<Exit>, TuiError> {
-        keymap::intent(key).map_or(Ok(None), |intent| self.apply(Action::Want(intent)))
+        if self.state.prompt.is_some() {
+            return self.apply(Action::Type(*key));
+        }
+        let intent = self.state.options.keymap.intent(key, self.state.context());
+        intent.map_or(Ok(None), |intent| self.apply(Action::Want(intent)))
     }
 
     fn resize(&mut self) -> Result<Option<Exit>, TuiError> {

@@ -3,13 +3,13 @@
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::panic::{self, PanicHookInfo};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crossterm::cursor::{Hide, Show};
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use crossterm::execute;
 use crossterm::terminal::{
     EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -22,7 +22,7 @@ use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
 use crate::channel::Message;
 use crate::options::TuiError;
-use crate::output::Output;
+use crate::output::{Output, Progress};
 
 /// How long a thread that panics or ends the program waits for a frame that is being written. A terminal that takes
 /// nothing must not keep it back.
@@ -40,7 +40,7 @@ pub fn has_terminal() -> bool {
 /// whoever writes to the terminal holds it.
 static TAKEN: Mutex<bool> = Mutex::new(false);
 
-fn lock_taken() -> MutexGuard<'static, bool> {
+pub(crate) fn lock_taken() -> MutexGuard<'static, bool> {
     TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -63,8 +63,9 @@ pub(crate) enum Suspend {
 /// The terminal in raw mode on its alternate screen, given back when this is dropped and when any thread panics.
 pub(crate) struct Terminal {
     drawing: Drawing<CrosstermBackend<Output>>,
-    closed: Arc<AtomicBool>,
+    progress: Progress,
     previous_hook: Arc<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>,
+    mouse: bool,
 }
 
 impl Terminal {
@@ -72,15 +73,15 @@ impl Terminal {
     ///
     /// # Errors
     /// When the terminal refuses.
-    pub(crate) fn take(messages: SyncSender<Message>) -> Result<Self, TuiError> {
+    pub(crate) fn take(messages: SyncSender<Message>, mouse: bool) -> Result<Self, TuiError> {
         let setup = |error| TuiError::Setup { what: "set up the terminal", error };
-        let closed = Arc::new(AtomicBool::new(false));
-        let output = Output::open(Arc::clone(&closed)).map_err(setup)?;
+        let progress = Progress::default();
+        let output = Output::open(progress.clone(), messages.clone()).map_err(setup)?;
         let drawing = Drawing::new(CrosstermBackend::new(output)).map_err(setup)?;
         let previous_hook = Arc::from(panic::take_hook());
-        let terminal = Self { drawing, closed, previous_hook };
+        let terminal = Self { drawing, progress, previous_hook, mouse };
         terminal.install_hook(messages);
-        enter().map_err(setup)?;
+        enter(mouse).map_err(setup)?;
         Ok(terminal)
     }
 
@@ -98,7 +99,7 @@ impl Terminal {
     /// Takes the terminal over anew after something else may have changed it, and forgets what it showed.
     pub(crate) fn take_again(&mut self) -> io::Result<()> {
         leave();
-        enter()?;
+        enter(self.mouse)?;
         self.clear()
     }
 
@@ -109,16 +110,28 @@ impl Terminal {
         self.drawing.resize(Rect::new(0, 0, size.width, size.height))
     }
 
-    /// Draws a frame; only what changed is written.
+    /// True while it has not taken the last frame: another one would only wait.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.progress.is_busy()
+    }
+
+    /// Draws a frame; only what changed is written, and soon.
     ///
     /// # Errors
-    /// [`TuiError::Panicked`] if a panic has taken the terminal back, [`TuiError::Draw`] if it cannot be written.
+    /// [`TuiError::Panicked`] if a panic has taken the terminal back, [`TuiError::Draw`] if the frame before could not
+    /// be written.
     pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> Result<(), TuiError> {
-        let taken = lock_taken();
-        if !*taken {
+        self.check()?;
+        if !*lock_taken() {
             return Err(TuiError::Panicked);
         }
         self.drawing.draw(view).map(|_| ()).map_err(TuiError::Draw)
+    }
+
+    /// # Errors
+    /// If a frame could not be written.
+    pub(crate) fn check(&self) -> Result<(), TuiError> {
+        self.progress.failure().map_or(Ok(()), |error| Err(TuiError::Draw(error)))
     }
 
     /// Makes the next frame write every cell.
@@ -148,7 +161,7 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         leave();
         // What `drawing` writes as it is dropped would follow the restoration, and panics if there is no terminal.
-        self.closed.store(true, Ordering::Relaxed);
+        self.progress.close();
         // A panicking thread may not touch the hook; it stays, and finds nothing to restore.
         if !thread::panicking() {
             let previous = Arc::clone(&self.previous_hook);
@@ -157,15 +170,17 @@ impl Drop for Terminal {
     }
 }
 
-fn enter() -> io::Result<()> {
+fn enter(mouse: bool) -> io::Result<()> {
     let mut taken = lock_taken();
     enable_raw_mode()?;
     *taken = true;
-    execute!(io::stdout(), EnterAlternateScreen, Hide)
+    execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+    if mouse { execute!(io::stdout(), EnableMouseCapture) } else { Ok(()) }
 }
 
+/// A frame that the terminal does not take keeps nobody from leaving it.
 fn leave() {
-    give_back(&mut lock_taken());
+    restore_soon(None);
 }
 
 /// Restores the terminal, and waits for a frame that is being written only for a moment. In a panic the dashboard's
@@ -190,7 +205,7 @@ fn give_back(taken: &mut bool) {
     if std::mem::take(taken) {
         let mut output = io::stdout();
         if takes_output(&output) {
-            let _ = execute!(output, EndSynchronizedUpdate, LeaveAlternateScreen, Show);
+            let _ = execute!(output, EndSynchronizedUpdate, DisableMouseCapture, LeaveAlternateScreen, Show);
         }
         let _ = disable_raw_mode();
     }

@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::style::{Color, Modifier};
 use telemetry::{Batch, Record, Update};
 
 use crate::clock::Now;
@@ -30,6 +33,8 @@ pub(crate) fn options() -> Options {
         run: None,
         glyphs: Glyphs::Unicode,
         palette: Palette::Monochrome,
+        keymap: crate::keymap::Keymap::default(),
+        mouse: true,
         frames_per_second_max: 4,
     }
 }
@@ -85,22 +90,66 @@ impl Stage {
         effects
     }
 
+    /// Presses a key as it comes from a terminal.
+    pub(crate) fn press(&mut self, key: char) -> Vec<Effect> {
+        let event = match key {
+            '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
+            '\x1b' => KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+            '\x15' => KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL),
+            c if c.is_uppercase() => KeyEvent::new(KeyCode::Char(c), KeyModifiers::SHIFT),
+            c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
+        };
+        if self.state.prompt.is_some() {
+            let effects = self.act(Action::Type(event));
+            self.state.prepare(self.now());
+            return effects;
+        }
+        let intent = self.state.options.keymap.intent(&event, self.state.context());
+        intent.map_or_else(Vec::new, |intent| self.want(intent))
+    }
+
     pub(crate) fn now(&self) -> Now {
         // 2026-01-02 12:04:00 UTC, where the made-up run begins.
         let realtime_us = 1_767_355_440_000_000 + self.elapsed.as_micros() as u64;
         Now { instant: self.began + self.elapsed, realtime_us }
     }
 
-    /// The screen at this size.
-    pub(crate) fn screen(&mut self, columns: u16, rows: u16) -> String {
+    fn drawn(&mut self, columns: u16, rows: u16) -> Buffer {
         self.act(Action::Resize(columns, rows));
         self.state.prepare(self.now());
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
         terminal.draw(|frame| view(&self.state, frame)).unwrap();
-        let buffer = terminal.backend().buffer();
+        terminal.backend().buffer().clone()
+    }
+
+    /// The screen at this size, and below each row how its cells look: from which cell on in which colour, and whether
+    /// bold (b), dim (d) or reversed (r).
+    pub(crate) fn styled(&mut self, columns: u16, rows: u16) -> String {
+        let buffer = self.drawn(columns, rows);
+        let look = |cell: &Cell| {
+            let set = |modifier, letter| if cell.modifier.contains(modifier) { letter } else { "" };
+            let [b, d, r] = [set(Modifier::BOLD, "b"), set(Modifier::DIM, "d"), set(Modifier::REVERSED, "r")];
+            let colour = if cell.fg == Color::Reset { String::new() } else { cell.fg.to_string() };
+            format!("{colour}{}{b}{d}{r}", if colour.is_empty() { "" } else { "+" })
+        };
         let mut text = String::new();
         for row in buffer.content().chunks(usize::from(columns.max(1))) {
-            let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
+            let line: String = row.iter().map(Cell::symbol).collect();
+            let looks: Vec<String> = row.iter().map(look).collect();
+            let changed = |at: &usize| *at == 0 || looks[*at] != looks[at - 1];
+            let runs: Vec<String> =
+                (0..looks.len()).filter(changed).map(|at| format!("{at}:{}", looks[at])).collect();
+            text.extend([line.trim_end(), "\n    ", &runs.join(" "), "\n"]);
+        }
+        text
+    }
+
+    /// The screen at this size.
+    pub(crate) fn screen(&mut self, columns: u16, rows: u16) -> String {
+        let buffer = self.drawn(columns, rows);
+        let mut text = String::new();
+        for row in buffer.content().chunks(usize::from(columns.max(1))) {
+            let line: String = row.iter().map(Cell::symbol).collect();
             text.push_str(line.trim_end());
             text.push('\n');
         }

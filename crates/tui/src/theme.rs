@@ -79,23 +79,115 @@ impl Glyphs {
     }
 }
 
-/// Colours.
+/// Colours, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Palette {
-    /// The terminal's own sixteen.
-    Sixteen,
+    /// These.
+    Coloured(Colours),
     /// None; bold, dim and reversed only.
     Monochrome,
 }
 
 impl Palette {
-    /// [`Palette::Monochrome`] where the environment's `NO_COLOR` is set and not empty (no-color.org).
+    /// What the environment asks for: no colours where `NO_COLOR` is set and not empty (no-color.org), those for a light
+    /// background where `COLORFGBG` tells of one, else the terminal's own sixteen, which suit whatever background they
+    /// were chosen for.
     pub fn detect() -> Self {
         if env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-            Self::Monochrome
-        } else {
-            Self::Sixteen
+            return Self::Monochrome;
         }
+        let background =
+            env::var("COLORFGBG").ok().and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
+        Self::Coloured(if matches!(background, Some(7 | 15)) { Colours::LIGHT } else { Colours::SIXTEEN })
+    }
+
+    /// The palette of a name: `auto`, `dark`, `light`, `16` or `none`; `None` if there is no such.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::detect(),
+            "dark" => Self::Coloured(Colours::DARK),
+            "light" => Self::Coloured(Colours::LIGHT),
+            "16" => Self::Coloured(Colours::SIXTEEN),
+            "none" => Self::Monochrome,
+            _ => return None,
+        })
+    }
+}
+
+macro_rules! colours {
+    ($($(#[$doc:meta])* $role:ident = $sixteen:expr, $dark:expr, $light:expr;)*) => {
+        /// A colour for each role. It only repeats what words, brackets and places say.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Colours { $($(#[$doc])* $role: Color,)* }
+
+        impl Colours {
+            /// The terminal's own.
+            pub const SIXTEEN: Self = Self { $($role: $sixteen,)* };
+            /// Of 256, for a dark background.
+            pub const DARK: Self = Self { $($role: Color::Indexed($dark),)* };
+            /// Of 256, for a light background.
+            pub const LIGHT: Self = Self { $($role: Color::Indexed($light),)* };
+
+            /// Each role with its colour.
+            pub fn entries(&self) -> impl Iterator<Item = (&'static str, String)> {
+                [$((stringify!($role), self.$role.to_string().to_lowercase())),*].into_iter()
+            }
+
+            fn role(&mut self, name: &str) -> Option<&mut Color> {
+                Some(match name { $(stringify!($role) => &mut self.$role,)* _ => return None })
+            }
+        }
+    };
+}
+colours! {
+    /// Headings and keys.
+    heading = Color::Cyan, 80, 24;
+    /// All goes well.
+    good = Color::Green, 114, 28;
+    /// A person did something, or should look.
+    notice = Color::Yellow, 221, 130;
+    /// Something is wrong.
+    warning = Color::Red, 203, 160;
+    /// Graphs.
+    graph = Color::Blue, 75, 25;
+    /// The heat map, from few samples to most.
+    heat1 = Color::Blue, 61, 147;
+    /// The next stronger.
+    heat2 = Color::Cyan, 73, 109;
+    /// The next stronger.
+    heat3 = Color::Green, 150, 136;
+    /// The next stronger.
+    heat4 = Color::Yellow, 221, 166;
+    /// Most samples.
+    heat5 = Color::Red, 209, 124;
+}
+
+/// Colours cannot be configured so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColourError {
+    /// There is no such role.
+    #[error("there is no colour for {0}; --print-config lists them")]
+    Role(String),
+    /// It is no colour.
+    #[error("{role}: {colour} is no colour, such as lightblue, 75 or #5fafff")]
+    Colour {
+        /// The role.
+        role: String,
+        /// What it was to have.
+        colour: String,
+    },
+}
+
+impl Colours {
+    /// The same with another colour for a role.
+    ///
+    /// # Errors
+    /// When there is no such role, or it is no colour.
+    pub fn with(mut self, role: &str, colour: &str) -> Result<Self, ColourError> {
+        let place = self.role(role).ok_or_else(|| ColourError::Role(role.to_owned()))?;
+        let wrong = |_| ColourError::Colour { role: role.to_owned(), colour: colour.to_owned() };
+        *place = colour.parse().map_err(wrong)?;
+        Ok(self)
     }
 }
 
@@ -112,16 +204,16 @@ impl Theme {
         Self { glyphs, palette }
     }
 
-    fn coloured(self, color: Color) -> Style {
-        match self.palette {
-            Palette::Sixteen => Style::new().fg(color),
+    fn coloured(self, role: fn(&Colours) -> Color) -> Style {
+        match &self.palette {
+            Palette::Coloured(colours) => Style::new().fg(role(colours)),
             Palette::Monochrome => Style::new(),
         }
     }
 
     /// A pane's heading.
     pub(crate) fn heading(self) -> Style {
-        self.coloured(Color::Cyan).add_modifier(Modifier::BOLD)
+        self.coloured(|colours| colours.heading).add_modifier(Modifier::BOLD)
     }
 
     /// Lines, units, words between figures.
@@ -141,17 +233,17 @@ impl Theme {
 
     /// All goes well.
     pub(crate) fn good(self) -> Style {
-        self.coloured(Color::Green).add_modifier(Modifier::BOLD)
+        self.coloured(|colours| colours.good).add_modifier(Modifier::BOLD)
     }
 
     /// A person did something, or should look.
     pub(crate) fn notice(self) -> Style {
-        self.coloured(Color::Yellow).add_modifier(Modifier::BOLD)
+        self.coloured(|colours| colours.notice).add_modifier(Modifier::BOLD)
     }
 
     /// Something is wrong.
     pub(crate) fn warning(self) -> Style {
-        self.coloured(Color::Red).add_modifier(Modifier::BOLD)
+        self.coloured(|colours| colours.warning).add_modifier(Modifier::BOLD)
     }
 
     /// A badge or a banner in this style.
@@ -161,22 +253,42 @@ impl Theme {
 
     /// A graph.
     pub(crate) fn graph(self) -> Style {
-        self.coloured(Color::Blue)
+        self.coloured(|colours| colours.graph)
     }
 
     /// A cell of the heat map, by its strength.
     pub(crate) fn heat(self, strength: usize) -> Style {
         self.coloured(match strength {
-            0 | 1 => Color::Blue,
-            2 | 3 => Color::Cyan,
-            4 => Color::Green,
-            5 => Color::Yellow,
-            _ => Color::Red,
+            0 | 1 => |colours| colours.heat1,
+            2 | 3 => |colours| colours.heat2,
+            4 => |colours| colours.heat3,
+            5 => |colours| colours.heat4,
+            _ => |colours| colours.heat5,
         })
     }
 
     /// The selected row.
     pub(crate) fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_colour_can_be_changed_and_reads_back_as_it_is_printed() {
+        for theme in [Colours::SIXTEEN, Colours::DARK, Colours::LIGHT] {
+            for (role, colour) in theme.entries() {
+                assert_eq!(theme.with(role, &colour), Ok(theme), "{role} {colour}");
+                assert_ne!(theme.with(role, "#102030"), Ok(theme));
+            }
+        }
+        assert_eq!(
+            Colours::DARK.with("graph", "sky").unwrap_err().to_string(),
+            "graph: sky is no colour, such as lightblue, 75 or #5fafff"
+        );
+        assert!(Colours::DARK.with("sky", "blue").is_err() && Palette::named("sepia").is_none());
     }
 }

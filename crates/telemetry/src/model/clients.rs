@@ -1,6 +1,8 @@
 //! The table of clients.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use foldhash::HashMap;
 
 use crate::connection::ConnectionRecord;
 use crate::delta::CLIENTS_MAX;
@@ -176,8 +178,8 @@ pub struct Clients {
 impl Clients {
     pub(super) fn new(history: usize) -> Self {
         Self {
-            rows: HashMap::new(),
-            folded: HashMap::new(),
+            rows: HashMap::default(),
+            folded: HashMap::default(),
             history: history.clamp(1, HISTORY_MAX),
             turned_away: 0,
             changes_total: 0,

@@ -24,6 +24,8 @@ mod run;
 mod summary;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod time_tests;
 mod timeline;
 mod track;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use telemetry::{ProcessTree, RunRecord};
 
 use crate::args::usage;
 use crate::frontend::Frontend;
+use crate::look::Look;
 use crate::recorder::Measured;
 use crate::session::{Finished, Session, Shape, Wiring, host_name};
 use crate::signals;
@@ -26,17 +27,18 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Runs the load to its end, as often as it is wanted.
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
-    let mut shape = Shape::resolve(&args.run, None)?;
+    let look = Look::with_file(&args.run.look, None)?;
+    let mut shape = Shape::resolve(&args.run, None, look)?;
     let mut output = Output::new(&args.output, shape.format)?;
     let variants = config::variants(args)?;
     if output.wants_intervals() {
-        if shape.frontend == Frontend::Dashboard {
+        if shape.frontend != Frontend::Headless {
             return Err(usage("--hlog goes with --headless only: the dashboard keeps no more than it shows"));
         }
         shape.history = INTERVALS_MAX;
     }
     let is_repeated = variants.len() > 1 || args.plan.repeat > 1;
-    if is_repeated && shape.frontend == Frontend::Dashboard {
+    if is_repeated && shape.frontend != Frontend::Headless {
         return Err(usage("several runs go with --headless only"));
     }
     if is_repeated && shape.record.is_some() {

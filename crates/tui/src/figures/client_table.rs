@@ -3,9 +3,9 @@
 //! Ten thousand clients may be in it and sixty have a record in a second, so only those rows are worked on of which
 //! something may have changed, and only the page in sight is ever put in order.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use foldhash::HashMap;
 use telemetry::model::{DEFERRED_US_MAX, Run, Track};
 use telemetry::{ClientId, RunId};
 
@@ -29,6 +29,8 @@ pub(crate) struct ClientTable {
     /// Every row, in no order beyond what the last page needed.
     ranks: Vec<Rank>,
     order: Order,
+    /// What an address must hold for its row to be shown.
+    filter: String,
 }
 
 impl ClientTable {
@@ -39,7 +41,12 @@ impl ClientTable {
         if let Some(changed) = clients.changed_since(self.changes_total).filter(|_| known) {
             changed.for_each(|id| self.take_in(run, id));
         } else {
-            *self = Self { of: Some((run.id(), span)), order: self.order, ..Self::default() };
+            *self = Self {
+                of: Some((run.id(), span)),
+                order: self.order,
+                filter: std::mem::take(&mut self.filter),
+                ..Self::default()
+            };
             clients.iter().for_each(|client| self.take_in(run, client.id));
         }
         self.changes_total = clients.changes_total();
@@ -96,27 +103,42 @@ impl ClientTable {
         self.rank();
     }
 
-    /// Takes another order.
-    pub(crate) fn put_in(&mut self, order: Order) {
-        if std::mem::replace(&mut self.order, order) != order {
+    /// Takes another order, and shows only clients whose address holds a text.
+    pub(crate) fn put_in(&mut self, order: Order, filter: &str) {
+        if self.order != order || self.filter != filter {
+            (self.order, self.filter) = (order, filter.to_owned());
             self.rank();
         }
     }
 
     fn rank(&mut self) {
         self.ranks.clear();
-        let ranked = self.rows.iter().enumerate().map(|(at, row)| Rank::of(self.order, row, at));
-        self.ranks.extend(ranked);
+        let rows = self.rows.iter().enumerate();
+        let ranked = rows.map(|(at, row)| (row.id, Rank::of(self.order, row, at)));
+        if self.filter.is_empty() {
+            self.ranks.extend(ranked.map(|(_, rank)| rank));
+        } else {
+            let is_shown = |(id, _): &(ClientId, Rank)| id.to_string().contains(&self.filter);
+            self.ranks.extend(ranked.filter(is_shown).map(|(_, rank)| rank));
+        }
     }
 
-    /// Clients in it.
+    /// Clients that are shown.
     pub(crate) fn len(&self) -> usize {
         self.ranks.len()
     }
 
-    /// How many clients come before this one.
+    /// The row of a client, shown or not.
+    pub(crate) fn get(&self, id: ClientId) -> Option<&ClientRow> {
+        self.places.get(&id).map(|&at| &self.rows[at])
+    }
+
+    /// How many clients come before this one; `None` if it is not shown.
     pub(crate) fn place(&self, id: ClientId) -> Option<usize> {
         let at = *self.places.get(&id)?;
+        if !self.filter.is_empty() && !id.to_string().contains(&self.filter) {
+            return None;
+        }
         let rank = Rank::of(self.order, &self.rows[at], at);
         Some(self.ranks.iter().filter(|other| other.compare(rank, self.order, &self.rows).is_lt()).count())
     }

@@ -1,5 +1,6 @@
 //! Handshakes: how many, how, and why not.
 
+use telemetry::model::Run;
 use telemetry::{Counters, LoadCounter, Metric, ProxyCounter};
 
 use super::span::{LoadTaken, ProxyTaken, Taken};
@@ -32,6 +33,10 @@ pub(crate) struct Handshakes {
     pub(crate) ciphers: Vec<Named>,
     /// Failures by cause.
     pub(crate) causes: Vec<Named>,
+    /// Type of the certificate's key; empty if unknown.
+    pub(crate) certificate: String,
+    /// Alerts and other reasons, by the records of single connections; those without a record are not among them.
+    pub(crate) reasons: Vec<(String, u64)>,
 }
 
 const GROUPS: &[(&str, ProxyCounter)] = &[
@@ -88,6 +93,20 @@ impl Handshakes {
             ..Self::default()
         }
     }
+}
+
+/// Reasons that are told.
+const REASONS_MAX: usize = 8;
+
+/// Why handshakes failed, as the records of connections tell it.
+pub(super) fn reasons(run: &Run) -> Vec<(String, u64)> {
+    let all = run.failures().by_frequency();
+    let words = |(kind, detail, n): (&str, &str, u64)| {
+        let detail = detail.rsplit(": ").next().unwrap_or(detail);
+        let detail = detail.strip_prefix("the client sent the alert ").unwrap_or(detail);
+        (if detail.is_empty() { kind.to_owned() } else { detail.to_owned() }, n)
+    };
+    all.into_iter().take(REASONS_MAX).map(words).collect()
 }
 
 fn share(full: u64, resumed: u64) -> Option<f64> {

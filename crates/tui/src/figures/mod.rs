@@ -3,6 +3,7 @@
 //! The view only lays out and formats what stands here. A frozen view keeps these figures while the model goes on.
 
 mod classes;
+mod client_detail;
 mod client_table;
 mod clients;
 mod course;
@@ -20,6 +21,7 @@ use telemetry::model::{LogLine, Run, Track};
 use telemetry::{Counters, CpuGroup, Metric, Model};
 
 pub(crate) use classes::Latency;
+pub(crate) use client_detail::ClientDetail;
 pub(crate) use client_table::ClientTable;
 pub(crate) use clients::{ClientRow, span as clients_span};
 pub(crate) use course::{Column, Course, Subject};
@@ -115,7 +117,11 @@ impl Figures {
             latencies: classes::all(run, proxy.as_ref(), load.as_ref()),
             proxy: proxy.as_ref().and_then(|taken| ProxyFigures::of(run, taken)),
             handshakes: match (proxy.as_ref().zip(run.proxy()), load.as_ref().zip(run.load())) {
-                (Some((taken, track)), _) => Handshakes::of_proxy(track.totals(), taken),
+                (Some((taken, track)), _) => Handshakes {
+                    certificate: began.map_or_else(String::new, |began| began.certificate.clone()),
+                    reasons: handshakes::reasons(run),
+                    ..Handshakes::of_proxy(track.totals(), taken)
+                },
                 (None, Some((taken, track))) => Handshakes::of_load(track.totals(), taken),
                 (None, None) => Handshakes::default(),
             },

@@ -52,7 +52,8 @@ impl Figures {
             then.handshakes = Handshakes::of_load(totals, taken);
         }
         if let (Some(taken), Some(totals)) = (&proxy, &proxy_totals) {
-            then.handshakes = Handshakes::of_proxy(totals, taken);
+            let (certificate, reasons) = (self.handshakes.certificate.clone(), Vec::new());
+            then.handshakes = Handshakes { certificate, reasons, ..Handshakes::of_proxy(totals, taken) };
         }
         if let (Some(figures), Some(taken), Some(totals)) = (&mut then.proxy, &proxy, &proxy_totals) {
             figures.take_rates(taken);

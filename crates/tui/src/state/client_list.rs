@@ -9,6 +9,8 @@ use crate::figures::{ClientRow, ClientTable, Order};
 pub(crate) struct ClientList {
     pub(crate) order: Order,
     pub(crate) selected: Option<ClientId>,
+    /// What an address must hold for its client to be shown; empty for all.
+    pub(crate) filter: String,
     offset: usize,
     /// The rows in sight.
     page: Vec<ClientRow>,
@@ -29,7 +31,7 @@ impl ClientList {
     /// Puts so many rows in sight in order, lets go of a selected client that is no more, and keeps it in sight
     /// otherwise.
     pub(super) fn arrange(&mut self, table: &mut ClientTable, rows: usize) {
-        table.put_in(self.order);
+        table.put_in(self.order, &self.filter);
         let at = self.selected.and_then(|selected| table.place(selected));
         if at.is_none() {
             self.selected = None;

@@ -1,4 +1,4 @@
-//! The keys that change the load: what they ask for, and what has been asked and not been answered yet.
+//! Changing settings of what is watched: what has been asked, what came of it, and how to take it back.
 //!
 //! What is shown as being in force always comes from records. Only the next step of a key that is pressed again
 //! starts from what was asked, since the records follow a moment later.
@@ -6,99 +6,35 @@
 use std::time::Duration;
 
 use telemetry::model::Run;
-use telemetry::{Command, Setting, Value};
+use telemetry::{Applies, Command, Setting, Value};
 
+use super::lever::{self, Direction, Lever};
 use crate::clock::Now;
-use crate::format;
 
 /// How long the records may take to show a change before it counts as refused.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(3);
-/// Steps of the resumption ratio, in points of percent.
-const RESUME_STEP: f64 = 10.0;
-
-/// A setting of the load that has keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lever {
-    /// Requests a second.
-    Rate,
-    /// Share of resuming connections, in percent.
-    Resume,
-    /// Whether requests fall due.
-    Running,
-}
-
-/// Which way a key moves it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    Down,
-    Up,
-}
-
-impl Lever {
-    fn setting(self) -> &'static str {
-        match self {
-            Self::Rate => "load.rate",
-            Self::Resume => "load.resume",
-            Self::Running => "load.running",
-        }
-    }
-
-    /// Why it cannot be moved, where the run has a load without it.
-    fn missing(self) -> &'static str {
-        match self {
-            Self::Rate => "a closed loop has no rate: each request waits for the answer to the last one",
-            Self::Resume => "this load cannot change its resumption ratio",
-            Self::Running => "this load cannot be started or stopped",
-        }
-    }
-
-    fn moved(self, from: &Value, direction: Direction) -> Option<Value> {
-        match (self, from) {
-            (Self::Running, Value::Flag(on)) => Some(Value::Flag(!on)),
-            (Self::Rate, Value::Number(rate)) if *rate > 0.0 => {
-                Some(Value::Number(rate_step(*rate, direction)))
-            }
-            (Self::Resume, Value::Number(percent)) => {
-                let step = if direction == Direction::Up { RESUME_STEP } else { -RESUME_STEP };
-                Some(Value::Number((percent + step).clamp(0.0, 100.0)))
-            }
-            _ => None,
-        }
-    }
-
-    fn words(self, value: &Value) -> String {
-        match (self, value) {
-            (Self::Rate, Value::Number(rate)) => format!("{}/s", format::plain(*rate)),
-            (Self::Resume, Value::Number(percent)) => format!("resume {}%", format::plain(*percent)),
-            (Self::Running, Value::Flag(on)) => if *on { "start" } else { "stop" }.to_owned(),
-            (_, other) => other.to_string(),
-        }
-    }
-}
-
-/// A tenth more or less, to two digits: 1000, 1100, 1200, and never nothing.
-fn rate_step(rate: f64, direction: Direction) -> f64 {
-    let second_digit = |number: f64| 10_f64.powf(number.log10().floor() - 1.0);
-    let tenth = (rate / 10.0).max(second_digit(rate));
-    let stepped = if direction == Direction::Up { rate + tenth } else { rate - tenth };
-    let unit = second_digit(stepped);
-    let rounded = (stepped / unit).round() * unit;
-    // Powers of ten below one are not exact; a thousandth is as fine as a rate goes.
-    ((rounded * 1e3).round() / 1e3).max(0.001)
-}
+/// Changes that can be taken back.
+const UNDO_MAX: usize = 100;
 
 /// Something that was asked for.
 #[derive(Clone, Debug)]
 struct Ask {
-    lever: Lever,
+    name: String,
+    before: Value,
     value: Value,
     at: Now,
+    /// True if it takes a change back, and so is not to be taken back itself.
+    is_undo: bool,
 }
 
-/// What has been asked of the load and not been answered yet.
+/// What has been asked and not been answered yet, and what the answers were.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
     asks: Vec<Ask>,
+    /// Changes that were confirmed, with the values before, the latest at the end.
+    done: Vec<(String, Value)>,
+    /// Why a setting did not change when it was last asked to.
+    refused: Vec<(String, String)>,
 }
 
 impl Control {
@@ -112,31 +48,86 @@ impl Control {
         lever: Lever,
         direction: Direction,
         now: Now,
-    ) -> Result<Command, &'static str> {
-        let run = run.ok_or("there is no run yet")?;
-        if run.stopped().is_some() {
-            return Err("the run has ended");
-        }
+    ) -> Result<Command, String> {
+        let run = changeable(run)?;
         let has_load = run.load().is_some() || run.settings().iter().any(|s| s.name.starts_with("load."));
         if !has_load {
-            return Err("this run has no load: start tlsdash with --load PLAN for one");
+            return Err("this run has no load: start tlsdash with --load PLAN for one".to_owned());
         }
         let setting = run.setting(lever.setting()).ok_or_else(|| lever.missing())?;
-        let asked = self.asks.iter().find(|ask| ask.lever == lever).map(|ask| &ask.value);
-        let value = lever.moved(asked.unwrap_or(&setting.value), direction).ok_or_else(|| lever.missing())?;
-        let value = within(setting, value);
-        self.asks.retain(|ask| ask.lever != lever);
-        self.asks.push(Ask { lever, value: value.clone(), at: now });
-        Ok(Command::Set { name: setting.name.clone(), value })
+        let asked = self.asked(lever.setting()).unwrap_or(&setting.value);
+        let value = lever.moved(asked, direction).ok_or_else(|| lever.missing())?;
+        self.ask(Some(run), lever.setting(), within(setting, value), now)
+    }
+
+    /// The command that gives a setting another value.
+    ///
+    /// # Errors
+    /// With a sentence for the person, where it cannot have it.
+    pub(super) fn ask(
+        &mut self,
+        run: Option<&Run>,
+        name: &str,
+        value: Value,
+        now: Now,
+    ) -> Result<Command, String> {
+        self.ask_as(run, name, value, now, false)
+    }
+
+    fn ask_as(
+        &mut self,
+        run: Option<&Run>,
+        name: &str,
+        value: Value,
+        now: Now,
+        is_undo: bool,
+    ) -> Result<Command, String> {
+        let run = changeable(run)?;
+        let setting = run.setting(name).ok_or_else(|| format!("there is no setting {name}"))?;
+        check(setting, &value)?;
+        self.refused.retain(|(refused, _)| refused != name);
+        self.asks.retain(|ask| ask.name != name);
+        let (name, before) = (name.to_owned(), setting.value.clone());
+        self.asks.push(Ask { name: name.clone(), before, value: value.clone(), at: now, is_undo });
+        Ok(Command::Set { name, value })
+    }
+
+    /// The command that takes the last confirmed change back.
+    ///
+    /// # Errors
+    /// With a sentence for the person, where there is none.
+    pub(super) fn undo(&mut self, run: Option<&Run>, now: Now) -> Result<Command, String> {
+        let (name, before) =
+            self.done.pop().ok_or("no change was made from here that could be taken back")?;
+        self.ask_as(run, &name, before, now, true)
     }
 
     /// Forgets what the records confirm, and what they do not confirm in time.
     pub(super) fn settle(&mut self, run: &Run, now: Now) {
-        self.asks.retain(|ask| {
-            let in_force = run.setting(ask.lever.setting()).is_some_and(|setting| setting.value == ask.value);
-            let age = now.instant.saturating_duration_since(ask.at.instant);
-            !in_force && age < ANSWER_PATIENCE
+        let Self { asks, done, refused } = self;
+        asks.retain(|ask| {
+            if run.setting(&ask.name).is_some_and(|setting| setting.value == ask.value) {
+                if !ask.is_undo && ask.before != ask.value {
+                    done.push((ask.name.clone(), ask.before.clone()));
+                }
+                return false;
+            }
+            let in_time = now.instant.saturating_duration_since(ask.at.instant) < ANSWER_PATIENCE;
+            if !in_time {
+                refused.push((ask.name.clone(), "no record confirms it".to_owned()));
+            }
+            in_time
         });
+        let surplus = done.len().saturating_sub(UNDO_MAX);
+        done.drain(..surplus);
+    }
+
+    /// Takes a warning of the program for the answer to what was asked of the setting that it names.
+    pub(super) fn hear(&mut self, text: &str) {
+        if let Some(at) = self.asks.iter().position(|ask| text.contains(&ask.name)) {
+            let ask = self.asks.remove(at);
+            self.refused.push((ask.name, text.to_owned()));
+        }
     }
 
     /// Forgets everything that was asked.
@@ -149,39 +140,74 @@ impl Control {
         !self.asks.is_empty()
     }
 
+    /// What was asked of a setting and has not been answered.
+    pub(crate) fn asked(&self, name: &str) -> Option<&Value> {
+        self.asks.iter().find(|ask| ask.name == name).map(|ask| &ask.value)
+    }
+
+    /// Why a setting kept its value when it was last asked to change.
+    pub(crate) fn refusal(&self, name: &str) -> Option<&str> {
+        self.refused.iter().rev().find(|(refused, _)| refused == name).map(|(_, why)| &**why)
+    }
+
     /// What was asked, in words; empty if everything has been answered.
     pub(crate) fn pending(&self) -> String {
-        let words: Vec<String> = self.asks.iter().map(|ask| ask.lever.words(&ask.value)).collect();
+        let words: Vec<String> = self.asks.iter().map(|ask| lever::words(&ask.name, &ask.value)).collect();
         words.join(", ")
     }
 }
 
-fn within(setting: &Setting, value: Value) -> Value {
-    match (value, setting.range) {
-        (Value::Number(number), Some((low, high))) => Value::Number(number.max(low).min(high)),
-        (value, _) => value,
+fn changeable(run: Option<&Run>) -> Result<&Run, String> {
+    match run {
+        None => Err("there is no run yet".to_owned()),
+        Some(run) if run.stopped().is_some() => Err("the run has ended".to_owned()),
+        Some(run) => Ok(run),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_step_by_a_tenth_to_two_digits_and_come_back() {
-        let step = |rate, direction| format::plain(rate_step(rate, direction));
-        let up = |rate| step(rate, Direction::Up);
-        let down = |rate| step(rate, Direction::Down);
-        assert_eq!(
-            [up(1000.0), up(1100.0), up(9900.0), up(1.0), up(0.5)],
-            ["1100", "1200", "11000", "1.1", "0.55"]
-        );
-        assert_eq!([down(1000.0), down(1100.0), down(1.1), down(0.001)], ["900", "990", "0.99", "0.001"]);
-        let mut rate = 1.0;
-        for _ in 0..200 {
-            let next = rate_step(rate, Direction::Up);
-            assert!(next > rate && next < rate * 1.2, "{rate} to {next}");
-            rate = next;
+/// Whether a setting may have a value, as far as its description tells.
+///
+/// # Errors
+/// With a sentence for the person, where it may not.
+pub(super) fn check(setting: &Setting, value: &Value) -> Result<(), String> {
+    let name = &setting.name;
+    if setting.applies == Applies::Restart {
+        return Err(format!("{name} changes only at a restart"));
+    }
+    match (value, setting.range) {
+        (Value::Number(number), Some((low, high))) if !(low..=high).contains(number) => {
+            Err(format!("{name} cannot be {value}: it goes from {low} to {high}"))
         }
+        _ => Ok(()),
+    }
+}
+
+/// Reads a value as a person types it.
+///
+/// # Errors
+/// With a sentence for the person, where a setting of this kind cannot have it.
+pub(super) fn parse(setting: &Setting, text: &str) -> Result<Value, String> {
+    let (name, text) = (&setting.name, text.trim());
+    let value = match setting.value {
+        Value::Flag(_) => match text {
+            "on" | "true" | "yes" => Value::Flag(true),
+            "off" | "false" | "no" => Value::Flag(false),
+            _ => return Err(format!("{name} is on or off, not {text}")),
+        },
+        Value::Number(_) => {
+            let number = text.strip_suffix(&setting.unit).unwrap_or(text).trim();
+            let number = number.parse::<f64>().ok().filter(|number| number.is_finite());
+            Value::Number(number.ok_or_else(|| format!("{name} is a number, not {text}"))?)
+        }
+        Value::Text(_) => Value::Text(text.to_owned()),
+    };
+    check(setting, &value).map(|()| value)
+}
+
+/// The nearest value that a setting may have.
+pub(super) fn within(setting: &Setting, value: Value) -> Value {
+    match (value, setting.range) {
+        (Value::Number(number), Some((low, high))) => Value::Number(number.max(low).min(high)),
+        (value, _) => value,
     }
 }

@@ -3,21 +3,30 @@
 mod client_list;
 mod control;
 mod frozen;
+mod lever;
+mod mouse;
+mod palette;
 mod phase;
+mod prompt;
 mod scrub;
 #[cfg(test)]
 mod tests;
 mod time;
+mod tuning;
 mod update;
 
 use std::collections::VecDeque;
 
-use telemetry::model::{Level, LogLine, Marker, Run};
+use crossterm::event::{KeyEvent, MouseEvent};
+use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
 use telemetry::{ClientId, Command, Model, RunId, Update};
 
 use crate::clock::Now;
-use crate::figures::{self, ClientTable, Course, Figures, History, SortKey, Span, Then, Windows};
+use crate::figures::{
+    self, ClientDetail, ClientTable, Course, Figures, History, SortKey, Span, Then, Windows,
+};
 use crate::format;
+use crate::keymap::{Context, Needs};
 use crate::options::{Exit, Options};
 use crate::pace::Urgency;
 use crate::terminal::Suspend;
@@ -27,9 +36,12 @@ use crate::view::layout;
 pub(crate) use client_list::ClientList;
 use control::Control;
 use frozen::Frozen;
+pub(crate) use palette::Entry;
 use phase::Heard;
 pub(crate) use phase::Phase;
+pub(crate) use prompt::{Prompt, Purpose};
 pub(crate) use time::{Course as CourseView, TimeView};
+pub(crate) use tuning::Tuning;
 pub(crate) use update::update;
 
 /// Notices of the dashboard's own that are kept.
@@ -51,6 +63,7 @@ macro_rules! intents {
 intents! {
     Quit,
     Help,
+    Palette,
     Back,
     Freeze,
     ScrubBack,
@@ -68,6 +81,19 @@ intents! {
     WindowLonger,
     SortNext,
     SortReverse,
+    Filter,
+    Open,
+    Log,
+    Tune,
+    Experiments,
+    Compare,
+    EndExperiment,
+    StepDown,
+    StepUp,
+    Edit,
+    Apply,
+    Unstage,
+    Undo,
     Up,
     Down,
     PageUp,
@@ -89,6 +115,10 @@ intents! {
 pub(crate) enum Action {
     /// A person wants something.
     Want(Intent),
+    /// A person types.
+    Type(KeyEvent),
+    /// The mouse did something.
+    Point(MouseEvent),
     /// There is news of the journal.
     Update(Update),
     /// Time has passed.
@@ -124,6 +154,14 @@ pub(crate) enum Screen {
         /// Lines scrolled away.
         offset: usize,
     },
+    /// The panes, with a long log in the place of clients and course.
+    Log,
+    /// The settings over them.
+    Tuning,
+    /// Experiments over them.
+    Experiments,
+    /// All about a client over them.
+    Client(ClientId),
 }
 
 /// All that the dashboard knows.
@@ -139,6 +177,9 @@ pub(crate) struct State {
     pub(crate) markers: Vec<(usize, Marker)>,
     pub(crate) phase: Phase,
     pub(crate) control: Control,
+    pub(crate) tuning: Tuning,
+    /// What is being typed.
+    pub(crate) prompt: Option<Prompt>,
     model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
     stale: bool,
@@ -173,6 +214,8 @@ impl State {
             markers: Vec::new(),
             phase: Phase::Waiting,
             control: Control::default(),
+            tuning: Tuning::default(),
+            prompt: None,
             model: Model::default(),
             stale: true,
             live: None,
@@ -198,9 +241,58 @@ impl State {
         self.frozen.as_ref().map(Frozen::figures).or(self.live.as_ref())
     }
 
-    /// Clients of the moment that is shown.
+    /// Where keys have their meaning at present.
+    pub(crate) fn context(&self) -> Context {
+        match self.screen {
+            Screen::Tuning => Context::Tuning,
+            Screen::Experiments => Context::Experiments,
+            Screen::Dashboard | Screen::Log | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
+        }
+    }
+
+    /// True if there is what a key needs.
+    pub(crate) fn can(&self, needs: Needs) -> bool {
+        let (figures, may) = (self.figures(), !self.options.read_only);
+        match needs {
+            Needs::Nothing => true,
+            Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
+            Needs::Control => may,
+            Needs::Load => may && figures.is_none_or(|figures| figures.load.is_some()),
+        }
+    }
+
+    fn table(&self) -> &ClientTable {
+        self.frozen.as_ref().map_or(&self.table, Frozen::table)
+    }
+
+    /// The experiments of the shown run, oldest first.
+    pub(crate) fn experiments(&self) -> Vec<&Experiment> {
+        self.run().map_or_else(Vec::new, |run| run.experiments().collect())
+    }
+
+    /// The last record of the shown run, by the monotonic clock.
+    pub(crate) fn last_us(&self) -> u64 {
+        self.run().map_or(0, Run::last_us)
+    }
+
+    /// All clients of the moment that is shown, in no order.
+    fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
+        self.table().rows().iter().map(|row| row.id)
+    }
+
+    /// All about a client: its rates are of the moment that is shown, the rest is of now.
+    pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
+        let row = self.table().get(id)?;
+        let mut detail = ClientDetail::of(self.run()?, row, self.figures()?.interval_us)?;
+        if let Some(frozen) = &self.frozen {
+            detail.history = frozen.history(id);
+        }
+        Some(detail)
+    }
+
+    /// Clients of the moment that is shown, as far as the filter lets them.
     pub(crate) fn client_count(&self) -> usize {
-        self.frozen.as_ref().map_or(&self.table, Frozen::table).len()
+        self.table().len()
     }
 
     /// What a client did over the last intervals, at the moment that is shown.

@@ -41,6 +41,14 @@ impl State {
         }
     }
 
+    /// Goes to a moment, and freezes the view for it.
+    pub(super) fn go_to(&mut self, us: u64, now: Now) {
+        self.freeze(now);
+        self.show_moment(us);
+        self.stale = true;
+        self.phase = super::Phase::of(self, now);
+    }
+
     /// Computes what is shown of an earlier moment anew, after the window has changed.
     pub(super) fn show_moment_anew(&mut self) {
         if let Some(us) = self.frozen.as_ref().map(|frozen| frozen.earlier_us().unwrap_or(frozen.moment_us)) {

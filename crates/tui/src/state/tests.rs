@@ -207,10 +207,127 @@ fn time_alone_is_drawn_only_where_it_shows() {
     assert!(stage.screen(80, 24).contains("for 00:01"));
 }
 
+/// Presses keys as they come from a terminal; `\n` is Enter and `\x1b` is Esc.
+fn press(stage: &mut Stage, keys: &str) -> Vec<Effect> {
+    keys.chars().flat_map(|key| stage.press(key)).collect()
+}
+
+#[test]
+fn settings_are_staged_applied_and_taken_back() {
+    let mut stage = Stage::live(options(), 3);
+    assert_eq!(set(&press(&mut stage, "te\x15")), None);
+    assert_eq!(set(&press(&mut stage, "7000\n")), None, "staged");
+    let screen = stage.screen(120, 30);
+    assert!(screen.contains("1 staged") && screen.contains("> 7000"), "{screen}");
+    assert_eq!(set(&press(&mut stage, "\n")), Some(("load.rate", &Value::Number(7000.0))));
+    assert!(stage.screen(120, 30).contains("asked"));
+    let record = stage.run.set("load.rate", Value::Number(7000.0)).unwrap();
+    stage.read(vec![record]);
+    stage.pass(1);
+    assert!(stage.screen(120, 30).contains("7000 1/s"));
+    assert_eq!(set(&press(&mut stage, "u")), Some(("load.rate", &Value::Number(5000.0))));
+    assert_eq!(set(&press(&mut stage, "u")), None);
+    assert!(stage.screen(120, 30).contains("no change was made from here"));
+}
+
+#[test]
+fn what_cannot_be_set_says_why() {
+    let mut stage = Stage::live(options(), 3);
+    press(&mut stage, "te\x15fast\n");
+    assert!(stage.screen(120, 30).contains("load.rate is a number, not fast"));
+    press(&mut stage, "e\x150\n");
+    assert!(stage.screen(120, 30).contains("load.rate cannot be 0: it goes from 0.001 to 10000000"));
+    press(&mut stage, "jjjjje");
+    assert!(stage.screen(120, 30).contains("proxy.listen changes only at a restart"));
+    stage.want(Intent::First);
+    press(&mut stage, "e\x156000\n\n");
+    let why = "load.rate cannot be 6000: the plan has stages";
+    stage.act(Action::Update(Update::Notice(Level::Warning, why.to_owned())));
+    let screen = stage.screen(120, 30);
+    assert!(screen.contains(why) && !screen.contains("asked"), "{screen}");
+}
+
+#[test]
+fn a_filter_shows_only_the_clients_that_match() {
+    let mut stage = Stage::live(options(), 3);
+    press(&mut stage, "/2001");
+    let screen = stage.screen(120, 40);
+    assert!(
+        screen.contains("filter clients: 2001") && screen.contains("clients with 2001 1-1/1"),
+        "{screen}"
+    );
+    press(&mut stage, "\n");
+    assert!(
+        stage.screen(120, 40).contains("2001:db8:17:4::a0c:1")
+            && !stage.screen(120, 40).contains("10.0.0.11")
+    );
+    press(&mut stage, "/x\n");
+    assert!(stage.screen(120, 40).contains("none of them holds 2001x"));
+    press(&mut stage, "/\x1b");
+    assert!(stage.screen(120, 40).contains("10.0.0.11"));
+}
+
+#[test]
+fn all_about_a_client_can_be_seen() {
+    let mut stage = Stage::live(options(), 6);
+    press(&mut stage, "/0.23\nj\n");
+    let screen = stage.screen(120, 40);
+    assert!(screen.contains("client 10.0.0.23"), "{screen}");
+    for text in ["handshakes  full", "the client sent the alert unknown_ca", "connections"] {
+        assert!(screen.contains(text), "{text}: {screen}");
+    }
+    stage.want(Intent::Back);
+    assert_eq!(stage.state.screen, Screen::Dashboard);
+}
+
+#[test]
+fn commands_settings_and_clients_are_found_by_a_few_letters() {
+    let mut stage = Stage::live(options(), 3);
+    press(&mut stage, ":wrstlat");
+    assert!(stage.screen(120, 40).contains("to the worst latency that is kept"));
+    press(&mut stage, "\n");
+    assert!(stage.screen(120, 40).contains("FROZEN"));
+    press(&mut stage, "\x1b:keepal\n");
+    assert_eq!(stage.state.screen, Screen::Tuning);
+    assert_eq!(stage.state.settings()[stage.state.tuning.selected].name, "load.keepalive");
+    press(&mut stage, "\x1b:client 2001\n");
+    assert!(matches!(stage.state.screen, Screen::Client(id) if id.to_string().starts_with("2001")));
+    press(&mut stage, "\x1b:qqqqqq");
+    assert!(stage.screen(120, 40).contains("nothing of that name"));
+    assert_eq!(press(&mut stage, "\n").len(), 1, "nothing is done");
+}
+
+#[test]
+fn an_experiment_is_begun_by_its_plan_and_ended() {
+    let mut stage = Stage::live(options(), 3);
+    press(&mut stage, "a");
+    assert!(stage.screen(120, 40).contains("no experiment yet"));
+    press(&mut stage, "e");
+    assert!(stage.screen(120, 40).contains("A/B: load.rate=5000.."));
+    let effects = press(&mut stage, "6000,pairs=12\n");
+    let plan = Effect::Send(Command::Experiment("load.rate=5000..6000,pairs=12".to_owned()));
+    assert!(effects.contains(&plan), "{effects:?}");
+    assert!(press(&mut stage, "x").contains(&Effect::Send(Command::EndExperiment)));
+}
+
+#[test]
+fn who_only_watches_is_offered_no_key_that_changes_anything() {
+    let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
+    stage.want(Intent::Help);
+    let screen = stage.screen(120, 80);
+    for meaning in ["start or stop the load", "leave a numbered mark", "apply all staged values"] {
+        assert!(!screen.contains(meaning), "{meaning}");
+    }
+    stage.want(Intent::Tune);
+    press(&mut stage, "e\n");
+    assert!(stage.screen(120, 40).contains("read-only"));
+}
+
 /// Anything that can happen to a dashboard.
 #[derive(Clone, Debug)]
 enum Happening {
     Wants(Intent),
+    Types(char),
     Passes(u64),
     Waits(u64),
     Loses(u64),
@@ -222,6 +339,7 @@ enum Happening {
 fn happening() -> impl Strategy<Value = (Happening, (u16, u16))> {
     let happens = prop_oneof![
         8 => prop::sample::select(Intent::ALL).prop_map(Happening::Wants),
+        4 => prop_oneof![any::<char>(), prop::char::range('0', '9'), Just('\n')].prop_map(Happening::Types),
         2 => (1..3_u64).prop_map(Happening::Passes),
         1 => (1..20_u64).prop_map(Happening::Waits),
         1 => (1..3_u64).prop_map(Happening::Loses),
@@ -237,6 +355,7 @@ fn happening() -> impl Strategy<Value = (Happening, (u16, u16))> {
 fn happen(stage: &mut Stage, what: Happening) {
     match what {
         Happening::Wants(intent) => drop(stage.want(intent)),
+        Happening::Types(key) => drop(stage.press(key)),
         Happening::Passes(seconds) => stage.pass(seconds),
         Happening::Waits(seconds) => stage.wait(seconds),
         Happening::Loses(seconds) => (0..seconds).for_each(|_| drop(stage.run.second())),
@@ -272,7 +391,7 @@ proptest! {
                 prop_assert!(rows == 0 || in_sight, "{} of {}", selected, rows);
             }
             if let Screen::Help { offset } = stage.state.screen {
-                prop_assert!(offset < crate::view::help::LINES);
+                prop_assert!(offset < crate::view::help::lines(&stage.state));
             }
         }
     }

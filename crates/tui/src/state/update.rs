@@ -1,10 +1,11 @@
 //! How everything that happens changes the state.
 
+use crossterm::event::KeyEvent;
 use telemetry::model::Level;
 use telemetry::{Command, Update};
 
 use super::client_list::Move;
-use super::control::{Direction, Lever};
+use super::lever::{Direction, Lever};
 use super::phase::Heard;
 use super::scrub::Leap;
 use super::{Action, Effect, Intent, Phase, Screen, State};
@@ -23,6 +24,8 @@ const DRAW: Effect = Effect::Draw(Urgency::Now);
 pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
     match action {
         Action::Want(intent) => want(state, intent, now),
+        Action::Type(key) => typed(state, key, now),
+        Action::Point(event) => super::mouse::point(state, event, now),
         Action::Update(news) => {
             take_in(state, news, now);
             vec![Effect::Draw(Urgency::Soon)]
@@ -51,7 +54,12 @@ fn take_in(state: &mut State, news: Update, now: Now) {
             state.caught_up = true;
             state.stale = true;
         }
-        Update::Notice(level, text) => state.notice(level, text, now),
+        Update::Notice(level, text) => {
+            if level == Level::Warning {
+                state.control.hear(&text);
+            }
+            state.notice(level, text, now);
+        }
     }
 }
 
@@ -64,23 +72,47 @@ fn tick(state: &mut State, now: Now) -> Vec<Effect> {
     if changed || state.stale { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
 }
 
-fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
+    let effects = state.typed(key, now);
+    state.arrange();
+    effects
+}
+
+/// Does what a person wants.
+pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     match intent {
         Intent::Quit => return vec![Effect::Leave(Exit::Quit)],
         Intent::Suspend => return vec![Effect::Suspend(Suspend::Group)],
         Intent::Redraw => return vec![Effect::Redraw],
         Intent::Help => {
             state.screen = match state.screen {
-                Screen::Dashboard => Screen::Help { offset: 0 },
                 Screen::Help { .. } => Screen::Dashboard,
+                _ => Screen::Help { offset: 0 },
             }
         }
         Intent::Back => match state.screen {
             Screen::Dashboard if state.clients.selected.is_some() => state.clients.selected = None,
             Screen::Dashboard if state.frozen.is_some() => toggle_freeze(state, now),
             Screen::Dashboard => {}
-            Screen::Help { .. } => state.screen = Screen::Dashboard,
+            _ => state.screen = Screen::Dashboard,
         },
+        Intent::Palette => state.open_palette(),
+        Intent::Filter => state.type_filter(),
+        Intent::Open => open(state),
+        Intent::Log => {
+            state.screen = if state.screen == Screen::Log { Screen::Dashboard } else { Screen::Log };
+        }
+        Intent::Tune => {
+            state.screen = if state.screen == Screen::Tuning { Screen::Dashboard } else { Screen::Tuning };
+        }
+        Intent::Experiments => {
+            let shown = state.screen == Screen::Experiments;
+            state.screen = if shown { Screen::Dashboard } else { Screen::Experiments };
+        }
+        Intent::Compare | Intent::EndExperiment => return experiment(state, intent, now),
+        Intent::StepDown | Intent::StepUp | Intent::Edit | Intent::Apply | Intent::Unstage | Intent::Undo => {
+            return tune(state, intent, now);
+        }
         Intent::Freeze => toggle_freeze(state, now),
         Intent::ScrubBack => leap(state, Leap::Columns(-1), now),
         Intent::ScrubForward => leap(state, Leap::Columns(1), now),
@@ -139,15 +171,18 @@ fn change_span(state: &mut State, intent: Intent) {
 
 fn scroll(state: &mut State, to: Move) {
     if let Screen::Help { offset } = state.screen {
-        let last = help::LINES - 1;
+        let last = help::lines(state).saturating_sub(1);
         let offset = match to {
             Move::Up => offset.saturating_sub(1),
             Move::Down => offset + 1,
             Move::PageUp | Move::First => 0,
             Move::PageDown | Move::Last => last,
         };
-        state.screen = Screen::Help { offset: offset.min(layout::help_offset_max(state.size)) };
+        state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
         return;
+    }
+    if state.screen == Screen::Tuning {
+        return select_setting(state, to);
     }
     let rows = layout::client_rows(state);
     let table = match &mut state.frozen {
@@ -155,6 +190,63 @@ fn scroll(state: &mut State, to: Move) {
         None => &mut state.table,
     };
     state.clients.go(to, table, rows);
+    if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
+        state.screen = Screen::Client(id);
+    }
+}
+
+fn select_setting(state: &mut State, to: Move) {
+    const PAGE: usize = 10;
+    let last = state.settings().len().saturating_sub(1);
+    let at = state.tuning.selected;
+    let at = match to {
+        Move::Up => at.saturating_sub(1),
+        Move::Down => at + 1,
+        Move::PageUp => at.saturating_sub(PAGE),
+        Move::PageDown => at + PAGE,
+        Move::First => 0,
+        Move::Last => last,
+    };
+    state.tuning.selected = at.min(last);
+    state.tuning.complaint = None;
+}
+
+/// Opens the selected client, or the first in sight.
+fn open(state: &mut State) {
+    let first = || state.clients.page().first().map(|row| row.id);
+    if let Some(id) = state.clients.selected.or_else(first) {
+        state.clients.selected = Some(id);
+        state.screen =
+            if state.screen == Screen::Client(id) { Screen::Dashboard } else { Screen::Client(id) };
+    }
+}
+
+fn experiment(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    if intent == Intent::EndExperiment {
+        return vec![DRAW, Effect::Send(Command::EndExperiment)];
+    }
+    state.type_experiment();
+    vec![DRAW]
+}
+
+fn tune(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    let mut effects = vec![DRAW];
+    match intent {
+        Intent::StepDown => state.step_setting(Direction::Down),
+        Intent::StepUp => state.step_setting(Direction::Up),
+        Intent::Edit => state.type_value(),
+        Intent::Unstage => state.unstage(),
+        Intent::Apply => effects.extend(state.apply_staged(now)),
+        Intent::Undo => effects.extend(state.undo(now)),
+        _ => {}
+    }
+    effects
 }
 
 fn pull(state: &mut State, lever: Lever, direction: Direction, now: Now) -> Vec<Effect> {
@@ -162,13 +254,8 @@ fn pull(state: &mut State, lever: Lever, direction: Direction, now: Now) -> Vec<
         return vec![DRAW];
     }
     let run = super::shown_run(&state.model, &state.options);
-    match state.control.pull(run, lever, direction, now) {
-        Ok(command) => vec![DRAW, Effect::Send(command)],
-        Err(why) => {
-            state.notice(Level::Notice, why, now);
-            vec![DRAW]
-        }
-    }
+    let pulled = state.control.pull(run, lever, direction, now);
+    std::iter::once(DRAW).chain(state.sent(pulled, now)).collect()
 }
 
 fn mark(state: &mut State, now: Now) -> Vec<Effect> {

@@ -102,6 +102,10 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
     let mut lines = vec![heading(theme, &titles, &names(theme, figures, &widths, order), area.width)];
     lines.extend(shown.iter().map(|row| client_line(state, row, &widths)));
+    if shown.is_empty() && !state.clients.filter.is_empty() {
+        let why = format!(" none of them holds {}", state.clients.filter);
+        lines.push(Line::styled(format::cut(&why, usize::from(area.width), theme.glyphs), theme.quiet()));
+    }
     frame.render_widget(Paragraph::new(lines), area);
 }
 
@@ -114,9 +118,14 @@ fn titles(state: &State, figures: &Figures, shown: usize, widths: &Widths) -> Ve
     } else {
         "clients".to_owned()
     };
-    if shown == 0 {
+    let filter = &state.clients.filter;
+    if shown == 0 && filter.is_empty() {
         return vec!["clients: none yet".to_owned(), word];
     }
+    if shown == 0 {
+        return vec![word];
+    }
+    let word = if filter.is_empty() { word } else { format!("{word} with {filter}") };
     let before = state.clients.offset();
     let part = format!("{word} {}-{}/{}", before + 1, before + shown, state.client_count());
     let is_hidden = order.key != SortKey::Client && !widths.columns.contains(&order.key);
@@ -190,7 +199,7 @@ fn cell(theme: Theme, row: &ClientRow, column: SortKey) -> Span<'static> {
 }
 
 /// The latest slots, each on the scale of the largest of them; blank where records are missing.
-fn sparkline(theme: Theme, history: &[Option<f64>], cells: usize) -> String {
+pub(super) fn sparkline(theme: Theme, history: &[Option<f64>], cells: usize) -> String {
     let shown = &history[history.len().saturating_sub(cells)..];
     let most = shown.iter().flatten().fold(0.0_f64, |most, &value| most.max(value));
     let levels = theme.glyphs.levels();

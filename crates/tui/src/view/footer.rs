@@ -1,4 +1,4 @@
-//! The most wanted keys.
+//! The most wanted keys, or what is being typed.
 //!
 //! ```text
 //! q quit  ? help  space freeze  -+ window  s sort  l load  [] rate  {} resume  m mark
@@ -10,19 +10,30 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use crate::format;
-use crate::keymap::{HINTS, Hint, Needs, key_of};
-use crate::state::State;
+use crate::keymap::{EXPERIMENT_HINTS, HINTS, Hint, Keymap, TUNING_HINTS};
+use crate::state::{Screen, State};
 
 /// Says at the right why keys are missing.
 const READ_ONLY: &str = "read-only";
 
 /// Draws as many hints as fit.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    if let Some(prompt) = &state.prompt {
+        return super::prompt::render(state, prompt, frame, area);
+    }
     let theme = state.theme;
     let mut spans = Vec::new();
     let mut used = 0;
-    for hint in HINTS.iter().filter(|hint| is_there(state, hint.needs)) {
-        let keys = keys(hint);
+    let hints = match state.screen {
+        Screen::Tuning => TUNING_HINTS,
+        Screen::Experiments => EXPERIMENT_HINTS,
+        _ => HINTS,
+    };
+    for hint in hints.iter().filter(|hint| state.can(hint.needs)) {
+        let keys = keys(&state.options.keymap, hint);
+        if keys.is_empty() {
+            continue;
+        }
         let word = format!(" {}  ", hint.word);
         let cells = format::width(&keys) + format::width(&word);
         // The two blanks at the end may stand beyond the edge.
@@ -39,19 +50,10 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(Line::from(spans)), area);
 }
 
-fn is_there(state: &State, needs: Needs) -> bool {
-    let figures = state.figures();
-    match needs {
-        Needs::Nothing => true,
-        Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
-        Needs::Control => !state.options.read_only,
-        Needs::Load => !state.options.read_only && figures.is_none_or(|figures| figures.load.is_some()),
-    }
-}
-
-fn keys(hint: &Hint) -> String {
+/// The keys of a hint, the first of each intent.
+fn keys(keymap: &Keymap, hint: &Hint) -> String {
     let keys: Vec<String> =
-        hint.intents.iter().filter_map(|&intent| key_of(intent)).map(crate::keymap::Key::name).collect();
+        hint.intents.iter().filter_map(|&intent| keymap.names(intent).into_iter().next()).collect();
     let joint = if keys.iter().all(|key| key.chars().count() == 1) { "" } else { " " };
     keys.join(joint)
 }

@@ -108,12 +108,17 @@ fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
         (name, format!("full {}, resumed {}", format::count(full), format::count(resumed)))
     });
     let lists = [("group", listed(&h.groups)), ("cipher", listed(&h.ciphers)), ("causes", listed(&h.causes))];
-    let details = versions.chain(lists).filter(|(_, text)| !text.is_empty());
+    let reasons: Vec<(&str, u64)> = h.reasons.iter().map(|(reason, n)| (&**reason, *n)).collect();
+    let last = [("reasons", listed(&reasons)), ("key", h.certificate.clone())];
+    let details = versions.chain(lists).chain(last).filter(|(_, text)| !text.is_empty());
     lines.extend(details.map(|(name, text)| {
         let text = format::cut(&text, usize::from(width).saturating_sub(NAME_CELLS), theme.glyphs);
         Line::from(vec![
             Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
-            Span::styled(text, if name == "causes" { theme.warning() } else { theme.quiet() }),
+            Span::styled(
+                text,
+                if matches!(name, "causes" | "reasons") { theme.warning() } else { theme.quiet() },
+            ),
         ])
     }));
     lines

@@ -18,8 +18,8 @@
 
 use ratatui::layout::Rect;
 
-use super::{clients, course, handshakes, help, latency, status};
-use crate::state::State;
+use super::{clients, course, handshakes, latency, status};
+use crate::state::{Screen, State};
 
 /// The smallest screen with panes.
 const PANES_MIN: (u16, u16) = (40, 10);
@@ -89,7 +89,9 @@ fn narrow(area: Rect, state: &State) -> Panes {
     let mut rest = Rest(area.height - (status + handshakes + footer + log).min(area.height));
     let (mut latency, mut course, mut clients) = (0, 0, 0);
     rest.give(&mut latency, if is_tall { LATENCY_MIN } else { u16::MAX }.min(latency::height(state)));
-    if is_tall && state.figures().is_some() {
+    if state.figures().is_none() {
+        rest.give(&mut clients, u16::MAX);
+    } else if is_tall && state.screen != Screen::Log {
         rest.give_all(&mut course, course::HEIGHT_MIN);
         rest.give_all(&mut clients, CLIENTS_USEFUL.min(clients_wanted(state)));
         rest.give(&mut course, course::HEIGHT_MIN + 1);
@@ -115,10 +117,16 @@ fn wide(area: Rect, state: &State) -> Panes {
     let tables = latency::height(state).max(handshakes::HEIGHT);
     let mut rest = Rest(area.height - (status + tables + footer + log).min(area.height));
     let (mut course, mut clients) = (0, 0);
-    rest.give_all(&mut course, course::HEIGHT_MIN);
-    rest.give_all(&mut clients, CLIENTS_MIN.min(clients_wanted(state)));
-    rest.give(&mut course, course::HEIGHT_WANTED);
-    rest.give(&mut clients, clients_wanted(state));
+    if state.figures().is_some() {
+        rest.give_all(&mut course, course::HEIGHT_MIN);
+    }
+    if state.figures().is_none() {
+        rest.give(&mut clients, u16::MAX);
+    } else if state.screen != Screen::Log {
+        rest.give_all(&mut clients, CLIENTS_MIN.min(clients_wanted(state)));
+        rest.give(&mut course, course::HEIGHT_WANTED);
+        rest.give(&mut clients, clients_wanted(state));
+    }
     let mut rows = Rows { area };
     let status = rows.next(status);
     let tables = rows.next(tables);
@@ -193,6 +201,35 @@ impl Rows {
     }
 }
 
+/// What stands at a place of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The heading of the clients.
+    Clients,
+    /// A client, by its row among those in sight.
+    Client(usize),
+    /// The heading of the course.
+    Course,
+    /// A column of the course, by its place.
+    Column(usize),
+}
+
+/// What stands at a column and row of the screen, if it is something that can be clicked.
+pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
+    let (columns, rows) = state.size();
+    let Layout::Panes(panes) = of(Rect::new(0, 0, columns, rows), state) else { return None };
+    let inside = |area: Rect| area.contains((x, y).into());
+    if inside(panes.clients) {
+        let row = usize::from(y - panes.clients.y);
+        return Some(row.checked_sub(1).map_or(Target::Clients, Target::Client));
+    }
+    inside(panes.course).then_some(())?;
+    if y == panes.course.y {
+        return Some(Target::Course);
+    }
+    course::place_at(state, panes.course, x).map(Target::Column)
+}
+
 /// Columns of time that are in sight at once.
 pub(crate) fn course_columns(state: &State) -> usize {
     let (columns, rows) = state.size();
@@ -209,9 +246,4 @@ pub(crate) fn client_rows(state: &State) -> usize {
         Layout::Panes(panes) => clients::rows(panes.clients),
         Layout::Nothing | Layout::OneLine(_) => 0,
     }
-}
-
-/// Lines of the help that can be scrolled away on a terminal of this size.
-pub(crate) fn help_offset_max((columns, rows): (u16, u16)) -> usize {
-    help::offset_max(Rect::new(0, 0, columns, rows))
 }

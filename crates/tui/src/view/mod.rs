@@ -1,7 +1,9 @@
 //! The screen: layout and formatting of what stands in the state, and nothing else.
 
+mod client;
 mod clients;
 mod course;
+mod experiment;
 mod footer;
 mod handshakes;
 pub(crate) mod help;
@@ -10,10 +12,14 @@ pub(crate) mod layout;
 mod log;
 mod moment;
 mod one_line;
+mod overlay;
+mod palette;
 mod parts;
+mod prompt;
 mod status;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
@@ -21,7 +27,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use crate::format;
-use crate::state::{Screen, State};
+use crate::state::{Purpose, Screen, State};
 use layout::Layout;
 
 /// Draws the whole screen.
@@ -45,8 +51,15 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
             footer::render(state, frame, panes.footer);
         }
     }
-    if let Screen::Help { offset } = state.screen {
-        help::render(state, frame, offset);
+    match state.screen {
+        Screen::Dashboard | Screen::Log => {}
+        Screen::Help { offset } => help::render(state, frame, offset),
+        Screen::Tuning => tuning::render(state, frame),
+        Screen::Experiments => experiment::render(state, frame),
+        Screen::Client(id) => client::render(state, frame, id),
+    }
+    if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {
+        palette::render(state, frame, found, *selected);
     }
 }
 

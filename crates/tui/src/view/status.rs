@@ -84,7 +84,8 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let left = room - format::width(&target);
     let run = figures.map_or_else(String::new, |figures| format!("run {}", figures.run));
     let mut extra = String::new();
-    for part in [setup, &run].into_iter().filter(|part| !part.is_empty()) {
+    let experiment = super::experiment::badge(state).unwrap_or_default();
+    for part in [&experiment, setup, &run].into_iter().filter(|part| !part.is_empty()) {
         if format::width(&extra) + format::width(part) + 3 <= left {
             extra = format!("{extra}  {part}");
         }

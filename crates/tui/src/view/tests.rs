@@ -1,5 +1,6 @@
 //! Screens as they look, without colours.
 
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 use telemetry::Update;
 
@@ -7,7 +8,7 @@ use crate::options::Options;
 use crate::state::{Action, Intent};
 use crate::synthetic::Synthetic;
 use crate::testing::{Stage, options};
-use crate::theme::Glyphs;
+use crate::theme::{Glyphs, Palette};
 
 /// A quarter of a minute of a run in which three seconds of records were lost.
 fn with_a_gap(options: Options) -> Stage {
@@ -42,6 +43,92 @@ fn at_60_by_15() {
 #[test]
 fn at_40_by_10() {
     assert_snapshot!(with_a_gap(options()).screen(40, 10));
+}
+
+/// The sizes at which every look is kept as a snapshot.
+const SIZES: [(u16, u16); 4] = [(160, 48), (80, 24), (60, 15), (20, 5)];
+
+#[test]
+fn in_colour_at_each_size() {
+    for (name, palette) in [("16", "16"), ("dark", "dark"), ("light", "light")] {
+        let palette = Palette::named(palette).unwrap();
+        let mut stage = with_a_gap(Options { palette, ..options() });
+        // The other themes only differ in the colours themselves.
+        for (columns, rows) in SIZES.into_iter().filter(|&(_, rows)| name == "16" || rows == 24) {
+            assert_snapshot!(format!("in_colour_{name}_{columns}x{rows}"), stage.styled(columns, rows));
+        }
+    }
+}
+
+#[test]
+fn without_colour_at_each_size() {
+    let mut stage = with_a_gap(options());
+    for (columns, rows) in SIZES {
+        assert_snapshot!(format!("without_colour_{columns}x{rows}"), stage.styled(columns, rows));
+    }
+}
+
+#[test]
+fn in_ascii_at_each_size() {
+    let mut stage = with_a_gap(Options { glyphs: Glyphs::Ascii, ..options() });
+    for (columns, rows) in SIZES {
+        let screen = stage.screen(columns, rows);
+        assert!(screen.is_ascii(), "{screen}");
+        assert_snapshot!(format!("in_ascii_{columns}x{rows}"), screen);
+    }
+}
+
+#[test]
+fn colour_says_nothing_that_is_not_said_without() {
+    let text = |palette: &str| {
+        let palette = Palette::named(palette).unwrap();
+        with_a_gap(Options { palette, ..options() }).screen(160, 48)
+    };
+    assert_eq!(text("none"), text("16"));
+    assert_eq!(text("none"), text("dark"));
+}
+
+#[test]
+fn settings_over_the_panes() {
+    let mut stage = with_a_gap(options());
+    stage.want(Intent::Tune);
+    stage.want(Intent::StepUp);
+    assert_snapshot!(stage.screen(80, 24));
+}
+
+#[test]
+fn a_client_over_the_panes() {
+    let mut stage = with_a_gap(options());
+    stage.want(Intent::Down);
+    stage.want(Intent::Open);
+    assert_snapshot!(stage.screen(80, 24));
+}
+
+#[test]
+fn an_earlier_moment() {
+    let mut stage = with_a_gap(options());
+    stage.screen(160, 48);
+    (0..4).for_each(|_| drop(stage.want(Intent::ScrubBack)));
+    assert_snapshot!(stage.screen(160, 48));
+    assert_snapshot!(stage.screen(80, 24));
+}
+
+#[test]
+fn a_click_does_what_a_key_does() {
+    let mut stage = with_a_gap(options());
+    let click = |stage: &mut Stage, text: &str| {
+        let screen = stage.screen(80, 24);
+        let row = screen.lines().position(|line| line.contains(text)).unwrap() as u16;
+        let column = screen.lines().nth(usize::from(row)).unwrap().chars().count() as u16 - 1;
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        stage.act(Action::Point(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
+        stage.screen(80, 24)
+    };
+    assert!(click(&mut stage, "clients 1-2").contains("in▼"));
+    assert!(click(&mut stage, "10.0.0.14").contains("▶10.0.0.14"));
+    assert!(click(&mut stage, "▶10.0.0.14").contains("client 10.0.0.14"));
+    stage.want(Intent::Back);
+    assert!(click(&mut stage, "          1 ").contains("FROZEN at 00:2"));
 }
 
 #[test]
@@ -106,8 +193,8 @@ fn a_frozen_view_keeps_its_sparklines() {
 fn help_names_every_key() {
     let mut stage = Stage::live(options(), 3);
     stage.want(Intent::Help);
-    assert_snapshot!(stage.screen(80, 40));
-    let screen = stage.screen(80, 40);
+    assert_snapshot!(stage.screen(80, 80));
+    let screen = stage.screen(80, 80);
     for binding in crate::keymap::BINDINGS {
         assert!(screen.contains(binding.meaning), "{}", binding.meaning);
     }
@@ -120,7 +207,7 @@ fn help_scrolls_where_it_does_not_fit() {
     let _ = stage.screen(50, 12);
     stage.want(Intent::Last);
     let screen = stage.screen(50, 12);
-    assert!(screen.contains("gaps, lost") && !screen.contains(" quit"), "{screen}");
+    assert!(screen.contains("gaps, lost") && !screen.contains("leave this help"), "{screen}");
 }
 
 #[test]

@@ -130,6 +130,10 @@ impl Synthetic {
             setting("load.running", Value::Flag(self.running), "", None),
             setting("load.keepalive", Value::Number(10.0), "", None),
             setting("load.threads", Value::Number(1.0), "", None),
+            Setting {
+                applies: Applies::Restart,
+                ..setting("proxy.listen", Value::Text("127.0.0.1:8443".into()), "", None)
+            },
         ]
     }
 

@@ -94,6 +94,13 @@ fn column_x(state: &State, area: Rect, place: usize) -> Option<u16> {
     (x >= area.x + LABEL_CELLS).then_some(x)
 }
 
+/// The column in a cell of the pane.
+pub(super) fn place_at(state: &State, area: Rect, x: u16) -> Option<usize> {
+    let behind = usize::from(area.right().checked_sub(x + 1)?);
+    let place = state.course.columns().len().checked_sub(behind + 1)?;
+    (x >= area.x + LABEL_CELLS).then_some(place)
+}
+
 /// The place of the column at the moment that a person went back to.
 fn cursor(state: &State) -> Option<usize> {
     state.earlier().and_then(|(us, _)| state.course.place(us))

@@ -1,0 +1,191 @@
+//! The dashboard as sentences, one below the other: for screen readers, and for logs.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::Duration;
+
+use telemetry::model::{Level, LogLine};
+
+use crate::channel::Inbox;
+use crate::clock::Now;
+use crate::figures::{Figures, Loop};
+use crate::format;
+use crate::options::{Ended, Event, Exit, Options, TuiError};
+use crate::state::{Action, Phase, State, update};
+
+/// How often the figures are told.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Tells what is read in sentences until the program ends: the figures every ten seconds, and news as they come. Writes
+/// nothing but text and line breaks, and takes no keys.
+pub fn run_plain(options: Options, inbox: &Inbox, out: &mut dyn Write) -> Ended {
+    let mut plain = Plain::new(options);
+    let exit = plain.go_on(inbox, out).map_err(TuiError::Draw);
+    Ended { exit, model: plain.state.into_model() }
+}
+
+struct Plain {
+    state: State,
+    told: Option<Now>,
+    /// The last line of the log that was told.
+    last_line: Option<LogLine>,
+    warning: String,
+}
+
+impl Plain {
+    fn new(options: Options) -> Self {
+        Self { state: State::new(options, (80, 24)), told: None, last_line: None, warning: String::new() }
+    }
+
+    fn go_on(&mut self, inbox: &Inbox, out: &mut dyn Write) -> std::io::Result<Exit> {
+        loop {
+            let now = Now::read();
+            match inbox.recv_timeout(Duration::from_secs(1)) {
+                Some(Event::Terminate) => {
+                    self.tell(now, true, out)?;
+                    return Ok(Exit::Terminated);
+                }
+                Some(Event::Update(news)) => drop(update(&mut self.state, Action::Update(news), now)),
+                Some(Event::Suspend) => {}
+                None => drop(update(&mut self.state, Action::Tick, now)),
+            }
+            self.tell(now, false, out)?;
+        }
+    }
+
+    /// Tells what is new, and the figures if it is time for them.
+    fn tell(&mut self, now: Now, is_end: bool, out: &mut dyn Write) -> std::io::Result<()> {
+        self.state.prepare(now);
+        if self.state.phase == Phase::Reading {
+            return Ok(());
+        }
+        let lines: Vec<LogLine> = self.state.log(usize::MAX).into_iter().cloned().collect();
+        let new = self.last_line.as_ref().and_then(|last| lines.iter().rposition(|line| line == last));
+        for line in &lines[new.map_or(0, |at| at + 1)..] {
+            let word = if line.level == Level::Warning { "warning: " } else { "" };
+            writeln!(out, "{} {word}{}", format::time_of_day(line.realtime_us), line.text)?;
+        }
+        self.last_line = lines.last().cloned().or_else(|| self.last_line.take());
+        self.tell_warning(now, out)?;
+        let since = self.told.map(|told| now.instant.saturating_duration_since(told.instant));
+        let is_time = is_end || since.is_none_or(|since| since >= EVERY);
+        if let Some(figures) = self.state.figures().filter(|_| is_time) {
+            let time = format::time_of_day(now.realtime_us);
+            writeln!(out, "{time} {}", sentence(figures, self.state.phase))?;
+            self.told = Some(now);
+        }
+        out.flush()
+    }
+
+    /// Tells the worst warning when it is another one, or over.
+    fn tell_warning(&mut self, now: Now, out: &mut dyn Write) -> std::io::Result<()> {
+        let time = format::time_of_day(now.realtime_us);
+        let worst = self.state.figures().and_then(|figures| figures.warnings.first());
+        let worst = worst.map_or("", |warning| &*warning.0);
+        // Its figures change with every second; that alone is not worth a sentence.
+        let gist = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+        if gist(worst) != gist(&self.warning) {
+            match worst {
+                "" => writeln!(out, "{time} over: {}", self.warning)?,
+                worst => writeln!(out, "{time} attention: {worst}")?,
+            }
+            worst.clone_into(&mut self.warning);
+        }
+        Ok(())
+    }
+}
+
+/// The figures as a sentence.
+fn sentence(figures: &Figures, phase: Phase) -> String {
+    let word = match phase {
+        Phase::Live => "live".to_owned(),
+        Phase::Silent(seconds) => format!("no data for {}", format::clock(seconds)),
+        Phase::Ended => "ended".to_owned(),
+        Phase::Waiting | Phase::Reading | Phase::Frozen(_) => "waiting".to_owned(),
+    };
+    let time = format::clock(figures.duration_us / 1_000_000);
+    let mut text = format!("{word} {time}, over {}", figures.span.words());
+    let per_second = |rate: Option<f64>| rate.map_or_else(|| "unknown".to_owned(), format::per_second);
+    if let Some(load) = &figures.load {
+        let _ = match load.kind {
+            Loop::Stopped => write!(text, "; load stopped"),
+            Loop::Closed => write!(text, "; load sends {} a second", per_second(load.sent_per_second)),
+            Loop::Open => write!(
+                text,
+                "; load offers {} and sends {} requests a second",
+                format::plain(load.offered_per_second),
+                per_second(load.sent_per_second)
+            ),
+        };
+    }
+    let handshakes = &figures.handshakes;
+    let _ = write!(
+        text,
+        "; handshakes {} full and {} resumed a second, {} failed",
+        per_second(handshakes.full_per_second),
+        per_second(handshakes.resumed_per_second),
+        handshakes.failed
+    );
+    for row in figures.latencies.iter().filter(|row| row.class.rank == 0 && row.n > 0) {
+        let at = |index: usize| row.quantiles[index].map_or_else(String::new, |q| format::millis(q.ns));
+        let max = row.max_ns.map_or_else(String::new, format::millis);
+        let note = if row.class.note.is_empty() { String::new() } else { format!(" {}", row.class.note) };
+        let _ = write!(
+            text,
+            "; {}{note} p50 {}, p99 {}, maximum {max} ms of {}",
+            row.class.name,
+            at(0),
+            at(2),
+            row.n
+        );
+    }
+    if let Some(proxy) = &figures.proxy {
+        let out = proxy.out_per_second.map_or_else(|| "unknown".to_owned(), format::bytes_per_second);
+        let _ = write!(text, "; {} open, out {out}", proxy.open);
+    }
+    text + "."
+}
+
+/// All that was said of updates, without a terminal.
+#[cfg(test)]
+mod tests {
+    use telemetry::{Model, Update};
+
+    use super::*;
+    use crate::channel::channel;
+    use crate::synthetic::Synthetic;
+    use crate::testing::options;
+
+    #[test]
+    fn it_tells_news_and_figures_in_sentences_without_a_single_escape() {
+        let (events, inbox) = channel();
+        let mut run = Synthetic::default();
+        let start = run.start();
+        let telling = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            let ended = run_plain(options(), &inbox, &mut said);
+            (ended.exit, ended.model, String::from_utf8(said))
+        });
+        let send = |news| events.send(Event::Update(news)).unwrap();
+        send(Update::Batch(Synthetic::live(vec![start])));
+        send(Update::CaughtUp);
+        (0..12).for_each(|_| send(run.batch()));
+        send(Update::Notice(Level::Warning, "the journal takes no records".to_owned()));
+        events.send(Event::Terminate).unwrap();
+        let (exit, model, said) = telling.join().unwrap();
+        let said = said.unwrap();
+        assert_eq!(exit.unwrap(), Exit::Terminated);
+        assert!(said.chars().all(|c| c == '\n' || !c.is_control()), "{said:?}");
+        assert!(
+            said.contains("tlsdash 0.1.0 started") && said.contains("warning: the journal takes"),
+            "{said}"
+        );
+        let last = said.lines().last().unwrap();
+        for text in
+            ["live 00:12", "sends 4998 requests", "100 full and 400 resumed", "of 49980", "CO-corrected"]
+        {
+            assert!(last.contains(text), "{text}: {last}");
+        }
+        assert_eq!(Model::default().runs().len() + 1, model.runs().len());
+    }
+}

@@ -1,0 +1,41 @@
+//! What a click or the wheel does; there is a key for each of it.
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
+use super::update::want;
+use super::{Effect, Intent, Screen, State};
+use crate::clock::Now;
+use crate::pace::Urgency;
+use crate::view::layout::{self, Target};
+
+/// Does what the mouse says.
+pub(super) fn point(state: &mut State, event: MouseEvent, now: Now) -> Vec<Effect> {
+    match event.kind {
+        MouseEventKind::ScrollUp => want(state, Intent::Up, now),
+        MouseEventKind::ScrollDown => want(state, Intent::Down, now),
+        MouseEventKind::Down(MouseButton::Left) => click(state, (event.column, event.row), now),
+        _ => Vec::new(),
+    }
+}
+
+fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
+    if !matches!(state.screen, Screen::Dashboard | Screen::Log) || state.prompt.is_some() {
+        return Vec::new();
+    }
+    match layout::target(state, at) {
+        Some(Target::Client(row)) => {
+            let Some(id) = state.clients.page().get(row).map(|row| row.id) else { return Vec::new() };
+            if state.clients.selected.replace(id) == Some(id) {
+                return want(state, Intent::Open, now);
+            }
+        }
+        Some(Target::Clients) => return want(state, Intent::SortNext, now),
+        Some(Target::Column(place)) => {
+            let us = state.course.end_us(place);
+            state.go_to(us, now);
+        }
+        Some(Target::Course) => return want(state, Intent::Subject, now),
+        None => return Vec::new(),
+    }
+    vec![Effect::Draw(Urgency::Now)]
+}

@@ -1,0 +1,57 @@
+//! Finding commands, settings and clients by a few of their letters.
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+use telemetry::ClientId;
+
+use super::State;
+use crate::keymap::{BINDINGS, Binding};
+
+/// Entries that are found at the most.
+const FOUND_MAX: usize = 50;
+
+/// Something that can be found.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    /// A command, as its line of the keymap.
+    Command(&'static Binding),
+    /// A setting, by its name.
+    Setting(String),
+    /// A client.
+    Client(ClientId),
+}
+
+impl Entry {
+    /// What it is found by.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Command(binding) => binding.meaning.to_owned(),
+            Self::Setting(name) => format!("setting {name}"),
+            Self::Client(id) => format!("client {id}"),
+        }
+    }
+}
+
+/// What matches the text, the best first. Without a text all commands.
+pub(super) fn find(state: &State, text: &str) -> Vec<Entry> {
+    let commands = BINDINGS.iter().filter(|binding| state.can(binding.needs)).map(Entry::Command);
+    if text.trim().is_empty() {
+        return commands.collect();
+    }
+    let settings = state.settings().iter().map(|setting| Entry::Setting(setting.name.clone()));
+    let clients = state.client_ids().map(Entry::Client);
+    let pattern = Pattern::parse(text, CaseMatching::Ignore, Normalization::Never);
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let mut buffer = Vec::new();
+    let mut found: Vec<(u32, Entry)> = commands
+        .chain(settings)
+        .chain(clients)
+        .filter_map(|entry| {
+            let score = pattern.score(Utf32Str::new(&entry.words(), &mut buffer), &mut matcher)?;
+            Some((score, entry))
+        })
+        .collect();
+    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    found.truncate(FOUND_MAX);
+    found.into_iter().map(|(_, entry)| entry).collect()
+}

@@ -1,0 +1,164 @@
+//! Typing a text: for a filter, a value, or to find something.
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use telemetry::{ClientId, Command};
+use tui_input::Input;
+use tui_input::backend::crossterm::EventHandler;
+
+use super::palette::{self, Entry};
+use super::update::want;
+use super::{Effect, Screen, State};
+use crate::clock::Now;
+use crate::pace::Urgency;
+
+/// Characters that are taken at the most.
+const TEXT_MAX: usize = 200;
+
+/// What is being typed, and what for.
+#[derive(Clone, Debug)]
+pub(crate) struct Prompt {
+    pub(crate) purpose: Purpose,
+    input: Input,
+}
+
+/// What a text is typed for.
+#[derive(Clone, Debug)]
+pub(crate) enum Purpose {
+    /// Which clients are shown.
+    Filter,
+    /// A value of the setting of this name.
+    Value(String),
+    /// The plan of an experiment.
+    Experiment,
+    /// What is looked for, with what was found and which of it is selected.
+    Palette {
+        /// The best first.
+        found: Vec<Entry>,
+        /// The selected one.
+        selected: usize,
+    },
+}
+
+impl Prompt {
+    fn new(purpose: Purpose, text: String) -> Self {
+        Self { purpose, input: Input::new(text) }
+    }
+
+    /// What has been typed.
+    pub(crate) fn text(&self) -> &str {
+        self.input.value()
+    }
+
+    /// Characters before the cursor.
+    pub(crate) fn cursor(&self) -> usize {
+        self.input.cursor()
+    }
+}
+
+impl State {
+    /// Begins to type a filter.
+    pub(super) fn type_filter(&mut self) {
+        self.prompt = Some(Prompt::new(Purpose::Filter, self.clients.filter.clone()));
+    }
+
+    /// Begins to type a value of the selected setting.
+    pub(super) fn type_value(&mut self) {
+        self.prompt = self.typed_from().map(|(name, value)| Prompt::new(Purpose::Value(name), value));
+    }
+
+    /// Begins to type the plan of an experiment, about the setting that is selected in the list.
+    pub(super) fn type_experiment(&mut self) {
+        let setting = self.settings().get(self.tuning.selected);
+        let plan =
+            setting.map_or_else(String::new, |setting| format!("{}={}..", setting.name, setting.value));
+        self.prompt = Some(Prompt::new(Purpose::Experiment, plan));
+    }
+
+    /// Begins to look for something.
+    pub(super) fn open_palette(&mut self) {
+        let found = palette::find(self, "");
+        self.prompt = Some(Prompt::new(Purpose::Palette { found, selected: 0 }, String::new()));
+    }
+
+    /// Takes a key while something is typed.
+    pub(super) fn typed(&mut self, key: KeyEvent, now: Now) -> Vec<Effect> {
+        let draw = vec![Effect::Draw(Urgency::Now)];
+        let Some(mut prompt) = self.prompt.take() else { return Vec::new() };
+        if key.kind == KeyEventKind::Release {
+            self.prompt = Some(prompt);
+            return Vec::new();
+        }
+        match key.code {
+            KeyCode::Esc => self.give_up_typing(&prompt),
+            KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => self.give_up_typing(&prompt),
+            KeyCode::Enter => return self.take_typed(&prompt, now),
+            KeyCode::Up | KeyCode::Down => {
+                prompt.select(if key.code == KeyCode::Up { -1 } else { 1 });
+                self.prompt = Some(prompt);
+            }
+            _ => {
+                let before = prompt.input.clone();
+                prompt.input.handle_event(&Event::Key(key));
+                if prompt.text().chars().count() > TEXT_MAX {
+                    prompt.input = before;
+                }
+                self.follow_typing(&mut prompt);
+                self.prompt = Some(prompt);
+            }
+        }
+        draw
+    }
+
+    /// What changes with each character.
+    fn follow_typing(&mut self, prompt: &mut Prompt) {
+        match &prompt.purpose {
+            Purpose::Filter => prompt.text().clone_into(&mut self.clients.filter),
+            Purpose::Palette { .. } => {
+                let found = palette::find(self, prompt.text());
+                prompt.purpose = Purpose::Palette { found, selected: 0 };
+            }
+            Purpose::Value(_) | Purpose::Experiment => {}
+        }
+    }
+
+    fn give_up_typing(&mut self, prompt: &Prompt) {
+        if matches!(prompt.purpose, Purpose::Filter) {
+            self.clients.filter.clear();
+        }
+    }
+
+    fn take_typed(&mut self, prompt: &Prompt, now: Now) -> Vec<Effect> {
+        match &prompt.purpose {
+            Purpose::Filter => {}
+            Purpose::Value(name) => self.stage_text(name, prompt.text()),
+            Purpose::Experiment => {
+                let command = Command::Experiment(prompt.text().to_owned());
+                return vec![Effect::Draw(Urgency::Now), Effect::Send(command)];
+            }
+            Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
+                Some(Entry::Command(binding)) => return want(self, binding.intent, now),
+                Some(Entry::Setting(name)) => {
+                    self.screen = Screen::Tuning;
+                    self.select_setting(&name);
+                }
+                Some(Entry::Client(id)) => self.show_client(id),
+                None => {}
+            },
+        }
+        vec![Effect::Draw(Urgency::Now)]
+    }
+
+    fn show_client(&mut self, id: ClientId) {
+        self.clients.filter.clear();
+        self.clients.selected = Some(id);
+        self.screen = Screen::Client(id);
+    }
+}
+
+impl Prompt {
+    fn select(&mut self, by: isize) {
+        if let Purpose::Palette { found, selected } = &mut self.purpose {
+            *selected = selected.saturating_add_signed(by).min(found.len().saturating_sub(1));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The list of settings: which one is selected, and what is staged.
+
+use telemetry::model::Level;
+use telemetry::{Command, Setting, Value};
+
+use super::control::{check, parse, within};
+use super::lever::{self, Direction};
+use super::{Effect, State, shown_run};
+use crate::clock::Now;
+
+/// What a person has in mind and has not applied.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tuning {
+    /// The selected line.
+    pub(crate) selected: usize,
+    staged: Vec<(String, Value)>,
+    /// Why the last value could not be staged.
+    pub(crate) complaint: Option<String>,
+}
+
+impl Tuning {
+    /// What is staged for a setting.
+    pub(crate) fn staged(&self, name: &str) -> Option<&Value> {
+        self.staged.iter().find(|(staged, _)| staged == name).map(|(_, value)| value)
+    }
+
+    /// Settings with a staged value.
+    pub(crate) fn count(&self) -> usize {
+        self.staged.len()
+    }
+
+    fn stage(&mut self, setting: &Setting, value: Value) {
+        self.complaint = None;
+        self.staged.retain(|(name, _)| *name != setting.name);
+        if value != setting.value {
+            self.staged.push((setting.name.clone(), value));
+        }
+    }
+}
+
+impl State {
+    /// Every setting of the shown run.
+    pub(crate) fn settings(&self) -> &[Setting] {
+        self.run().map_or(&[], |run| run.settings())
+    }
+
+    fn selected_setting(&self) -> Option<Setting> {
+        self.settings().get(self.tuning.selected).cloned()
+    }
+
+    /// Selects the setting of this name.
+    pub(super) fn select_setting(&mut self, name: &str) {
+        self.tuning.selected = self.settings().iter().position(|setting| setting.name == name).unwrap_or(0);
+    }
+
+    /// Stages the next value of the selected setting.
+    pub(super) fn step_setting(&mut self, direction: Direction) {
+        let Some(setting) = self.selected_setting() else { return };
+        let from = self.tuning.staged(&setting.name).unwrap_or(&setting.value);
+        let next = lever::step(from, direction).map(|value| within(&setting, value));
+        let next = next.ok_or_else(|| format!("{} is to be typed", setting.name));
+        match next.and_then(|value| check(&setting, &value).map(|()| value)) {
+            Ok(value) => self.tuning.stage(&setting, value),
+            Err(why) => self.tuning.complaint = Some(why),
+        }
+    }
+
+    /// Stages what was typed for a setting.
+    pub(super) fn stage_text(&mut self, name: &str, text: &str) {
+        let Some(setting) = self.settings().iter().find(|setting| setting.name == name).cloned() else {
+            return;
+        };
+        match parse(&setting, text) {
+            Ok(value) => self.tuning.stage(&setting, value),
+            Err(why) => self.tuning.complaint = Some(why),
+        }
+    }
+
+    /// Drops what is staged for the selected setting.
+    pub(super) fn unstage(&mut self) {
+        let Some(setting) = self.selected_setting() else { return };
+        self.tuning.stage(&setting, setting.value.clone());
+    }
+
+    /// The text from which typing a value begins; `None` where nothing may be typed.
+    pub(super) fn typed_from(&mut self) -> Option<(String, String)> {
+        let setting = self.selected_setting()?;
+        let value = self.tuning.staged(&setting.name).unwrap_or(&setting.value).clone();
+        if let Err(why) = check(&setting, &setting.value) {
+            self.tuning.complaint = Some(why);
+            return None;
+        }
+        Some((setting.name, value.to_string()))
+    }
+
+    /// Asks for all that is staged.
+    pub(super) fn apply_staged(&mut self, now: Now) -> Vec<Effect> {
+        let staged = std::mem::take(&mut self.tuning.staged);
+        self.tuning.complaint = staged.is_empty().then(|| "nothing is staged".to_owned());
+        staged.into_iter().filter_map(|(name, value)| self.ask(&name, value, now)).collect()
+    }
+
+    fn ask(&mut self, name: &str, value: Value, now: Now) -> Option<Effect> {
+        let run = shown_run(&self.model, &self.options);
+        let asked = self.control.ask(run, name, value, now);
+        self.sent(asked, now)
+    }
+
+    /// Takes the last change back.
+    pub(super) fn undo(&mut self, now: Now) -> Option<Effect> {
+        let run = shown_run(&self.model, &self.options);
+        let asked = self.control.undo(run, now);
+        self.sent(asked, now)
+    }
+
+    /// The command, or a notice that says why there is none.
+    pub(super) fn sent(&mut self, asked: Result<Command, String>, now: Now) -> Option<Effect> {
+        match asked {
+            Ok(command) => Some(Effect::Send(command)),
+            Err(why) => {
+                self.tuning.complaint = Some(why.clone());
+                self.notice(Level::Notice, why, now);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! All about one client.
+//!
+//! ```text
+//! +- client 10.0.0.12 ------------------------------------------------------+
+//! | now         in 1.2 MB/s  out 41.2 MB/s  exchanges 1210/s  open 8        |
+//! | total       in 80.1 MB  out 4.10 GB  exchanges 81234  connections 8123  |
+//! | handshakes  full 240 (3.0%)  resumed 7883  errors 0                     |
+//! | connection  TLSv1.3, AES-256-GCM, X25519, ALPN h2, name example.org     |
+//! | failed      handshake-alert: the client sent the alert unknown_ca       |
+//! | bytes/s     ▇▇▇▇▇▆▇▆▆▇▆▇▇▆▇                                             |
+//! +-------------------------------------------------------------------------+
+//! ```
+
+use ratatui::Frame;
+use ratatui::text::{Line, Span};
+use telemetry::{ClientId, ConnectionRecord};
+
+use super::clients::sparkline;
+use super::overlay;
+use super::parts::{byte_rate, rate, share};
+use crate::figures::ClientDetail;
+use crate::format;
+use crate::state::State;
+
+const LINE_CELLS: usize = 96;
+const NAME_CELLS: usize = 12;
+
+/// Draws it.
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
+    let theme = state.theme;
+    let texts = state.client_detail(id).map_or_else(
+        || vec![("", "it is not in the table any more".to_owned())],
+        |detail| texts(state, &detail),
+    );
+    let Some(area) = overlay::place(frame.area(), (LINE_CELLS, texts.len())) else { return };
+    let room = usize::from(area.width - overlay::SIDES).saturating_sub(NAME_CELLS);
+    let line = |(name, text): (&str, String)| {
+        let text = format::cut(&text, room, theme.glyphs);
+        Line::from(vec![
+            Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
+            Span::styled(text, theme.figure()),
+        ])
+    };
+    let lines = texts.into_iter().map(line).collect();
+    overlay::render(state, frame, area, &format!("client {id}"), lines);
+}
+
+fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
+    let (theme, row) = (state.theme, &detail.row);
+    let now = format!(
+        "in {}  out {}  exchanges {}  open {}",
+        byte_rate(theme, row.in_per_second),
+        byte_rate(theme, row.out_per_second),
+        rate(theme, row.exchanges_per_second),
+        format::count(row.open),
+    );
+    let total = format!(
+        "in {}  out {}  exchanges {}  connections {}",
+        format::bytes(row.bytes_in as f64),
+        format::bytes(row.bytes_out as f64),
+        format::count(row.exchanges),
+        format::count(row.connections),
+    );
+    let handshakes = format!(
+        "full {} ({})  resumed {}  errors {}",
+        format::count(detail.full),
+        share(theme, row.full_share),
+        format::count(detail.resumed),
+        format::count(row.errors),
+    );
+    let none = "no record of one yet: a sample of those that end well has one";
+    let known = detail.connection.as_ref().map_or_else(|| none.to_owned(), negotiated);
+    let mut texts = vec![("now", now), ("total", total), ("handshakes", handshakes), ("connection", known)];
+    if let Some(failed) = &detail.failed {
+        texts.push(("failed", format!("{}: {}", failed.outcome, failed.detail)));
+    }
+    texts.push(("last record", format!("{} before the last of the run", format::span(detail.silent_us))));
+    let graph = sparkline(theme, &detail.history, detail.history.len());
+    texts.push(("bytes/s", graph.trim_start().to_owned()));
+    texts
+}
+
+/// What a connection negotiated.
+fn negotiated(connection: &ConnectionRecord) -> String {
+    let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
+    let resumed = if connection.resumed { "resumed" } else { "full" };
+    let mut text = format!(
+        "{}, {}, {}, {resumed}, ALPN {}, name {}",
+        connection.tls_version,
+        connection.cipher,
+        or_none(&connection.group),
+        or_none(&connection.alpn),
+        or_none(&connection.sni)
+    );
+    if !connection.client_name.is_empty() {
+        text.push_str(", certificate ");
+        text.push_str(&connection.client_name);
+    }
+    text
+}

@@ -1,0 +1,47 @@
+//! What was found for the letters typed: commands with their keys, settings, clients.
+
+use ratatui::Frame;
+use ratatui::text::{Line, Span};
+
+use super::overlay;
+use crate::format;
+use crate::state::{Entry, State};
+
+/// Cells of a line.
+const LINE_CELLS: usize = 66;
+/// Cells of a command's keys.
+const KEY_CELLS: usize = 14;
+/// Lines in sight at the most.
+const ROWS_MAX: usize = 16;
+
+/// Draws the list with the selected entry in sight.
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[Entry], selected: usize) {
+    let theme = state.theme;
+    let Some(area) = overlay::place(frame.area(), (LINE_CELLS, ROWS_MAX)) else { return };
+    let (cells, rows) = (usize::from(area.width - overlay::SIDES), usize::from(area.height) - 2);
+    let first = (selected + 1).saturating_sub(rows);
+    let mut lines: Vec<Line<'_>> = found
+        .iter()
+        .enumerate()
+        .skip(first)
+        .take(rows)
+        .map(|(at, entry)| {
+            let keys = match entry {
+                Entry::Command(binding) => state.options.keymap.names(binding.intent).join(" "),
+                Entry::Setting(_) | Entry::Client(_) => String::new(),
+            };
+            let pointer = if at == selected { theme.glyphs.pointer() } else { ' ' };
+            let room = cells.saturating_sub(KEY_CELLS + 1);
+            let words = format::cut(&entry.words(), room, theme.glyphs);
+            let line = Line::from(vec![
+                Span::styled(format!("{pointer}{words:<room$}"), theme.label()),
+                Span::styled(format::cut(&keys, KEY_CELLS, theme.glyphs), theme.quiet()),
+            ]);
+            if at == selected { line.style(theme.selected()) } else { line }
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push(Line::styled("nothing of that name", theme.quiet()));
+    }
+    overlay::render(state, frame, area, &format!("find: {} found", found.len()), lines);
+}
