@@ -23,8 +23,8 @@ impl fmt::Display for Breach {
 impl std::error::Error for Breach {}
 
 impl Breach {
-    /// Of these assertions, each with the reason.
-    pub(crate) fn new(breaches: &[String]) -> anyhow::Error {
+    /// The error of these assertions, each with the reason.
+    pub(crate) fn of(breaches: &[String]) -> anyhow::Error {
         anyhow::Error::new(Self(format!("assertion does not hold: {}", breaches.join("; "))))
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
             Verdict::Holds | Verdict::Unknown => None,
         })
         .collect();
-    if breaches.is_empty() { Ok(()) } else { Err(Breach::new(&breaches)) }
+    if breaches.is_empty() { Ok(()) } else { Err(Breach::of(&breaches)) }
 }
 
 fn told(checked: &[Checked]) -> String {

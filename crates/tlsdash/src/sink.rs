@@ -58,7 +58,9 @@ impl RecordSink {
             Place::File(writer, _) => writer.close().map_err(|error| error.to_string()),
             Place::Daemon(_) | Place::Direct(..) => Ok(()),
         };
-        closed.and(self.recording.map_or(Ok(()), Recording::close))
+        // Closed whatever became of the journal.
+        let recorded = self.recording.map_or(Ok(()), Recording::close);
+        closed.and(recorded)
     }
 }
 

@@ -74,7 +74,7 @@ impl Output {
         let Some(run) = finished.run() else { return Ok(()) };
         match self.shape {
             Shape::Style(style) => {
-                summary::print_text(&loadgen::report::report(run, style).unwrap_or_default())?
+                summary::print_text(&loadgen::report::report(run, style).unwrap_or_default())?;
             }
             Shape::Own(format) => finished.print(format)?,
             // One line of names stands above those of all runs.
@@ -129,7 +129,7 @@ impl Output {
         if self.breaches.is_empty() {
             return failure;
         }
-        Err(Breach::new(&self.breaches))
+        Err(Breach::of(&self.breaches))
     }
 }
 
