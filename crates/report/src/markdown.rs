@@ -101,7 +101,7 @@ fn ms(value: f64) -> String {
 }
 
 /// Adds a table; nothing without rows.
-fn table(out: &mut String, title: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+pub(crate) fn table(out: &mut String, title: &str, heads: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
         return;
@@ -114,7 +114,7 @@ fn table(out: &mut String, title: &str, heads: &[&str], rows: impl Iterator<Item
 }
 
 /// Text that is none of Markdown's or HTML's signs.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -78,6 +78,8 @@ pub(crate) enum Mode {
     Check(CheckArgs),
     /// Write a report on a run, as a journal holds it: a page for people, tables, or files for tools
     Report(ReportArgs),
+    /// Compare two runs, as journals hold them: what differs, by how much, and whether that can be said
+    Compare(CompareArgs),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -294,6 +296,37 @@ pub(crate) struct CheckArgs {
     /// Write what came of each condition as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`
+    #[arg(value_name = "A")]
+    pub(crate) a: OsString,
+    /// Journal of the second run, which is compared with the first
+    #[arg(value_name = "B")]
+    pub(crate) b: OsString,
+    /// The first run, by its id or the beginning of it [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run_a: Option<String>,
+    /// The second run
+    #[arg(long, value_name = "ID")]
+    pub(crate) run_b: Option<String>,
+    /// What is compared, such as exchange.p99+cpu.per_exchange [default: what both have of the usual]
+    #[arg(long, value_name = "M+M")]
+    pub(crate) metric: Option<String>,
+    /// Length of the blocks that are compared [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) block: Option<String>,
+    /// Time at the beginning of each run that does not count [default: 5s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) discard: Option<String>,
+    /// How it is printed [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Write it as Markdown too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) md: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 mod args;
 mod check;
+mod compare;
 mod demo;
 mod experiments;
 mod frontend;
@@ -98,6 +99,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Mode::Load(args)) => load::run(&args),
         Some(Mode::Watch(args)) => watch::run(&args),
         Some(Mode::Check(args)) => check::run(&args),
+        Some(Mode::Compare(args)) => compare::run(&args),
         Some(Mode::Report(args)) => report::run(&args),
         Some(Mode::Completions { shell }) => {
             clap_complete::generate(shell, &mut Cli::command(), "tlsdash", &mut std::io::stdout());
