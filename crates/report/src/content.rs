@@ -7,7 +7,9 @@ use telemetry::{
 };
 
 /// Columns of a plot over time at the most; intervals are taken together until there are no more.
-const COLUMNS_MAX: usize = 240;
+const COLUMNS_MAX: u64 = 240;
+/// How late plots may begin without being said to.
+const KEPT_FROM_S_MIN: f64 = 60.0;
 /// Percentiles of the tables.
 pub(crate) const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
@@ -148,6 +150,16 @@ impl<'a> Report<'a> {
                 }
             }
         }
+        let kept_from = [
+            self.run.proxy().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
+            self.run.load().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
+        ];
+        let kept_from_s = kept_from.into_iter().flatten().max().map_or(0.0, |us| self.seconds_at(us));
+        if kept_from_s > KEPT_FROM_S_MIN {
+            all.push(format!(
+                "Plots and intervals begin {kept_from_s:.0} s after the run did: earlier ones were not kept. Totals are of the whole run."
+            ));
+        }
         let step_us = self.run.health().clock_step_us;
         if step_us != 0 {
             all.push(format!(
@@ -270,8 +282,15 @@ pub(crate) fn columns<C: Metric, L: Metric>(
     track: &Track<C, L>,
     class: L,
 ) -> Vec<Column<C>> {
-    let intervals: Vec<&Interval<C, L>> = track.intervals().map(|interval| &**interval).collect();
-    let together = intervals.len().div_ceil(COLUMNS_MAX).max(1);
+    let intervals: Vec<&Interval<C, L>> = track.timeline().map(|interval| &**interval).collect();
+    let (Some(first), Some(last)) = (intervals.first(), intervals.last()) else { return Vec::new() };
+    // By time: what is old is kept in stretches of ten seconds.
+    let width_us = last.end_us.saturating_sub(first.start_us) / COLUMNS_MAX;
+    let at = |interval: &Interval<C, L>| {
+        interval.middle_us().saturating_sub(first.start_us).checked_div(width_us).unwrap_or(0)
+    };
+    let is_together =
+        |a: &&Interval<C, L>, b: &&Interval<C, L>| intervals.len() > COLUMNS_MAX as usize && at(a) == at(b);
     let mut merged = Histogram::new();
     let column = |chunk: &[&Interval<C, L>]| {
         let (first, last) = (chunk.first()?, chunk.last()?);
@@ -289,5 +308,5 @@ pub(crate) fn columns<C: Metric, L: Metric>(
             latency: merged.to_distribution(),
         })
     };
-    intervals.chunks(together).filter_map(column).collect()
+    intervals.chunk_by(is_together).filter_map(column).collect()
 }

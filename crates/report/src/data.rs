@@ -56,7 +56,7 @@ impl Report<'_> {
     }
 
     fn intervals<C: Metric, L: Metric + Label>(&self, track: &Track<C, L>) -> Vec<Value> {
-        track.intervals().map(|interval| self.interval(interval)).collect()
+        track.timeline().map(|interval| self.interval(interval)).collect()
     }
 
     fn interval<C: Metric, L: Metric + Label>(&self, interval: &Interval<C, L>) -> Value {
@@ -115,7 +115,7 @@ impl Report<'_> {
             let _ = write!(out, ",{0}.n,{0}.p50,{0}.p90,{0}.p99,{0}.max", class.label());
         }
         out.push('\n');
-        for interval in track.intervals() {
+        for interval in track.timeline() {
             let (start_s, end_s) = (self.seconds_at(interval.start_us), self.seconds_at(interval.end_us));
             let _ = write!(out, "{side},{start_s},{end_s},{}", u8::from(interval.after_loss));
             for (_, count) in interval.counters.iter() {
