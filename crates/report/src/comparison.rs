@@ -14,8 +14,10 @@ const ALPHA: f64 = 0.05;
 const LOST_MAX: f64 = 0.01;
 /// From which the draws are made: the same runs give the same words.
 const SEED: u64 = 1;
-/// Settings that differ between any two runs, or that the figures do not depend on.
-const OWN: [&str; 5] = ["load.running", "load.target", "load.plan", "proxy.listen", "proxy.upstream"];
+/// Settings that differ between any two runs, or follow from what else there is (the bound on connections from the
+/// descriptors), or that the figures do not depend on.
+const OWN: [&str; 6] =
+    ["load.running", "load.target", "load.plan", "proxy.listen", "proxy.upstream", "proxy.connections-max"];
 
 /// A run that is compared.
 #[derive(Clone, Copy, Debug)]

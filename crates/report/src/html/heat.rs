@@ -44,8 +44,31 @@ pub(super) fn markup<C: Metric>(title: &str, columns: &[Column<C>]) -> Option<Ma
                 text x=(WIDTH - 4.0) y=(bottom + 14.0) text-anchor="end" { (short(ends[1])) " s" }
                 text.name x=(LEFT) y=(bottom + 28.0) { "bands of half a doubling, from below, ms; shades: above 20 %, 5 %, 1 %, 0.2 %, 0.02 % of a column's samples, and less" }
             }
+            (table(columns))
         }
     })
+}
+
+/// The figures of each column.
+fn table<C: Metric>(columns: &[Column<C>]) -> Markup {
+    html! {
+        details {
+            summary { "The figures" }
+            table {
+                thead { tr { th.n { "seconds" } th.n { "n" } @for percentile in ["p10", "p50", "p90", "p99", "max"] { th.n { (percentile) ", ms" } } } }
+                tbody {
+                    @for column in columns {
+                        tr {
+                            td.n { (short(column.end_s)) }
+                            td.n { (column.latency.count()) }
+                            @for q in [0.1, 0.5, 0.9, 0.99] { td.n { (column.quantile_ms(q).map_or_else(|| "–".to_owned(), short)) } }
+                            td.n { (column.max_ms().map_or_else(|| "–".to_owned(), short)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn band(ns: u64) -> i32 {
