@@ -138,7 +138,8 @@ mod tests {
     use super::*;
 
     fn resolve(text: &str) -> Result<Look, String> {
-        let words: ProxyWords = toml::from_str(text).unwrap();
+        let file: ProxyWords = toml::from_str(text).unwrap();
+        let words = ProxyWords::default().or(file);
         Look::resolve(&words.run.look, &words.tables).map_err(|error| error.to_string())
     }
 

@@ -12,17 +12,29 @@ use crate::setting::{Applies, Setting, Value};
 
 const SECOND_US: u64 = 1_000_000;
 
-/// A run of which every second is alike, but for its slowest sample.
+/// Kinds of seconds, which take turns.
+const KINDS: usize = 7;
+
+/// A run whose seconds differ by their slowest sample.
 struct Clockwork {
     model: Model,
     seq: u64,
     second: u64,
-    samples: Counters<ProxyLatency>,
+    /// Of seconds of each kind.
+    latencies: Vec<Latencies<ProxyLatency>>,
 }
 
 impl Clockwork {
     fn new(history: usize) -> Self {
-        let mut run = Self { model: Model::new(history), seq: 0, second: 0, samples: Counters::default() };
+        let latencies = (0..KINDS).map(|kind| {
+            let mut latencies = Histograms::default();
+            for sample_us in [200, 400, 1_000 + 700 * kind as u64] {
+                latencies[ProxyLatency::Exchange].record_ns(sample_us * 1_000);
+            }
+            Latencies::new(&latencies, &Counters::default())
+        });
+        let latencies = latencies.collect();
+        let mut run = Self { model: Model::new(history), seq: 0, second: 0, latencies };
         let start = RunRecord { phase: Phase::Start, settings: vec![rate(100.0)], ..RunRecord::default() };
         run.write(Body::Run(Box::new(start)), 0);
         run
@@ -44,14 +56,9 @@ impl Clockwork {
     fn pass(&mut self, seconds: u64) {
         for _ in 0..seconds {
             self.second += 1;
-            let mut latencies = Histograms::default();
-            for sample_us in [200, 400, 1_000 + self.second * 37 % 5_000] {
-                latencies[ProxyLatency::Exchange].record_ns(sample_us * 1_000);
-            }
-            self.samples[ProxyLatency::Exchange] += 3;
             let mut proxy = ProxyRecord::default();
             proxy.counters[ProxyCounter::Accepted] = 10 * self.second;
-            proxy.latencies = Latencies::new(&latencies, &self.samples);
+            proxy.latencies = self.latencies[self.second as usize % KINDS].clone();
             self.write(Body::Proxy(Box::new(proxy)), SECOND_US);
         }
     }

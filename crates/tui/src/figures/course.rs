@@ -189,6 +189,12 @@ impl Course {
         self.bounds(self.number(us.saturating_sub(1)))[1]
     }
 
+    /// The end of the column that an interval belongs to, or of the interval where that is later: then the interval is in
+    /// the window that ends there.
+    pub(crate) fn moment_of<C: Metric, L: Metric>(&self, interval: &Interval<C, L>) -> u64 {
+        self.snap(place_us(interval) + 1).max(interval.end_us)
+    }
+
     /// Length of a column, in microseconds.
     pub(crate) fn column_us(&self) -> u64 {
         self.of.map_or(1, |of| of.column_us)

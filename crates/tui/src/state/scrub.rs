@@ -94,17 +94,21 @@ impl State {
         }
     }
 
-    /// End of the interval with the highest latency.
+    /// The moment that shows the interval with the highest latency.
     fn worst_us(&self) -> Option<u64> {
         let (run, until_us) = (self.run()?, self.frozen.as_ref()?.moment_us);
         let worst = match self.time.subject(run) {
             Subject::Proxy(class) => {
                 let known = run.proxy()?.timeline().filter(|interval| interval.end_us <= until_us);
-                known.map(|interval| (interval.latency(class).max_ns(), interval.end_us)).max()
+                known
+                    .map(|interval| (interval.latency(class).max_ns(), self.course.moment_of(interval)))
+                    .max()
             }
             Subject::Load(class) => {
                 let known = run.load()?.timeline().filter(|interval| interval.end_us <= until_us);
-                known.map(|interval| (interval.latency(class).max_ns(), interval.end_us)).max()
+                known
+                    .map(|interval| (interval.latency(class).max_ns(), self.course.moment_of(interval)))
+                    .max()
             }
         };
         worst.filter(|&(max_ns, _)| max_ns > 0).map(|(_, us)| us)

@@ -1,7 +1,7 @@
 //! The list of settings: which one is selected, and what is staged.
 
 use telemetry::model::Level;
-use telemetry::{Command, Setting, Value};
+use telemetry::{Applies, Command, Setting, Value};
 
 use super::control::{check, parse, within};
 use super::lever::{self, Direction};
@@ -51,6 +51,14 @@ impl State {
     /// Selects the setting of this name.
     pub(super) fn select_setting(&mut self, name: &str) {
         self.tuning.selected = self.settings().iter().position(|setting| setting.name == name).unwrap_or(0);
+    }
+
+    /// Selects the first setting that can be changed, unless another one has been selected.
+    pub(super) fn select_what_can_change(&mut self) {
+        let changes = |setting: &Setting| setting.applies != Applies::Restart;
+        if self.tuning.selected == 0 {
+            self.tuning.selected = self.settings().iter().position(changes).unwrap_or(0);
+        }
     }
 
     /// Stages the next value of the selected setting.

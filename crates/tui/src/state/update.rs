@@ -102,8 +102,10 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Log => {
             state.screen = if state.screen == Screen::Log { Screen::Dashboard } else { Screen::Log };
         }
+        Intent::Tune if state.screen == Screen::Tuning => state.screen = Screen::Dashboard,
         Intent::Tune => {
-            state.screen = if state.screen == Screen::Tuning { Screen::Dashboard } else { Screen::Tuning };
+            state.screen = Screen::Tuning;
+            state.select_what_can_change();
         }
         Intent::Experiments => {
             let shown = state.screen == Screen::Experiments;

@@ -41,8 +41,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
             Span::styled(text, theme.figure()),
         ])
     };
-    let lines = texts.into_iter().map(line).collect();
-    overlay::render(state, frame, area, &format!("client {id}"), lines);
+    let lines: Vec<Line<'_>> = texts.into_iter().map(line).collect();
+    overlay::render(state, frame, area, &format!("client {id}"), &lines);
 }
 
 fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {

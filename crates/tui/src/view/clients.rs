@@ -9,9 +9,8 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
-use super::parts::{heading, longest_fitting};
+use super::parts::{heading, longest_fitting, put};
 use crate::figures::{ClientRow, Figures, Order, SortKey};
 use crate::format;
 use crate::state::State;
@@ -106,7 +105,7 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
         let why = format!(" none of them holds {}", state.clients.filter);
         lines.push(Line::styled(format::cut(&why, usize::from(area.width), theme.glyphs), theme.quiet()));
     }
-    frame.render_widget(Paragraph::new(lines), area);
+    put(frame, area, &lines);
 }
 
 /// Which clients are in sight, over which time their rates are taken, and their order if no column shows it; shorter

@@ -36,11 +36,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     };
     let earlier = experiments.iter().rev().skip(1).take(EARLIER_MAX);
     lines.extend(earlier.map(|experiment| {
-        let verdict = experiment.verdict().map_or("cut off".to_owned(), |v| v.outcome.to_string());
+        let verdict = experiment.verdict().map_or_else(|| "cut off".to_owned(), |v| v.outcome.to_string());
         Line::styled(format!("{}: {verdict}", title(experiment)), theme.quiet())
     }));
     let Some(area) = overlay::place(frame.area(), (LINE_CELLS, lines.len())) else { return };
-    overlay::render(state, frame, area, &heading, lines);
+    overlay::render(state, frame, area, &heading, &lines);
 }
 
 fn title(experiment: &Experiment) -> String {
@@ -131,9 +131,9 @@ fn figure(state: &State, compared: &Compared) -> Line<'static> {
 pub(super) fn badge(state: &State) -> Option<String> {
     let experiment = *state.experiments().last()?;
     let plan = &experiment.state;
-    let stage = plan.stage.to_string().to_uppercase();
+    let name = plan.stage.to_string().to_uppercase();
     experiment
         .verdict()
         .is_none()
-        .then(|| format!("{stage} {}/{} {}", plan.pair, plan.pairs, plan.arm.to_string().to_uppercase()))
+        .then(|| format!("{name} {}/{} {}", plan.pair, plan.pairs, plan.arm.to_string().to_uppercase()))
 }

@@ -7,8 +7,8 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
+use super::parts::put;
 use crate::format;
 use crate::keymap::{EXPERIMENT_HINTS, HINTS, Hint, Keymap, TUNING_HINTS};
 use crate::state::{Screen, State};
@@ -47,7 +47,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if state.options.read_only && room >= READ_ONLY.len() {
         spans.push(Span::styled(format!("{READ_ONLY:>room$}"), theme.quiet()));
     }
-    frame.render_widget(Paragraph::new(Line::from(spans)), area);
+    put(frame, area, &[Line::from(spans)]);
 }
 
 /// The keys of a hint, the first of each intent.

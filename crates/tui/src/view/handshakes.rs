@@ -18,9 +18,8 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
-use super::parts::{Segment, fit, heading, rate, share};
+use super::parts::{Segment, fit, heading, put, rate, share};
 use crate::figures::{Figures, Handshakes};
 use crate::format;
 use crate::state::State;
@@ -42,10 +41,10 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
     }
     if area.height < HEIGHT {
         let line = one_line(state.theme, &figures.handshakes, area.width);
-        frame.render_widget(Paragraph::new(line), area);
+        put(frame, area, &[line]);
     } else {
         let area = Rect { width: area.width.min(WIDTH_MAX), ..area };
-        frame.render_widget(Paragraph::new(table(state.theme, &figures.handshakes, area.width)), area);
+        put(frame, area, &table(state.theme, &figures.handshakes, area.width));
     }
 }
 

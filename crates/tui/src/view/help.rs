@@ -70,8 +70,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
     };
     let cells = usize::from(area.width - overlay::SIDES);
     let shown = texts.iter().skip(offset).take(rows);
-    let lines = shown.map(|(name, meaning)| line(state.theme, name, meaning, cells)).collect();
-    overlay::render(state, frame, area, &title, lines);
+    let lines: Vec<Line<'_>> = shown.map(|(name, meaning)| line(state.theme, name, meaning, cells)).collect();
+    overlay::render(state, frame, area, &title, &lines);
 }
 
 /// Names and meanings, line by line; keys that do nothing here are left out.

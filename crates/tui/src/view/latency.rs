@@ -12,9 +12,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
-use super::parts::heading;
+use super::parts::{heading, put};
 use crate::figures::{Figures, Latency};
 use crate::format;
 use crate::state::State;
@@ -136,7 +135,7 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
         spans.extend(columns.iter().map(|column| column.cell(theme, row)));
         Line::from(spans)
     }));
-    frame.render_widget(Paragraph::new(lines), table);
+    put(frame, table, &lines);
 }
 
 /// The rows that matter most, in their order.

@@ -9,10 +9,9 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 use telemetry::model::{Level, LogLine};
 
-use super::parts::heading;
+use super::parts::{heading, put};
 use crate::figures::Warning;
 use crate::format;
 use crate::state::{Phase, State};
@@ -34,7 +33,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     lines.truncate(usize::from(area.height));
     let room = usize::from(area.height).saturating_sub(lines.len());
     lines.extend(state.log(room).into_iter().map(|line| log_line(state, line, area.width)));
-    frame.render_widget(Paragraph::new(lines), area);
+    put(frame, area, &lines);
 }
 
 /// The worst warning, and how many there are besides.

@@ -7,9 +7,8 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
 
-use super::parts::{Segment, byte_rate, fit, rate};
+use super::parts::{Segment, byte_rate, fit, put, rate};
 use super::status;
 use crate::figures::{Figures, Latency};
 use crate::format;
@@ -24,7 +23,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if let Some(figures) = state.figures() {
         segments.extend(of(state, figures));
     }
-    frame.render_widget(Paragraph::new(Line::from(fit(segments, width))), area);
+    put(frame, area, &[Line::from(fit(segments, width))]);
 }
 
 fn of(state: &State, figures: &Figures) -> Vec<Segment> {

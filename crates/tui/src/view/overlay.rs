@@ -4,8 +4,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::symbols::border;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph};
+use ratatui::widgets::{Block, Clear};
 
+use super::parts::put;
 use crate::state::State;
 use crate::theme::Glyphs;
 
@@ -33,7 +34,7 @@ pub(super) fn place(screen: Rect, (columns, rows): (usize, usize)) -> Option<Rec
 }
 
 /// Draws lines in a box.
-pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>) {
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'_>]) {
     let theme = state.theme;
     let set = match theme.glyphs {
         Glyphs::Unicode => border::PLAIN,
@@ -44,5 +45,5 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect, title: &s
     let inside = Rect { x: area.x + 2, y: area.y + 1, width: area.width - SIDES, height: area.height - 2 };
     frame.render_widget(Clear, area);
     frame.render_widget(block, area);
-    frame.render_widget(Paragraph::new(lines), inside);
+    put(frame, inside, lines);
 }

@@ -43,5 +43,5 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[Entry], sele
     if lines.is_empty() {
         lines.push(Line::styled("nothing of that name", theme.quiet()));
     }
-    overlay::render(state, frame, area, &format!("find: {} found", found.len()), lines);
+    overlay::render(state, frame, area, &format!("find: {} found", found.len()), &lines);
 }

@@ -1,5 +1,7 @@
 //! What the panes are made of: headings, and lines of named figures that give way where there is no room.
 
+use ratatui::Frame;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -10,6 +12,13 @@ use crate::theme::Theme;
 const GAP: &str = "  ";
 /// Cells of the word at the beginning of a status line.
 const NAME_CELLS: usize = 7;
+
+/// Writes lines below each other, as many as fit. A paragraph would look for words to wrap and cost twice as much.
+pub(super) fn put(frame: &mut Frame<'_>, area: Rect, lines: &[Line<'_>]) {
+    for (line, y) in lines.iter().zip(area.y..area.bottom()) {
+        frame.buffer_mut().set_line(area.x, y, line, area.width);
+    }
+}
 
 /// A heading over the whole width: the longest title that fits, a line, and the names of columns where they stand.
 pub(super) fn heading(theme: Theme, titles: &[&str], columns: &str, width: u16) -> Line<'static> {

@@ -3,8 +3,8 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
+use super::parts::put;
 use crate::format;
 use crate::state::{Prompt, Purpose, State};
 
@@ -30,7 +30,7 @@ pub(super) fn render(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area
         Span::styled(name, theme.heading()),
         Span::styled(format!("{shown_before}{after}"), theme.figure()),
     ]);
-    frame.render_widget(Paragraph::new(line), area);
+    put(frame, area, &[line]);
     if x < area.right() {
         frame.set_cursor_position((x, area.y));
     }

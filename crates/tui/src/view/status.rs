@@ -12,9 +12,8 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
 
-use super::parts::{Segment, byte_rate, rate, status_line};
+use super::parts::{Segment, byte_rate, put, rate, status_line};
 use crate::figures::{Figures, LoadFigures, Loop, ProxyFigures};
 use crate::format;
 use crate::state::{Phase, State};
@@ -49,7 +48,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         lines.remove(least);
     }
     let lines: Vec<Line<'_>> = lines.into_iter().map(|(_, line)| line).collect();
-    frame.render_widget(Paragraph::new(lines), area);
+    put(frame, area, &lines);
 }
 
 /// The badge: where the view stands towards the run, and the run's time.

@@ -49,7 +49,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     } else {
         String::new()
     };
-    overlay::render(state, frame, area, &format!("settings{part}{staged}"), lines);
+    overlay::render(state, frame, area, &format!("settings{part}{staged}"), &lines);
 }
 
 fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'static> {

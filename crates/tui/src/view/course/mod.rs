@@ -18,9 +18,8 @@ mod percentiles;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
-use ratatui::widgets::Paragraph;
 
-use super::parts::heading;
+use super::parts::{heading, put};
 use crate::format;
 use crate::state::{CourseView, State};
 
@@ -75,10 +74,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let right = format!("{whole}, {} a column", format::span(column_us));
     let titles = [format!("over time: {subject}, ms"), subject.to_owned()];
     let titles = titles.each_ref().map(String::as_str);
-    frame.render_widget(
-        Paragraph::new(heading(theme, &titles, &right, area.width)),
-        Rect { height: 1, ..area },
-    );
+    put(frame, area, &[heading(theme, &titles, &right, area.width)]);
     let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
     let parts = Parts::of(body, state.time.course);
     heat::render(state, frame, parts.heat);
