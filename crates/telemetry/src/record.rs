@@ -240,7 +240,7 @@ wire! {
         pub metric: String = &field::EXPERIMENT_METRIC,
         /// True if the verdict of the experiment is that on this figure.
         pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
-        /// How it compares; `None` before there are two pairs.
+        /// How it compares; `None` before there are four pairs.
         pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
         /// What the stage came to.
         pub outcome: experiment::Outcome = &field::EXPERIMENT_OUTCOME,
