@@ -194,7 +194,7 @@ fn the_worst_latency_is_found() {
     stage.screen(160, 48);
     stage.want(Intent::Worst);
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("FROZEN at 00:11") && screen.contains("max 266 ms"), "{screen}");
+    assert!(screen.contains("FROZEN at 00:12") && screen.contains("max 266 ms"), "{screen}");
 }
 
 #[test]
