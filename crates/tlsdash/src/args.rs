@@ -121,9 +121,6 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ab: Option<String>,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub(crate) look: LookWords,
 }
 
 /// What the proxy takes, on the command line and in the configuration file.
@@ -204,6 +201,9 @@ pub(crate) struct ProxyWords {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) run: RunWords,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) look: LookWords,
     #[arg(skip)]
     #[serde(flatten, skip_serializing)]
     pub(crate) tables: LookTables,
@@ -241,6 +241,8 @@ pub(crate) struct DemoArgs {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunWords,
+    #[command(flatten)]
+    pub(crate) look: LookWords,
 }
 
 #[derive(Args, Debug)]
@@ -306,7 +308,6 @@ impl RunWords {
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
             ab: self.ab.or(other.ab),
-            look: self.look.or(other.look),
         }
     }
 }
@@ -366,6 +367,7 @@ impl ProxyWords {
             drain_timeout: self.drain_timeout.or(other.drain_timeout),
             duration: self.duration.or(other.duration),
             run: self.run.or(other.run),
+            look: self.look.or(other.look),
             tables: if self.tables.is_empty() { other.tables } else { self.tables },
         }
     }
@@ -384,9 +386,9 @@ impl ProxyWords {
                 journal: text("auto"),
                 interval: text("1s"),
                 format: Some(Format::Text),
-                look: LookWords { theme: text("auto"), ..LookWords::default() },
                 ..RunWords::default()
             },
+            look: LookWords { theme: text("auto"), ..LookWords::default() },
             ..Self::default()
         }
     }
