@@ -307,6 +307,9 @@ fn an_experiment_is_begun_by_its_plan_and_ended() {
     let effects = press(&mut stage, "6000,pairs=12\n");
     let plan = Effect::Send(Command::Experiment("load.rate=5000..6000,pairs=12".to_owned()));
     assert!(effects.contains(&plan), "{effects:?}");
+    let why = "no experiment: pairs=3: 6 pairs are the fewest";
+    stage.act(Action::Update(Update::Notice(Level::Warning, why.to_owned())));
+    assert!(stage.screen(120, 40).contains(&format!("│ {why}")), "it stands where it was asked for");
     assert!(press(&mut stage, "x").contains(&Effect::Send(Command::EndExperiment)));
 }
 

@@ -57,6 +57,9 @@ fn take_in(state: &mut State, news: Update, now: Now) {
         Update::Notice(level, text) => {
             if level == Level::Warning {
                 state.control.hear(&text);
+                if state.screen == Screen::Experiments {
+                    state.tuning.complaint = Some(text.clone());
+                }
             }
             state.notice(level, text, now);
         }
@@ -230,6 +233,7 @@ fn experiment(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     if intent == Intent::EndExperiment {
         return vec![DRAW, Effect::Send(Command::EndExperiment)];
     }
+    state.tuning.complaint = None;
     state.type_experiment();
     vec![DRAW]
 }
