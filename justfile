@@ -45,6 +45,14 @@ schema:
 bench:
     cargo run --release --locked -p journal --example append_rate
 
+# What a request costs the generator, compared with wrk, oha, h2load, s_time and bare rustls: just bench-load --only HTTPS
+bench-load *ARGS:
+    cargo build --release --locked -p tlsdash
+    cargo build --release --locked -p loadgen --example bare_handshakes
+    cargo bench --locked -p bench --bench generators -- \
+        --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" \
+        --bare "$(realpath "${CARGO_TARGET_DIR:-target}/release/examples/bare_handshakes")" {{ARGS}}
+
 # Time of the parts of watching, each alone, such as: just bench-parts encode
 bench-parts *ARGS:
     cargo bench --locked -p bench --bench parts -- {{ARGS}}

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`terminator`] | the program under measurement, a process of its own: natively on one core, or under callgrind |
 //! | [`load`] | the load and the upstream that it is put under |
+//! | [`generator`] | a load generator as a process: ours or another, what it did, at what cost, and a server for them |
 //! | [`callgrind`] | instructions by thread, and by function, from what callgrind has written |
 //! | [`interval`] | what watching does in an interval, alone and without a clock |
 //! | [`peers`] | other terminators beside it, set up alike, and what they do in a CPU-second |
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod callgrind;
+pub mod generator;
 pub mod interval;
 pub mod load;
 pub mod peers;

@@ -274,10 +274,9 @@ impl Experiment {
     }
 
     fn judge(&self) -> Vec<Judged> {
-        let in_the_way = self.limits.reason();
         let metrics = self.plan.metrics.iter().zip(self.estimates(Method::DRAWS));
         let judge = |(metric, estimate)| {
-            judge(metric, self.stage, estimate, self.plan.alpha(), in_the_way.as_deref())
+            judge(metric, self.stage, estimate, self.plan.alpha(), self.limits.reason(metric).as_deref())
         };
         metrics.map(judge).collect()
     }

@@ -4,7 +4,7 @@ use telemetry::experiment::Arm;
 use telemetry::model::{BUSY_MAX, LATE_MAX};
 use telemetry::{CpuGroup, LoadCounter};
 
-use crate::metric::Totals;
+use crate::metric::{Metric, Totals};
 
 /// Share of the pairs that may have to be left out.
 const LEFT_OUT_MAX: f64 = 0.25;
@@ -38,9 +38,10 @@ impl Limits {
         self.disturbance.get_or_insert(what);
     }
 
-    /// Why nothing can be said; `None` if nothing is in the way.
-    pub(crate) fn reason(&self) -> Option<String> {
-        self.disturbance.clone().or_else(|| self.generator_bound()).or_else(|| self.losses())
+    /// Why nothing can be said of a figure; `None` if nothing is in the way.
+    pub(crate) fn reason(&self, metric: &Metric) -> Option<String> {
+        let generator_bound = || metric.is_of_generator().then(|| self.generator_bound()).flatten();
+        self.disturbance.clone().or_else(generator_bound).or_else(|| self.losses())
     }
 
     fn generator_bound(&self) -> Option<String> {

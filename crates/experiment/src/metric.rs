@@ -180,6 +180,15 @@ impl Metric {
         }
     }
 
+    /// True if a load generator at its limit would measure, or bound, something else than was meant. What the proxy
+    /// times and uses for each request is so whoever sends it.
+    pub fn is_of_generator(&self) -> bool {
+        match self.kind {
+            Kind::Quantile(class, _) | Kind::Mean(class) => matches!(class, Class::Load(_)),
+            Kind::Quotient(quotient) => quotient.unit == "1/s" || quotient.name == "failed.ratio",
+        }
+    }
+
     /// The class of latencies that it is made of, if it is.
     pub fn class(&self) -> Option<Class> {
         match self.kind {

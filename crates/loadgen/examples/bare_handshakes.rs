@@ -1,11 +1,13 @@
 //! Full handshakes, one after the other, with nothing around the TLS library: what the generator is compared with.
 //!
-//! `bare_handshakes ADDRESS:PORT SECONDS` prints how many there were. Each is a new connection without a session, from
-//! connecting to the end of the handshake and a `close_notify`; certificates are not checked, and the key exchange is X25519.
+//! `bare_handshakes ADDRESS:PORT SECONDS [PATH]` prints how many there were. Each is a new connection without a session;
+//! certificates are not checked, and the key exchange is X25519. With a path it carries a `HEAD` request for it, whose
+//! answer is read up to the server's end, as the generator's connections do; without one it ends with the handshake.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
 use std::error::Error;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::aws_lc_rs;
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, Stream};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 #[derive(Debug)]
@@ -69,6 +71,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = Arc::new(config);
     let name = ServerName::try_from("localhost")?;
     let ends = Instant::now() + Duration::from_secs_f64(seconds);
+    let request = arguments.next().map(|path| {
+        format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").into_bytes()
+    });
+    let mut answer = Vec::new();
     let mut handshakes = 0_u64;
     while Instant::now() < ends {
         let mut tcp = TcpStream::connect(address)?;
@@ -77,8 +83,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         while connection.is_handshaking() {
             connection.complete_io(&mut tcp)?;
         }
+        if let Some(request) = &request {
+            let mut stream = Stream::new(&mut connection, &mut tcp);
+            stream.write_all(request)?;
+            answer.clear();
+            stream.read_to_end(&mut answer)?;
+            if !answer.starts_with(b"HTTP/1.1 200 ") {
+                return Err("the answer is not 200".into());
+            }
+        }
         connection.send_close_notify();
-        connection.write_tls(&mut tcp)?;
+        // The server may be gone already.
+        let _ = connection.write_tls(&mut tcp);
         handshakes += 1;
     }
     println!("{handshakes} handshakes");

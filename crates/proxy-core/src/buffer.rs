@@ -7,10 +7,11 @@ use std::mem;
 
 /// Memory grows in steps of this many bytes: a small answer fits into one.
 const STEP_BYTES: usize = 4 << 10;
-/// Buffers that the pool keeps for the next connections.
-const POOL_BUFFERS_MAX: usize = 64;
-/// A buffer that grew beyond this is freed instead of kept, in bytes.
-const POOL_BUFFER_BYTES_MAX: usize = 160 << 10;
+/// Memory that the pool keeps for the next connections, in bytes. What is freed beyond goes back to the kernel, which
+/// has to clear it before the next connection gets it: where many clients are slow, that costs more than encrypting.
+const POOL_BYTES_MAX: usize = 8 << 20;
+/// Buffers that the pool keeps, so that it stays small after thousands of small answers.
+const POOL_BUFFERS_MAX: usize = 128;
 
 /// Bytes that wait to be written: appended at the end, taken from the front.
 #[derive(Debug, Default)]
@@ -87,6 +88,7 @@ impl Buffer {
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
 }
 
 impl Pool {
@@ -94,6 +96,7 @@ impl Pool {
     pub(crate) fn lend(&mut self, buffer: &mut Buffer) {
         if buffer.memory.is_empty() {
             buffer.memory = self.spare.pop().unwrap_or_default();
+            self.spare_bytes -= buffer.memory.len();
         }
     }
 
@@ -101,7 +104,8 @@ impl Pool {
     pub(crate) fn reclaim(&mut self, buffer: &mut Buffer) {
         if buffer.is_empty() && !buffer.memory.is_empty() {
             let memory = mem::take(&mut buffer.memory);
-            if self.spare.len() < POOL_BUFFERS_MAX && memory.len() <= POOL_BUFFER_BYTES_MAX {
+            if self.spare.len() < POOL_BUFFERS_MAX && self.spare_bytes + memory.len() <= POOL_BYTES_MAX {
+                self.spare_bytes += memory.len();
                 self.spare.push(memory);
             }
         }
@@ -153,6 +157,28 @@ mod tests {
         assert_eq!((pool.spare.len(), buffer.memory.capacity()), (1, 0));
         pool.lend(&mut buffer);
         assert_eq!((pool.spare.len(), buffer.memory.len()), (0, STEP_BYTES));
+    }
+
+    #[test]
+    fn the_pool_keeps_so_much_memory_and_no_more() {
+        const BUFFER_BYTES: usize = 1 << 20;
+        let mut pool = Pool::default();
+        for _ in 0..20 {
+            let mut buffer = Buffer::default();
+            buffer.room(BUFFER_BYTES);
+            pool.reclaim(&mut buffer);
+        }
+        let kept = POOL_BYTES_MAX / BUFFER_BYTES;
+        assert_eq!((pool.spare.len(), pool.spare_bytes), (kept, POOL_BYTES_MAX));
+        let mut buffer = Buffer::default();
+        pool.lend(&mut buffer);
+        assert_eq!((pool.spare.len(), pool.spare_bytes), (kept - 1, POOL_BYTES_MAX - BUFFER_BYTES));
+        for _ in 0..2 * POOL_BUFFERS_MAX {
+            let mut buffer = Buffer::default();
+            buffer.room(1);
+            pool.reclaim(&mut buffer);
+        }
+        assert_eq!(pool.spare.len(), POOL_BUFFERS_MAX);
     }
 
     #[test]

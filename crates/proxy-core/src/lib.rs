@@ -33,7 +33,7 @@
 //!
 //! # What holds
 //!
-//! - A connection that waits owns no buffer of ours, and one whose peer does not read owns at most 192 KiB in that
+//! - A connection that waits owns no buffer of ours, and one whose peer does not read owns at most 128 KiB in that
 //!   direction: then its other side is no longer read.
 //! - The end of a direction is passed on by itself: a client's `close_notify` or FIN becomes a FIN to the upstream,
 //!   an upstream's FIN becomes a `close_notify` and a FIN to the client, and the other direction goes on. Only an

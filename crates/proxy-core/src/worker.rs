@@ -24,9 +24,12 @@ use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::upstreams::Upstreams;
 
-/// Events taken from the kernel in one turn. All of a turn's connections read before any of them writes, so this
-/// also bounds the memory that is on its way.
+/// Events taken from the kernel in one turn.
 const EVENTS_MAX: usize = 256;
+/// What connections may have read, in bytes, before it is written. Peers that are written to in one go are woken together
+/// and answer together, so that small messages are best read all before any is written; what is large has left the
+/// processor's caches by then.
+const BATCH_BYTES: usize = 64 << 10;
 
 const WAKER: Token = Token(usize::MAX);
 /// Listeners have the tokens from here downwards.
@@ -263,7 +266,7 @@ impl Worker {
         }
     }
 
-    /// Lets every listed connection read, then every one write.
+    /// Lets every listed connection read and write: those of a batch read, then write.
     fn turn(&mut self) {
         for key in self.again.drain(..) {
             if let Some(connection) = self.connections.get_mut(key) {
@@ -271,18 +274,11 @@ impl Worker {
             }
         }
         let listed = std::mem::take(&mut self.listed);
-        for &key in &listed {
-            self.context.now = Instant::now();
-            self.connections[key].read(&mut self.context);
-        }
-        for &key in &listed {
-            let connection = &mut self.connections[key];
-            connection.is_listed = false;
-            match connection.write(&mut self.context) {
-                Next::Wait => {}
-                Next::Again => self.again.push(key),
-                Next::Close => self.close(key),
-            }
+        let mut waiting = &listed[..];
+        while !waiting.is_empty() {
+            let (batch, others) = waiting.split_at(self.read(waiting));
+            self.write(batch);
+            waiting = others;
         }
         self.listed = listed;
         self.listed.clear();
@@ -290,6 +286,33 @@ impl Worker {
             if let Some(connection) = self.connections.get_mut(key) {
                 connection.rouse();
                 self.again.push(key);
+            }
+        }
+    }
+
+    /// Lets connections read, at least one and as many as bring enough for a batch; returns their number.
+    fn read(&mut self, keys: &[usize]) -> usize {
+        let mut bytes = 0;
+        for (i, &key) in keys.iter().enumerate() {
+            self.context.now = Instant::now();
+            let connection = &mut self.connections[key];
+            connection.read(&mut self.context);
+            bytes += connection.pending_bytes();
+            if bytes >= BATCH_BYTES {
+                return i + 1;
+            }
+        }
+        keys.len()
+    }
+
+    fn write(&mut self, keys: &[usize]) {
+        for &key in keys {
+            let connection = &mut self.connections[key];
+            connection.is_listed = false;
+            match connection.write(&mut self.context) {
+                Next::Wait => {}
+                Next::Again => self.again.push(key),
+                Next::Close => self.close(key),
             }
         }
     }

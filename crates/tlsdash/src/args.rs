@@ -475,6 +475,24 @@ mod tests {
     }
 
     #[test]
+    fn a_configuration_is_read_without_files_and_refused_in_one_line() {
+        let printed = read_configuration("").unwrap();
+        assert_eq!(read_configuration(&printed), Ok(printed.clone()));
+        let all = printed.replace("# ", "");
+        assert!(read_configuration(&all).is_ok(), "{all}");
+        for (text, part) in [
+            ("upstream = [", "line 1"),
+            ("\n\nworkers = \"two\"", "line 3: workers"),
+            ("idle-timeout = \"2days\"", "1ms to 24h"),
+            ("groups = \"x448\"", "x448 is not known"),
+            ("listen = [\"8443\"]", "--listen 8443"),
+        ] {
+            let error = read_configuration(text).unwrap_err();
+            assert!(error.contains(part) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
     fn every_flag_stands_in_the_printed_configuration() {
         let printed = ProxyWords::default().or(ProxyWords::defaults()).to_toml().unwrap();
         for argument in Cli::command().get_arguments() {

@@ -80,8 +80,6 @@ fn whatever_is_quoted_on_the_terminal_is_printable() {
 fn wrong_words_end_with_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let many_cpus = format!("{}0", "0,".repeat(300));
     for (args, parts) in [
         (&["--no-such-flag"][..], &["unexpected argument '--no-such-flag'", "--help"][..]),
         (&["load"], &["URL"]),
@@ -105,25 +103,6 @@ fn wrong_words_end_with_exit_code_2() {
         ),
         (&["--upstream", "unix:/x", "--cpus", "3-1"], &["--cpus 3-1", "0-3,8"]),
         (&["--upstream", "unix:/x", "--handshakes-max", "0"], &["--handshakes-max"]),
-        (&["--upstream", "unix:/x", "--handshakes-max", "1000001"], &["--handshakes-max 1000001", "1000000"]),
-        (&["--upstream", "unix:/x", "--connections-per-client", "9999999"], &["--connections-per-client"]),
-        (
-            &["--upstream", "unix:/x", "--listen", "127.0.0.1:0", "--connections-max", "999999999999"],
-            &["999999999999", "descriptors"],
-        ),
-        (&["--upstream", "unix:/x", "--workers", "257"], &["--workers 257", "256"]),
-        (&["--upstream", "unix:/x", "--cpus", &many_cpus], &["--workers 301", "256"]),
-        (
-            &["--upstream", "unix:/x", "--handshake-timeout", "1us"],
-            &["--handshake-timeout 1µs", "1ms to 24h"],
-        ),
-        (&["--upstream", "unix:/x", "--connect-timeout", "2days"], &["--connect-timeout", "1ms to 24h"]),
-        (&["--upstream", "unix:/x", "--idle-timeout", "300000000000years"], &["--idle-timeout", "24h"]),
-        (&["--upstream", "unix:/x", "--drain-timeout", "99999999999999999999s"], &["--drain-timeout"]),
-        (&["--upstream", "unix:/x", "--upstream", "unix:/x"], &["--upstream unix:/x", "twice"]),
-        (&["--upstream", &own, "--listen", &own], &["where the proxy itself listens"]),
-        (&["--upstream", "unix:/x", "--ticket-lifetime", "1s"], &["--ticket-lifetime", "from 60"]),
-        (&["--upstream", "unix:/x", "--session-cache", "1000001"], &["--session-cache", "1000000"]),
         (&["--upstream", "unix:/x", "--cert", "/x.pem"], &["--cert needs --key"]),
         (&["--upstream", "unix:/x", "--config", "/no/such.toml"], &["/no/such.toml"]),
         (&["demo", "--duration", "0s"], &["--duration 0s"]),
@@ -147,6 +126,41 @@ fn wrong_words_end_with_exit_code_2() {
         (&["load", "https://127.0.0.1:1/", "-H", "nonsense"], &["--header nonsense"]),
         (&["load", "https://127.0.0.1:1/", "--ramp-up", "5s"], &["--requests"]),
         (&["watch", "--run", "xyz"], &["--run xyz"]),
+    ] {
+        refused(at, args, 2, parts);
+    }
+    assert_eq!(fs::read_dir(at).unwrap().count(), 0, "nothing is begun");
+}
+
+#[test]
+fn values_that_cannot_be_are_refused_before_anything_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let many_cpus = format!("{}0", "0,".repeat(300));
+    for (args, parts) in [
+        (
+            &["--upstream", "unix:/x", "--handshakes-max", "1000001"][..],
+            &["--handshakes-max 1000001", "1000000"][..],
+        ),
+        (&["--upstream", "unix:/x", "--connections-per-client", "9999999"], &["--connections-per-client"]),
+        (
+            &["--upstream", "unix:/x", "--listen", "127.0.0.1:0", "--connections-max", "999999999999"],
+            &["999999999999", "descriptors"],
+        ),
+        (&["--upstream", "unix:/x", "--workers", "257"], &["--workers 257", "256"]),
+        (&["--upstream", "unix:/x", "--cpus", &many_cpus], &["--workers 301", "256"]),
+        (
+            &["--upstream", "unix:/x", "--handshake-timeout", "1us"],
+            &["--handshake-timeout 1µs", "1ms to 24h"],
+        ),
+        (&["--upstream", "unix:/x", "--connect-timeout", "2days"], &["--connect-timeout", "1ms to 24h"]),
+        (&["--upstream", "unix:/x", "--idle-timeout", "300000000000years"], &["--idle-timeout", "24h"]),
+        (&["--upstream", "unix:/x", "--drain-timeout", "99999999999999999999s"], &["--drain-timeout"]),
+        (&["--upstream", "unix:/x", "--upstream", "unix:/x"], &["--upstream unix:/x", "twice"]),
+        (&["--upstream", &own, "--listen", &own], &["where the proxy itself listens"]),
+        (&["--upstream", "unix:/x", "--ticket-lifetime", "1s"], &["--ticket-lifetime", "from 60"]),
+        (&["--upstream", "unix:/x", "--session-cache", "1000001"], &["--session-cache", "1000000"]),
     ] {
         refused(at, args, 2, parts);
     }

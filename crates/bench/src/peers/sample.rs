@@ -20,6 +20,10 @@ const WARM_UP_MAX: Duration = Duration::from_secs(60);
 /// How long memory is left to settle.
 const SETTLE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
+/// CPU time that a terminator must have used: the kernel tells it in hundredths of a second.
+const CPU_MIN: Duration = Duration::from_millis(400);
+/// So much longer may a measurement take where other programs leave too little of the machine.
+const PROLONGED_MAX: u32 = 5;
 /// A handshake that was to be resumed may be a full one that often: the first ones of all clients are.
 const FULL_SHARE_MAX: f64 = 0.02;
 
@@ -30,7 +34,7 @@ pub struct Conditions {
     pub workers: usize,
     /// The core that it is kept to; `None` leaves it to the kernel.
     pub core: Option<usize>,
-    /// How long work is counted.
+    /// How long work is counted, at least.
     pub length: Duration,
 }
 
@@ -85,11 +89,18 @@ fn work(running: &Running, case: &Case, conditions: Conditions) -> Result<Sample
     let mut load = start(running.addr(), case, conditions)?;
     warm_up(&mut load, case)?;
     let (before, from) = (running.usage()?.cpu, Instant::now());
+    let used = || -> Result<Duration> { Ok(running.usage()?.cpu.saturating_sub(before)) };
     std::thread::sleep(conditions.length);
+    while used()? < CPU_MIN && from.elapsed() < conditions.length * PROLONGED_MAX {
+        std::thread::sleep(POLL);
+    }
     let counts = counted(&mut load);
-    let (cpu, elapsed) = (running.usage()?.cpu.saturating_sub(before), from.elapsed());
+    let (cpu, elapsed) = (used()?, from.elapsed());
     drop(load);
     check(&counts, case)?;
+    if cpu < CPU_MIN {
+        return Err(format!("it used no more than {cpu:?} of CPU time: the machine is too busy").into());
+    }
     let cores = conditions.workers as f64;
     Ok(Sample {
         value: counts[LoadCounter::Ok] as f64 / cpu.as_secs_f64(),
@@ -117,18 +128,18 @@ fn start(addr: SocketAddr, case: &Case, conditions: Conditions) -> Result<Load> 
     Ok(Load::start(LoadConfig { requests, tls: case.tls(), request_timeout: WARM_UP_MAX, ..config })?)
 }
 
-/// Waits until every connection has had an answer.
+/// Waits until every connection has shaken hands, and as many answers as that are there.
 fn warm_up(load: &mut Load, case: &Case) -> Result<()> {
     let plan: Plan = case.plan.parse()?;
     let begun = Instant::now();
-    let (mut opened, mut answered) = (0, 0);
-    while begun.elapsed() < WARM_UP || opened.min(answered) < u64::from(plan.connections) {
+    let (mut shaken, mut answered) = (0, 0);
+    while begun.elapsed() < WARM_UP || shaken.min(answered) < u64::from(plan.connections) {
         if begun.elapsed() > WARM_UP_MAX {
-            return Err(format!("only {opened} connections in {WARM_UP_MAX:?}").into());
+            return Err(format!("only {shaken} handshakes in {WARM_UP_MAX:?}").into());
         }
         std::thread::sleep(POLL);
         let counts = counted(load);
-        opened += counts[LoadCounter::Opened];
+        shaken += counts[LoadCounter::HandshakesFull] + counts[LoadCounter::HandshakesResumed];
         answered += counts[LoadCounter::Ok];
     }
     Ok(())

@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 16 * 1024;
 pub(crate) struct Early {
     connection: ClientConnection,
     /// Early data was sent: a server may also accept that there is none.
-    has_sent_early: bool,
+    was_tried: bool,
     handshake_told: bool,
     peer_closed: bool,
 }
@@ -26,14 +26,14 @@ impl Early {
         let mut connection = ClientConnection::new(config, name)?;
         // What is handed over is bounded by the caller, and goes out at once.
         connection.set_buffer_limit(None);
-        Ok(Self { connection, has_sent_early: false, handshake_told: false, peer_closed: false })
+        Ok(Self { connection, was_tried: false, handshake_told: false, peer_closed: false })
     }
 
     /// Part of a request would have to be followed by the rest, at a time that depends on the server: all or nothing.
     pub(super) fn send_early(&mut self, plaintext: &[u8]) -> bool {
         let Some(mut early) = self.connection.early_data() else { return false };
-        self.has_sent_early = early.bytes_left() >= plaintext.len() && early.write_all(plaintext).is_ok();
-        self.has_sent_early
+        self.was_tried = early.bytes_left() >= plaintext.len() && early.write_all(plaintext).is_ok();
+        self.was_tried
     }
 
     pub(super) fn receive(
@@ -74,7 +74,7 @@ impl Early {
         if self.handshake_told || self.connection.is_handshaking() {
             return None;
         }
-        let early = self.has_sent_early && self.connection.is_early_data_accepted();
+        let early = self.was_tried && self.connection.is_early_data_accepted();
         let handshake = Handshake { early, ..Handshake::of(&self.connection)? };
         self.handshake_told = true;
         Some(handshake)
@@ -91,10 +91,9 @@ impl Early {
         Ok(())
     }
 
-    pub(super) fn close(&mut self, out: &mut Outbox) -> Result<(), TlsError> {
+    pub(super) fn close(&mut self, out: &mut Outbox) {
         self.connection.send_close_notify();
         self.flush(out);
-        Ok(())
     }
 
     fn flush(&mut self, out: &mut Outbox) {

@@ -182,7 +182,10 @@ impl Engine {
     pub(crate) fn close(&mut self, out: &mut Outbox) -> Result<(), TlsError> {
         match self {
             Self::Unbuffered(unbuffered) => unbuffered.close(out),
-            Self::Early(early) => early.close(out),
+            Self::Early(early) => {
+                early.close(out);
+                Ok(())
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use proxy_core::{Certificate, Trial};
 
 /// What is kept of messages that are not whole, in bytes at most.
 const KEPT_BYTES_MAX: usize = 64 << 10;
-/// Type and version of a record with an alert.
+/// Type of a record with an alert (RFC 8446, 5.1).
 const ALERT: u8 = 21;
 
 static TRIAL: LazyLock<Trial> = LazyLock::new(|| {

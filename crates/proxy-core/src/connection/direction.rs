@@ -2,8 +2,9 @@
 
 use crate::buffer::Buffer;
 
-/// Bytes that wait in one direction before its source is no longer read.
-pub(super) const HIGH_WATER_BYTES: usize = 64 << 10;
+/// Bytes that wait in one direction before its source is no longer read. A sink that is slow still has what its socket
+/// holds; reading more for it would move bytes from the kernel's memory to ours and make its buffer grow.
+pub(super) const HIGH_WATER_BYTES: usize = 16 << 10;
 
 /// What goes one way.
 #[derive(Debug, Default)]

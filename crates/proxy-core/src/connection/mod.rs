@@ -226,6 +226,11 @@ impl Connection {
         }
     }
 
+    /// What waits to be written, both ways.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.inward.pending.len() + self.outward.pending.len()
+    }
+
     fn wants_client(&self) -> bool {
         self.client.is_readable() && self.inward.has_room()
     }

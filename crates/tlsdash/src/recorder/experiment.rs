@@ -2,8 +2,7 @@
 
 use experiment::Step;
 use journal::Timestamps;
-use telemetry::model::Level;
-use telemetry::{Counters, CpuGroup};
+use telemetry::{Counters, CpuGroup, Level};
 
 use super::Recorder;
 use crate::experiments::Tick;

@@ -144,7 +144,7 @@ impl Server {
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        let scheme = if !self.tls.is_empty() { "https" } else { "http" };
+        let scheme = if self.tls.is_empty() { "http" } else { "https" };
         format!("{scheme}://{}{path}", self.address)
     }
 
@@ -288,7 +288,8 @@ fn serve(
             }
             if let Some(mut early) = connection.early_data() {
                 early.read_to_end(&mut unread)?;
-                seen.early += 1;
+                // A server may also accept that there is none.
+                seen.early += u64::from(!unread.is_empty());
                 seen.bytes_in += unread.len() as u64;
             }
             Stream::Tls(Box::new(StreamOwned::new(connection, tcp)))
