@@ -135,10 +135,6 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ab: Option<String>,
-    #[command(flatten)]
-    // What is flattened into a flattened struct that refuses the unknown is refused itself.
-    #[serde(skip)]
-    pub(crate) look: LookWords,
 }
 
 /// What the proxy takes, on the command line and in the configuration file.
@@ -219,10 +215,9 @@ pub(crate) struct ProxyWords {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) run: RunWords,
-    /// The look as a file says it; [`ProxyWords::or`] brings it together with that of the command line.
-    #[arg(skip)]
+    #[command(flatten)]
     #[serde(flatten)]
-    look_in_file: LookWords,
+    pub(crate) look: LookWords,
     #[arg(skip)]
     #[serde(flatten, skip_serializing)]
     pub(crate) tables: LookTables,
@@ -260,6 +255,8 @@ pub(crate) struct DemoArgs {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunWords,
+    #[command(flatten)]
+    pub(crate) look: LookWords,
 }
 
 #[derive(Args, Debug)]
@@ -326,7 +323,6 @@ impl RunWords {
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
             ab: self.ab.or(other.ab),
-            look: self.look.or(other.look),
         }
     }
 }
@@ -367,10 +363,7 @@ impl ProxyWords {
 
     /// These words, and where they are silent the others.
     pub(crate) fn or(self, other: Self) -> Self {
-        let look = self.run.look.clone().or(self.look_in_file);
-        let look = look.or(other.run.look.clone()).or(other.look_in_file);
         Self {
-            look_in_file: look.clone(),
             listen: if self.listen.is_empty() { other.listen } else { self.listen },
             upstream: if self.upstream.is_empty() { other.upstream } else { self.upstream },
             user: self.user.or(other.user),
@@ -388,7 +381,8 @@ impl ProxyWords {
             idle_timeout: self.idle_timeout.or(other.idle_timeout),
             drain_timeout: self.drain_timeout.or(other.drain_timeout),
             duration: self.duration.or(other.duration),
-            run: RunWords { look, ..self.run.or(other.run) },
+            run: self.run.or(other.run),
+            look: self.look.or(other.look),
             tables: if self.tables.is_empty() { other.tables } else { self.tables },
         }
     }
@@ -407,9 +401,9 @@ impl ProxyWords {
                 journal: text("auto"),
                 interval: text("1s"),
                 format: Some(Format::Text),
-                look: LookWords { theme: text("auto"), ..LookWords::default() },
                 ..RunWords::default()
             },
+            look: LookWords { theme: text("auto"), ..LookWords::default() },
             ..Self::default()
         }
     }

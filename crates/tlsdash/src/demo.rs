@@ -16,7 +16,7 @@ const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%"
 
 /// Runs the demo until it is told to end.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
-    let look = Look::with_file(&args.run.look, args.config.as_deref())?;
+    let look = Look::with_file(&args.look, args.config.as_deref())?;
     let shape = Shape::resolve(&args.run, args.duration.as_deref(), look)?;
     let plan = plan(args.load.as_deref())?;
     let listen = args.listen.as_deref().unwrap_or("127.0.0.1:0");

@@ -89,7 +89,7 @@ impl Look {
     /// When the file cannot be read, or a word means nothing.
     pub(crate) fn with_file(words: &LookWords, file: Option<&Path>) -> anyhow::Result<Self> {
         let file = file.map(ProxyWords::read).transpose()?.unwrap_or_default();
-        Self::resolve(&words.clone().or(file.run.look), &file.tables)
+        Self::resolve(&words.clone().or(file.look), &file.tables)
     }
 
     /// Gives a dashboard this look.
@@ -138,9 +138,8 @@ mod tests {
     use super::*;
 
     fn resolve(text: &str) -> Result<Look, String> {
-        let file: ProxyWords = toml::from_str(text).unwrap();
-        let words = ProxyWords::default().or(file);
-        Look::resolve(&words.run.look, &words.tables).map_err(|error| error.to_string())
+        let words: ProxyWords = toml::from_str(text).unwrap();
+        Look::resolve(&words.look, &words.tables).map_err(|error| error.to_string())
     }
 
     #[test]

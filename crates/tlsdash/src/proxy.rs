@@ -35,7 +35,7 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     if args.print_config {
         return crate::summary::print_text(&words.to_toml()?);
     }
-    let look = Look::resolve(&words.run.look, &words.tables)?;
+    let look = Look::resolve(&words.look, &words.tables)?;
     let mut shape = Shape::resolve(&words.run, words.duration.as_deref(), look)?;
     let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
     let user = words.user.as_deref().map(privileges::Target::resolve).transpose()?;

@@ -102,6 +102,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("first", &["home", "g"], Intent::First, ANYWHERE, "first client or line"),
     bind("last", &["end", "shift-g"], Intent::Last, ANYWHERE, "last client or line"),
     bind("log", &["shift-l"], Intent::Log, PANES, "more of the log, or less"),
+    bind("next-run", &["h"], Intent::NextRun, PANES, "the next run or host, of those that are watched"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "settings of proxy and load, or leave them"),
     bind("experiments", &["a"], Intent::Experiments, ANYWHERE, "A/B: experiments, or leave them"),
     bind("load", &["l"], Intent::LoadToggle, LOAD, "start or stop the load"),

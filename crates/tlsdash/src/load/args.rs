@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::args::RunWords;
+use crate::look::LookWords;
 
 /// Stands below the help.
 const EXAMPLES: &str = "Examples:
@@ -37,6 +38,8 @@ pub(crate) struct LoadArgs {
     pub(crate) output: OutputArgs,
     #[command(flatten)]
     pub(crate) run: RunWords,
+    #[command(flatten)]
+    pub(crate) look: LookWords,
 }
 
 #[derive(Args, Debug)]

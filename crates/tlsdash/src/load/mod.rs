@@ -28,7 +28,7 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Runs the load to its end, as often as it is wanted.
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
-    let look = Look::with_file(&args.run.look, None)?;
+    let look = Look::with_file(&args.look, None)?;
     let mut shape = Shape::resolve(&args.run, None, look)?;
     let mut output = Output::new(&args.output, shape.format)?;
     let variants = config::variants(args)?;

@@ -8,6 +8,7 @@ mod mouse;
 mod palette;
 mod phase;
 mod prompt;
+mod runs;
 mod scrub;
 #[cfg(test)]
 mod tests;
@@ -84,6 +85,7 @@ intents! {
     Filter,
     Open,
     Log,
+    NextRun,
     Tune,
     Experiments,
     Compare,

@@ -2,7 +2,7 @@
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
-use telemetry::ClientId;
+use telemetry::{ClientId, RunId};
 
 use super::State;
 use crate::keymap::{BINDINGS, Binding};
@@ -19,6 +19,8 @@ pub(crate) enum Entry {
     Setting(String),
     /// A client.
     Client(ClientId),
+    /// A run, with its host and id in words.
+    Run(RunId, String),
 }
 
 impl Entry {
@@ -28,6 +30,7 @@ impl Entry {
             Self::Command(binding) => binding.meaning.to_owned(),
             Self::Setting(name) => format!("setting {name}"),
             Self::Client(id) => format!("client {id}"),
+            Self::Run(_, words) => format!("run {words}"),
         }
     }
 }
@@ -40,12 +43,14 @@ pub(super) fn find(state: &State, text: &str) -> Vec<Entry> {
     }
     let settings = state.settings().iter().map(|setting| Entry::Setting(setting.name.clone()));
     let clients = state.client_ids().map(Entry::Client);
+    let runs = state.runs_to_choose().into_iter().map(|(id, words)| Entry::Run(id, words));
     let pattern = Pattern::parse(text, CaseMatching::Ignore, Normalization::Never);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut buffer = Vec::new();
     let mut found: Vec<(u32, Entry)> = commands
         .chain(settings)
         .chain(clients)
+        .chain(runs)
         .filter_map(|entry| {
             let score = pattern.score(Utf32Str::new(&entry.words(), &mut buffer), &mut matcher)?;
             Some((score, entry))

@@ -142,6 +142,7 @@ impl State {
                     self.select_setting(&name);
                 }
                 Some(Entry::Client(id)) => self.show_client(id),
+                Some(Entry::Run(id, _)) => self.show_run(id),
                 None => {}
             },
         }

@@ -194,7 +194,7 @@ fn the_worst_latency_is_found() {
     stage.screen(160, 48);
     stage.want(Intent::Worst);
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("FROZEN at 00:11") && screen.contains("max 266 ms"), "{screen}");
+    assert!(screen.contains("FROZEN at 00:12") && screen.contains("max 266 ms"), "{screen}");
 }
 
 #[test]
@@ -307,6 +307,9 @@ fn an_experiment_is_begun_by_its_plan_and_ended() {
     let effects = press(&mut stage, "6000,pairs=12\n");
     let plan = Effect::Send(Command::Experiment("load.rate=5000..6000,pairs=12".to_owned()));
     assert!(effects.contains(&plan), "{effects:?}");
+    let why = "no experiment: pairs=3: 6 pairs are the fewest";
+    stage.act(Action::Update(Update::Notice(Level::Warning, why.to_owned())));
+    assert!(stage.screen(120, 40).contains(&format!("│ {why}")), "it stands where it was asked for");
     assert!(press(&mut stage, "x").contains(&Effect::Send(Command::EndExperiment)));
 }
 

@@ -57,6 +57,9 @@ fn take_in(state: &mut State, news: Update, now: Now) {
         Update::Notice(level, text) => {
             if level == Level::Warning {
                 state.control.hear(&text);
+                if state.screen == Screen::Experiments {
+                    state.tuning.complaint = Some(text.clone());
+                }
             }
             state.notice(level, text, now);
         }
@@ -84,32 +87,14 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Quit => return vec![Effect::Leave(Exit::Quit)],
         Intent::Suspend => return vec![Effect::Suspend(Suspend::Group)],
         Intent::Redraw => return vec![Effect::Redraw],
-        Intent::Help => {
-            state.screen = match state.screen {
-                Screen::Help { .. } => Screen::Dashboard,
-                _ => Screen::Help { offset: 0 },
-            }
+        Intent::Help | Intent::Back | Intent::Log | Intent::Tune | Intent::Experiments | Intent::Open => {
+            go(state, intent, now);
         }
-        Intent::Back => match state.screen {
-            Screen::Dashboard if state.clients.selected.is_some() => state.clients.selected = None,
-            Screen::Dashboard if state.frozen.is_some() => toggle_freeze(state, now),
-            Screen::Dashboard => {}
-            _ => state.screen = Screen::Dashboard,
-        },
         Intent::Palette => state.open_palette(),
         Intent::Filter => state.type_filter(),
-        Intent::Open => open(state),
-        Intent::Log => {
-            state.screen = if state.screen == Screen::Log { Screen::Dashboard } else { Screen::Log };
-        }
-        Intent::Tune if state.screen == Screen::Tuning => state.screen = Screen::Dashboard,
-        Intent::Tune => {
-            state.screen = Screen::Tuning;
-            state.select_what_can_change();
-        }
-        Intent::Experiments => {
-            let shown = state.screen == Screen::Experiments;
-            state.screen = if shown { Screen::Dashboard } else { Screen::Experiments };
+        Intent::NextRun => {
+            state.next_run(now);
+            state.phase = Phase::of(state, now);
         }
         Intent::Compare | Intent::EndExperiment => return experiment(state, intent, now),
         Intent::StepDown | Intent::StepUp | Intent::Edit | Intent::Apply | Intent::Unstage | Intent::Undo => {
@@ -213,6 +198,32 @@ fn select_setting(state: &mut State, to: Move) {
     state.tuning.complaint = None;
 }
 
+/// Goes to another screen, or back from it.
+fn go(state: &mut State, intent: Intent, now: Now) {
+    let is_there = match intent {
+        Intent::Help => matches!(state.screen, Screen::Help { .. }),
+        Intent::Log => state.screen == Screen::Log,
+        Intent::Tune => state.screen == Screen::Tuning,
+        Intent::Experiments => state.screen == Screen::Experiments,
+        _ => false,
+    };
+    match intent {
+        Intent::Back if state.screen != Screen::Dashboard => state.screen = Screen::Dashboard,
+        Intent::Back if state.clients.selected.is_some() => state.clients.selected = None,
+        Intent::Back if state.frozen.is_some() => toggle_freeze(state, now),
+        _ if is_there => state.screen = Screen::Dashboard,
+        Intent::Help => state.screen = Screen::Help { offset: 0 },
+        Intent::Log => state.screen = Screen::Log,
+        Intent::Experiments => state.screen = Screen::Experiments,
+        Intent::Tune => {
+            state.screen = Screen::Tuning;
+            state.select_what_can_change();
+        }
+        Intent::Open => open(state),
+        _ => {}
+    }
+}
+
 /// Opens the selected client, or the first in sight.
 fn open(state: &mut State) {
     let first = || state.clients.page().first().map(|row| row.id);
@@ -230,6 +241,7 @@ fn experiment(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     if intent == Intent::EndExperiment {
         return vec![DRAW, Effect::Send(Command::EndExperiment)];
     }
+    state.tuning.complaint = None;
     state.type_experiment();
     vec![DRAW]
 }

@@ -18,10 +18,10 @@ use super::overlay;
 use crate::format;
 use crate::state::State;
 
-const LINE_CELLS: usize = 110;
+const LINE_CELLS: usize = 114;
 const NAME_CELLS: usize = 24;
 const FIGURE_CELLS: usize = 10;
-const EFFECT_CELLS: usize = 32;
+const EFFECT_CELLS: usize = 36;
 const CHANCE_CELLS: usize = 12;
 /// Earlier experiments that are told in a line each.
 const EARLIER_MAX: usize = 8;
@@ -34,6 +34,9 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
         None => ("A/B".to_owned(), vec![Line::styled("no experiment yet", theme.quiet())]),
         Some(experiment) => (title(experiment), latest(state, experiment)),
     };
+    if let Some(why) = &state.tuning.complaint {
+        lines.push(Line::styled(why.clone(), theme.warning()));
+    }
     let earlier = experiments.iter().rev().skip(1).take(EARLIER_MAX);
     lines.extend(earlier.map(|experiment| {
         let verdict = experiment.verdict().map_or_else(|| "cut off".to_owned(), |v| v.outcome.to_string());

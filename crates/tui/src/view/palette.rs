@@ -28,7 +28,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[Entry], sele
         .map(|(at, entry)| {
             let keys = match entry {
                 Entry::Command(binding) => state.options.keymap.names(binding.intent).join(" "),
-                Entry::Setting(_) | Entry::Client(_) => String::new(),
+                Entry::Setting(_) | Entry::Client(_) | Entry::Run(..) => String::new(),
             };
             let pointer = if at == selected { theme.glyphs.pointer() } else { ' ' };
             let room = cells.saturating_sub(KEY_CELLS + 1);

@@ -1,6 +1,7 @@
 //! What the panes are made of: headings, and lines of named figures that give way where there is no room.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -16,8 +17,27 @@ const NAME_CELLS: usize = 7;
 /// Writes lines below each other, as many as fit. A paragraph would look for words to wrap and cost twice as much.
 pub(super) fn put(frame: &mut Frame<'_>, area: Rect, lines: &[Line<'_>]) {
     for (line, y) in lines.iter().zip(area.y..area.bottom()) {
-        frame.buffer_mut().set_line(area.x, y, line, area.width);
+        let mut row = Rect { y, height: 1, ..area };
+        for span in line {
+            let used = put_text(frame.buffer_mut(), row, &span.content, line.style.patch(span.style));
+            row.x += used;
+            row.width -= used;
+        }
     }
+}
+
+/// Writes a text at the beginning of a row as far as it fits, and gives the cells that it took. Most texts have a cell for
+/// each byte, so that nobody has to look for characters that belong together.
+fn put_text(buffer: &mut Buffer, row: Rect, text: &str, style: Style) -> u16 {
+    if !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return buffer.set_stringn(row.x, row.y, text, usize::from(row.width), style).0 - row.x;
+    }
+    let cells = text.bytes().zip(row.x..row.right());
+    let used = cells.len() as u16;
+    for (byte, x) in cells {
+        buffer[(x, row.y)].set_char(char::from(byte)).set_style(style);
+    }
+    used
 }
 
 /// A heading over the whole width: the longest title that fits, a line, and the names of columns where they stand.

@@ -81,7 +81,11 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let room = usize::from(width).saturating_sub(format::width(&badge) + 9);
     let target = format::cut(&target, room, theme.glyphs);
     let left = room - format::width(&target);
-    let run = figures.map_or_else(String::new, |figures| format!("run {}", figures.run));
+    let mut run = figures.map_or_else(String::new, |figures| format!("run {}", figures.run));
+    let place = state.run_place().map(|(at, of, host)| format!("{host} {at}/{of}")).unwrap_or_default();
+    if !place.is_empty() {
+        run = format!("{place} {run}");
+    }
     let mut extra = String::new();
     let experiment = super::experiment::badge(state).unwrap_or_default();
     for part in [&experiment, setup, &run].into_iter().filter(|part| !part.is_empty()) {

@@ -275,6 +275,27 @@ fn a_run_that_was_killed_long_ago_is_never_called_live() {
 }
 
 #[test]
+fn who_watches_several_runs_chooses_which_one_is_shown() {
+    let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
+    let mut record = stage.run.start();
+    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
+    record.stamp.realtime_us += 10_000_000;
+    record.stamp.seq = 1;
+    if let telemetry::Body::Run(run) = &mut record.body {
+        run.host = "other".into();
+    }
+    stage.read(vec![record]);
+    assert!(stage.screen(160, 48).contains("other 2/2 run 00000007"));
+    stage.want(Intent::NextRun);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("box 1/2 run 1a2b3c4d") && screen.contains("10.0.0.11"), "{screen}");
+    for key in ":run other\n".chars() {
+        stage.press(key);
+    }
+    assert!(stage.screen(160, 48).contains("other 2/2 run 00000007"));
+}
+
+#[test]
 fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
     let mut stage = Stage::live(options(), 3);
     stage.wait(10);

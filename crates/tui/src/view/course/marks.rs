@@ -34,7 +34,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         let end =
             places[i + 1..].iter().map(|(x, _)| *x).find(|next| next > x).unwrap_or_else(|| area.right());
         let text = words(marker, theme.glyphs.marker());
-        let text = format::cut(&text, usize::from(end - x), theme.glyphs);
+        // A sign alone says more than a mark that something is missing.
+        let text = match usize::from(end - x) {
+            1 => text.chars().take(1).collect(),
+            cells => format::cut(&text, cells, theme.glyphs),
+        };
         frame.buffer_mut().set_string(*x, area.y, text, theme.notice());
     }
 }
