@@ -54,7 +54,7 @@ impl Estimate {
     }
 }
 
-/// Compares the readings of pairs `(a, b)`; `None` with fewer than two pairs that hold something to compare.
+/// Compares the readings of pairs `(a, b)`; `None` with fewer than four pairs that hold something to compare.
 pub fn estimate(metric: &Metric, pairs: &[(&Reading, &Reading)], method: &Method) -> Option<Estimate> {
     let scale = metric.scale();
     let alone = |reading: &Reading| Pooled::new(metric, std::iter::once(reading)).figure(&[1]);
@@ -81,7 +81,7 @@ pub fn estimate(metric: &Metric, pairs: &[(&Reading, &Reading)], method: &Method
     })
 }
 
-/// Compares the readings of two runs that were not switched in turn; `None` with fewer than two blocks of either that hold
+/// Compares the readings of two runs that were not switched in turn; `None` with fewer than four blocks of either that hold
 /// something to compare. Of the estimate's `pairs` there are as many as blocks of the run that has fewer, and its
 /// `resolution` is not known: 0.
 pub fn estimate_unpaired(metric: &Metric, a: &[Reading], b: &[Reading], method: &Method) -> Option<Estimate> {

@@ -70,6 +70,13 @@ impl<'a> Report<'a> {
             all.push(("certificate", began.certificate.clone()));
             let workers = if began.workers > 0 { began.workers.to_string() } else { String::new() };
             all.push(("workers at the beginning", workers));
+            let cores = if began.cores > 0 { format!(", {} cores", began.cores) } else { String::new() };
+            all.push(("processor", format!("{}{cores}", began.cpu_model)));
+            all.push(("frequency set by", began.governor.clone()));
+            let memory = began.host_memory_bytes as f64 / 1e9;
+            all.push(("memory", if memory > 0.0 { format!("{memory:.1} GB") } else { String::new() }));
+            all.push(("kernel", began.kernel.clone()));
+            all.push(("clock source", began.clock_source.clone()));
         }
         all.push(("began, seconds since 1970 (UTC)", format!("{:.3}", run.began_realtime_us() as f64 / 1e6)));
         all.push(("lasted", format!("{:.1} s", run.duration_us() as f64 / 1e6)));

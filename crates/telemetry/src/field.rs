@@ -94,6 +94,12 @@ fields! {
     UPSTREAM = "UPSTREAM", Text, "unix:/run/app.sock", "Where the proxy forwards to, or what the load is aimed at.";
     CERTIFICATE = "CERTIFICATE", Text, "ECDSA P-256", "Type of the certificate's key.";
     WORKERS = "WORKERS", Count, "2", "Worker threads of the proxy.";
+    KERNEL = "KERNEL", Text, "6.1.0-18-amd64", "Release of the kernel.";
+    CPU_MODEL = "CPU_MODEL", Text, "AMD EPYC 7B13", "The processor's own name.";
+    CORES = "CORES", Count, "8", "Cores that the process may run on.";
+    GOVERNOR = "GOVERNOR", Text, "performance", "What sets the frequency of the first core (absent if nothing does).";
+    CLOCK_SOURCE = "CLOCK_SOURCE", Text, "tsc", "What the kernel's clocks are read from.";
+    HOST_MEMORY = "HOST_MEMORY_BYTES", Bytes, "33554432000", "Memory of the host.";
     SETTINGS = "SETTINGS", Json, "[{\"name\":\"load.rate\",\"value\":1000.0,…}]", "Every setting with value, unit, range and when a change acts.";
     HAS_PROXY = "HAS_PROXY", Flag, "1", "The record also carries the fields of a `proxy` record, for the whole run.";
     HAS_LOAD = "HAS_LOAD", Flag, "1", "The record also carries the fields of a `load` record, for the whole run.";

@@ -112,6 +112,18 @@ wire! {
         pub certificate: String = &field::CERTIFICATE,
         /// Worker threads of the proxy.
         pub workers: u64 = &field::WORKERS,
+        /// The kernel's release.
+        pub kernel: String = &field::KERNEL,
+        /// The processor's own name.
+        pub cpu_model: String = &field::CPU_MODEL,
+        /// Cores that the process may run on.
+        pub cores: u64 = &field::CORES,
+        /// What sets the frequency of the first core; empty if nothing does.
+        pub governor: String = &field::GOVERNOR,
+        /// What the kernel's clocks are read from.
+        pub clock_source: String = &field::CLOCK_SOURCE,
+        /// Memory of the host, in bytes.
+        pub host_memory_bytes: u64 = &field::HOST_MEMORY,
         /// Every setting as it stood.
         pub settings: Vec<Setting> = &field::SETTINGS,
         /// The proxy's totals with histograms of the whole run; only at the end of a run with a proxy.
@@ -240,7 +252,7 @@ wire! {
         pub metric: String = &field::EXPERIMENT_METRIC,
         /// True if the verdict of the experiment is that on this figure.
         pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
-        /// How it compares; `None` before there are two pairs.
+        /// How it compares; `None` before there are four pairs.
         pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
         /// What the stage came to.
         pub outcome: experiment::Outcome = &field::EXPERIMENT_OUTCOME,

@@ -7,6 +7,7 @@ mod args;
 mod check;
 mod compare;
 mod demo;
+mod environment;
 mod experiments;
 mod frontend;
 mod journal_choice;

@@ -14,6 +14,7 @@ use proxy_core::{
 use telemetry::{Level, NoticeRecord, RunRecord};
 
 use crate::args::{ProxyArgs, ProxyWords, time, usage};
+use crate::environment;
 use crate::frontend::Frontend;
 use crate::look::Look;
 use crate::privileges;
@@ -134,12 +135,10 @@ impl Bound {
 
 fn header(config: &ProxyConfig) -> RunRecord {
     RunRecord {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        host: host_name(),
         upstream: config.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         certificate: certificate_kinds(&config.tls),
         workers: config.workers.get() as u64,
-        ..RunRecord::default()
+        ..environment::header()
     }
 }
 

@@ -36,6 +36,9 @@ fn a_recording_gives_the_same_figures_as_the_journal_and_journalctl_reads_it() {
     assert_eq!(watched["journal"]["lost"], 0);
     assert_eq!(made["journal"]["made"], watched["journal"]["made"]);
     assert_eq!(journalctl(&file, &[]).len() as u64, made["journal"]["made"].as_u64().unwrap());
+    let began = &journalctl(&file, &["TLSDASH_KIND=run"])[0];
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(began["TLSDASH_KERNEL"], kernel.trim(), "it says what the run was on");
     let verified =
         outside("journalctl", "systemd").arg("--verify").arg(format!("--file={}", file.display())).output();
     let verified = verified.unwrap();

@@ -2,9 +2,12 @@
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
+/// With fewer pairs, or blocks, draws are so few different ones that no widening makes an interval of them.
+const UNITS_MIN: usize = 4;
+
 /// The two ends of the interval of an effect at a confidence of 1 - `alpha`. `effect` gives the effect of a draw, in
 /// which each pair counts as often as its weight says, and `None` where there is none. `None` unless there are at least
-/// two pairs and an effect in nearly all draws.
+/// four pairs and an effect in nearly all draws.
 ///
 /// Percentiles of so few pairs make an interval too narrow, as the normal distribution does in place of Student's t; so
 /// it is widened by as much (T. Hesterberg, What Teachers Should Know About the Bootstrap, 2015, section 3.4: the
@@ -63,7 +66,7 @@ fn ends(mut effects: Vec<f64>, draws: u32, tail: f64) -> Option<(f64, f64)> {
 
 /// The share of draws beyond each end.
 fn expanded_tail(pairs: usize, alpha: f64) -> Option<f64> {
-    let n = pairs as f64;
+    let n = (pairs >= UNITS_MIN).then_some(pairs as f64)?;
     let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(1.0 - alpha / 2.0);
     Some(Normal::standard().cdf(-(n / (n - 1.0)).sqrt() * t))
 }
@@ -78,7 +81,7 @@ mod tests {
         assert!((expanded_tail(6, 0.05).unwrap() - 0.002_43).abs() < 5e-6);
         assert!((expanded_tail(12, 0.05).unwrap() - 0.010_76).abs() < 5e-6);
         assert!((expanded_tail(100_000, 0.05).unwrap() - 0.025).abs() < 1e-5);
-        assert_eq!(expanded_tail(1, 0.05), None);
+        assert_eq!(expanded_tail(3, 0.05), None);
     }
 
     #[test]
@@ -95,8 +98,8 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_interval_without_two_pairs_or_effects() {
-        assert_eq!(interval(1, 0.05, 100, 1, |_| Some(1.0)), None);
+    fn there_is_no_interval_without_four_pairs_or_effects() {
+        assert_eq!(interval(3, 0.05, 100, 1, |_| Some(1.0)), None);
         assert_eq!(interval(8, 0.05, 100, 1, |_| None), None);
     }
 }

@@ -11,10 +11,11 @@ use loadgen::{Load, LoadConfig};
 use telemetry::{ProcessTree, RunRecord};
 
 use crate::args::usage;
+use crate::environment;
 use crate::frontend::Frontend;
 use crate::look::Look;
 use crate::recorder::Measured;
-use crate::session::{Finished, Session, Shape, Wiring, host_name};
+use crate::session::{Finished, Session, Shape, Wiring};
 use crate::signals;
 
 pub(crate) use args::LoadArgs;
@@ -73,12 +74,7 @@ fn once(args: &LoadArgs, shape: &Shape, config: &LoadConfig) -> anyhow::Result<F
         .observe_pid
         .map(|pid| ProcessTree::new(pid).with_context(|| format!("cannot observe process {pid}")));
     let observed = observed.transpose()?;
-    let header = RunRecord {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        host: host_name(),
-        upstream: telemetry::clean::text(&args.url),
-        ..RunRecord::default()
-    };
+    let header = RunRecord { upstream: telemetry::clean::text(&args.url), ..environment::header() };
     let wiring = Wiring::new(shape)?;
     // Paused: the recorder lets it go when everything stands.
     let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;

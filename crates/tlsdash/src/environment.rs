@@ -1,0 +1,39 @@
+//! What a run happens on, for its first record: figures mean little without it.
+
+use std::fs;
+use std::num::NonZeroUsize;
+
+use telemetry::RunRecord;
+
+/// A run's first record as far as it is the same for all runs here.
+pub(crate) fn header() -> RunRecord {
+    let uname = rustix::system::uname();
+    RunRecord {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: telemetry::clean::bytes(uname.nodename().to_bytes()),
+        kernel: telemetry::clean::bytes(uname.release().to_bytes()),
+        cpu_model: line_of("/proc/cpuinfo", "model name").unwrap_or_default(),
+        cores: std::thread::available_parallelism().map_or(0, NonZeroUsize::get) as u64,
+        governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        clock_source: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        host_memory_bytes: memory_bytes().unwrap_or(0),
+        ..RunRecord::default()
+    }
+}
+
+fn memory_bytes() -> Option<u64> {
+    let kib: u64 = line_of("/proc/meminfo", "MemTotal")?.strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// What stands behind the colon of the first line that begins so.
+fn line_of(path: &str, begin: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().find(|line| line.starts_with(begin))?;
+    Some(telemetry::clean::text(line.split_once(':')?.1.trim()))
+}
+
+/// A file of one line; nothing where there is none.
+fn read(path: &str) -> String {
+    fs::read_to_string(path).map(|text| telemetry::clean::text(text.trim())).unwrap_or_default()
+}
