@@ -2,7 +2,7 @@
 
 use crate::block::Reading;
 use crate::metric::{Kind, Metric, Scale};
-use crate::statistics::{Pooled, interval, resolution, sign_flip_p};
+use crate::statistics::{Pooled, interval, interval_of_two, permutation_p, resolution, sign_flip_p};
 
 /// How an estimate is made.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +77,37 @@ pub fn estimate(metric: &Metric, pairs: &[(&Reading, &Reading)], method: &Method
         alpha: method.alpha,
         p: sign_flip_p(&differences, method.seed),
         resolution: percent(scale, resolution(&differences, method.pairs_planned, method.alpha)?),
+        is_thin: [pooled_a, pooled_b].iter().any(|pooled| is_thin(metric, pooled)),
+    })
+}
+
+/// Compares the readings of two runs that were not switched in turn; `None` with fewer than two blocks of either that hold
+/// something to compare. Of the estimate's `pairs` there are as many as blocks of the run that has fewer, and its
+/// `resolution` is not known: 0.
+pub fn estimate_unpaired(metric: &Metric, a: &[Reading], b: &[Reading], method: &Method) -> Option<Estimate> {
+    let scale = metric.scale();
+    let figures = |readings: &[Reading]| -> Vec<f64> {
+        let figure = |reading| Pooled::new(metric, std::iter::once(reading)).figure(&[1]);
+        let usable = |figure: &f64| scale == Scale::Points || *figure > 0.0;
+        let scaled = |figure: f64| if scale == Scale::Relative { figure.ln() } else { figure };
+        readings.iter().filter_map(figure).filter(usable).map(scaled).collect()
+    };
+    let (of_a, of_b) = (figures(a), figures(b));
+    let (pooled_a, pooled_b) = (Pooled::new(metric, a.iter()), Pooled::new(metric, b.iter()));
+    let effect_of = |a: &[u32], b: &[u32]| difference(scale, pooled_a.figure(a)?, pooled_b.figure(b)?);
+    let (all_a, all_b) = (vec![1; a.len()], vec![1; b.len()]);
+    let sizes = (a.len(), b.len());
+    let (low, high) = interval_of_two(sizes, method.alpha, method.draws, method.seed, effect_of)?;
+    Some(Estimate {
+        pairs: of_a.len().min(of_b.len()) as u32,
+        a: pooled_a.figure(&all_a)?,
+        b: pooled_b.figure(&all_b)?,
+        effect: percent(scale, effect_of(&all_a, &all_b)?),
+        low: percent(scale, low),
+        high: percent(scale, high),
+        alpha: method.alpha,
+        p: permutation_p(&of_a, &of_b, method.seed),
+        resolution: 0.0,
         is_thin: [pooled_a, pooled_b].iter().any(|pooled| is_thin(metric, pooled)),
     })
 }

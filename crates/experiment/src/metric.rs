@@ -189,6 +189,27 @@ impl Metric {
         }
     }
 
+    /// True if a run has what it is made of, and enough of it.
+    pub fn has_samples(&self, run: &telemetry::model::Run) -> bool {
+        let count = |class| match class {
+            Class::Proxy(class) => run.proxy().map_or(0, |track| track.whole()[class].count()),
+            Class::Load(class) => run.load().map_or(0, |track| track.whole()[class].count()),
+        };
+        match self.kind {
+            Kind::Quantile(class, q) => !telemetry::quantile_is_thin(count(class), q),
+            Kind::Mean(class) => count(class) > 0,
+            Kind::Quotient(quotient) => {
+                let totals = Totals {
+                    span_us: run.duration_us(),
+                    proxy: run.proxy().map(|track| *track.totals()).unwrap_or_default(),
+                    load: run.load().map(|track| *track.totals()).unwrap_or_default(),
+                    cpu: run.host().map(|host| host.cpu).unwrap_or_default(),
+                };
+                (quotient.of)(&totals) > 0.0 && (quotient.per)(&totals) > 0.0
+            }
+        }
+    }
+
     /// The class of latencies that it is made of, if it is.
     pub fn class(&self) -> Option<Class> {
         match self.kind {

@@ -17,7 +17,7 @@ pub struct Judged {
     pub estimate: Option<Estimate>,
 }
 
-/// Judges a figure. `in_the_way` tells why nothing can be said, if so.
+/// Judges a figure by pairs of blocks. `in_the_way` tells why nothing can be said, if so.
 pub fn judge(
     metric: &Metric,
     stage: Stage,
@@ -25,16 +25,26 @@ pub fn judge(
     alpha: f64,
     in_the_way: Option<&str>,
 ) -> Judged {
+    judge_by(metric, stage, estimate, pairs_min(alpha), in_the_way)
+}
+
+/// Judges a figure that takes at least `min` pairs, or blocks.
+pub(crate) fn judge_by(
+    metric: &Metric,
+    stage: Stage,
+    estimate: Option<Estimate>,
+    min: u32,
+    in_the_way: Option<&str>,
+) -> Judged {
     let (outcome, reason) = match (in_the_way, &estimate) {
         (Some(reason), _) => (Outcome::Inconclusive, reason.to_owned()),
         (None, None) => (Outcome::Inconclusive, format!("too few pairs with samples of {metric}")),
-        (None, Some(estimate)) => of_estimate(metric, stage, estimate, alpha),
+        (None, Some(estimate)) => of_estimate(metric, stage, estimate, min),
     };
     Judged { outcome, reason, estimate }
 }
 
-fn of_estimate(metric: &Metric, stage: Stage, estimate: &Estimate, alpha: f64) -> (Outcome, String) {
-    let min = pairs_min(alpha);
+fn of_estimate(metric: &Metric, stage: Stage, estimate: &Estimate, min: u32) -> (Outcome, String) {
     if estimate.pairs < min {
         return (
             Outcome::Inconclusive,

@@ -5,8 +5,8 @@
 
 mod common;
 
-use common::{ORDINARY, System};
-use experiment::{Method, Metric, estimate, judge};
+use common::{Noise, ORDINARY, System};
+use experiment::{Method, Metric, compare, estimate, judge};
 use telemetry::experiment::{Outcome, Stage};
 
 const ALPHA: f64 = 0.05;
@@ -54,6 +54,35 @@ fn seconds_taken_for_independent_would_fail_the_same_check() {
     // The same limit, for 300.
     let wrong = wrong.count();
     assert!(wrong > 27, "{wrong} of 300");
+}
+
+#[test]
+fn two_runs_of_the_same_system_differ_far_more_often_than_the_error_rate() {
+    let metric = "exchange.p50".parse().unwrap();
+    let differs = (1..=200).filter(|&seed| {
+        let [a, b] = [seed, seed + 1_000].map(|seed| System::new(ORDINARY, seed).blocks(12));
+        let method = Method { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
+        let outcome = compare(&metric, 0, &a, &b, &method, None).outcome;
+        matches!(outcome, Outcome::Better | Outcome::Worse)
+    });
+    // Which is why a comparison of runs says that it is one, and that experiments are to be preferred.
+    let differs = differs.count();
+    assert!(differs > 40, "{differs} of 200");
+}
+
+#[test]
+fn two_runs_of_a_system_that_does_not_drift_differ_no_more_often_than_the_error_rate() {
+    let metric = "exchange.p50".parse().unwrap();
+    let steady = Noise { drift: 0.0, carried: 0.0, ..ORDINARY };
+    let differs = (1..=400).filter(|&seed| {
+        let [a, b] = [seed, seed + 1_000].map(|seed| System::new(steady, seed).blocks(12));
+        let method = Method { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
+        let outcome = compare(&metric, 0, &a, &b, &method, None).outcome;
+        matches!(outcome, Outcome::Better | Outcome::Worse)
+    });
+    // Of 400 at 5 %: more than 34 would come up once in a thousand times.
+    let differs = differs.count();
+    assert!(differs <= 34, "{differs} of 400");
 }
 
 /// Difference of the means in standard errors.

@@ -3,6 +3,8 @@
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
 
+mod recorded;
+
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -18,6 +20,8 @@ use crate::look::{LookTables, LookWords};
 use crate::tls_words::TlsWords;
 
 use crate::load::LoadArgs;
+
+pub(crate) use recorded::{CheckArgs, CompareArgs, ReportArgs};
 
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -74,6 +78,12 @@ pub(crate) enum Mode {
     Load(Box<LoadArgs>),
     /// Show the dashboard over a journal, read-only: a running service, or a recording
     Watch(WatchArgs),
+    /// Check what a run came to, as a journal holds it; ends with exit code 99 if a condition does not hold
+    Check(CheckArgs),
+    /// Write a report on a run, as a journal holds it: a page for people, tables, or files for tools
+    Report(ReportArgs),
+    /// Compare two runs, as journals hold them: what differs, by how much, and whether that can be said
+    Compare(CompareArgs),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -105,6 +115,10 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "WHERE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) journal: Option<String>,
+    /// Write a second copy of all records to this journal file, which must not exist
+    #[arg(long, value_name = "FILE.journal")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) record: Option<PathBuf>,
     /// How often counters become records, 100ms to 60s [default: 1s]
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -304,6 +318,7 @@ impl RunWords {
     fn or(self, other: Self) -> Self {
         Self {
             journal: self.journal.or(other.journal),
+            record: self.record.or(other.record),
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
             format: self.format.or(other.format),
@@ -426,6 +441,7 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("handshakes-max", "1000"),
     ("connections-per-client", "100"),
     ("duration", "\"10s\""),
+    ("record", "\"/var/tmp/session.journal\""),
     ("ab", "\"workers=1..2,metric=exchange.p99,pairs=12\""),
 ];
 

@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 mod args;
+mod check;
+mod compare;
 mod demo;
 mod experiments;
 mod frontend;
@@ -14,7 +16,10 @@ mod privileges;
 mod probe;
 mod progress;
 mod proxy;
+mod reading;
 mod recorder;
+mod recording;
+mod report;
 mod service;
 mod session;
 mod signals;
@@ -49,7 +54,7 @@ pub fn main() -> ExitCode {
             say(line(&error));
             if error.is::<Usage>() {
                 ExitCode::from(2)
-            } else if error.is::<load::Breach>() {
+            } else if error.is::<check::Breach>() {
                 ExitCode::from(99)
             } else {
                 ExitCode::FAILURE
@@ -93,6 +98,9 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Mode::Demo(args)) => demo::run(&args),
         Some(Mode::Load(args)) => load::run(&args),
         Some(Mode::Watch(args)) => watch::run(&args),
+        Some(Mode::Check(args)) => check::run(&args),
+        Some(Mode::Compare(args)) => compare::run(&args),
+        Some(Mode::Report(args)) => report::run(&args),
         Some(Mode::Completions { shell }) => {
             clap_complete::generate(shell, &mut Cli::command(), "tlsdash", &mut std::io::stdout());
             Ok(())

@@ -1,5 +1,6 @@
 //! One run from beginning to end: journal, recorder, follower, front end, summary.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use experiment::Plan;
 use journal::Timestamps;
+use report::Figures;
 use telemetry::model::Run;
 use telemetry::{
     Body, Follower, LoadCounter, Model, NoticeRecord, Phase, Publisher, Record, RunId, RunRecord, Update,
@@ -21,6 +23,7 @@ use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
 use crate::look::Look;
 use crate::recorder::{Beginning, Measured, Recorded, Recorder};
+use crate::recording::Recording;
 use crate::signals::{self, Reload};
 use crate::sink::RecordSink;
 use crate::source::Source;
@@ -45,6 +48,8 @@ pub(crate) struct Shape {
     pub(crate) duration: Option<Duration>,
     /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
     pub(crate) history: usize,
+    /// Where a second copy of all records goes.
+    pub(crate) record: Option<PathBuf>,
     /// What is compared during the run.
     pub(crate) experiment: Option<Plan>,
 }
@@ -60,6 +65,7 @@ impl Shape {
             ));
         }
         let duration = duration.map(|text| crate::args::time("duration", text)).transpose()?;
+        words.record.as_deref().map_or(Ok(()), Recording::check)?;
         let experiment = words.ab.as_deref().map(|words| plan(words, duration)).transpose()?;
         Ok(Self {
             journal,
@@ -70,6 +76,7 @@ impl Shape {
             look,
             duration,
             history: 1,
+            record: words.record.clone(),
             experiment,
         })
     }
@@ -139,6 +146,12 @@ impl Finished {
         self.model.as_ref()?.run(self.id)
     }
 
+    /// Its figures by their names, as far as they were read.
+    pub(crate) fn figures(&self) -> Option<Figures<'_>> {
+        let model = self.model.as_ref()?;
+        Some(Figures::of(model, model.run(self.id)?, self.source.as_deref()))
+    }
+
     /// Prints the summary.
     pub(crate) fn print(&self, format: Format) -> anyhow::Result<()> {
         let Some((model, run)) = self.model.as_ref().zip(self.run()) else { return Ok(()) };
@@ -192,6 +205,8 @@ impl Session {
         let Wiring { events, inbox, reload } = wiring;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
+        let recording = shape.record.as_deref().map(|path| Recording::create(path, events.clone()));
+        let recording = recording.transpose()?;
         let place = journal.source();
         let source = place.as_ref().map(ToString::to_string);
         let following = place.as_ref().map(|place| follow(place, run, events.clone())).transpose()?;
@@ -205,7 +220,7 @@ impl Session {
             unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
         };
         let records_per_second = journal.records_per_second();
-        let sink = RecordSink::new(journal, events.clone());
+        let sink = RecordSink::new(journal, recording, events.clone());
         let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
         let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
         let voice = Voice::new(events.clone(), shape.frontend);

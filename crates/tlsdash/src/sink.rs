@@ -1,4 +1,4 @@
-//! Where the publisher's records go: a journal file, journald, or straight to the model.
+//! Where the publisher's records go: a journal file, journald, or straight to the model; and into a recording besides.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,22 @@ use telemetry::{Batch, Record, Refusal, Sink, Update};
 use tui::{Event, Sender};
 
 use crate::journal_choice::Journal;
+use crate::recording::Recording;
 
 /// So long may the records of one interval wait, in all, for room in journald's queue: that holds as few as ten, and
 /// sixty records go through it in some 2 ms.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// Where records go, and where they are recorded besides.
+#[derive(Debug)]
+pub(crate) struct RecordSink {
+    journal: Place,
+    recording: Option<Recording>,
+}
+
 /// Where records go.
 #[derive(Debug)]
-pub(crate) enum RecordSink {
+enum Place {
     /// Into a journal file, to be read back.
     File(Box<FileWriter>, EntryBuf),
     /// To journald, to be read back.
@@ -33,22 +41,26 @@ pub(crate) struct DaemonSink {
 }
 
 impl RecordSink {
-    pub(crate) fn new(journal: Journal, events: Sender) -> Self {
-        match journal {
-            Journal::File(writer) => Self::File(writer, EntryBuf::new()),
+    pub(crate) fn new(journal: Journal, recording: Option<Recording>, events: Sender) -> Self {
+        let journal = match journal {
+            Journal::File(writer) => Place::File(writer, EntryBuf::new()),
             Journal::Daemon(_, sender) => {
-                Self::Daemon(DaemonSink { sender, entry: EntryBuf::new(), patience: PATIENCE })
+                Place::Daemon(DaemonSink { sender, entry: EntryBuf::new(), patience: PATIENCE })
             }
-            Journal::Off => Self::Direct(events, Batch::default()),
-        }
+            Journal::Off => Place::Direct(events, Batch::default()),
+        };
+        Self { journal, recording }
     }
 
-    /// Ends the journal in order.
+    /// Ends the journal in order, and the recording.
     pub(crate) fn close(self) -> Result<(), String> {
-        match self {
-            Self::File(writer, _) => writer.close().map_err(|error| error.to_string()),
-            Self::Daemon(_) | Self::Direct(..) => Ok(()),
-        }
+        let closed = match self.journal {
+            Place::File(writer, _) => writer.close().map_err(|error| error.to_string()),
+            Place::Daemon(_) | Place::Direct(..) => Ok(()),
+        };
+        // Closed whatever became of the journal.
+        let recorded = self.recording.map_or(Ok(()), Recording::close);
+        closed.and(recorded)
     }
 }
 
@@ -69,6 +81,24 @@ impl DaemonSink {
 }
 
 impl Sink for RecordSink {
+    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
+        self.journal.accept(record)?;
+        // Only what the journal has taken has its number for good.
+        if let Some(recording) = &mut self.recording {
+            recording.append(record);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        if let Some(recording) = &mut self.recording {
+            recording.flush();
+        }
+        self.journal.flush()
+    }
+}
+
+impl Sink for Place {
     fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         match self {
             Self::File(writer, entry) => {

@@ -12,8 +12,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("loadgen", &["telemetry"]),
     ("tui", &["telemetry"]),
     ("experiment", &["telemetry"]),
+    ("report", &["telemetry", "experiment"]),
     ("bench", &["journal", "telemetry", "loadgen"]),
-    ("tlsdash", &["journal", "telemetry", "proxy-core", "loadgen", "tui", "experiment"]),
+    ("tlsdash", &["journal", "telemetry", "proxy-core", "loadgen", "tui", "experiment", "report"]),
 ];
 
 /// Which crates of ours alone may depend on a library.
@@ -28,6 +29,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("systemd-journal-reader", &["journal"]),
     ("hdrhistogram", &["telemetry"]),
     ("statrs", &["experiment"]),
+    ("maud", &["report"]),
     ("hyper", &["loadgen"]),
     ("tokio", &["loadgen"]),
 ];

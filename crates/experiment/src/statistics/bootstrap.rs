@@ -25,6 +25,34 @@ pub(crate) fn interval(
         (0..pairs).for_each(|_| weights[rng.usize(..pairs)] += 1);
         effects.extend(effect(&weights));
     }
+    ends(effects, draws, tail)
+}
+
+/// The same for two groups that have nothing to do with each other, of `a` and of `b` blocks: each is drawn for itself.
+pub(crate) fn interval_of_two(
+    (a, b): (usize, usize),
+    alpha: f64,
+    draws: u32,
+    seed: u64,
+    mut effect: impl FnMut(&[u32], &[u32]) -> Option<f64>,
+) -> Option<(f64, f64)> {
+    let tail = expanded_tail(a.min(b), alpha)?;
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (mut of_a, mut of_b) = (vec![0_u32; a], vec![0_u32; b]);
+    let mut effects = Vec::with_capacity(draws as usize);
+    for _ in 0..draws {
+        for weights in [&mut of_a, &mut of_b] {
+            let blocks = weights.len();
+            weights.fill(0);
+            (0..blocks).for_each(|_| weights[rng.usize(..blocks)] += 1);
+        }
+        effects.extend(effect(&of_a, &of_b));
+    }
+    ends(effects, draws, tail)
+}
+
+/// The percentiles of the effects that were found; `None` if too many draws had none.
+fn ends(mut effects: Vec<f64>, draws: u32, tail: f64) -> Option<(f64, f64)> {
     if effects.len() * 10 < draws as usize * 9 {
         return None;
     }

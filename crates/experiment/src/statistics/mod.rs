@@ -2,11 +2,13 @@
 //! one are not independent of each other, and counting them as if they were finds differences where there are none.
 
 mod bootstrap;
+mod permutation;
 mod pooled;
 mod resolution;
 mod sign_flip;
 
-pub(crate) use bootstrap::interval;
+pub(crate) use bootstrap::{interval, interval_of_two};
+pub use permutation::permutation_p;
 pub(crate) use pooled::Pooled;
 pub(crate) use resolution::resolution;
 pub use sign_flip::{EXACT_PAIRS_MAX, sign_flip_p};

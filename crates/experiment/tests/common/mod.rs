@@ -76,6 +76,18 @@ impl System {
             .collect()
     }
 
+    /// A run of so many blocks of ten seconds, each with one reading.
+    pub(crate) fn blocks(&mut self, blocks: u32) -> Vec<Vec<Reading>> {
+        let mut histogram = Histogram::new();
+        (0..blocks)
+            .map(|_| {
+                histogram.clear();
+                (0..10).for_each(|_| self.second(1.0, |ns| histogram.record_ns(ns)));
+                vec![Reading::Latencies(histogram.to_distribution())]
+            })
+            .collect()
+    }
+
     /// The medians of single seconds under either value, as somebody would compare them who takes seconds for
     /// independent of each other.
     pub(crate) fn medians(&mut self, seconds: u32, factor: f64) -> Vec<f64> {

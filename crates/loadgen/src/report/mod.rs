@@ -5,12 +5,8 @@
 //! was verified, end every shape.
 
 mod ab;
-mod assertion;
 mod h2load;
-mod hdr;
 mod jmeter;
-mod metrics;
-mod repeated;
 mod units;
 mod vegeta;
 mod wrk;
@@ -18,13 +14,8 @@ mod wrk;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use telemetry::model::{Label, LoadSummary, Run};
-use telemetry::{Histogram, Histograms, LoadLatency, Metric, Value};
-
-pub use assertion::{Assertion, AssertionError, Verdict};
-pub use hdr::{interval_log, percentile_file};
-pub use metrics::{Figure, csv, metrics};
-pub use repeated::repeated;
+use telemetry::model::{LoadSummary, Run};
+use telemetry::{Histogram, Histograms, LoadLatency, Value};
 
 /// The shape of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,12 +110,6 @@ impl<'a> View<'a> {
         } else {
             "response (intended send to answer), corrected for coordinated omission"
         }
-    }
-
-    /// The names of the classes of latencies, in the order of the family.
-    fn class_names() -> impl Iterator<Item = &'static str> {
-        let family = LoadLatency::ALL.iter();
-        family.map(|class| class.label())
     }
 
     fn setting(&self, name: &str) -> String {

@@ -404,7 +404,8 @@ impl Run {
 
     /// The record of what the process used that was the latest at a moment of the monotonic clock.
     pub fn host_at(&self, us: u64) -> Option<&HostRecord> {
-        self.hosts.iter().rev().find(|(at_us, _)| *at_us <= us).map(|(_, host)| host)
+        let after = self.hosts.partition_point(|(at_us, _)| *at_us <= us);
+        self.hosts.get(after.checked_sub(1)?).map(|(_, host)| host)
     }
 
     /// CPU of a group of threads over about `span_us` microseconds up to the last record, or over the last interval if

@@ -18,7 +18,6 @@ use crate::session::{Finished, Session, Shape, Wiring, host_name};
 use crate::signals;
 
 pub(crate) use args::LoadArgs;
-pub(crate) use output::Breach;
 use output::Output;
 
 /// How long the server may take to be connected to, and to shake hands, before anything starts.
@@ -41,6 +40,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     let is_repeated = variants.len() > 1 || args.plan.repeat > 1;
     if is_repeated && shape.frontend != Frontend::Headless {
         return Err(usage("several runs go with --headless only"));
+    }
+    if is_repeated && shape.record.is_some() {
+        return Err(usage("--record takes one run: leave out --repeat, and all but one of --body-bytes"));
     }
     if args.tls.insecure {
         crate::say("--insecure: the server's certificate is not verified");

@@ -1,28 +1,17 @@
 //! What a load leaves behind: the summary in the shape that is wanted, files, and whether its assertions hold.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use loadgen::report::{self, Assertion, Figure, Style, Verdict};
+use loadgen::report::Style;
+use report::{Assertion, Figure, Verdict};
 use telemetry::model::Run;
 
 use super::args::OutputArgs;
 use crate::args::{Format, usage};
+use crate::check::Breach;
 use crate::session::Finished;
 use crate::summary;
-
-/// An assertion does not hold; ends with exit code 99.
-#[derive(Debug)]
-pub(crate) struct Breach(String);
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Breach {}
 
 /// How runs are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +41,7 @@ impl Output {
             .map(|text| text.parse::<Style>().map_err(|error| usage(format!("--style {text}: {error}"))));
         let assertion = |text: &String| {
             let parsed = text.parse::<Assertion>();
-            let known = parsed.and_then(|assertion| assertion.is_known().map(|()| assertion));
+            let known = parsed.and_then(|assertion| assertion.is_known_of_load().map(|()| assertion));
             known.map_err(|error| usage(format!("--assert {error}")))
         };
         let shape = match style.transpose()? {
@@ -84,27 +73,30 @@ impl Output {
     pub(crate) fn take(&mut self, variant: &str, finished: &Finished) -> anyhow::Result<()> {
         let Some(run) = finished.run() else { return Ok(()) };
         match self.shape {
-            Shape::Style(style) => summary::print_text(&report::report(run, style).unwrap_or_default())?,
+            Shape::Style(style) => {
+                summary::print_text(&loadgen::report::report(run, style).unwrap_or_default())?;
+            }
             Shape::Own(format) => finished.print(format)?,
             // One line of names stands above those of all runs.
             Shape::Csv => {}
         }
-        let figures = report::metrics(run).unwrap_or_default();
+        let figures = report::load_figures(run).unwrap_or_default();
         match self.runs.last_mut().filter(|(name, _)| name == variant) {
             Some((_, runs)) => runs.push(figures),
             None => self.runs.push((variant.to_owned(), vec![figures])),
         }
-        self.check(run);
+        self.check(finished);
         self.write_files(run)
     }
 
-    fn check(&mut self, run: &Run) {
+    fn check(&mut self, finished: &Finished) {
+        let Some(figures) = finished.figures() else { return };
         for assertion in &self.assertions {
-            match assertion.check(run) {
+            match assertion.check(&figures) {
                 Verdict::Holds => {}
                 Verdict::Breached(reason) => self.breaches.push(format!("{assertion}: {reason}")),
                 // Such as a figure of an observed process where none is.
-                Verdict::Unknown(_) => self.breaches.push(format!("{assertion}: there is no such figure")),
+                Verdict::Unknown => self.breaches.push(format!("{assertion}: there is no such figure")),
             }
         }
     }
@@ -137,7 +129,7 @@ impl Output {
         if self.breaches.is_empty() {
             return failure;
         }
-        Err(anyhow::Error::new(Breach(format!("assertion does not hold: {}", self.breaches.join("; ")))))
+        Err(Breach::of(&self.breaches))
     }
 }
 

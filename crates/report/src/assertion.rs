@@ -1,13 +1,11 @@
-//! Conditions that a load must meet, such as `response.p99 < 5ms`.
+//! Conditions that a run must meet, such as `response.p99 < 5ms`.
 
 use std::fmt;
 use std::str::FromStr;
 
-use telemetry::model::Run;
-use telemetry::{LoadLatency, Metric, quantile_is_thin};
+use telemetry::{Body, HostRecord, Model, Record, RunId, Stamp, quantile_is_thin};
 
-use super::View;
-use super::metrics::{self, Figure, metrics};
+use crate::figures::{Figures, Found};
 
 /// A condition on one figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,17 +55,6 @@ pub enum AssertionError {
     Value(String),
 }
 
-/// What became of an assertion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It holds.
-    Holds,
-    /// It does not, and why.
-    Breached(String),
-    /// There is no such figure; those that there are.
-    Unknown(String),
-}
-
 impl fmt::Display for Assertion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -105,43 +92,57 @@ fn parse_value(text: &str) -> Option<(f64, bool)> {
     }
 }
 
+/// What became of an assertion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Holds,
+    /// It does not: why, and by how much.
+    Breached(String),
+    /// There is no such figure.
+    Unknown,
+}
+
 impl Assertion {
-    /// Finds out before a load whether there will be such a figure.
+    /// Finds out whether there is such a figure.
     ///
     /// # Errors
     /// With those that there are.
-    pub fn is_known(&self) -> Result<(), AssertionError> {
-        let (model, run) = metrics::example();
-        match model.run(run).map(|run| self.check(run)) {
-            Some(Verdict::Unknown(known)) => Err(AssertionError::Unknown(self.text.clone(), known)),
-            _ => Ok(()),
+    pub fn is_known(&self, figures: &Figures<'_>) -> Result<(), AssertionError> {
+        match self.check(figures) {
+            Verdict::Unknown => Err(AssertionError::Unknown(self.text.clone(), figures.known())),
+            Verdict::Holds | Verdict::Breached(_) => Ok(()),
         }
     }
 
-    /// Holds it against a run's load.
-    pub fn check(&self, run: &Run) -> Verdict {
-        let (Some(view), Some(figures)) = (View::of(run), metrics(run)) else {
-            return Verdict::Breached("the run had no load".to_owned());
-        };
-        let found = match percentile(&view, &self.metric) {
-            Some(Percentile { q, n, us }) => {
+    /// Finds out before a load whether there will be such a figure.
+    ///
+    /// # Errors
+    /// With those that there will be.
+    pub fn is_known_of_load(&self) -> Result<(), AssertionError> {
+        let (model, run) = load_that_counted_nothing();
+        model.run(run).map_or(Ok(()), |run| self.is_known(&Figures::of(&model, run, None)))
+    }
+
+    /// Holds it against a run's figures.
+    pub fn check(&self, figures: &Figures<'_>) -> Verdict {
+        let (value, is_latency) = match figures.find(&self.metric) {
+            None => return Verdict::Unknown,
+            Some(Found::Plain(value)) => (value, false),
+            Some(Found::Time(us)) => (us, true),
+            Some(Found::Percentile(q, histogram)) => {
+                let n = histogram.count();
                 if quantile_is_thin(n, q) {
-                    let needed = (10.0 / (1.0 - q) - 1e-6).ceil();
+                    // A part in 10⁹ of slack: 1 − 0.99 is not exactly a hundredth.
+                    let needed = (10.0 / (1.0 - q) * (1.0 - 1e-9)).ceil();
                     return Verdict::Breached(format!(
                         "too few samples: {n} of the {needed:.0} that it takes"
                     ));
                 }
-                us
+                (histogram.quantile_ns(q).map(|ns| ns as f64 / 1e3), true)
             }
-            None => match figures.iter().find(|(name, _)| *name == self.metric) {
-                Some((_, value)) => *value,
-                None => return Verdict::Unknown(known(&figures)),
-            },
         };
-        let Some(value) = found else { return Verdict::Breached("there are no samples".to_owned()) };
-        let is_latency = View::class_names().any(|class| {
-            self.metric.strip_prefix(class).is_some_and(|rest| rest.starts_with('.') && rest != ".n")
-        });
+        let Some(value) = value else { return Verdict::Breached("there are no samples".to_owned()) };
         if is_latency != self.is_time {
             let expected = if is_latency { "a time such as 5ms" } else { "a number without a unit of time" };
             return Verdict::Breached(format!("{} is compared with {expected}", self.metric));
@@ -150,7 +151,18 @@ impl Assertion {
             return Verdict::Holds;
         }
         let shown = if is_latency { format!("{:.3} ms", value / 1e3) } else { format!("{value}") };
-        Verdict::Breached(format!("it is {shown}"))
+        Verdict::Breached(format!("it is {shown}{}", self.distance(value)))
+    }
+
+    /// By how much a value misses the limit, in words; nothing where a share of it says nothing.
+    fn distance(&self, value: f64) -> String {
+        let percent = (value / self.limit - 1.0) * 100.0;
+        match self.comparison {
+            Comparison::Unequal => String::new(),
+            _ if self.limit <= 0.0 || percent.abs() < 0.05 => String::new(),
+            _ if percent > 0.0 => format!(", {percent:.1} % above"),
+            _ => format!(", {:.1} % below", -percent),
+        }
     }
 
     fn holds(&self, value: f64) -> bool {
@@ -167,40 +179,14 @@ impl Assertion {
     }
 }
 
-struct Percentile {
-    q: f64,
-    n: u64,
-    us: Option<f64>,
-}
-
-/// A percentile such as `response.p99`, `lag.p999` or `service.p99.95`.
-fn percentile(view: &View<'_>, metric: &str) -> Option<Percentile> {
-    let (class, what) = metric.split_once('.')?;
-    let class = View::class_names().zip(LoadLatency::ALL).find(|(name, _)| *name == class)?.1;
-    let q = telemetry::parse_percentile(what)?;
-    let histogram = &view.latencies[*class];
-    let us = histogram.quantile_ns(q).map(|ns| ns as f64 / 1e3);
-    Some(Percentile { q, n: histogram.count(), us })
-}
-
-/// The names of the figures, those of the latencies folded.
-fn known(figures: &[Figure]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    let mut classes: Vec<&str> = Vec::new();
-    let is_class = |name: &str| figures.iter().any(|(other, _)| *other == format!("{name}.p50"));
-    for (name, _) in figures {
-        match name.split_once('.') {
-            Some((class, _)) if is_class(class) => {
-                if !classes.contains(&class) {
-                    classes.push(class);
-                }
-            }
-            _ => names.push(name),
-        }
+/// A run of a load that counted nothing, which has every figure by its name.
+fn load_that_counted_nothing() -> (Model, RunId) {
+    let run = RunId::from_bits(1);
+    let mut model = Model::new(1);
+    let host = HostRecord { observed_pid: 1, ..HostRecord::default() };
+    for (body, seq) in [Body::Load(Box::default()), Body::Host(host)].into_iter().zip(1..) {
+        let stamp = Stamp { run, seq, mono_us: 0, realtime_us: 0, interval_us: 0 };
+        model.apply(Record { stamp, body }, None);
     }
-    format!(
-        "{}; and n, min, mean, sd, p50, p99 or any other percentile, and max of {}",
-        names.join(", "),
-        classes.join(", ")
-    )
+    (model, run)
 }

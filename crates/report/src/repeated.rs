@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::metrics::Figure;
+use crate::figures::Figure;
 
 /// Figures that are told of repeated runs, where they have a value in any of them.
 const TOLD: &[&str] = &[

@@ -1,0 +1,156 @@
+//! A report for programs: JSON, and the intervals as CSV.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use telemetry::model::{Interval, Label, Summary, Track};
+use telemetry::{Distribution, LoadLatency, Metric, ProxyLatency, Setting};
+
+use crate::content::Report;
+
+/// Version of the shape; later versions only add to it.
+const SCHEMA: u64 = 1;
+/// Percentiles of each interval.
+const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u64,
+    began_unix_s: f64,
+    environment: Map<String, Value>,
+    settings: Vec<&'a Setting>,
+    happened: Vec<Value>,
+    summary: &'a Summary,
+    proxy_intervals: Vec<Value>,
+    load_intervals: Vec<Value>,
+}
+
+impl Report<'_> {
+    /// The documented JSON (docs/reports.md).
+    ///
+    /// # Errors
+    /// Never for what a journal can hold.
+    pub fn json(&self) -> serde_json::Result<String> {
+        let settings = self.settings();
+        let is_told = |setting: &&Setting| settings.iter().any(|(name, ..)| *name == setting.name);
+        let happened = self
+            .happenings()
+            .into_iter()
+            .map(|(after_s, line)| json!({"after_s": after_s, "text": line.text}));
+        let document = Document {
+            schema: SCHEMA,
+            began_unix_s: self.run.began_realtime_us() as f64 / 1e6,
+            environment: self
+                .environment()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.into()))
+                .collect(),
+            settings: self.run.settings().iter().filter(is_told).collect(),
+            happened: happened.collect(),
+            summary: &self.summary,
+            proxy_intervals: self.run.proxy().map(|track| self.intervals(track)).unwrap_or_default(),
+            load_intervals: self.run.load().map(|track| self.intervals(track)).unwrap_or_default(),
+        };
+        Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+
+    fn intervals<C: Metric, L: Metric + Label>(&self, track: &Track<C, L>) -> Vec<Value> {
+        track.timeline().map(|interval| self.interval(interval)).collect()
+    }
+
+    fn interval<C: Metric, L: Metric + Label>(&self, interval: &Interval<C, L>) -> Value {
+        let counters: Map<String, Value> = interval
+            .counters
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(counter, n)| (word(counter), n.into()))
+            .collect();
+        let timed = L::ALL.iter().map(|&class| (class.label(), interval.latency(class)));
+        let latencies: Map<String, Value> = timed
+            .filter(|(_, latency)| !latency.is_empty())
+            .map(|(label, latency)| (label.to_owned(), of(latency)))
+            .collect();
+        json!({
+            "start_s": self.seconds_at(interval.start_us),
+            "end_s": self.seconds_at(interval.end_us),
+            "after_loss": interval.after_loss,
+            "counters": counters,
+            "latency_us": latencies,
+        })
+    }
+
+    /// Every interval as a line: what each side counted in it, and its latencies in microseconds.
+    pub fn csv(&self) -> String {
+        let mut out = String::new();
+        if let Some(track) = self.run.proxy() {
+            self.lines("proxy", track, ProxyLatency::ALL, &mut out);
+        }
+        if let Some(track) = self.run.load() {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            self.lines(
+                "load",
+                track,
+                &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag],
+                &mut out,
+            );
+        }
+        out
+    }
+
+    fn lines<C: Metric, L: Metric + Label>(
+        &self,
+        side: &str,
+        track: &Track<C, L>,
+        classes: &[L],
+        out: &mut String,
+    ) {
+        let _ = write!(out, "side,start_s,end_s,after_loss");
+        for &counter in C::ALL {
+            let _ = write!(out, ",{}", word(counter));
+        }
+        for class in classes {
+            let _ = write!(out, ",{0}.n,{0}.p50,{0}.p90,{0}.p99,{0}.max", class.label());
+        }
+        out.push('\n');
+        for interval in track.timeline() {
+            let (start_s, end_s) = (self.seconds_at(interval.start_us), self.seconds_at(interval.end_us));
+            let _ = write!(out, "{side},{start_s},{end_s},{}", u8::from(interval.after_loss));
+            for (_, count) in interval.counters.iter() {
+                let _ = write!(out, ",{count}");
+            }
+            for &class in classes {
+                let latency = interval.latency(class);
+                let _ = write!(out, ",{}", latency.count());
+                for (_, q) in QUANTILES {
+                    let _ = write!(out, ",{}", latency.quantile_ns(q).map(micros).unwrap_or_default());
+                }
+                let max = (!latency.is_empty()).then(|| micros(latency.max_ns()));
+                let _ = write!(out, ",{}", max.unwrap_or_default());
+            }
+            out.push('\n');
+        }
+    }
+}
+
+fn micros(ns: u64) -> String {
+    (ns as f64 / 1e3).to_string()
+}
+
+/// A counter's name: that of its field, without what all have.
+fn word<C: Metric>(counter: C) -> String {
+    let name = counter.field().name.trim_start_matches("TLSDASH_");
+    name.trim_start_matches("LOAD_").trim_end_matches("_TOTAL").to_ascii_lowercase()
+}
+
+fn of(latency: &Distribution) -> Value {
+    let mut all = Map::new();
+    all.insert("n".to_owned(), latency.count().into());
+    for (name, q) in QUANTILES {
+        all.insert(name.to_owned(), latency.quantile_ns(q).map(|ns| ns as f64 / 1e3).into());
+    }
+    all.insert("max".to_owned(), (latency.max_ns() as f64 / 1e3).into());
+    Value::Object(all)
+}

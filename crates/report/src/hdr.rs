@@ -1,0 +1,118 @@
+//! Files that the tools around `HdrHistogram` read.
+
+use std::fmt::Write as _;
+
+use telemetry::model::{Label, Run, Track};
+use telemetry::{Histogram, LoadLatency, Metric, ProxyLatency};
+
+/// Steps for each halving of what lies above, as the plotters expect.
+const TICKS: u32 = 5;
+
+/// What a run's requests took, as near to what a client saw as the run knows.
+enum Requests {
+    /// From when they should have been sent, or from when they were if that is not known.
+    Load(LoadLatency),
+    /// As the proxy saw them.
+    Proxy,
+}
+
+impl Requests {
+    fn of(run: &Run) -> Option<Self> {
+        match (run.load(), run.proxy()) {
+            (Some(load), _) if load.whole()[LoadLatency::Response].is_empty() => {
+                Some(Self::Load(LoadLatency::Service))
+            }
+            (Some(_), _) => Some(Self::Load(LoadLatency::Response)),
+            (None, Some(_)) => Some(Self::Proxy),
+            (None, None) => None,
+        }
+    }
+
+    fn meaning(&self) -> &'static str {
+        match self {
+            Self::Load(LoadLatency::Response) => {
+                "response (intended send to answer), corrected for coordinated omission"
+            }
+            Self::Load(_) => "service (actual send to answer), uncorrected",
+            Self::Proxy => "exchange (last byte of a request to first byte of its answer, at the proxy)",
+        }
+    }
+}
+
+fn notes(run: &Run) -> Vec<String> {
+    run.summary().load.map(|load| load.notes).unwrap_or_default()
+}
+
+/// The percentiles of a run's requests in milliseconds, as `HdrHistogram`'s plotter reads them; `None` if the run had
+/// neither load nor proxy.
+pub fn percentile_file(run: &Run) -> Option<String> {
+    let requests = Requests::of(run)?;
+    let histogram = match requests {
+        Requests::Load(class) => &run.load()?.whole()[class],
+        Requests::Proxy => &run.proxy()?.whole()[ProxyLatency::Exchange],
+    };
+    let mut text = percentiles(histogram);
+    let _ = writeln!(text, "# {}", requests.meaning());
+    for note in notes(run) {
+        let _ = writeln!(text, "# {note}");
+    }
+    Some(text)
+}
+
+fn percentiles(histogram: &Histogram) -> String {
+    let ms = |ns: f64| ns / 1e6;
+    let mut out =
+        format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
+    for (ns, quantile, below) in histogram.percentiles(TICKS) {
+        let _ = write!(out, "{:>12.3} {quantile:2.12} {below:>10}", ms(ns as f64));
+        let _ = match quantile {
+            1.0.. => writeln!(out),
+            _ => writeln!(out, " {:>14.2}", 1.0 / (1.0 - quantile)),
+        };
+    }
+    let (mean, sd) = (histogram.mean_ns().unwrap_or(0.0), histogram.stdev_ns().unwrap_or(0.0));
+    let (max, n) = (ms(histogram.max_ns() as f64), histogram.count());
+    let _ = writeln!(out, "#[Mean    = {:>12.3}, StdDeviation   = {:>12.3}]", ms(mean), ms(sd));
+    let _ = writeln!(out, "#[Max     = {max:>12.3}, Total count    = {n:>12}]");
+    out
+}
+
+/// The intervals of a run's requests as an `HdrHistogram` interval log, as far as the model has kept them; the second
+/// value is the number of samples that it lacks. `None` if the run had neither load nor proxy.
+pub fn interval_log(run: &Run) -> Option<(String, u64)> {
+    let began_s = run.began_realtime_us() as f64 / 1e6;
+    let mut text = format!(
+        "#[Histogram log format version 1.3]\n#[StartTime: {began_s:.3} (seconds since epoch)]\n#[BaseTime: {began_s:.3} (seconds since epoch)]\n"
+    );
+    for note in notes(run) {
+        let _ = writeln!(text, "#[{note}]");
+    }
+    text.push_str(
+        "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
+    );
+    let lacking = match Requests::of(run)? {
+        Requests::Load(class) => intervals(run, run.load()?, class, &mut text),
+        Requests::Proxy => intervals(run, run.proxy()?, ProxyLatency::Exchange, &mut text),
+    };
+    Some((text, lacking))
+}
+
+/// Adds a line for each interval with samples; gives the number of samples that have none.
+fn intervals<C: Metric, L: Metric + Label>(
+    run: &Run,
+    track: &Track<C, L>,
+    class: L,
+    text: &mut String,
+) -> u64 {
+    let start_us = run.last_us().saturating_sub(run.duration_us());
+    let mut written = 0_u64;
+    for interval in track.intervals() {
+        let latency = interval.latency(class);
+        if !latency.is_empty() {
+            let after_s = interval.start_us.saturating_sub(start_us) as f64 / 1e6;
+            text.push_str(&telemetry::interval_log_line(class.label(), after_s, interval.seconds(), latency));
+            written = written.saturating_add(latency.count());
+        }
+    }
+    track.whole()[class].count().saturating_sub(written)
+}

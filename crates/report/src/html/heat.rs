@@ -1,0 +1,92 @@
+//! Latency over time as a map: the darker, the more samples of a column lie in a band.
+
+use maud::{Markup, html};
+use telemetry::{Distribution, Metric};
+
+use super::plot::short;
+use crate::content::Column;
+
+const WIDTH: f64 = 860.0;
+const LEFT: f64 = 60.0;
+const BAND_HEIGHT: f64 = 12.0;
+const BOTTOM: f64 = 34.0;
+/// Bands to a doubling of the latency.
+const BANDS_A_DOUBLING: f64 = 2.0;
+/// Shades, by the share of a column's samples.
+const SHADES: [(f64, &str); 6] =
+    [(0.2, "1"), (0.05, ".8"), (0.01, ".6"), (0.002, ".45"), (0.000_2, ".3"), (0.0, ".18")];
+
+/// The map of the columns' latencies; `None` without samples.
+pub(super) fn markup<C: Metric>(title: &str, columns: &[Column<C>]) -> Option<Markup> {
+    let bands = || columns.iter().flat_map(|column| column.latency.buckets().map(|(ns, _)| band(ns)));
+    let (lowest, highest) = (bands().min()?, bands().max()?);
+    let rows = f64::from(highest - lowest + 1);
+    let bottom = rows * BAND_HEIGHT;
+    let width = (WIDTH - LEFT) / columns.len() as f64;
+    let x = |at: usize| format!("{:.1}", LEFT + at as f64 * width);
+    let y = |band: i32| format!("{:.1}", f64::from(highest - band) * BAND_HEIGHT);
+    let ends = [columns.first(), columns.last()].map(|column| column.map_or(0.0, |column| column.end_s));
+    Some(html! {
+        figure {
+            figcaption { (title) }
+            svg.heat viewBox=(format!("0 0 {WIDTH} {}", bottom + BOTTOM)) role="img" aria-label=(title) {
+                @for band in (lowest..=highest).filter(|band| band % 2 == 0) {
+                    text x=(LEFT - 6.0) y=(format!("{:.1}", f64::from(highest - band) * BAND_HEIGHT + 10.0)) text-anchor="end" {
+                        (short(2_f64.powf(f64::from(band) / BANDS_A_DOUBLING) / 1e6))
+                    }
+                }
+                @for (at, column) in columns.iter().enumerate().filter(|(_, column)| !column.is_gap) {
+                    @for (band, share) in shares(&column.latency) {
+                        rect x=(x(at)) y=(y(band)) width=(format!("{:.1}", width + 0.1)) height=(BAND_HEIGHT) fill-opacity=(shade(share)) {}
+                    }
+                }
+                text x=(LEFT) y=(bottom + 14.0) { (short(ends[0])) " s" }
+                text x=(WIDTH - 4.0) y=(bottom + 14.0) text-anchor="end" { (short(ends[1])) " s" }
+                text.name x=(LEFT) y=(bottom + 28.0) { "bands of half a doubling, from below, ms; shades: above 20 %, 5 %, 1 %, 0.2 %, 0.02 % of a column's samples, and less" }
+            }
+            (table(columns))
+        }
+    })
+}
+
+/// The figures of each column.
+fn table<C: Metric>(columns: &[Column<C>]) -> Markup {
+    html! {
+        details {
+            summary { "The figures" }
+            table {
+                thead { tr { th.n { "seconds" } th.n { "n" } @for percentile in ["p10", "p50", "p90", "p99", "max"] { th.n { (percentile) ", ms" } } } }
+                tbody {
+                    @for column in columns {
+                        tr {
+                            td.n { (short(column.end_s)) }
+                            td.n { (column.latency.count()) }
+                            @for q in [0.1, 0.5, 0.9, 0.99] { td.n { (column.quantile_ms(q).map_or_else(|| "–".to_owned(), short)) } }
+                            td.n { (column.max_ms().map_or_else(|| "–".to_owned(), short)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn band(ns: u64) -> i32 {
+    ((ns.max(1) as f64).log2() * BANDS_A_DOUBLING).floor() as i32
+}
+
+/// The share of samples in each band.
+fn shares(latency: &Distribution) -> Vec<(i32, f64)> {
+    let mut counts: Vec<(i32, u64)> = Vec::new();
+    for (ns, count) in latency.buckets() {
+        match counts.last_mut().filter(|(last, _)| *last == band(ns)) {
+            Some((_, sum)) => *sum += count,
+            None => counts.push((band(ns), count)),
+        }
+    }
+    counts.into_iter().map(|(band, count)| (band, count as f64 / latency.count().max(1) as f64)).collect()
+}
+
+fn shade(share: f64) -> &'static str {
+    SHADES.iter().find(|(above, _)| share > *above).map_or("0", |(_, shade)| shade)
+}

@@ -1,0 +1,274 @@
+//! Plots as SVG: lines over an axis, each told apart by its dashes too, with the figures in a table behind.
+
+use std::fmt::Write as _;
+
+use maud::{Markup, html};
+
+const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 250.0;
+const LEFT: f64 = 60.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = 34.0;
+
+/// How values become heights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scale {
+    Linear,
+    /// Only what is above nothing is drawn.
+    Log,
+}
+
+/// A place on the axis of x.
+pub(super) type Tick = (f64, String);
+
+/// One line; where a value is not known it is broken.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) name: &'static str,
+    pub(super) points: Vec<(f64, Option<f64>)>,
+}
+
+/// A plot.
+#[derive(Debug)]
+pub(super) struct Plot {
+    /// What it shows; its caption, and what a screen reader says of it.
+    pub(super) title: String,
+    pub(super) x_name: &'static str,
+    pub(super) x_ticks: Vec<Tick>,
+    pub(super) y_name: &'static str,
+    pub(super) scale: Scale,
+    pub(super) series: Vec<Series>,
+    /// Moments that are marked, by their numbers in the list of happenings.
+    pub(super) marks: Vec<Tick>,
+}
+
+impl Plot {
+    pub(super) fn markup(&self) -> Markup {
+        let Some(frame) = self.frame() else {
+            return html! { p { (self.title) ": no figures." } };
+        };
+        html! {
+            figure {
+                figcaption { (self.title) }
+                svg viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(self.title) {
+                    (self.axes(&frame))
+                    @for (at, series) in self.series.iter().enumerate() {
+                        path class=(format!("line s{at}")) d=(frame.path(series)) {}
+                    }
+                }
+                ul.legend {
+                    @for (at, series) in self.series.iter().enumerate() {
+                        li { svg.key viewBox="0 0 30 8" aria-hidden="true" { path class=(format!("line s{at}")) d="M1 4H29" {} } (series.name) }
+                    }
+                }
+                (self.table())
+            }
+        }
+    }
+
+    fn axes(&self, frame: &Frame) -> Markup {
+        let bottom = HEIGHT - BOTTOM;
+        html! {
+            @for value in frame.y_ticks() {
+                @let y = frame.y(value).unwrap_or(bottom);
+                line.grid x1=(LEFT) x2=(WIDTH - RIGHT) y1=(number(y)) y2=(number(y)) {}
+                text x=(LEFT - 6.0) y=(number(y + 4.0)) text-anchor="end" { (short(value)) }
+            }
+            @for (value, label) in &self.x_ticks {
+                @if let Some(x) = frame.x(*value) {
+                    line.grid x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(bottom) {}
+                    text x=(number(x)) y=(bottom + 14.0) text-anchor="middle" { (label) }
+                }
+            }
+            @for (value, label) in &self.marks {
+                @if let Some(x) = frame.x(*value) {
+                    line.mark x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(bottom) {}
+                    text.mark x=(number(x + 2.0)) y=(TOP + 9.0) { (label) }
+                }
+            }
+            text.name x=(LEFT) y=(HEIGHT - 4.0) { (self.x_name) }
+            text.name x="2" y=(TOP + 4.0) { (self.y_name) }
+        }
+    }
+
+    fn table(&self) -> Markup {
+        let Some(first) = self.series.first() else { return html! {} };
+        html! {
+            details {
+                summary { "The figures" }
+                table {
+                    thead { tr { th { (self.x_name) } @for series in &self.series { th.n { (series.name) ", " (self.y_name) } } } }
+                    tbody {
+                        @for (row, (x, _)) in first.points.iter().enumerate() {
+                            tr {
+                                td.n { (short(*x)) }
+                                @for series in &self.series {
+                                    td.n { @match series.points.get(row).and_then(|(_, y)| *y) { Some(y) => (short(y)), None => "–" } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// What there is to draw in; `None` if there is nothing to draw.
+    fn frame(&self) -> Option<Frame> {
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let is_drawn = |y: &f64| y.is_finite() && (self.scale == Scale::Linear || *y > 0.0);
+        let ys: Vec<f64> = points().filter_map(|(_, y)| *y).filter(is_drawn).collect();
+        let max = ys.iter().copied().max_by(f64::total_cmp)?;
+        let min = ys.iter().copied().min_by(f64::total_cmp)?;
+        let left = points().map(|(x, _)| *x).min_by(f64::total_cmp)?;
+        let right = points().map(|(x, _)| *x).max_by(f64::total_cmp)?;
+        let (low, high) = match self.scale {
+            Scale::Linear => (0.0, if max > 0.0 { max * 1.05 } else { 1.0 }),
+            Scale::Log => (min / 1.2, max * 1.2),
+        };
+        let right = if right > left { right } else { left + 1.0 };
+        Some(Frame { scale: self.scale, left, right, low, high })
+    }
+}
+
+/// What of the plane is shown.
+#[derive(Debug)]
+struct Frame {
+    scale: Scale,
+    left: f64,
+    right: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Frame {
+    fn x(&self, value: f64) -> Option<f64> {
+        let share = (value - self.left) / (self.right - self.left);
+        (0.0..=1.0).contains(&share).then_some(LEFT + share * (WIDTH - LEFT - RIGHT))
+    }
+
+    fn y(&self, value: f64) -> Option<f64> {
+        let share = match self.scale {
+            Scale::Linear => (value - self.low) / (self.high - self.low),
+            Scale::Log if value <= 0.0 => return None,
+            Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+        };
+        share.is_finite().then_some(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP))
+    }
+
+    fn path(&self, series: &Series) -> String {
+        let mut path = String::new();
+        let mut is_drawing = false;
+        for (x, y) in &series.points {
+            let at = self.x(*x).zip(y.and_then(|y| self.y(y)));
+            if let Some((x, y)) = at {
+                // A lone point is a line of no length, which its round ends make a dot.
+                let step = if is_drawing { "L" } else { "M" };
+                let _ = write!(path, "{step}{} {}", number(x), number(y));
+                if !is_drawing {
+                    path.push_str("h0");
+                }
+            }
+            is_drawing = at.is_some();
+        }
+        path
+    }
+
+    fn y_ticks(&self) -> Vec<f64> {
+        match self.scale {
+            Scale::Linear => round_steps(self.low, self.high, 5.0),
+            Scale::Log => {
+                let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
+                let factors: &[f64] = if last - first > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+                let all =
+                    (first..=last).flat_map(|power| factors.iter().map(move |f| f * 10_f64.powi(power)));
+                all.filter(|value| (self.low..=self.high).contains(value)).collect()
+            }
+        }
+    }
+}
+
+/// Round values from `low` to `high`, about so many.
+pub(super) fn round_steps(low: f64, high: f64, about: f64) -> Vec<f64> {
+    let raw = (high - low) / about;
+    if !raw.is_finite() || raw <= 0.0 {
+        return Vec::new();
+    }
+    let power = 10_f64.powf(raw.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|f| f * power).into_iter().find(|step| *step >= raw).unwrap_or(raw);
+    let first = (low / step).ceil() as i64;
+    (first..).map(|n| n as f64 * step).take_while(|value| *value <= high).take(50).collect()
+}
+
+/// A coordinate, to a tenth.
+fn number(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+/// A number with some four digits.
+pub(super) fn short(value: f64) -> String {
+    let digits = match value.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        1.0.. => 2,
+        0.0 => 0,
+        _ => 4,
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot(points: Vec<(f64, Option<f64>)>, scale: Scale) -> Plot {
+        Plot {
+            title: "<b>".to_owned(),
+            x_name: "s",
+            x_ticks: Vec::new(),
+            y_name: "ms",
+            scale,
+            series: vec![Series { name: "p50", points }],
+            marks: vec![(1.0, "1".to_owned())],
+        }
+    }
+
+    #[test]
+    fn a_gap_breaks_the_line_and_a_lone_point_is_a_dot() {
+        let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0)), (2.0, None), (3.0, Some(1.0))];
+        let plot = plot(points, Scale::Linear);
+        let path = plot.frame().unwrap().path(&plot.series[0]);
+        assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1), "{path}");
+    }
+
+    #[test]
+    fn whatever_is_plotted_coordinates_are_numbers_and_text_is_escaped() {
+        let all: [&[(f64, Option<f64>)]; 5] = [
+            &[],
+            &[(0.0, None)],
+            &[(5.0, Some(0.0))],
+            &[(0.0, Some(f64::INFINITY)), (1.0, Some(1e-9))],
+            &[(0.0, Some(1e300)), (1.0, Some(1e-300))],
+        ];
+        for points in all {
+            for scale in [Scale::Linear, Scale::Log] {
+                let text = plot(points.to_vec(), scale).markup().into_string();
+                assert!(!text.contains("NaN") && !text.contains("<b>"), "{text}");
+                let coordinates = text
+                    .split(" d=\"")
+                    .skip(1)
+                    .all(|path| !path.split('"').next().unwrap_or("").contains("inf"));
+                assert!(coordinates, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn steps_are_round() {
+        assert_eq!(round_steps(0.0, 10.0, 5.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert_eq!(round_steps(0.0, 0.0, 5.0), Vec::<f64>::new());
+        assert_eq!([0.0, 0.1234, 1.5, 12.34, 123_456.0].map(short), ["0", "0.1234", "1.5", "12.3", "123456"]);
+    }
+}

@@ -1,0 +1,202 @@
+//! The tables of a page.
+
+use maud::{Markup, html};
+use telemetry::model::{ComparedSummary, Level};
+
+use super::plot::short;
+use crate::content::{Latency, QUANTILES, Report};
+
+/// What happened that is listed and marked in the plots; a run may have a thousand lines.
+pub(super) const HAPPENINGS_SHOWN: usize = 60;
+/// Clients that are listed.
+const CLIENTS_SHOWN: usize = 50;
+const EVENTS_SHOWN: usize = 30;
+
+impl Report<'_> {
+    pub(super) fn latency_table(&self) -> Markup {
+        let latencies = self.latencies();
+        if latencies.is_empty() {
+            return html! {};
+        }
+        html! {
+            table {
+                thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for (name, _) in QUANTILES { th.n { (name) } } th.n { "max" } } }
+                tbody { @for latency in &latencies { (latency_row(latency)) } }
+            }
+            p.dim { "In brackets: fewer than ten samples lie above. Below a percentile: where it would lie in 95 of 100 runs if samples did not depend on each other, which they do; between runs it differs more." }
+        }
+    }
+
+    pub(super) fn handshake_table(&self) -> Markup {
+        let handshakes = self.handshakes();
+        html! {
+            @if !handshakes.is_empty() {
+                table {
+                    thead { tr { th { "by" } th { "" } th.n { "count" } } }
+                    tbody { @for (kind, name, count) in handshakes { tr { td { (kind) } td { (name) } td.n { (count) } } } }
+                }
+            }
+        }
+    }
+
+    pub(super) fn load_tables(&self) -> Markup {
+        let Some(load) = &self.summary.load else { return html! {} };
+        let requests = &load.requests;
+        let counts = [
+            ("scheduled", requests.scheduled),
+            ("sent", requests.sent),
+            ("ok", requests.ok),
+            ("failed", requests.failed),
+            ("never sent", requests.never_sent),
+            ("unfinished", requests.unfinished),
+            ("taken on late", requests.late),
+            ("of the warm-up", requests.warmup),
+            ("retried", requests.retried),
+        ];
+        html! {
+            table {
+                thead { tr { th { "requests" } th.n { "count" } } }
+                tbody { @for (name, count) in counts { tr { td { (name) } td.n { (count) } } } }
+            }
+            @if !load.events.is_empty() {
+                table {
+                    thead { tr { th { "statuses, failures, what TLS agreed on" } th.n { "count" } th { "first example" } } }
+                    tbody {
+                        @for event in load.events.iter().take(EVENTS_SHOWN) {
+                            tr { td { (event.event.to_string()) } td.n { (event.count) } td { (event.example) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn client_table(&self) -> Markup {
+        let clients = self.clients();
+        if clients.is_empty() {
+            return html! {};
+        }
+        let more = clients.len().saturating_sub(CLIENTS_SHOWN);
+        html! {
+            table {
+                thead { tr { th { "client" } th.n { "connections" } th.n { "full" } th.n { "resumed" } th.n { "bytes in" } th.n { "bytes out" } } }
+                tbody {
+                    @for client in clients.iter().take(CLIENTS_SHOWN) {
+                        tr { td { (client.client) } td.n { (client.connections) } td.n { (client.handshakes_full) } td.n { (client.handshakes_resumed) } td.n { (client.bytes_in) } td.n { (client.bytes_out) } }
+                    }
+                }
+            }
+            @if more > 0 { p.dim { "and " (more) " more" } }
+        }
+    }
+
+    pub(super) fn cpu_table(&self) -> Markup {
+        let used: Vec<_> = self.summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0).collect();
+        let whole_s = self.summary.duration_s;
+        html! {
+            @if !used.is_empty() && whole_s > 0.0 {
+                table {
+                    thead { tr { th { "threads of" } th.n { "CPU seconds" } th.n { "of one core" } } }
+                    tbody { @for (name, seconds) in used { tr { td { (name) } td.n { (short(*seconds)) } td.n { (short(seconds / whole_s * 100.0)) " %" } } } }
+                }
+            }
+        }
+    }
+
+    pub(super) fn happening_table(&self) -> Markup {
+        let happenings = self.happenings();
+        let more = happenings.len().saturating_sub(HAPPENINGS_SHOWN);
+        html! {
+            @if !happenings.is_empty() {
+                table {
+                    thead { tr { th.n { "mark" } th.n { "after, s" } th { "what" } } }
+                    tbody {
+                        @for (at, (seconds, line)) in happenings.iter().take(HAPPENINGS_SHOWN).enumerate() {
+                            tr { td.n { (at + 1) } td.n { (short(*seconds)) } td.warn[line.level == Level::Warning] { (line.text) } }
+                        }
+                    }
+                }
+                @if more > 0 { p.dim { "and " (more) " more" } }
+            }
+        }
+    }
+
+    pub(super) fn experiment_tables(&self) -> Markup {
+        html! {
+            @for experiment in &self.summary.experiments {
+                p { (experiment.setting) ": " (experiment.a) " (A) against " (experiment.b) " (B), in pairs of blocks of " (short(experiment.block_s)) " s, seed " (experiment.seed) }
+                table {
+                    thead { tr { th { "figure" } th { "verdict" } th.n { "A" } th.n { "B" } th.n { "difference, %" } th.n { "interval" } th.n { "p" } th.n { "pairs" } th.n { "could be shown, %" } } }
+                    tbody { @for compared in &experiment.metrics { (compared_rows(compared)) } }
+                }
+            }
+        }
+    }
+
+    pub(super) fn environment_tables(&self) -> Markup {
+        html! {
+            table { tbody { @for (name, value) in self.environment() { tr { td { (name) } td { (value) } } } } }
+            @let settings = self.settings();
+            @if !settings.is_empty() {
+                table {
+                    thead { tr { th { "setting, at the end" } th { "value" } th { "a change acts" } } }
+                    tbody { @for (name, value, applies) in settings { tr { td { (name) } td { (value) } td { (applies) } } } }
+                }
+            }
+        }
+    }
+
+    pub(super) fn quality_list(&self) -> Markup {
+        html! { ul { @for line in self.quality() { li { (line) } } } }
+    }
+
+    pub(super) fn definitions(&self) -> Markup {
+        html! {
+            table { tbody { @for latency in self.latencies() { tr { td { (latency.name()) } td { (latency.meaning) } } } } }
+            p.dim { "Histograms of nanoseconds with three significant digits, merged and never averaged; maxima are exact. In: from the client to the upstream." }
+        }
+    }
+}
+
+fn latency_row(latency: &Latency<'_>) -> Markup {
+    let histogram = latency.histogram;
+    html! {
+        tr {
+            td { (latency.name()) }
+            td.n { (histogram.count()) }
+            td.n { (histogram.mean_ns().map(|ns| short(ns / 1e6)).unwrap_or_default()) }
+            @for (_, q) in QUANTILES {
+                td.n {
+                    @if let Some(quantile) = latency.quantile(q) {
+                        @if quantile.is_thin {
+                            "(" (short(quantile.ms)) ")"
+                        } @else {
+                            (short(quantile.ms)) br; span.dim { (short(quantile.low_ms)) "–" (short(quantile.high_ms)) }
+                        }
+                    }
+                }
+            }
+            td.n { (short(histogram.max_ns() as f64 / 1e6)) }
+        }
+    }
+}
+
+fn compared_rows(compared: &ComparedSummary) -> Markup {
+    let stages = [("A against A", &compared.calibration), ("B against A", &compared.verdict)];
+    html! {
+        @for (stage, verdict) in stages {
+            @if let Some(verdict) = verdict {
+                tr {
+                    td { (compared.metric) ", " (stage) }
+                    td { strong { (verdict.outcome.to_uppercase()) } @if !verdict.reason.is_empty() { ": " (verdict.reason) } }
+                    @if let Some(estimate) = &verdict.estimate {
+                        td.n { (short(estimate.a)) } td.n { (short(estimate.b)) }
+                        td.n { (format!("{:+.2}", estimate.effect_percent)) }
+                        td.n { (format!("{:+.2} to {:+.2} at {:.1} %", estimate.low_percent, estimate.high_percent, estimate.confidence_percent)) }
+                        td.n { (format!("{:.4}", estimate.p)) } td.n { (estimate.pairs) } td.n { (short(estimate.resolution_percent)) }
+                    }
+                }
+            }
+        }
+    }
+}

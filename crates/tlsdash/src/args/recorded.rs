@@ -1,0 +1,92 @@
+//! The words of the commands that read what was recorded.
+
+#![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
+#![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Format;
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME` [default: where `--journal auto` writes]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<OsString>,
+    /// The run to check, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 0.9' or 'lost == 0'; may be repeated
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) assert: Vec<String>,
+    /// File of conditions, one a line; # begins a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) assert_file: Vec<PathBuf>,
+    /// Write what came of each condition as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`
+    #[arg(value_name = "A")]
+    pub(crate) a: OsString,
+    /// Journal of the second run, which is compared with the first
+    #[arg(value_name = "B")]
+    pub(crate) b: OsString,
+    /// The first run, by its id or the beginning of it [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run_a: Option<String>,
+    /// The second run
+    #[arg(long, value_name = "ID")]
+    pub(crate) run_b: Option<String>,
+    /// What is compared, such as exchange.p99+cpu.per_exchange [default: what both have of the usual]
+    #[arg(long, value_name = "M+M")]
+    pub(crate) metric: Option<String>,
+    /// Length of the blocks that are compared [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) block: Option<String>,
+    /// Time at the beginning of each run that does not count [default: 5s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) discard: Option<String>,
+    /// How it is printed [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Write it as Markdown too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) md: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME` [default: where `--journal auto` writes]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: Option<OsString>,
+    /// The run to report on, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// Write one page that works without a network and prints well; of this and all others, - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write figures, settings and intervals as documented JSON (docs/reports.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a line of figures for each interval
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) md: Option<PathBuf>,
+    /// Write the percentiles for HdrHistogram's plotter
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hgrm: Option<PathBuf>,
+    /// Write an HdrHistogram log of all intervals
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hlog: Option<PathBuf>,
+    /// Leave out who the clients are, and hosts, addresses and names
+    #[arg(long)]
+    pub(crate) anonymise: bool,
+}

@@ -1,0 +1,55 @@
+//! `tlsdash compare`: two runs, as journals hold them.
+
+use std::time::Duration;
+
+use ::report::{Compared, Comparing};
+use anyhow::Context;
+use experiment::Metric;
+
+use crate::args::{CompareArgs, Format, time, usage};
+use crate::reading::Recorded;
+use crate::summary;
+
+/// Intervals that are kept of each run: more than a day of seconds.
+const INTERVALS_MAX: usize = 100_000;
+
+/// Compares, and prints what came of it.
+pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    let metric = |name: &str| name.parse::<Metric>().map_err(|error| usage(format!("--metric {error}")));
+    let metrics = args.metric.as_deref().map(|names| names.split('+').map(metric).collect()).transpose()?;
+    let optional = |flag, text: &Option<String>, usual| match text {
+        Some(text) => time(flag, text),
+        None => Ok(Duration::from_secs(usual)),
+    };
+    let how = Comparing {
+        metrics: metrics.unwrap_or_default(),
+        block: optional("block", &args.block, 10)?,
+        discard: optional("discard", &args.discard, 5)?,
+    };
+    let read =
+        |source, run: &Option<String>| Recorded::read("compare", Some(source), run.as_deref(), INTERVALS_MAX);
+    let (a, b) = (read(&args.a, &args.run_a)?, read(&args.b, &args.run_b)?);
+    let (run_a, run_b) = (a.run()?, b.run()?);
+    if run_a.id() == run_b.id() {
+        return Err(usage(format!(
+            "compare: both are run {}; name others with --run-a and --run-b",
+            run_a.id()
+        )));
+    }
+    let summaries =
+        [(&a, run_a), (&b, run_b)].map(|(read, run)| read.model().summary(run, Some(&read.source)));
+    let [of_a, of_b] = &summaries;
+    let comparison = ::report::comparison(
+        Compared { run: run_a, summary: of_a },
+        Compared { run: run_b, summary: of_b },
+        &how,
+    )?;
+    if let Some(path) = &args.md {
+        std::fs::write(path, comparison.markdown())
+            .with_context(|| format!("cannot write --md {}", path.display()))?;
+    }
+    summary::print_text(&match args.format.unwrap_or_default() {
+        Format::Text => comparison.text(),
+        Format::Json => comparison.json()?,
+    })
+}

@@ -1,0 +1,77 @@
+//! Two recorded runs compared.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Output;
+
+use common::{run, stderr};
+use serde_json::Value;
+
+/// A closed loop that asks for as much as `connections` can carry, for six seconds; 10 intervals a second.
+fn recorded(folder: &Path, name: &str, extra: &[&str]) -> String {
+    let at = folder.join(name).display().to_string();
+    let place = format!("file:{at}");
+    let args = ["demo", "--headless", "--duration", "6s", "--interval", "100ms", "--journal", &place];
+    let output = run(folder, &[&args[..], extra].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    at
+}
+
+fn compare(folder: &Path, args: &[&str]) -> Output {
+    run(folder, &[&["compare", "--block", "600ms", "--discard", "500ms"], args].concat())
+}
+
+#[test]
+fn runs_of_the_same_load_are_compared_and_runs_of_another_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let load = ["--load", "rate=300,connections=8"];
+    let a = recorded(folder, "a.journal", &load);
+    let b = recorded(folder, "b.journal", &[&load[..], &["--workers", "2"]].concat());
+    let metrics = "exchange.p50+resumed.ratio+cpu.per_exchange";
+    let output = compare(folder, &[&a, &b, "--metric", metrics, "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(found["a"]["blocks"].as_u64().unwrap() >= 6, "{found}");
+    let rows = found["metrics"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        let figures = &row["estimate"];
+        let [low, effect, high] =
+            ["low_percent", "effect_percent", "high_percent"].map(|name| figures[name].as_f64().unwrap());
+        assert!(low <= effect && effect <= high, "{row}");
+        assert!(figures["a"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    let md = folder.join("out.md");
+    let output = compare(folder, &[&a, &b, "--md", md.to_str().unwrap()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("differs: proxy.workers 1 and 2") && text.contains("one run of each"), "{text}");
+    assert!(std::fs::read_to_string(md).unwrap().contains("| figure | A | B |"));
+
+    let other = recorded(folder, "c.journal", &["--load", "rate=200,connections=8"]);
+    let refused = compare(folder, &[&a, &other]);
+    let said = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("not comparable: the load differed: load.rate 300 and 200"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let a = recorded(folder, "a.journal", &["--load", "rate=50,connections=2"]);
+    for (args, code, expected) in [
+        (vec![&*a, &*a], 2, "both are run"),
+        (vec![&*a, "/nowhere/x.journal"], 1, "/nowhere/x.journal"),
+        (vec![&*a, &*a, "--metric", "speed"], 2, "there is no figure speed"),
+    ] {
+        let output = compare(folder, &args);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}

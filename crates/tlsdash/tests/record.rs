@@ -1,0 +1,70 @@
+//! A recording holds the run whole, and takes no other's place.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Output;
+
+use common::{journal, journalctl, outside, run, stderr};
+use serde_json::Value;
+
+const LOAD: [&str; 2] = ["--load", "rate=200,connections=4"];
+
+fn record(folder: &Path, journal: &str, file: &Path) -> Output {
+    let args =
+        ["demo", "--headless", "--duration", "2s", "--format", "json", "--journal", journal, "--record"];
+    run(folder, &[&args[..], &[file.to_str().unwrap()], &LOAD].concat())
+}
+
+fn summary(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_recording_gives_the_same_figures_as_the_journal_and_journalctl_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("session.journal");
+    let made = summary(&record(folder.path(), &format!("file:{}", journal(folder.path()).display()), &file));
+    let watched = run(folder.path(), &["watch", file.to_str().unwrap(), "--headless", "--format", "json"]);
+    let watched = summary(&watched);
+    for part in ["run", "proxy", "load", "clients", "cpu_s"] {
+        assert_eq!(made[part], watched[part], "{part}");
+    }
+    assert_eq!(watched["journal"]["lost"], 0);
+    assert_eq!(made["journal"]["made"], watched["journal"]["made"]);
+    assert_eq!(journalctl(&file, &[]).len() as u64, made["journal"]["made"].as_u64().unwrap());
+    let verified =
+        outside("journalctl", "systemd").arg("--verify").arg(format!("--file={}", file.display())).output();
+    let verified = verified.unwrap();
+    assert!(verified.status.success(), "{}", stderr(&verified));
+}
+
+#[test]
+fn a_recording_needs_no_other_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("session.journal");
+    let made = summary(&record(folder.path(), "off", &file));
+    let watched = run(folder.path(), &["watch", file.to_str().unwrap(), "--headless", "--format", "json"]);
+    assert_eq!(summary(&watched)["proxy"], made["proxy"]);
+}
+
+#[test]
+fn a_recording_that_exists_or_cannot_be_made_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("there.journal");
+    std::fs::write(&there, "kept").unwrap();
+    for (file, code, expected) in [
+        (there.clone(), 2, "it exists"),
+        (folder.path().join("name"), 2, "must end in .journal"),
+        (folder.path().join("absent/x.journal"), 1, "absent/x.journal"),
+    ] {
+        let output = record(folder.path(), "off", &file);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.lines().last().unwrap().contains(expected), "{said}");
+    }
+    assert_eq!(std::fs::read(&there).unwrap(), b"kept");
+}
