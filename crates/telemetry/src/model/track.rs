@@ -68,9 +68,15 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         self.length_us() as f64 / 1e6
     }
 
-    /// The moment that says to which stretch of time the interval belongs.
+    /// Halfway through the time that the counters cover.
     pub fn middle_us(&self) -> u64 {
         self.start_us.midpoint(self.end_us)
+    }
+
+    /// The moment that says to which stretch of time the interval belongs. What follows a loss covers the hole too, and
+    /// its latencies only the end of it.
+    pub fn place_us(&self) -> u64 {
+        if self.after_loss { self.end_us.saturating_sub(1) } else { self.middle_us() }
     }
 
     /// Events a second; `None` for an interval of no length.
@@ -164,7 +170,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
 
     /// Totals as they stood at a moment of the monotonic clock, back to the oldest interval that is kept.
     pub fn totals_at(&self, us: u64) -> Counters<C> {
-        let later = self.timeline().rev().take_while(|interval| interval.end_us > us);
+        let later = self.timeline().rev().take_while(|interval| interval.place_us() > us);
         later.fold(self.totals, |totals, interval| totals.since(&interval.counters))
     }
 
@@ -199,8 +205,8 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.window_until(self.last_us, span_us)
     }
 
-    /// The intervals that end in the `span_us` microseconds up to `end_us`, that moment included; see
-    /// [`Window::slide`] for one that is looked at again and again.
+    /// The intervals of the `span_us` microseconds up to `end_us`; see [`Window::slide`] for one that is looked at again
+    /// and again.
     pub fn window_until(&self, end_us: u64, span_us: u64) -> Window<C, L> {
         let mut window = Window::default();
         window.slide(self, end_us, span_us);

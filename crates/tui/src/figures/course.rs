@@ -149,7 +149,7 @@ impl Course {
         let mut column = Column::default();
         let mut taken = Vec::new();
         for interval in near {
-            let is_within = (from_us..to_us).contains(&place_us(interval));
+            let is_within = (from_us..to_us).contains(&interval.place_us());
             let overlap_us = interval.end_us.min(to_us).saturating_sub(interval.start_us.max(from_us));
             let is_around = !interval.after_loss
                 && interval.length_us() > self.column_us()
@@ -189,10 +189,9 @@ impl Course {
         self.bounds(self.number(us.saturating_sub(1)))[1]
     }
 
-    /// The end of the column that an interval belongs to, or of the interval where that is later: then the interval is in
-    /// the window that ends there.
+    /// The end of the column that an interval belongs to.
     pub(crate) fn moment_of<C: Metric, L: Metric>(&self, interval: &Interval<C, L>) -> u64 {
-        self.snap(place_us(interval) + 1).max(interval.end_us)
+        self.snap(interval.place_us() + 1)
     }
 
     /// Length of a column, in microseconds.
@@ -231,10 +230,4 @@ impl Course {
         let seen = |&level: &usize| self.columns.iter().any(|column| column.levels[level] > 0);
         Some(((0..LEVELS).find(seen)?, (0..LEVELS).rfind(seen)?))
     }
-}
-
-/// The moment of an interval that says to which column it belongs. What follows a loss covers the hole too, and its
-/// latencies only the end of it.
-fn place_us<C: Metric, L: Metric>(interval: &Interval<C, L>) -> u64 {
-    if interval.after_loss { interval.end_us.saturating_sub(1) } else { interval.middle_us() }
 }

@@ -1,5 +1,6 @@
 //! What the dashboard knows, and how everything that happens changes it. No clock, no I/O.
 
+mod action;
 mod client_list;
 mod control;
 mod frozen;
@@ -18,9 +19,8 @@ mod update;
 
 use std::collections::VecDeque;
 
-use crossterm::event::{KeyEvent, MouseEvent};
 use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
-use telemetry::{ClientId, Command, Model, RunId, Update};
+use telemetry::{ClientId, Model, RunId};
 
 use crate::clock::Now;
 use crate::figures::{
@@ -28,12 +28,11 @@ use crate::figures::{
 };
 use crate::format;
 use crate::keymap::{Context, Needs};
-use crate::options::{Exit, Options};
-use crate::pace::Urgency;
-use crate::terminal::Suspend;
+use crate::options::Options;
 use crate::theme::Theme;
 use crate::view::layout;
 
+pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::ClientList;
 use control::Control;
 use frozen::Frozen;
@@ -47,124 +46,6 @@ pub(crate) use update::update;
 
 /// Notices of the dashboard's own that are kept.
 const NOTICES_MAX: usize = 50;
-
-macro_rules! intents {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a person wants, whatever key says it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Intent { $($(#[$doc])* $name,)* }
-
-        impl Intent {
-            /// Every intent.
-            #[cfg(test)]
-            pub(crate) const ALL: &'static [Self] = &[$(Self::$name),*];
-        }
-    };
-}
-intents! {
-    Quit,
-    Help,
-    Palette,
-    Back,
-    Freeze,
-    ScrubBack,
-    ScrubForward,
-    ScrubFarBack,
-    ScrubFarForward,
-    MarkPrevious,
-    MarkNext,
-    Worst,
-    ZoomOut,
-    ZoomIn,
-    Subject,
-    Turn,
-    WindowShorter,
-    WindowLonger,
-    SortNext,
-    SortReverse,
-    Filter,
-    Open,
-    Log,
-    NextRun,
-    Tune,
-    Experiments,
-    Compare,
-    EndExperiment,
-    StepDown,
-    StepUp,
-    Edit,
-    Apply,
-    Unstage,
-    Undo,
-    Up,
-    Down,
-    PageUp,
-    PageDown,
-    First,
-    Last,
-    LoadToggle,
-    RateDown,
-    RateUp,
-    ResumeDown,
-    ResumeUp,
-    Mark,
-    Redraw,
-    Suspend,
-}
-
-/// What happens to the dashboard.
-#[derive(Clone, Debug)]
-pub(crate) enum Action {
-    /// A person wants something.
-    Want(Intent),
-    /// A person types.
-    Type(KeyEvent),
-    /// The mouse did something.
-    Point(MouseEvent),
-    /// There is news of the journal.
-    Update(Update),
-    /// Time has passed.
-    Tick,
-    /// The terminal has so many columns and rows.
-    Resize(u16, u16),
-    /// The program takes no commands at this moment, or none any more.
-    NotSent(&'static str),
-}
-
-/// What is to be done outside.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Effect {
-    /// The screen is no longer right.
-    Draw(Urgency),
-    /// Every cell is to be written anew.
-    Redraw,
-    /// The program is to be told.
-    Send(Command),
-    /// Back to the shell until the process is continued.
-    Suspend(Suspend),
-    /// The dashboard ends.
-    Leave(Exit),
-}
-
-/// What fills the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Screen {
-    /// The panes.
-    Dashboard,
-    /// The keys over them, from this line on.
-    Help {
-        /// Lines scrolled away.
-        offset: usize,
-    },
-    /// The panes, with a long log in the place of clients and course.
-    Log,
-    /// The settings over them.
-    Tuning,
-    /// Experiments over them.
-    Experiments,
-    /// All about a client over them.
-    Client(ClientId),
-}
 
 /// All that the dashboard knows.
 pub(crate) struct State {

@@ -1,0 +1,126 @@
+//! What happens to the dashboard, and what follows from it.
+
+use crossterm::event::{KeyEvent, MouseEvent};
+use telemetry::{ClientId, Command, Update};
+
+use crate::options::Exit;
+use crate::pace::Urgency;
+use crate::terminal::Suspend;
+
+macro_rules! intents {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What a person wants, whatever key says it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Intent { $($(#[$doc])* $name,)* }
+
+        impl Intent {
+            /// Every intent.
+            #[cfg(test)]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$name),*];
+        }
+    };
+}
+intents! {
+    Quit,
+    Help,
+    Palette,
+    Back,
+    Freeze,
+    ScrubBack,
+    ScrubForward,
+    ScrubFarBack,
+    ScrubFarForward,
+    MarkPrevious,
+    MarkNext,
+    Worst,
+    ZoomOut,
+    ZoomIn,
+    Subject,
+    Turn,
+    WindowShorter,
+    WindowLonger,
+    SortNext,
+    SortReverse,
+    Filter,
+    Open,
+    Log,
+    NextRun,
+    Tune,
+    Experiments,
+    Compare,
+    EndExperiment,
+    StepDown,
+    StepUp,
+    Edit,
+    Apply,
+    Unstage,
+    Undo,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+    LoadToggle,
+    RateDown,
+    RateUp,
+    ResumeDown,
+    ResumeUp,
+    Mark,
+    Redraw,
+    Suspend,
+}
+
+/// What happens to the dashboard.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// A person wants something.
+    Want(Intent),
+    /// A person types.
+    Type(KeyEvent),
+    /// The mouse did something.
+    Point(MouseEvent),
+    /// There is news of the journal.
+    Update(Update),
+    /// Time has passed.
+    Tick,
+    /// The terminal has so many columns and rows.
+    Resize(u16, u16),
+    /// The program takes no commands at this moment, or none any more.
+    NotSent(&'static str),
+}
+
+/// What is to be done outside.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Effect {
+    /// The screen is no longer right.
+    Draw(Urgency),
+    /// Every cell is to be written anew.
+    Redraw,
+    /// The program is to be told.
+    Send(Command),
+    /// Back to the shell until the process is continued.
+    Suspend(Suspend),
+    /// The dashboard ends.
+    Leave(Exit),
+}
+
+/// What fills the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Screen {
+    /// The panes.
+    Dashboard,
+    /// The keys over them, from this line on.
+    Help {
+        /// Lines scrolled away.
+        offset: usize,
+    },
+    /// The panes, with a long log in the place of clients and course.
+    Log,
+    /// The settings over them.
+    Tuning,
+    /// Experiments over them.
+    Experiments,
+    /// All about a client over them.
+    Client(ClientId),
+}
