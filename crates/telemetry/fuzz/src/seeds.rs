@@ -30,6 +30,7 @@ fn example(field: &Field) -> Vec<u8> {
     match (field.unit, field.example) {
         (Unit::Histogram, _) => histogram(),
         (_, "6f1d…") => "6f1d".repeat(8).into_bytes(),
+        (Unit::Json, example) if !example.contains('…') => example.into(),
         (Unit::Json, example) if example.starts_with('[') => format!("[{SETTING}]").into_bytes(),
         (Unit::Json, _) => SETTING.into(),
         (_, example) => example.into(),
