@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use bench::peers::{self, CASES, Case, Certificates, Conditions, Figure, Goal, Kind, Peer, Sample};
 use bench::statistics::{Ratio, median};
-use bench::{Result, argument};
+use bench::{Result, argument, take_the_last_core};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 fn main() -> Result<ExitCode> {
     let rounds: usize = argument("rounds").map_or(Ok(5), |text| text.parse())?;
@@ -45,17 +44,6 @@ fn allow_all_descriptors() -> Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     Ok(setrlimit(Resource::Nofile, limit)?)
-}
-
-/// Leaves the first core that this process may use to the terminator, and keeps to the last; tells the first.
-fn take_the_last_core() -> Result<usize> {
-    let mine = sched_getaffinity(None)?;
-    let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| mine.is_set(core));
-    let first = cores.next().ok_or("there is no core to run on")?;
-    let mut last = CpuSet::new();
-    last.set(cores.next_back().unwrap_or(first));
-    sched_setaffinity(None, &last)?;
-    Ok(first)
 }
 
 /// For each round, what each terminator did, or nothing if it failed.

@@ -21,9 +21,8 @@ use bench::interval::{Simulation, Traffic};
 use bench::load::{Shape, Upstream, counted};
 use bench::statistics::{Ratio, median};
 use bench::terminator::{Journal, PerRequest, Terminator};
-use bench::{Result, argument};
+use bench::{Result, argument, take_the_last_core};
 use loadgen::{KeepAlive, Plan};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use telemetry::LoadCounter;
 
 /// The share of work that must be left.
@@ -113,17 +112,6 @@ fn main() -> Result<ExitCode> {
         if is_kept { "yes" } else { "NO" }
     );
     Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Leaves the first core that this process may use to the proxy, and keeps to the last; tells the first.
-fn take_the_last_core() -> Result<usize> {
-    let mine = sched_getaffinity(None)?;
-    let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| mine.is_set(core));
-    let first = cores.next().ok_or("there is no core to run on")?;
-    let mut last = CpuSet::new();
-    last.set(cores.next_back().unwrap_or(first));
-    sched_setaffinity(None, &last)?;
-    Ok(first)
 }
 
 /// One run of the program.

@@ -14,6 +14,8 @@
 
 #![forbid(unsafe_code)]
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 pub mod callgrind;
 pub mod generator;
 pub mod interval;
@@ -30,4 +32,18 @@ pub fn argument(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip(1);
     arguments.find(|argument| argument.strip_prefix("--") == Some(name))?;
     arguments.next()
+}
+
+/// Leaves the first core that this process may use to what is measured, and keeps to the last; tells the first.
+///
+/// # Errors
+/// When there is no core, or the kernel refuses.
+pub fn take_the_last_core() -> Result<usize> {
+    let mine = sched_getaffinity(None)?;
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| mine.is_set(core));
+    let first = cores.next().ok_or("there is no core to run on")?;
+    let mut last = CpuSet::new();
+    last.set(cores.next_back().unwrap_or(first));
+    sched_setaffinity(None, &last)?;
+    Ok(first)
 }
