@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 pub(crate) mod journald;
+pub(crate) mod loose_ends;
 pub(crate) mod values;
 
 use std::path::{Path, PathBuf};
