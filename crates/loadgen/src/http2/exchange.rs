@@ -1,6 +1,7 @@
 //! A request and its answer over a stream, and what can become of them.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use telemetry::{LoadCounter, LoadEvent};
 
 use super::Shared;
 use super::lane::{Lane, Live};
+use super::seats::Number;
 use crate::clock::now_ns;
 use crate::http1::{Answer, Expected};
 use crate::ledger::{Arrived, Failure, Over, Request};
@@ -20,6 +22,9 @@ use crate::tls;
 const BACKOFF_MIN: Duration = Duration::from_millis(10);
 /// Longest such wait.
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
+
+/// So much of a body is read before more is let in. The end of a stream lets in the rest.
+const RELEASED_BYTES: usize = 1 << 20;
 
 /// How far a request has come; says what it was waiting for when its time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +46,18 @@ impl Shared {
     /// One stream of a lane: request after request, until the load ends.
     pub(super) async fn stream(self: Rc<Self>, lane: Rc<Lane>, keepalive: KeepAlive) {
         let mut backoff = BACKOFF_MIN;
+        let seat = self.seats.add();
         loop {
-            let (id, request) = self.next().await;
+            let request = self.next(seat).await;
             let stage = Cell::new(Stage::Connecting);
-            let patience = Duration::from_nanos(self.setup.timeout_ns);
-            let attempt = self.request(&lane, id, request, keepalive, &stage);
-            let outcome = tokio::time::timeout(patience, attempt).await;
-            let client =
-                outcome.as_ref().ok().and_then(|done| done.as_ref().ok()).map(|(_, _, client)| *client);
+            let attempt = self.request(&lane, seat, request, keepalive, &stage);
+            let outcome = self.seats.in_time(seat, attempt).await;
+            let client = match &outcome {
+                Some(Ok((_, _, client))) => Some(*client),
+                Some(Err(_)) | None => None,
+            };
             let has_reached = stage.get() != Stage::Connecting;
-            if self.account(id, outcome.map_err(|_| stage.get()))
+            if self.account(seat, outcome.ok_or_else(|| stage.get()))
                 && let Some(client) = client
             {
                 self.clients.borrow_mut()[client].totals.requests_ok += 1;
@@ -69,9 +76,13 @@ impl Shared {
     }
 
     /// Enters what became of a request; true if it is a success.
-    fn account(&self, id: u64, outcome: Result<Result<(Answer, Arrived, usize), Failure>, Stage>) -> bool {
+    fn account(
+        &self,
+        seat: Number,
+        outcome: Result<Result<(Answer, Arrived, usize), Failure>, Stage>,
+    ) -> bool {
         // It is not there any more if the load has given it up.
-        let Some(request) = self.under_way.borrow_mut().remove(&id) else { return false };
+        let Some(request) = self.seats.leave(seat) else { return false };
         let name = &self.requests[request.template].name;
         let mut ledger = self.ledger.borrow_mut();
         match outcome {
@@ -86,8 +97,7 @@ impl Shared {
                     Stage::Sent => LoadEvent::AnswerTimeout,
                     Stage::Answering => LoadEvent::BodyTimeout,
                 };
-                // The runtime's clock is coarser than ours.
-                ledger.failed(&request, Failure::new(event, name.clone()), now_ns().max(request.deadline_ns));
+                ledger.failed(&request, Failure::new(event, name.clone()), now_ns());
                 false
             }
         }
@@ -96,7 +106,7 @@ impl Shared {
     async fn request(
         self: &Rc<Self>,
         lane: &Rc<Lane>,
-        id: u64,
+        seat: Number,
         request: Request,
         keepalive: KeepAlive,
         stage: &Cell<Stage>,
@@ -104,7 +114,7 @@ impl Shared {
         let mut is_retry = false;
         loop {
             let live = lane.connection(self, &request, keepalive).await?;
-            match self.attempt(&live, id, stage).await {
+            match self.attempt(&live, seat, stage).await {
                 Ok((answer, arrived)) => return Ok((answer, arrived, live.client)),
                 Err(Ended::Unheard(failure)) if is_retry || live.carried.get() <= 1 => {
                     lane.retire_this(&live);
@@ -122,10 +132,16 @@ impl Shared {
         }
     }
 
-    async fn attempt(&self, live: &Live, id: u64, stage: &Cell<Stage>) -> Result<(Answer, Arrived), Ended> {
-        let mut sender =
-            live.sender.clone().ready().await.map_err(|error| Ended::of(&error, Stage::Connecting))?;
-        let Some(template) = self.under_way.borrow().get(&id).map(|request| request.template) else {
+    async fn attempt(
+        &self,
+        live: &Live,
+        seat: Number,
+        stage: &Cell<Stage>,
+    ) -> Result<(Answer, Arrived), Ended> {
+        let mut sender = live.sender();
+        let ready = poll_fn(|context| sender.poll_ready(context)).await;
+        ready.map_err(|error| Ended::of(&error, Stage::Connecting))?;
+        let Some(template) = self.seats.with(seat, |request| request.template) else {
             return Err(Ended::Failed(Failure::new(LoadEvent::Reset, "the load has ended")));
         };
         let prepared = &self.requests[template];
@@ -133,10 +149,11 @@ impl Shared {
             return Err(Ended::Failed(Failure::new(LoadEvent::Protocol, "an echo has no HTTP/2")));
         };
         let is_bodiless = parts.body.is_empty();
-        let sent = sender.send_request(parts.head.clone(), is_bodiless);
-        let (response, mut stream) = sent.map_err(|error| Ended::of(&error, Stage::Connecting))?;
+        let begun = sender.send_request(parts.head.clone(), is_bodiless);
+        let (response, mut stream) = begun.map_err(|error| Ended::of(&error, Stage::Connecting))?;
+        live.keep(sender);
         stage.set(Stage::Sent);
-        self.note_sent(live, id, prepared.body_bytes);
+        self.note_sent(live, seat, prepared.body_bytes);
         if !is_bodiless {
             stream.send_data(parts.body.clone(), true).map_err(|error| Ended::of(&error, Stage::Sent))?;
         }
@@ -147,15 +164,16 @@ impl Shared {
         Ok((answer, Arrived { first_ns, done_ns: now_ns() }))
     }
 
-    fn note_sent(&self, live: &Live, id: u64, body_bytes: u64) {
-        let (mut ledger, mut under_way) = (self.ledger.borrow_mut(), self.under_way.borrow_mut());
-        let Some(request) = under_way.get_mut(&id) else { return };
-        if !request.warmup && request.sent_ns.is_none() {
-            ledger.add(LoadCounter::BodyIn, body_bytes);
-            ledger.add(LoadCounter::Reused, u64::from(live.carried.get() > 1));
-        }
-        request.over = if request.begun_ns <= live.ready_ns { live.over } else { Over::Kept };
-        ledger.sent(request, now_ns());
+    fn note_sent(&self, live: &Live, seat: Number, body_bytes: u64) {
+        let mut ledger = self.ledger.borrow_mut();
+        self.seats.with(seat, |request| {
+            if !request.warmup && request.sent_ns.is_none() {
+                ledger.add(LoadCounter::BodyIn, body_bytes);
+                ledger.add(LoadCounter::Reused, u64::from(live.carried.get() > 1));
+            }
+            request.over = if request.begun_ns <= live.ready_ns { live.over } else { Over::Kept };
+            ledger.sent(request, now_ns());
+        });
     }
 }
 
@@ -168,6 +186,7 @@ async fn receive(response: Response<RecvStream>, expected: &Expected) -> Result<
     let mut body = response.into_body();
     let mut body_bytes = 0_u64;
     let mut is_same = true;
+    let mut unreleased = 0;
     while let Some(piece) = body.data().await {
         let piece = piece.map_err(|error| Ended::of(&error, Stage::Answering))?;
         if let Some(expected) = &expected.body {
@@ -176,8 +195,11 @@ async fn receive(response: Response<RecvStream>, expected: &Expected) -> Result<
             is_same &= same == Some(&*piece);
         }
         body_bytes += piece.len() as u64;
-        // It only fails when more is released than was received.
-        let _ = body.flow_control().release_capacity(piece.len());
+        unreleased += piece.len();
+        if unreleased >= RELEASED_BYTES {
+            // It only fails when more is released than was received.
+            let _ = body.flow_control().release_capacity(std::mem::take(&mut unreleased));
+        }
     }
     let length = expected.body.as_ref().map(|body| body.len() as u64).or(expected.body_bytes);
     let body_is_right = is_same && (expected.head_only || length.is_none_or(|length| length == body_bytes));

@@ -24,7 +24,7 @@ const WINDOW_BYTES: u32 = (1 << 30) - 1;
 
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    live: RefCell<Option<Live>>,
+    live: RefCell<Option<Rc<Live>>>,
     /// Taken by the stream that makes the connection; the others wait for it.
     dialling: Mutex<()>,
     /// Connections that it had before.
@@ -32,12 +32,14 @@ pub(super) struct Lane {
 }
 
 /// A connection that can carry requests.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Live {
-    pub(super) sender: SendRequest<Bytes>,
+    sender: SendRequest<Bytes>,
+    /// Others like it that no stream uses now: to make and drop one takes the connection's lock each time.
+    spare: RefCell<Vec<SendRequest<Bytes>>>,
     pub(super) client: usize,
     /// Requests that it carries or has carried.
-    pub(super) carried: Rc<Cell<u32>>,
+    pub(super) carried: Cell<u32>,
     opened_ns: u64,
     /// When it could carry its first request.
     pub(super) ready_ns: u64,
@@ -66,7 +68,7 @@ impl Lane {
         shared: &Rc<Shared>,
         request: &Request,
         keepalive: KeepAlive,
-    ) -> Result<Live, Failure> {
+    ) -> Result<Rc<Live>, Failure> {
         if let Some(live) = self.take(shared, keepalive) {
             return Ok(live);
         }
@@ -75,12 +77,12 @@ impl Lane {
             return Ok(live);
         }
         let live = self.dial(shared, request).await?;
-        *self.live.borrow_mut() = Some(live);
+        *self.live.borrow_mut() = Some(Rc::new(live));
         self.take(shared, keepalive)
             .ok_or_else(|| Failure::new(LoadEvent::Reset, "the connection ended as it was made"))
     }
 
-    fn take(&self, shared: &Shared, keepalive: KeepAlive) -> Option<Live> {
+    fn take(&self, shared: &Shared, keepalive: KeepAlive) -> Option<Rc<Live>> {
         let mut slot = self.live.borrow_mut();
         let live = slot.as_ref()?;
         let is_old = shared.setup.lifetime_ns.is_some_and(|most_ns| {
@@ -92,7 +94,7 @@ impl Lane {
             return None;
         }
         live.carried.set(live.carried.get() + 1);
-        Some(live.clone())
+        Some(Rc::clone(live))
     }
 
     async fn dial(self: &Rc<Self>, shared: &Rc<Shared>, request: &Request) -> Result<Live, Failure> {
@@ -126,7 +128,28 @@ impl Lane {
             lane.live.borrow_mut().take_if(|live| live.generation == generation);
             drop(end);
         });
-        Ok(Live { sender, client, carried: Rc::default(), opened_ns, ready_ns: now_ns(), over, generation })
+        Ok(Live {
+            sender,
+            spare: RefCell::default(),
+            client,
+            carried: Cell::new(0),
+            opened_ns,
+            ready_ns: now_ns(),
+            over,
+            generation,
+        })
+    }
+}
+
+impl Live {
+    /// What sends a request.
+    pub(super) fn sender(&self) -> SendRequest<Bytes> {
+        self.spare.borrow_mut().pop().unwrap_or_else(|| self.sender.clone())
+    }
+
+    /// Keeps what has sent a request for the next one.
+    pub(super) fn keep(&self, sender: SendRequest<Bytes>) {
+        self.spare.borrow_mut().push(sender);
     }
 }
 

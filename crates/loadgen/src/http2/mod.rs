@@ -5,10 +5,10 @@
 
 mod exchange;
 mod lane;
+mod seats;
 mod wire;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,7 @@ use crate::plan::Share;
 use crate::request::Prepared;
 use crate::worker::{Setup, Start};
 use lane::Lane;
+use seats::{Number, Seats};
 use wire::Wire;
 
 /// How often the rate is noted, and a drain looked at.
@@ -47,9 +48,8 @@ struct Shared {
     address: Cell<usize>,
     next_place: Cell<usize>,
     resume: Cell<Share>,
-    /// Requests that a stream has taken on, by number.
-    under_way: RefCell<BTreeMap<u64, Request>>,
-    taken: Cell<u64>,
+    /// Requests that a stream has taken on.
+    seats: Seats,
     /// What goes over open connections, each with its client.
     wires: RefCell<Vec<(usize, Rc<Wire>)>>,
     /// Wakes streams that have nothing to do.
@@ -71,8 +71,7 @@ pub(crate) fn run(start: Start, runtime: &Runtime, changed: &Arc<Notify>, stream
         address: Cell::new(0),
         next_place: Cell::new(part.thread as usize % setup.sequence.len()),
         resume: Cell::new(wanted.resume),
-        under_way: RefCell::default(),
-        taken: Cell::new(0),
+        seats: Seats::default(),
         wires: RefCell::default(),
         due: Notify::new(),
         changed: Arc::clone(changed),
@@ -135,6 +134,7 @@ impl Shared {
         }
         let fell_due = course.advance(&mut ledger, now_ns);
         course.give_up_late(&mut ledger, now_ns);
+        self.seats.look(self.setup.timeout_ns, now_ns);
         for _ in 0..fell_due {
             self.due.notify_one();
         }
@@ -144,33 +144,32 @@ impl Shared {
         }
         if course.is_overdue(now_ns) {
             course.give_up_backlog(&mut ledger, now_ns);
-            for request in std::mem::take(&mut *self.under_way.borrow_mut()).values() {
-                ledger.ended(request, now_ns);
-            }
+            self.seats.clear(|request| ledger.ended(request, now_ns));
         }
-        if !course.has_backlog() && self.under_way.borrow().is_empty() {
+        if !course.has_backlog() && self.seats.are_empty() {
             course.settle();
         }
     }
 
     fn next_moment_ns(&self, now_ns: u64) -> Option<u64> {
         let course = self.course.borrow();
-        let tick_ns = (!course.is_paused()).then_some(now_ns + TICK_NS);
+        let is_quiet = course.is_paused() && self.seats.are_empty();
+        let tick_ns = (!is_quiet).then_some(now_ns + TICK_NS);
         course.next_due_ns().into_iter().chain(course.next_change_ns()).chain(tick_ns).min()
     }
 
     /// The next request for a stream; waits for one.
-    async fn next(&self) -> (u64, Request) {
+    async fn next(&self, seat: Number) -> Request {
         let free_ns = now_ns();
         loop {
-            if let Some(taken) = self.try_next(free_ns) {
-                return taken;
+            if let Some(request) = self.try_next(seat, free_ns) {
+                return request;
             }
             self.due.notified().await;
         }
     }
 
-    fn try_next(&self, free_ns: u64) -> Option<(u64, Request)> {
+    fn try_next(&self, seat: Number, free_ns: u64) -> Option<Request> {
         let (mut course, mut ledger) = (self.course.borrow_mut(), self.ledger.borrow_mut());
         let due: Due = course.take(&mut ledger)?;
         let now_ns = now_ns();
@@ -187,9 +186,8 @@ impl Shared {
             warmup: course.is_warmup(due, now_ns),
             over: Over::default(),
         };
-        let id = self.taken.replace(self.taken.get() + 1);
-        self.under_way.borrow_mut().insert(id, request);
-        Some((id, request))
+        self.seats.take(seat, request);
+        Some(request)
     }
 
     fn report(&self, reporter: &Reporter<LoadDelta>) {
@@ -226,9 +224,7 @@ impl Shared {
         let now_ns = now_ns();
         let mut ledger = self.ledger.borrow_mut();
         self.course.borrow_mut().end(&mut ledger, now_ns);
-        for request in std::mem::take(&mut *self.under_way.borrow_mut()).values() {
-            ledger.ended(request, now_ns);
-        }
+        self.seats.clear(|request| ledger.ended(request, now_ns));
     }
 
     fn finish(&self, reporter: Reporter<LoadDelta>) {
