@@ -57,6 +57,7 @@ mod socket;
 mod target;
 mod targets;
 mod tls;
+mod transport;
 mod upstream;
 mod worker;
 

@@ -16,13 +16,13 @@ use telemetry::{Asked, LoadDelta, Reporter};
 
 use crate::client::Client;
 use crate::clock::{Timer, now_ns};
-use crate::connection::Scratch;
 use crate::control::Control;
 use crate::course::{Course, Obeyed};
 use crate::ledger::Ledger;
 use crate::pacer::Part;
 use crate::plan::{KeepAlive, Share};
 use crate::socket::Address;
+use crate::transport::Scratch;
 use requests::Requests;
 use slot::{Phase, Slot};
 
