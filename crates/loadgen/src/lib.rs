@@ -20,8 +20,8 @@
 //!
 //! # What else there is
 //!
-//! `http2` is steps 2 to 6 for HTTP/2, on a library that wants tasks, so its threads have a runtime in place of the
-//! event loop; `pacer`, `course` and `ledger` are the same.
+//! `http2` is steps 2 to 6 for HTTP/2, whose connections carry many requests at a time; `pacer`, `course` and `ledger`
+//! are the same, and so is the `transport` below.
 //!
 //! `plan`, `target`, `targets` and `config` are what a load is started with, `check` looks at it all and tries the
 //! server out, `control` and `settings` are what can be changed while it runs, `load` holds the threads, `clock` tells
