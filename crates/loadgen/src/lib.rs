@@ -30,9 +30,9 @@
 //! # What it does not do
 //!
 //! Bodies of answers are counted and compared, not kept. There is no pipelining. A request whose kept connection the
-//! server closed before answering is sent once more, whatever its method. With HTTP/2 there is no early data, and the
-//! number of connections, keep-alive and body size stand fixed while the load runs. The protocol cannot change while it
-//! runs: its threads wait in different ways, and a load whose results speak of two protocols speaks of none.
+//! server closed before answering is sent once more, whatever its method. With HTTP/2 there is no early data, nothing
+//! is said of priorities, and pushes are refused. The protocol cannot change while a load runs, since results that speak
+//! of two protocols speak of none.
 
 #![forbid(unsafe_code)]
 
@@ -63,6 +63,7 @@ mod worker;
 
 pub use check::probe;
 pub use config::{Body, Expect, Known, LoadConfig, Protocol, SourceTotals, StartError, Template, Trust};
+pub use http2::{Http2Trial, Http2Tried};
 pub use load::{Load, Measured};
 pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
 pub use target::{Scheme, Target, TargetError};

@@ -9,8 +9,10 @@ mod frame;
 mod hpack;
 mod prepared;
 mod session;
+mod trial;
 mod worker;
 
 pub(crate) use hpack::Numbers;
 pub(crate) use prepared::Http2Request;
+pub use trial::{Http2Trial, Http2Tried};
 pub(crate) use worker::Worker;

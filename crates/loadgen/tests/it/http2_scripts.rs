@@ -189,11 +189,13 @@ fn what_breaks_the_protocol_is_a_protocol_failure_and_said_to_the_server() {
 
 #[test]
 fn a_server_that_goes_away_at_once_is_not_hammered() {
-    let server = Scripted::start(&[], |_| Then::SendAndClose(frame(GOAWAY, 0, 0, &[0; 8])));
-    let (all, _) = run(server.config(4, "connections=1,duration=500ms"));
-    assert!((1..=20).contains(&all.counters[C::Opened]), "{:?}", all.counters);
-    assert_eq!(all.counters[C::Ok], 0);
-    assert_eq!(all.counters[C::FailedReset], all.counters[C::Failed], "{:?}", all.tally);
+    for then in [Then::Send, Then::SendAndClose] {
+        let server = Scripted::start(&[], move |_| then(frame(GOAWAY, 0, 0, &[0; 8])));
+        let (all, _) = run(server.config(4, "connections=1,duration=500ms"));
+        assert!((1..=20).contains(&all.counters[C::Opened]), "{:?}", all.counters);
+        assert_eq!(all.counters[C::Ok], 0);
+        assert_eq!(all.counters[C::FailedReset], all.counters[C::Failed], "{:?}", all.tally);
+    }
 }
 
 #[test]

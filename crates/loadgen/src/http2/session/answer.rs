@@ -164,12 +164,13 @@ fn parse_length(value: &[u8]) -> Option<u64> {
 
 /// Names are visible and in lower case; a colon begins those that only requests have, or nobody.
 fn is_name(name: &[u8]) -> bool {
-    !name.is_empty()
-        && name.iter().all(|byte| matches!(byte, b'!'..=b'~') && !byte.is_ascii_uppercase() && *byte != b':')
+    let is_bad = |byte: u8| !byte.is_ascii_graphic() || byte.is_ascii_uppercase() || byte == b':';
+    // To the end in any case, so that many bytes are looked at at a time.
+    !name.is_empty() && !name.iter().fold(false, |bad, byte| bad | is_bad(*byte))
 }
 
 fn is_value(value: &[u8]) -> bool {
-    !value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'))
+    !value.iter().fold(false, |bad, byte| bad | matches!(byte, 0 | b'\r' | b'\n'))
 }
 
 /// Fields that speak of a connection, and have no place where streams share one (RFC 9113, section 8.2.2).

@@ -4,6 +4,7 @@
 //! and the answers that wait to be sent are all that is ever kept of it. Bodies are counted and compared as they come.
 
 mod answer;
+mod control;
 mod receive;
 mod send;
 #[cfg(test)]
@@ -173,6 +174,11 @@ impl Session {
     /// Why it cannot go on, if so.
     pub(crate) fn broken(&self) -> Option<Broken> {
         self.broken
+    }
+
+    /// Bytes of the server's that are kept because more of them has to come.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.inflow.kept_bytes()
     }
 
     /// Ends what has lasted too long.

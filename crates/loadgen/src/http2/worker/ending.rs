@@ -77,11 +77,9 @@ impl Worker {
     /// Lets go of a connection that has ended by itself.
     fn lose(&mut self, key: usize) {
         let connection = &self.connections[key];
-        // A server that never answers is not to be hammered, one that did may have the next connection at once.
-        let (index, has_answered) = (connection.lane, connection.session.answers() > 0);
-        let has_carried = connection.session.carried() > 0;
+        let (index, was_futile) = (connection.lane, connection.was_futile());
         self.drop_connection(key);
-        if has_carried && !has_answered {
+        if was_futile {
             self.back_off(index);
         }
     }
@@ -182,9 +180,13 @@ impl Worker {
         if connection.phase != Phase::Open || !connection.session.is_spent() {
             return;
         }
-        self.lanes[connection.lane].part_from(key);
+        let (index, was_futile) = (connection.lane, connection.was_futile());
+        self.lanes[index].part_from(key);
         if connection.session.is_idle() {
             self.close(key);
+            if was_futile {
+                self.back_off(index);
+            }
         }
     }
 

@@ -94,6 +94,14 @@ struct Connection {
     is_touched: bool,
 }
 
+impl Connection {
+    /// True if nothing came of it. A server that never answers is not to be hammered, one that did may have the next
+    /// connection at once.
+    fn was_futile(&self) -> bool {
+        self.session.carried() > 0 && self.session.answers() == 0
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connecting,
