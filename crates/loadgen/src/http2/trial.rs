@@ -48,7 +48,8 @@ impl Default for Http2Trial {
 }
 
 impl Http2Trial {
-    /// Takes in what a server sends, in these pieces, while four requests are under way.
+    /// Takes in what a server sends, in these pieces, while four requests are under way. Bodies go out before and after
+    /// that, so that how wide windows are does not depend on the pieces.
     pub fn receive<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Http2Tried {
         let (mut session, mut ended) = (Session::new(), Ended::new());
         let mut tried = Http2Tried::default();
@@ -65,16 +66,16 @@ impl Http2Trial {
             };
             session.begin(request, &self.requests.at(0).http2);
         }
+        send(&mut session, &mut tried.output);
         for piece in pieces {
             session.receive(piece, &self.requests, &mut ended);
             tried.kept_bytes_max = tried.kept_bytes_max.max(session.kept_bytes());
-            send(&mut session, &mut tried.output);
         }
         tried.is_broken = session.broken().is_some();
         if tried.is_broken {
             session.close();
-            send(&mut session, &mut tried.output);
         }
+        send(&mut session, &mut tried.output);
         for (_, outcome) in &ended {
             match outcome {
                 Outcome::Answered(..) => tried.answered += 1,
