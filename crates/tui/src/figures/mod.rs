@@ -20,10 +20,10 @@ mod sparkline;
 use telemetry::model::{LogLine, Run, Track};
 use telemetry::{Counters, CpuGroup, Metric, Model};
 
-pub(crate) use classes::Latency;
+pub(crate) use classes::{Latency, Quantile};
 pub(crate) use client_detail::ClientDetail;
 pub(crate) use client_table::ClientTable;
-pub(crate) use clients::{ClientRow, span as clients_span};
+pub(crate) use clients::{ClientLatency, ClientRow, latency_span, span as clients_span};
 pub(crate) use course::{Column, Course, Subject};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};

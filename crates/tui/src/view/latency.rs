@@ -10,10 +10,9 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
-use super::parts::{heading, put};
+use super::parts::{heading, put, quantile};
 use crate::figures::{Figures, Latency};
 use crate::format;
 use crate::state::State;
@@ -90,15 +89,7 @@ impl Column {
         let cells = usize::from(self.cells());
         let none = || Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet());
         match self {
-            Self::Quantile(at) => row.quantiles[at].map_or_else(none, |quantile| {
-                let text = format::millis(quantile.ns);
-                if quantile.thin {
-                    let style = theme.quiet().remove_modifier(Modifier::BOLD);
-                    Span::styled(format!("{:>cells$}", format!("({text})")), style)
-                } else {
-                    Span::styled(format!("{text:>0$} ", cells - 1), theme.figure())
-                }
-            }),
+            Self::Quantile(at) => row.quantiles[at].map_or_else(none, |at| quantile(theme, at, cells)),
             Self::Max => row.max_ns.map_or_else(none, |ns| {
                 Span::styled(format!("{:>1$} ", format::millis(ns), cells - 1), theme.figure())
             }),

@@ -1,10 +1,12 @@
 //! A made-up run that is the same every time: a proxy with a load, twenty clients, some failures.
 
+use std::time::Duration;
+
 use telemetry::{
     Applies, Batch, Body, ClientCounter, ClientId, ClientRecord, ConnId, ConnectionRecord, Counters,
     CpuGroup, Histograms, HostRecord, Latencies, LoadCounter, LoadLatency, LoadRecord, Metric, Outcome,
-    Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting, SettingRecord, Stamp,
-    Update, Value,
+    Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting, SettingRecord, Sketch,
+    Stamp, Update, Value,
 };
 
 const SECOND_US: u64 = 1_000_000;
@@ -197,6 +199,8 @@ impl Synthetic {
         counters[ClientCounter::HandshakesFull] += exchanges / 50;
         counters[ClientCounter::HandshakesResumed] += exchanges / 10 - exchanges / 50;
         counters[ClientCounter::Errors] += u64::from(number == 4 && self.second % 4 == 1);
+        let tells_latencies = (self.second + number) % 5 == 1;
+        let exchange = if tells_latencies { sketch(exchanges * 5, number) } else { Sketch::default() };
         let address = if number == 6 {
             "2001:db8:17:4::a0c:1".to_owned()
         } else {
@@ -205,12 +209,10 @@ impl Synthetic {
         let client = address.parse::<ClientId>().expect("the addresses above are well formed");
         let counters = *counters;
         let open = 12 / (number + 1) + 1;
-        Some(
-            self.record(
-                SECOND_US,
-                Body::Client(ClientRecord { client, epoch: 1, last: false, open, counters }),
-            ),
-        )
+        Some(self.record(
+            SECOND_US,
+            Body::Client(ClientRecord { client, epoch: 1, last: false, open, counters, exchange }),
+        ))
     }
 
     fn proxy(&mut self) -> Record {
@@ -332,6 +334,18 @@ impl Synthetic {
         };
         self.record(0, Body::Connection(Box::new(connection)))
     }
+}
+
+/// Latencies of a client that is the slower the higher its number, a tenth of the samples counted ten times.
+fn sketch(samples: u64, number: u64) -> Sketch {
+    let mut sketch = Sketch::default();
+    let tenth = samples.div_ceil(10);
+    (0..tenth).for_each(|i| {
+        sketch.record(Duration::from_micros(180 + number % 20 * 50 + i * i * 900 / tenth / tenth));
+    });
+    let once = sketch.clone();
+    (0..9).for_each(|_| sketch.add(&once));
+    sketch
 }
 
 fn fill<M: Metric>(
