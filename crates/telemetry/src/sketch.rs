@@ -146,7 +146,9 @@ mod tests {
 
     fn sketch(samples_ns: &[u64]) -> Sketch {
         let mut sketch = Sketch::default();
-        samples_ns.iter().for_each(|&ns| sketch.record(Duration::from_nanos(ns)));
+        for &ns in samples_ns {
+            sketch.record(Duration::from_nanos(ns));
+        }
         sketch
     }
 

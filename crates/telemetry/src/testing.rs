@@ -57,7 +57,9 @@ fn latencies<M: Metric>(numbers: &[u64]) -> Latencies<M> {
 
 fn sketch(numbers: &[u64]) -> Sketch {
     let mut sketch = Sketch::default();
-    numbers.iter().for_each(|&number| sketch.record(Duration::from_nanos(number)));
+    for &number in numbers {
+        sketch.record(Duration::from_nanos(number));
+    }
     sketch
 }
 

@@ -14,6 +14,7 @@ mod load;
 mod moment;
 mod order;
 mod proxy;
+mod runs;
 mod span;
 mod sparkline;
 
@@ -31,6 +32,7 @@ pub(crate) use load::{LoadFigures, Loop};
 pub(crate) use moment::{Then, client_at, settings_at};
 pub(crate) use order::{Order, SortKey};
 pub(crate) use proxy::ProxyFigures;
+pub(crate) use runs::RunRow;
 pub(crate) use span::{Span, Windows};
 pub(crate) use sparkline::{History, history};
 

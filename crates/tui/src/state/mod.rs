@@ -40,6 +40,7 @@ pub(crate) use palette::Entry;
 use phase::Heard;
 pub(crate) use phase::Phase;
 pub(crate) use prompt::{Prompt, Purpose};
+use runs::RunList;
 pub(crate) use time::{Course as CourseView, TimeView};
 pub(crate) use tuning::Tuning;
 pub(crate) use update::update;
@@ -54,6 +55,7 @@ pub(crate) struct State {
     pub(crate) screen: Screen,
     pub(crate) span: Span,
     pub(crate) clients: ClientList,
+    pub(crate) runs: RunList,
     pub(crate) time: TimeView,
     pub(crate) course: Course,
     /// Marks and changes on it, with their columns.
@@ -92,6 +94,7 @@ impl State {
             screen: Screen::Dashboard,
             span: Span::default(),
             clients: ClientList::default(),
+            runs: RunList::default(),
             time: TimeView::default(),
             course: Course::default(),
             markers: Vec::new(),
@@ -129,6 +132,7 @@ impl State {
         match self.screen {
             Screen::Tuning => Context::Tuning,
             Screen::Experiments => Context::Experiments,
+            Screen::Runs => Context::Runs,
             Screen::Dashboard | Screen::Log | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
         }
     }

@@ -40,6 +40,7 @@ const FIGURES: &[(&str, &str)] = &[
     ("reasons", "why handshakes failed, of those with a record"),
     ("full", "of a client: its share of full handshakes, ever"),
     ("total", "of a client: bytes both ways, ever"),
+    ("p99 ms", "of a client: its exchanges, to an eighth"),
     ("journal lag", "from a record's making to its reading here"),
     ("gaps, lost", "holes in the records read, and records missing"),
 ];
@@ -90,9 +91,10 @@ fn texts(state: &State) -> Vec<(String, &'static str)> {
     let main = keys(&[Context::Anywhere, Context::Panes]);
     let tuning = under("on the list of settings:", Context::Tuning);
     let experiments = under("on the experiments:", Context::Experiments);
+    let runs = under("on the list of runs:", Context::Runs);
     let figures = FIGURES.iter().map(|&(name, meaning)| (name.to_owned(), meaning));
     let blank = [(String::new(), "")];
-    main.into_iter().chain(tuning).chain(experiments).chain(blank).chain(figures).collect()
+    main.into_iter().chain(tuning).chain(experiments).chain(runs).chain(blank).chain(figures).collect()
 }
 
 fn line(theme: Theme, name: &str, meaning: &str, cells: usize) -> Line<'static> {

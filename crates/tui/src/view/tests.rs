@@ -98,6 +98,53 @@ fn settings_over_the_panes() {
     assert_snapshot!(stage.screen(80, 24));
 }
 
+/// A run of the host `box`, and two more of others, one of them over.
+fn of_three_hosts() -> Stage {
+    let mut stage = Stage::live(Options { read_only: true, ..options() }, 9);
+    for (bits, host, seconds) in [(7_u128, "edge-1.example.org", 2), (9, "edge-2.example.org", 0)] {
+        let mut other = Synthetic::default();
+        let mut records = vec![other.start()];
+        records.extend((0..seconds).flat_map(|_| other.second()));
+        records.extend((seconds == 0).then(|| other.stop()));
+        for record in &mut records {
+            record.stamp.run = telemetry::RunId::from_bits(bits << 96);
+            if let telemetry::Body::Run(run) = &mut record.body {
+                run.host = host.into();
+            }
+        }
+        stage.read(records);
+    }
+    stage.pass(1);
+    stage
+}
+
+#[test]
+fn runs_of_many_hosts_over_the_panes() {
+    let mut stage = of_three_hosts();
+    stage.press('H');
+    for (columns, rows) in SIZES {
+        assert_snapshot!(format!("runs_{columns}x{rows}"), stage.screen(columns, rows));
+    }
+}
+
+#[test]
+fn hosts_are_filtered_by_name_and_the_selected_run_is_shown() {
+    let mut stage = of_three_hosts();
+    for key in "H/edge\n".chars() {
+        stage.press(key);
+    }
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("hosts with edge 1-2/2") && !screen.contains(" box "), "{screen}");
+    stage.press('j');
+    stage.press('\n');
+    assert!(stage.screen(160, 48).contains("edge-2.example.org 3/3"), "{}", stage.screen(160, 48));
+    // What the filter hides is not lost.
+    for key in "H/\x1bg\n".chars() {
+        stage.press(key);
+    }
+    assert!(stage.screen(160, 48).contains("box 1/3"), "{}", stage.screen(160, 48));
+}
+
 #[test]
 fn a_client_over_the_panes() {
     let mut stage = with_a_gap(options());
@@ -195,8 +242,8 @@ fn a_frozen_view_keeps_its_sparklines() {
 fn help_names_every_key() {
     let mut stage = Stage::live(options(), 3);
     stage.want(Intent::Help);
-    assert_snapshot!(stage.screen(80, 80));
-    let screen = stage.screen(80, 80);
+    assert_snapshot!(stage.screen(80, 90));
+    let screen = stage.screen(80, 90);
     for binding in crate::keymap::BINDINGS {
         assert!(screen.contains(binding.meaning), "{}", binding.meaning);
     }
