@@ -45,6 +45,7 @@ impl Figures {
         then.span = span;
         then.duration_us = us.saturating_sub(run.began_us());
         then.latencies = classes::all(run, proxy.as_ref(), load.as_ref());
+        then.against = None;
         then.cpu = cpu_until(run, us);
         then.memory_bytes = run.host_at(us).map(|host| host.memory_bytes);
         then.log.retain(|line| line.mono_us <= us);

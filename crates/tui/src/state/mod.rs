@@ -24,7 +24,7 @@ use telemetry::{ClientId, Model, RunId};
 
 use crate::clock::Now;
 use crate::figures::{
-    self, ClientDetail, ClientTable, Course, Figures, History, SortKey, Span, Then, Windows,
+    self, ClientDetail, ClientTable, Course, Figures, History, Marked, SortKey, Span, Then, Windows,
 };
 use crate::format;
 use crate::keymap::{Context, Needs};
@@ -71,6 +71,7 @@ pub(crate) struct State {
     /// What is shown of the model as it stands; `None` before there is a run.
     live: Option<Figures>,
     windows: Windows,
+    marked: Marked,
     table: ClientTable,
     frozen: Option<Frozen>,
     /// True once the run's end has been seen, and the span has followed it.
@@ -106,6 +107,7 @@ impl State {
             stale: true,
             live: None,
             windows: Windows::default(),
+            marked: Marked::default(),
             table: ClientTable::default(),
             frozen: None,
             end_seen: false,
@@ -242,7 +244,8 @@ impl State {
             self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
         }
         self.windows.slide(run, self.span);
-        let figures = Figures::of(&self.model, run, self.span, &self.windows);
+        let mut figures = Figures::of(&self.model, run, self.span, &self.windows);
+        self.marked.compare(run, run.last_us(), &mut figures);
         self.table.refresh(run, figures.clients_span);
         self.live = Some(figures);
         let before = self.shown.replace(id);

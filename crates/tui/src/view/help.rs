@@ -27,6 +27,8 @@ const LINE_CELLS: usize = NAME_CELLS + 52;
 /// What a person may not know of the figures.
 const FIGURES: &[(&str, &str)] = &[
     ("(1.23)", "fewer than ten samples lie above this percentile"),
+    ("p99 95 %", "where the percentile lies, if samples are independent"),
+    ("vs mark 1", "p99 against the window before it; * is told apart"),
     ("window", "rates and latencies are of so long, up to now"),
     ("handshake", "first byte of the ClientHello to handshake done"),
     ("compute", "the part of it spent inside the TLS library"),

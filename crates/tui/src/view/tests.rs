@@ -162,6 +162,30 @@ fn an_earlier_moment() {
     assert_snapshot!(stage.screen(80, 24));
 }
 
+/// Half a minute in which answers became slower after a mark.
+fn slower_after_a_mark() -> Stage {
+    let mut stage = Stage::live(options(), 15);
+    let mark = stage.run.mark(1);
+    stage.read(vec![mark]);
+    stage.run.slower_us = 400;
+    stage
+}
+
+#[test]
+fn what_has_changed_since_a_mark() {
+    let mut stage = slower_after_a_mark();
+    stage.pass(5);
+    let reaches_back = stage.screen(160, 48);
+    assert!(reaches_back.contains("vs mark 1") && !reaches_back.contains("% *"), "{reaches_back}");
+    stage.pass(10);
+    for (columns, rows) in SIZES {
+        assert_snapshot!(format!("since_a_mark_{columns}x{rows}"), stage.screen(columns, rows));
+    }
+    // The window that is compared goes with the one that is looked at.
+    (0..30).for_each(|_| drop(stage.want(Intent::ScrubBack)));
+    assert!(!stage.screen(160, 48).contains("% *"), "{}", stage.screen(160, 48));
+}
+
 #[test]
 fn a_click_does_what_a_key_does() {
     let mut stage = with_a_gap(options());

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use telemetry::{
     Applies, Batch, Body, ClientCounter, ClientId, ClientRecord, ConnId, ConnectionRecord, Counters,
-    CpuGroup, Histograms, HostRecord, Latencies, LoadCounter, LoadLatency, LoadRecord, Metric, Outcome,
-    Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting, SettingRecord, Sketch,
-    Stamp, Update, Value,
+    CpuGroup, Histograms, HostRecord, Latencies, LoadCounter, LoadLatency, LoadRecord, MarkRecord, Metric,
+    Outcome, Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting,
+    SettingRecord, Sketch, Stamp, Update, Value,
 };
 
 const SECOND_US: u64 = 1_000_000;
@@ -33,6 +33,8 @@ pub struct Synthetic {
     cpu: Counters<CpuGroup>,
     /// How much longer the slowest answers take at present.
     pub stall_us: u64,
+    /// How much longer all answers take at present.
+    pub slower_us: u64,
 }
 
 impl Default for Synthetic {
@@ -51,6 +53,7 @@ impl Default for Synthetic {
             clients: vec![Counters::default(); CLIENTS as usize],
             cpu: Counters::default(),
             stall_us: 0,
+            slower_us: 0,
         }
     }
 }
@@ -151,6 +154,12 @@ impl Synthetic {
         let text = before.value.to_string();
         let after = Some(Setting { value, ..before });
         Some(self.record(0, Body::Setting(SettingRecord { name: name.into(), before: text, after })))
+    }
+
+    /// A person leaves a mark.
+    #[allow(dead_code, reason = "not every user of this file leaves marks")]
+    pub fn mark(&mut self, number: u64) -> Record {
+        self.record(0, Body::Mark(MarkRecord { number, text: String::new() }))
     }
 
     /// All records of the next second.
@@ -277,13 +286,13 @@ impl Synthetic {
     fn load(&mut self) -> Record {
         let n = if self.running { 4998 } else { 0 };
         let mut interval = Histograms::default();
-        let tail_us = 12_000 + self.stall_us;
+        let (tail_us, slower_us) = (12_000 + self.stall_us, self.slower_us);
         let mut add = |class, from_us: u64| {
             let sample = |i: u64| from_us + i * i / 5000 + if i % 1000 == 999 { tail_us } else { 0 };
             fill(&mut interval, &mut self.load_samples, class, n, sample);
         };
-        add(LoadLatency::Response, 420);
-        add(LoadLatency::Service, 400);
+        add(LoadLatency::Response, 420 + slower_us);
+        add(LoadLatency::Service, 400 + slower_us);
         add(LoadLatency::Lag, 2);
         self.load_whole.add(&interval);
         for counter in [LoadCounter::Scheduled, LoadCounter::Sent, LoadCounter::Ok] {
