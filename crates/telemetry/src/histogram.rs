@@ -176,6 +176,7 @@ impl Histogram {
         self.inner.unwrap_or_else(empty)
     }
 
+    #[cfg(test)]
     pub(crate) fn from_hdr(inner: Hdr<u64>, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
         Self { inner: Some(inner), sum_ns, max_ns, saturated }
     }
