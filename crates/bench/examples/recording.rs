@@ -15,7 +15,7 @@ use journal::Timestamps;
 use telemetry::{
     Applies, ClientCounter, ClientDelta, ClientId, Counters, CpuGroup, Delta, HostRecord, LoadCounter,
     LoadDelta, LoadEvent, LoadLatency, LoadState, ProxyCounter, ProxyDelta, ProxyLatency, Publisher,
-    RECORDS_PER_SECOND_OWN, RunId, RunRecord, Setting, SettingRecord, Value,
+    RECORDS_PER_SECOND_OWN, RunId, RunRecord, Setting, SettingRecord, Sketch, Value,
 };
 
 const SECOND_US: u64 = 1_000_000;
@@ -96,7 +96,10 @@ fn write(path: &Path, seconds: u64, traffic: Traffic) -> Result<u64> {
         };
         publisher.interval(Some(&proxy), Some((&load, state)), Some(host(second)), at(second));
     }
-    let end = Timestamps { realtime_us: at(seconds).realtime_us + 1_000, monotonic_us: at(seconds).monotonic_us + 1_000 };
+    let end = Timestamps {
+        realtime_us: at(seconds).realtime_us + 1_000,
+        monotonic_us: at(seconds).monotonic_us + 1_000,
+    };
     publisher.stop(run, None, None, Some(host(seconds)), end);
     if publisher.pending() > 0 {
         return Err(format!("the file takes no records: {:?}", publisher.refusal()).into());
@@ -156,7 +159,9 @@ fn count_proxy(counted: &mut ProxyDelta, traffic: Traffic, spread: &mut Spread) 
         counters[ClientCounter::Exchanges] = requests / u64::from(clients);
         counters[ClientCounter::BytesIn] = requests * 100 / u64::from(clients) + u64::from(n);
         counters[ClientCounter::BytesOut] = requests * 8_000 / u64::from(clients) + u64::from(n);
-        counted.clients.push(ClientDelta { client, open_change: 0, counters });
+        let mut exchange = Sketch::default();
+        (0..counters[ClientCounter::Exchanges]).for_each(|_| exchange.record(spread.draw(300.0)));
+        counted.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
     }
 }
 
