@@ -76,7 +76,7 @@ fn write(path: &Path, seconds: u64, traffic: Traffic) -> Result<u64> {
         count_proxy(&mut proxy, traffic, &mut spread);
         count_load(&mut load, traffic, &mut spread);
         if second % EVENT_S == 0 {
-            let resumed = if second / EVENT_S % 2 == 0 { 80.0 } else { 40.0 };
+            let resumed = if (second / EVENT_S).is_multiple_of(2) { 80.0 } else { 40.0 };
             let after = Some(resume(resumed));
             publisher.setting(
                 SettingRecord { name: "load.resume".to_owned(), before: String::new(), after },
