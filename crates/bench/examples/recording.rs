@@ -76,7 +76,7 @@ fn write(path: &Path, seconds: u64, traffic: Traffic) -> Result<u64> {
         count_proxy(&mut proxy, traffic, &mut spread);
         count_load(&mut load, traffic, &mut spread);
         if second % EVENT_S == 0 {
-            let resumed = if second / EVENT_S % 2 == 0 { 80.0 } else { 40.0 };
+            let resumed = if (second / EVENT_S).is_multiple_of(2) { 80.0 } else { 40.0 };
             let after = Some(resume(resumed));
             publisher.setting(
                 SettingRecord { name: "load.resume".to_owned(), before: String::new(), after },
@@ -96,7 +96,10 @@ fn write(path: &Path, seconds: u64, traffic: Traffic) -> Result<u64> {
         };
         publisher.interval(Some(&proxy), Some((&load, state)), Some(host(second)), at(second));
     }
-    let end = Timestamps { realtime_us: at(seconds).realtime_us + 1_000, monotonic_us: at(seconds).monotonic_us + 1_000 };
+    let end = Timestamps {
+        realtime_us: at(seconds).realtime_us + 1_000,
+        monotonic_us: at(seconds).monotonic_us + 1_000,
+    };
     publisher.stop(run, None, None, Some(host(seconds)), end);
     if publisher.pending() > 0 {
         return Err(format!("the file takes no records: {:?}", publisher.refusal()).into());
