@@ -14,7 +14,7 @@ use loadgen::Share;
 use telemetry::{
     Batch, ClientCounter, ClientDelta, ClientId, Collector, ConnId, ConnectionRecord, Counters, Delta,
     HostSampler, Model, Outcome, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RECORDS_PER_SECOND_OWN,
-    Record, Refusal, Reporter, RunId, RunRecord, Sink,
+    Record, Refusal, Reporter, RunId, RunRecord, Sink, Sketch,
 };
 
 use crate::Result;
@@ -208,7 +208,11 @@ impl Simulation {
             // No two alike, so that the busiest are to be told.
             counters[ClientCounter::BytesIn] = share(requests) * 100 + u64::from(n);
             counters[ClientCounter::BytesOut] = share(requests) * 300 + u64::from(n);
-            counted.clients.push(ClientDelta { client, open_change: 0, counters });
+            let mut exchange = Sketch::default();
+            for _ in 0..share(requests) {
+                exchange.record(self.spread(300.0));
+            }
+            counted.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
         }
         self.next_client = (self.next_client + clients_active) % clients_seen;
     }

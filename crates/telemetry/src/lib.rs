@@ -27,6 +27,7 @@ mod percentile;
 mod publish;
 mod record;
 mod setting;
+mod sketch;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -60,6 +61,7 @@ pub use record::{
     SettingRecord, Stamp,
 };
 pub use setting::{Applies, Command, Setting, SettingError, Value};
+pub use sketch::Sketch;
 pub use tally::{LoadEvent, Tallied, Tally};
 pub use thin::Thinner;
 pub use update::{BATCH_RECORDS_MAX, Batch, Update};

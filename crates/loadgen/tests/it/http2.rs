@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use loadgen::{Body, Expect, LoadConfig, Protocol, Target, Template, Trust, probe};
-use telemetry::{LoadCounter as C, LoadEvent as E, LoadLatency as L};
+use telemetry::{Applies, LoadCounter as C, LoadEvent as E, LoadLatency as L, Value};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
@@ -277,6 +277,48 @@ fn a_stop_ends_it_also_while_the_server_stalls() {
     collect_until(&mut load, &mut all, |_, ended| ended);
     crate::support::assert_adds_up(&all.counters);
     assert_eq!((all.counters[C::Unfinished], all.counters[C::Failed]), (6, 0), "{:?}", all.counters);
+}
+
+#[test]
+fn connections_keepalive_and_body_size_change_while_the_load_runs() {
+    let server = Http2::start(false, |_| Do::Echo);
+    let config = LoadConfig { requests: echo(10), ..server.config(4, "connections=2,threads=2") };
+    let mut load = loadgen::Load::start(config).unwrap();
+    let mut all = telemetry::LoadDelta::default();
+    let set = |load: &loadgen::Load, name: &str, value: Value| {
+        let before = load.set(name, &value).unwrap();
+        assert_eq!(before.applies, Applies::Live, "{name}");
+    };
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == 2 && counts[C::Ok] > 10);
+    set(&load, "load.connections", Value::Number(7.0));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == 7);
+    set(&load, "load.connections", Value::Number(3.0));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Closed] == 4);
+    let before = all.counters[C::BodyOut];
+    set(&load, "load.body", Value::Number(100_000.0));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::BodyOut] > before + 3_000_000);
+    set(&load, "load.keepalive", Value::Text("5".into()));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] > 20);
+    set(&load, "load.running", Value::Flag(false));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == counts[C::Closed]);
+    set(&load, "load.keepalive", Value::Text("on".into()));
+    set(&load, "load.running", Value::Flag(true));
+    let before = all.counters[C::Ok];
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] > before + 10);
+    load.stop();
+    collect_until(&mut load, &mut all, |_, ended| ended);
+    crate::support::assert_adds_up(&all.counters);
+    assert_eq!((all.counters[C::Failed], all.counters[C::Retried]), (0, 0), "{:?}", all.tally);
+    assert_eq!(all.counters[C::Ok], server.requests());
+}
+
+#[test]
+fn a_connection_lives_no_longer_than_it_should() {
+    let server = Http2::start(false, |_| Do::Echo);
+    let (all, _) = run(server.config(4, "connections=1,rate=200,duration=1s,lifetime=100ms"));
+    // How many exactly is up to how busy the machine is; each carries what falls due in its time.
+    assert!((2..100).contains(&all.counters[C::Opened]), "{:?}", all.counters);
+    assert_eq!(all.counters[C::Ok], 200, "{:?}", all.tally);
 }
 
 #[test]

@@ -45,6 +45,9 @@ intents! {
     Open,
     Log,
     NextRun,
+    Runs,
+    RunFilter,
+    RunOpen,
     Tune,
     Experiments,
     Compare,
@@ -121,6 +124,8 @@ pub(crate) enum Screen {
     Tuning,
     /// Experiments over them.
     Experiments,
+    /// The runs that are watched over them.
+    Runs,
     /// All about a client over them.
     Client(ClientId),
 }

@@ -26,6 +26,8 @@ pub(crate) struct Prompt {
 pub(crate) enum Purpose {
     /// Which clients are shown.
     Filter,
+    /// Of which hosts runs are shown.
+    Hosts,
     /// A value of the setting of this name.
     Value(String),
     /// The plan of an experiment.
@@ -59,6 +61,11 @@ impl State {
     /// Begins to type a filter.
     pub(super) fn type_filter(&mut self) {
         self.prompt = Some(Prompt::new(Purpose::Filter, self.clients.filter.clone()));
+    }
+
+    /// Begins to type what the names of hosts must hold.
+    pub(super) fn type_hosts(&mut self) {
+        self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.filter.clone()));
     }
 
     /// Begins to type a value of the selected setting.
@@ -113,6 +120,7 @@ impl State {
     fn follow_typing(&mut self, prompt: &mut Prompt) {
         match &prompt.purpose {
             Purpose::Filter => prompt.text().clone_into(&mut self.clients.filter),
+            Purpose::Hosts => prompt.text().clone_into(&mut self.runs.filter),
             Purpose::Palette { .. } => {
                 let found = palette::find(self, prompt.text());
                 prompt.purpose = Purpose::Palette { found, selected: 0 };
@@ -122,14 +130,16 @@ impl State {
     }
 
     fn give_up_typing(&mut self, prompt: &Prompt) {
-        if matches!(prompt.purpose, Purpose::Filter) {
-            self.clients.filter.clear();
+        match prompt.purpose {
+            Purpose::Filter => self.clients.filter.clear(),
+            Purpose::Hosts => self.runs.filter.clear(),
+            _ => {}
         }
     }
 
     fn take_typed(&mut self, prompt: &Prompt, now: Now) -> Vec<Effect> {
         match &prompt.purpose {
-            Purpose::Filter => {}
+            Purpose::Filter | Purpose::Hosts => {}
             Purpose::Value(name) => self.stage_text(name, prompt.text()),
             Purpose::Experiment => {
                 let command = Command::Experiment(prompt.text().to_owned());

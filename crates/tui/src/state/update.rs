@@ -87,8 +87,17 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Quit => return vec![Effect::Leave(Exit::Quit)],
         Intent::Suspend => return vec![Effect::Suspend(Suspend::Group)],
         Intent::Redraw => return vec![Effect::Redraw],
-        Intent::Help | Intent::Back | Intent::Log | Intent::Tune | Intent::Experiments | Intent::Open => {
-            go(state, intent, now);
+        Intent::Help
+        | Intent::Back
+        | Intent::Log
+        | Intent::Tune
+        | Intent::Experiments
+        | Intent::Runs
+        | Intent::Open => go(state, intent, now),
+        Intent::RunFilter => state.type_hosts(),
+        Intent::RunOpen => {
+            state.show_selected_run(now);
+            state.phase = Phase::of(state, now);
         }
         Intent::Palette => state.open_palette(),
         Intent::Filter => state.type_filter(),
@@ -168,8 +177,10 @@ fn scroll(state: &mut State, to: Move) {
         state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
         return;
     }
-    if state.screen == Screen::Tuning {
-        return select_setting(state, to);
+    match state.screen {
+        Screen::Tuning => return select_setting(state, to),
+        Screen::Runs => return state.select_run(to),
+        _ => {}
     }
     let rows = layout::client_rows(state);
     let table = match &mut state.frozen {
@@ -205,6 +216,7 @@ fn go(state: &mut State, intent: Intent, now: Now) {
         Intent::Log => state.screen == Screen::Log,
         Intent::Tune => state.screen == Screen::Tuning,
         Intent::Experiments => state.screen == Screen::Experiments,
+        Intent::Runs => state.screen == Screen::Runs,
         _ => false,
     };
     match intent {
@@ -215,6 +227,7 @@ fn go(state: &mut State, intent: Intent, now: Now) {
         Intent::Help => state.screen = Screen::Help { offset: 0 },
         Intent::Log => state.screen = Screen::Log,
         Intent::Experiments => state.screen = Screen::Experiments,
+        Intent::Runs => state.screen = Screen::Runs,
         Intent::Tune => {
             state.screen = Screen::Tuning;
             state.select_what_can_change();
