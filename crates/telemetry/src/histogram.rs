@@ -248,6 +248,25 @@ impl Distribution {
         Self { sum_ns, max_ns, saturated, ..self }
     }
 
+    /// The samples of all of them, bucket by bucket: nothing is lost.
+    pub(crate) fn merged<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
+        let mut units: Vec<(u32, u64)> = all.clone().flat_map(Self::units).collect();
+        units.sort_unstable_by_key(|&(units, _)| units);
+        units.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            kept.1 = if is_same { kept.1.saturating_add(next.1) } else { kept.1 };
+            is_same
+        });
+        let exact = all.fold([0_u64; 3], |[sum_ns, max_ns, saturated], one| {
+            [
+                sum_ns.saturating_add(one.sum_ns),
+                max_ns.max(one.max_ns),
+                saturated.saturating_add(one.saturated),
+            ]
+        });
+        Self::from_units(units.into_iter(), exact)
+    }
+
     /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + ExactSizeIterator {
         self.buckets.iter().map(|bucket| (bucket.highest_ns(), u64::from(bucket.count)))
