@@ -163,6 +163,10 @@ fn together(a: &Record, b: Record) -> Record {
             let latencies = merged(&a.latencies, &b.latencies);
             Body::Load(Box::new(LoadRecord { latencies, ..*b }))
         }
+        (Body::Client(a), Body::Client(mut b)) => {
+            b.exchange.add(&a.exchange);
+            Body::Client(b)
+        }
         (_, body) => body,
     };
     Record { stamp: Stamp { interval_us, ..b.stamp }, body }

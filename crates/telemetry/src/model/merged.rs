@@ -49,7 +49,7 @@ mod tests {
     use crate::publish::{Publisher, Refusal, Sink};
     use crate::record::{Record, RunRecord};
     use crate::setting::{Applies, Setting, Value};
-    use crate::{ClientDelta, Counters, CpuGroup, HostRecord, ProxyDelta, Timestamps};
+    use crate::{ClientDelta, Counters, CpuGroup, HostRecord, ProxyDelta, Sketch, Timestamps};
 
     #[derive(Default)]
     struct Kept(Vec<Record>);
@@ -97,7 +97,7 @@ mod tests {
             let mut counters = Counters::default();
             counters[ClientCounter::Exchanges] = exchanges;
             let client = std::net::IpAddr::from([127, 0, 0, 1]).into();
-            proxy.clients.push(ClientDelta { client, open_change: 0, counters });
+            proxy.clients.push(ClientDelta { client, open_change: 0, counters, exchange: Sketch::default() });
             let mut host = HostRecord::default();
             host.cpu[CpuGroup::Proxy] = second * 1_000;
             publisher.interval(Some(&proxy), None, Some(host), at(second));
