@@ -356,6 +356,7 @@ impl Recorder {
                 Err(error) => self.voice.say(Level::Warning, &format!("no experiment: {error}")),
             },
             Command::EndExperiment => self.end_experiment(),
+            Command::Notice(notice) => self.tell(notice),
         }
     }
 
