@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use journal::{EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
 use telemetry::{
     Body, ClientCounter, ClientId, ClientRecord, Counters, Histogram, Histograms, Latencies, Model,
-    ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, Stamp,
+    ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, Sketch, Stamp,
 };
 
 /// Records that a full interval has.
@@ -37,7 +38,14 @@ fn record(seq: u64, body: Body) -> Record {
     Record { stamp, body }
 }
 
-/// The record of one of 200 clients.
+/// Latencies as a client has them in five seconds.
+fn sketch(seq: u64) -> Sketch {
+    let mut sketch = Sketch::default();
+    (0..100).for_each(|i| sketch.record(Duration::from_micros(200 + i * i / 4 + seq % 50)));
+    sketch
+}
+
+/// The record of one of 200 clients; one in five has latencies.
 fn client(seq: u64) -> Record {
     let mut counters = Counters::default();
     for (factor, counter) in
@@ -47,7 +55,9 @@ fn client(seq: u64) -> Record {
     }
     let address = IpAddr::from(Ipv4Addr::from_bits(0x7f00_0002 + (seq % 200) as u32));
     let client = ClientId::from(address);
-    record(seq, Body::Client(ClientRecord { client, epoch: 1 + seq % 200, last: false, open: 1, counters }))
+    let exchange = if seq.is_multiple_of(5) { sketch(seq) } else { Sketch::default() };
+    let epoch = 1 + seq % 200;
+    record(seq, Body::Client(ClientRecord { client, epoch, last: false, open: 1, counters, exchange }))
 }
 
 /// The proxy's record of an interval with 20,000 requests over 2,000 connections.

@@ -89,7 +89,7 @@ impl Account {
     pub(crate) fn exchange(&mut self, client: ClientSlot, took: Duration) {
         self.count(ProxyCounter::Exchanges, 1);
         self.time(ProxyLatency::Exchange, took);
-        self.clients.add(client, ClientCounter::Exchanges, 1);
+        self.clients.exchange(client, took);
     }
 
     /// `took` since the first byte of the `ClientHello`, `compute` of it within rustls.

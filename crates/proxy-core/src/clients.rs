@@ -1,9 +1,10 @@
 //! What each client of a worker has done since the last hand-over.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use slab::Slab;
-use telemetry::{ClientCounter, ClientDelta, ClientId, Counters, ProxyDelta};
+use telemetry::{ClientCounter, ClientDelta, ClientId, Counters, ProxyDelta, Sketch};
 
 /// Where a client's counters are. A connection holds the slot of its client for as long as it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,7 @@ struct Client {
     open: u64,
     open_change: i64,
     counters: Counters<ClientCounter>,
+    exchange: Sketch,
     is_changed: bool,
 }
 
@@ -72,6 +74,13 @@ impl Clients {
         self.change(slot).counters[counter] += n;
     }
 
+    /// Counts an exchange that took so long.
+    pub(crate) fn exchange(&mut self, slot: ClientSlot, took: Duration) {
+        let client = self.change(slot);
+        client.counters[ClientCounter::Exchanges] += 1;
+        client.exchange.record(took);
+    }
+
     /// Moves what has changed into a delta that is handed over, and forgets clients that have left.
     pub(crate) fn hand_over(&mut self, into: &mut ProxyDelta) {
         for slot in self.changed.drain(..) {
@@ -81,6 +90,7 @@ impl Clients {
                 client: client.id,
                 open_change: std::mem::take(&mut client.open_change),
                 counters: std::mem::take(&mut client.counters),
+                exchange: std::mem::take(&mut client.exchange),
             });
             if client.open == 0 {
                 self.slots.remove(&client.id);
@@ -96,7 +106,14 @@ impl Clients {
         if id != ClientId::Other && self.slots.len() >= self.max {
             return self.slot(ClientId::Other);
         }
-        let client = Client { id, open: 0, open_change: 0, counters: Counters::default(), is_changed: false };
+        let client = Client {
+            id,
+            open: 0,
+            open_change: 0,
+            counters: Counters::default(),
+            exchange: Sketch::default(),
+            is_changed: false,
+        };
         let slot = ClientSlot(self.table.insert(client));
         self.slots.insert(id, slot);
         slot
@@ -165,6 +182,22 @@ mod tests {
         let changed = handed_over(&mut clients);
         assert_eq!((changed.len(), changed[0].client), (1, id(2)));
         assert_eq!(clients.table.len(), 1);
+    }
+
+    #[test]
+    fn each_client_has_the_latencies_of_its_own_exchanges() {
+        let mut clients = Clients::new(10);
+        let (a, b) = (open(&mut clients, id(1)), open(&mut clients, id(2)));
+        clients.exchange(a, Duration::from_millis(1));
+        clients.exchange(b, Duration::from_millis(30));
+        clients.exchange(b, Duration::from_millis(20));
+        let told = |deltas: Vec<ClientDelta>| -> Vec<_> {
+            let of = |it: &ClientDelta| (it.counters[ClientCounter::Exchanges], it.exchange.max_ns());
+            deltas.iter().map(of).collect()
+        };
+        assert_eq!(told(handed_over(&mut clients)), [(1, 1_000_000), (2, 30_000_000)]);
+        clients.exchange(a, Duration::from_millis(2));
+        assert_eq!(told(handed_over(&mut clients)), [(1, 2_000_000)], "only what is new");
     }
 
     #[test]

@@ -76,6 +76,7 @@ fn model(with_loss: bool) -> (Model, RunId) {
         client: CLIENT.parse::<std::net::IpAddr>().unwrap().into(),
         open_change: 0,
         counters: telemetry::Counters::default(),
+        exchange: telemetry::Sketch::default(),
     };
     client.counters[ClientCounter::BytesIn] = 500;
     proxy.clients.push(client);

@@ -5,6 +5,7 @@ use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, Pro
 use crate::histogram::Histograms;
 use crate::ids::ClientId;
 use crate::metric::Counters;
+use crate::sketch::Sketch;
 use crate::tally::Tally;
 
 /// Connection records that one worker keeps an interval; further ones count as unrecorded.
@@ -61,7 +62,7 @@ impl ProxyDelta {
 }
 
 /// What one worker counted for one client in an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientDelta {
     /// Whose traffic it is.
     pub client: ClientId,
@@ -69,6 +70,8 @@ pub struct ClientDelta {
     pub open_change: i64,
     /// Counts since the last hand-over.
     pub counters: Counters<ClientCounter>,
+    /// Latencies of its exchanges since the last hand-over.
+    pub exchange: Sketch,
 }
 
 /// What the load, or one of its threads, counted in an interval.

@@ -8,6 +8,7 @@ mod codec;
 mod connection;
 mod delta;
 mod encoding;
+mod excerpt;
 mod exchange;
 pub mod experiment;
 mod families;
@@ -26,9 +27,11 @@ mod percentile;
 mod publish;
 mod record;
 mod setting;
+mod sketch;
 mod tally;
 #[cfg(test)]
 mod testing;
+mod thin;
 mod update;
 mod wire;
 
@@ -36,6 +39,7 @@ pub use codec::{IDENTIFIER, decode, decode_fields, encode};
 pub use connection::{ConnectionRecord, Outcome};
 pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use encoding::interval_log_line;
+pub use excerpt::{Excerpt, Stretch};
 pub use exchange::{Asked, Collector, Reporter};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use field::{Field, Unit, common as common_fields};
@@ -57,6 +61,8 @@ pub use record::{
     SettingRecord, Stamp,
 };
 pub use setting::{Applies, Command, Setting, SettingError, Value};
+pub use sketch::Sketch;
 pub use tally::{LoadEvent, Tallied, Tally};
+pub use thin::Thinner;
 pub use update::{BATCH_RECORDS_MAX, Batch, Update};
 pub use wire::DecodeError;

@@ -1,16 +1,22 @@
 //! The records: what tlsdash says of itself, once an interval or when something happens.
 
+mod experiment;
+mod kinds;
+mod latencies;
+
 use crate::connection::{ConnectionRecord, Outcome};
-use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::field::{self, Field};
-use crate::histogram::{Distribution, Histograms};
+use crate::field;
 use crate::ids::{ClientId, ConnId, ParseIdError, RunId};
-use crate::metric::{Counters, Metric};
+use crate::metric::Counters;
 use crate::setting::Setting;
+use crate::sketch::Sketch;
 use crate::tally::Tally;
-use crate::wire::{DecodeError, FAMILY, Source, Wire, wire};
-use journal::EntryBuf;
+use crate::wire::{FAMILY, wire};
+
+pub use experiment::{EstimateRecord, ExperimentRecord};
+pub use kinds::Kind;
+pub use latencies::{Latencies, Latency};
 
 /// The version of the record format that this program writes; a reader refuses a higher one.
 pub const SCHEMA: u64 = 1;
@@ -191,6 +197,8 @@ wire! {
         pub open: u64 = &field::CLIENT_OPEN,
         /// Totals of the epoch so far.
         pub counters: Counters<ClientCounter> = &FAMILY,
+        /// Latencies of its exchanges since its last record that has some.
+        pub exchange: Sketch = &field::CLIENT_EXCHANGE_SKETCH,
     }
 }
 
@@ -215,75 +223,6 @@ wire! {
         pub number: u64 = &field::MARK,
         /// What was noted, cleaned; may be empty.
         pub text: String = &field::MARK_TEXT,
-    }
-}
-
-wire! {
-    /// How an experiment goes: its plan, each switch, how the figures stand after each pair, what it came to.
-    #[derive(Clone, Debug, Default, PartialEq)]
-    pub struct ExperimentRecord {
-        /// Its number within the run, from 1.
-        pub number: u64 = &field::EXPERIMENT,
-        /// What this record tells.
-        pub step: ExperimentStep = &field::EXPERIMENT_STEP,
-        /// Which part of the experiment it is about.
-        pub stage: Stage = &field::EXPERIMENT_STAGE,
-        /// Whose value is in force from now on.
-        pub arm: Arm = &field::EXPERIMENT_ARM,
-        /// Dotted name of the setting whose values are compared.
-        pub setting: String = &field::EXPERIMENT_SETTING,
-        /// Its first value.
-        pub a: String = &field::EXPERIMENT_A,
-        /// Its second value.
-        pub b: String = &field::EXPERIMENT_B,
-        /// The pair that is under way or complete, from 1 in each stage.
-        pub pair: u64 = &field::EXPERIMENT_PAIR,
-        /// Pairs that are planned in this stage.
-        pub pairs: u64 = &field::EXPERIMENT_PAIRS,
-        /// Length of a block, in microseconds.
-        pub block_us: u64 = &field::EXPERIMENT_BLOCK,
-        /// Time after each switch that does not count, in microseconds.
-        pub discard_us: u64 = &field::EXPERIMENT_DISCARD,
-        /// True if sessions and tickets are forgotten at each switch.
-        pub flush: bool = &field::EXPERIMENT_FLUSH,
-        /// From which the order within the pairs is drawn.
-        pub seed: u64 = &field::EXPERIMENT_SEED,
-        /// The figure that is compared, such as `exchange.p99`; the first one planned is the primary one.
-        pub metric: String = &field::EXPERIMENT_METRIC,
-        /// True if the verdict of the experiment is that on this figure.
-        pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
-        /// How it compares; `None` before there are four pairs.
-        pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
-        /// What the stage came to.
-        pub outcome: experiment::Outcome = &field::EXPERIMENT_OUTCOME,
-        /// Why, in words.
-        pub reason: String = &field::EXPERIMENT_REASON,
-    }
-}
-
-wire! {
-    @part
-    /// How a figure of one arm compares with that of the other.
-    #[derive(Clone, Copy, Debug, Default, PartialEq)]
-    pub struct EstimateRecord {
-        /// Pairs that it rests on.
-        pub pairs_used: u64 = &field::EXPERIMENT_PAIRS_USED,
-        /// The figure over all blocks of the first value, in its own unit.
-        pub a: f64 = &field::EXPERIMENT_FIGURE_A,
-        /// The figure over all blocks of the second.
-        pub b: f64 = &field::EXPERIMENT_FIGURE_B,
-        /// By how much the second differs: percent of the first, or percentage points of a share.
-        pub effect: f64 = &field::EXPERIMENT_EFFECT,
-        /// Lower end of its confidence interval.
-        pub low: f64 = &field::EXPERIMENT_EFFECT_LOW,
-        /// Upper end of it.
-        pub high: f64 = &field::EXPERIMENT_EFFECT_HIGH,
-        /// Confidence of the interval, in percent.
-        pub confidence_percent: f64 = &field::EXPERIMENT_CONFIDENCE,
-        /// How often chance alone would make a difference as large as this, by the sign-flip test.
-        pub p_value: f64 = &field::EXPERIMENT_P,
-        /// The difference that the planned pairs show four times in five, by how much the pairs spread.
-        pub resolution: f64 = &field::EXPERIMENT_RESOLUTION,
     }
 }
 
@@ -416,117 +355,4 @@ wire! {
         bytes_out: u64 = &field::CONNECTION_BYTES_OUT,
         lifetime_us: u64 = &field::CONNECTION_LIFETIME,
     }
-}
-
-/// The latencies of one class in a record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Latency {
-    /// Samples counted in the run so far. If it grew by more than `interval` holds since the last record read, a
-    /// histogram was lost.
-    pub samples_total: u64,
-    /// The samples of this record's interval.
-    pub interval: Distribution,
-}
-
-/// The latencies of all classes of a family in a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Latencies<M: Metric> {
-    classes: Vec<Latency>,
-    family: std::marker::PhantomData<M>,
-}
-
-impl<M: Metric> Default for Latencies<M> {
-    fn default() -> Self {
-        Self { classes: vec![Latency::default(); M::ALL.len()], family: std::marker::PhantomData }
-    }
-}
-
-impl<M: Metric> Latencies<M> {
-    /// Those of an interval's histograms, with the samples counted in the run up to its end.
-    pub fn new(interval: &Histograms<M>, samples_total: &Counters<M>) -> Self {
-        let class = |(class, histogram): (M, &crate::Histogram)| Latency {
-            samples_total: samples_total[class],
-            interval: histogram.to_distribution(),
-        };
-        Self { classes: interval.iter().map(class).collect(), family: std::marker::PhantomData }
-    }
-
-    /// Each class with its latencies.
-    pub fn iter(&self) -> impl Iterator<Item = (M, &Latency)> {
-        M::ALL.iter().copied().zip(&self.classes)
-    }
-}
-
-impl<M: Metric> std::ops::Index<M> for Latencies<M> {
-    type Output = Latency;
-
-    fn index(&self, class: M) -> &Latency {
-        &self.classes[class.index()]
-    }
-}
-
-impl<M: Metric> std::ops::IndexMut<M> for Latencies<M> {
-    fn index_mut(&mut self, class: M) -> &mut Latency {
-        &mut self.classes[class.index()]
-    }
-}
-
-/// One kind of record: its word, its `MESSAGE_ID`, and its syslog priority.
-#[derive(Debug)]
-pub struct Kind {
-    /// The value of `TLSDASH_KIND`.
-    pub word: &'static str,
-    /// The value of `MESSAGE_ID`: fixed for all time.
-    pub message_id: &'static str,
-    /// What it is, for the schema's document.
-    pub meaning: &'static str,
-}
-
-macro_rules! kinds {
-    ($($variant:ident($record:ty) $word:literal $id:literal $meaning:literal;)*) => {
-        impl Body {
-            /// The kinds of records, in the order of the document.
-            pub const KINDS: &'static [Kind] = &[
-                $(Kind { word: $word, message_id: $id, meaning: $meaning },)*
-            ];
-
-            /// The kind of this record.
-            pub fn kind(&self) -> &'static Kind {
-                let word = match self { $(Self::$variant(_) => $word,)* };
-                Self::KINDS.iter().find(|kind| kind.word == word).expect("every variant stands in the list")
-            }
-
-            pub(crate) fn put(&self, out: &mut EntryBuf) {
-                match self { $(Self::$variant(record) => record.put_all(out),)* }
-            }
-
-            pub(crate) fn get(kind: &str, from: &dyn Source) -> Option<Result<Self, DecodeError>> {
-                Some(match kind {
-                    $($word => <$record>::get_all(from).map(Self::$variant),)*
-                    _ => return None,
-                })
-            }
-
-            /// The fields that a kind of record carries, besides those that all records do.
-            pub fn fields(kind: &str) -> Vec<Field> {
-                match kind {
-                    $($word => <$record>::fields(),)*
-                    _ => Vec::new(),
-                }
-            }
-        }
-    };
-}
-kinds! {
-    Run(Box<RunRecord>) "run" "10f6d52e277847bdadf59ab0e90b2c8c" "A run begins or ends; the end carries final totals and whole-run histograms.";
-    Proxy(Box<ProxyRecord>) "proxy" "a3459c3e35e44596bf1e5c59614129fb" "What the proxy counted, once an interval.";
-    Client(ClientRecord) "client" "5ce96029fce945efbe3fd04037fa4312" "What the proxy counted for one client, in intervals in which it was active.";
-    Connection(Box<ConnectionRecord>) "connection" "b52863d8d43a43a8b2bb6f47612d48b6" "One connection: an error, or a sample of those that ended well.";
-    Load(Box<LoadRecord>) "load" "b3d3b6d2d3804929bfffe694b57aec40" "What the load counted, once an interval.";
-    Setting(SettingRecord) "setting" "c5332e59fa0a40edb863f5d2d94d2289" "A setting was changed.";
-    Mark(MarkRecord) "mark" "828eeca68486434c8a3c9e51c974725b" "A person left a note in the time line.";
-    Experiment(Box<ExperimentRecord>) "experiment" "1b3cb98c95c04a129eb8fdd905e30412" "An experiment begins, switches, completes a pair, or comes to its verdict.";
-    Host(HostRecord) "host" "3f2c1f4e19bf4824868906e0e0f28675" "What the process used, once an interval.";
-    Health(HealthRecord) "health" "f7b83be0ff144c57a1e4ff96fe2b8217" "What the writer of records knows of its own losses.";
-    Notice(NoticeRecord) "notice" "3f118674b6cb4643a27e7e3c9732cbc5" "What a person should know, once an episode: something went wrong, or is well again.";
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::NoticeRecord;
+
 /// Settings that are kept of a run; more are not taken from a journal.
 pub(crate) const SETTINGS_MAX: usize = 256;
 
@@ -85,6 +87,8 @@ pub enum Command {
     Experiment(String),
     /// End the experiment that is under way before its time.
     EndExperiment,
+    /// Put on record what befell the front end.
+    Notice(NoticeRecord),
 }
 
 /// Why a setting keeps its value.

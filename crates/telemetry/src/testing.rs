@@ -1,6 +1,7 @@
 //! Records for tests.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use crate::connection::{ConnectionRecord, Outcome};
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
@@ -12,6 +13,7 @@ use crate::record::{
     LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
 };
 use crate::setting::{Applies, Setting, Value};
+use crate::sketch::Sketch;
 use crate::tally::{LoadEvent, Tally};
 
 pub(crate) fn client(n: u8) -> ClientId {
@@ -51,6 +53,14 @@ fn latencies<M: Metric>(numbers: &[u64]) -> Latencies<M> {
         histograms[M::ALL[i % M::ALL.len()]].record_ns(number % 70_000_000_000);
     }
     Latencies::new(&histograms, &fill(numbers))
+}
+
+fn sketch(numbers: &[u64]) -> Sketch {
+    let mut sketch = Sketch::default();
+    for &number in numbers {
+        sketch.record(Duration::from_nanos(number));
+    }
+    sketch
 }
 
 fn tally(numbers: &[u64], text: &str) -> Tally {
@@ -133,6 +143,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             last: flag,
             open: numbers[9],
             counters: fill(numbers),
+            exchange: sketch(numbers),
         }),
         Body::Connection(Box::new(ConnectionRecord {
             detail: text.into(),

@@ -14,6 +14,7 @@ use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
 use crate::record::{Latencies, Latency, Level, Phase};
 use crate::setting::{SETTINGS_MAX, Setting};
+use crate::sketch::Sketch;
 use crate::tally::Tally;
 
 /// Why an entry that claims to be a record of ours is not one.
@@ -270,6 +271,21 @@ impl Member for Vec<Setting> {
         let settings: Self =
             from.text(&field.name).map_or_else(|| Ok(Self::new()), |text| json(field, text))?;
         Ok(settings.into_iter().take(SETTINGS_MAX).map(clean_setting).collect())
+    }
+}
+
+impl Member for Sketch {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, self);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        from.text(&field.name).map_or_else(
+            || Ok(Self::default()),
+            |text| text.parse().map_err(|_| malformed(field.name.clone())),
+        )
     }
 }
 

@@ -21,7 +21,7 @@ use crate::tls_words::TlsWords;
 
 use crate::load::LoadArgs;
 
-pub(crate) use recorded::{CheckArgs, CompareArgs, ReportArgs};
+pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs};
 
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -82,6 +82,8 @@ pub(crate) enum Mode {
     Check(CheckArgs),
     /// Write a report on a run, as a journal holds it: a page for people, tables, or files for tools
     Report(ReportArgs),
+    /// Copy a recording in fewer records: intervals of ten seconds, with the same totals and latencies
+    Compact(CompactArgs),
     /// Compare two runs, as journals hold them: what differs, by how much, and whether that can be said
     Compare(CompareArgs),
     /// Print completions for a shell
@@ -126,6 +128,9 @@ pub(crate) struct RunWords {
     /// Run without a dashboard, until SIGTERM or Ctrl-C
     #[arg(long)]
     pub(crate) headless: bool,
+    /// Go on without a dashboard when the terminal goes away, until SIGTERM; without this the run ends then
+    #[arg(long)]
+    pub(crate) keep_running: bool,
     /// How the summary at the end is printed [default: text]
     #[arg(long, value_name = "FORMAT")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -321,6 +326,7 @@ impl RunWords {
             record: self.record.or(other.record),
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
+            keep_running: self.keep_running || other.keep_running,
             format: self.format.or(other.format),
             ab: self.ab.or(other.ab),
         }

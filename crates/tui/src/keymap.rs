@@ -16,6 +16,8 @@ pub(crate) enum Context {
     Tuning,
     /// On the experiments.
     Experiments,
+    /// On the list of runs.
+    Runs,
 }
 
 impl Context {
@@ -69,6 +71,7 @@ const CLIENTS: (Context, Needs) = (Context::Panes, Needs::Clients);
 const CONTROL: (Context, Needs) = (Context::Anywhere, Needs::Control);
 const LOAD: (Context, Needs) = (Context::Panes, Needs::Load);
 const EXPERIMENTS: (Context, Needs) = (Context::Experiments, Needs::Control);
+const RUNS: (Context, Needs) = (Context::Runs, Needs::Nothing);
 const TUNING: (Context, Needs) = (Context::Tuning, Needs::Control);
 
 /// All keys, in the order of the help.
@@ -101,8 +104,11 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("page-down", &["pagedown"], Intent::PageDown, ANYWHERE, "a page down"),
     bind("first", &["home", "g"], Intent::First, ANYWHERE, "first client or line"),
     bind("last", &["end", "shift-g"], Intent::Last, ANYWHERE, "last client or line"),
+    bind("copy", &["y"], Intent::Copy, ANYWHERE, "copy the selected client, or the screen as text"),
+    bind("export", &["e"], Intent::Export, PANES, "write the view to new files, text and JSON"),
     bind("log", &["shift-l"], Intent::Log, PANES, "more of the log, or less"),
     bind("next-run", &["h"], Intent::NextRun, PANES, "the next run or host, of those that are watched"),
+    bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "runs and hosts that are watched, or leave them"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "settings of proxy and load, or leave them"),
     bind("experiments", &["a"], Intent::Experiments, ANYWHERE, "A/B: experiments, or leave them"),
     bind("load", &["l"], Intent::LoadToggle, LOAD, "start or stop the load"),
@@ -125,6 +131,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
         "type the plan of an experiment and begin it",
     ),
     bind("end-experiment", &["x"], Intent::EndExperiment, EXPERIMENTS, "end the experiment before its time"),
+    bind("show-run", &["enter"], Intent::RunOpen, RUNS, "show the selected run"),
+    bind("filter-hosts", &["/"], Intent::RunFilter, RUNS, "show only runs of hosts whose name holds a text"),
     bind("redraw", &["ctrl-l"], Intent::Redraw, ANYWHERE, "draw the whole screen anew"),
     bind("suspend", &["ctrl-z"], Intent::Suspend, ANYWHERE, "back to the shell; fg returns"),
 ];
@@ -163,6 +171,13 @@ pub(crate) const HINTS: &[Hint] = &[
 pub(crate) const EXPERIMENT_HINTS: &[Hint] = &[
     hint(&[Intent::Compare], "begin", Needs::Control),
     hint(&[Intent::EndExperiment], "end", Needs::Control),
+    hint(&[Intent::Back], "leave", Needs::Nothing),
+];
+
+/// What stands below the runs.
+pub(crate) const RUN_HINTS: &[Hint] = &[
+    hint(&[Intent::RunOpen], "show", Needs::Nothing),
+    hint(&[Intent::RunFilter], "filter by host", Needs::Nothing),
     hint(&[Intent::Back], "leave", Needs::Nothing),
 ];
 

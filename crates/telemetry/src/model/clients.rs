@@ -10,9 +10,13 @@ use crate::families::ClientCounter;
 use crate::ids::ClientId;
 use crate::metric::Counters;
 use crate::record::{ClientRecord, Stamp};
+use crate::sketch::Sketch;
 
 /// Intervals of a client that are kept for its sparkline.
 pub(super) const HISTORY_MAX: usize = 60;
+
+/// Records with latencies of a client that are kept: five seconds each make it the same time.
+const SKETCHES_MAX: usize = 12;
 
 /// Latest records of clients that are told to somebody who keeps a table of them.
 const CHANGES_MAX: usize = 2_048;
@@ -60,6 +64,10 @@ pub struct Client {
     /// Records of the run that were known to be lost when its last record was read.
     lost_before: u64,
     history: VecDeque<ClientRate>,
+    /// Latencies of its exchanges, all that were read.
+    exchange: Sketch,
+    /// The latest of them, each with the moment of its record, oldest first.
+    sketches: VecDeque<(u64, Sketch)>,
     /// Of those with a record the latest that ended well, and the latest that did not.
     connections: [Option<Box<ConnectionRecord>>; 2],
 }
@@ -75,6 +83,8 @@ impl Client {
             present: Counters::default(),
             lost_before: 0,
             history: VecDeque::new(),
+            exchange: Sketch::default(),
+            sketches: VecDeque::new(),
             connections: [None, None],
         }
     }
@@ -113,6 +123,31 @@ impl Client {
             self.history.pop_front();
         }
         self.history.push_back(rate);
+    }
+
+    fn time(&mut self, us: u64, sketch: &Sketch, history: usize) {
+        if sketch.is_empty() {
+            return;
+        }
+        self.exchange.add(sketch);
+        if self.sketches.len() >= SKETCHES_MAX.min(history) {
+            self.sketches.pop_front();
+        }
+        self.sketches.push_back((us, sketch.clone()));
+    }
+
+    /// Latencies of its exchanges since the beginning, as far as they were read.
+    pub fn exchange(&self) -> &Sketch {
+        &self.exchange
+    }
+
+    /// The latencies that its records after `from_us` and up to `until_us` told, which may reach back some seconds
+    /// before them; of the latest [`SKETCHES_MAX`] such records only.
+    pub fn exchange_between(&self, from_us: u64, until_us: u64) -> Sketch {
+        let within = |(us, _): &&(u64, Sketch)| from_us < *us && *us <= until_us;
+        let mut sum = Sketch::default();
+        self.sketches.iter().filter(within).for_each(|(_, sketch)| sum.add(sketch));
+        sum
     }
 
     /// Totals over all its epochs.
@@ -188,6 +223,23 @@ impl Clients {
         }
     }
 
+    /// Those of several runs, told apart by who they are; without their rates, which are of several clocks.
+    pub(super) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut merged = Self::new(1);
+        for clients in all {
+            merged.turned_away += clients.turned_away;
+            for client in clients.rows.values() {
+                let is_known = merged.rows.contains_key(&client.id) || merged.rows.len() < CLIENTS_MAX;
+                let id = if is_known { client.id } else { ClientId::Other };
+                let sum = merged.rows.entry(id).or_insert_with(|| Client::new(id));
+                sum.open += client.open;
+                sum.present.add(&client.totals());
+                sum.exchange.add(&client.exchange);
+            }
+        }
+        merged
+    }
+
     pub(super) fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, from_start: bool, lost: u64) {
         if !self.rows.contains_key(&record.client) && !self.take_in(record) {
             self.turned_away += 1;
@@ -198,6 +250,7 @@ impl Clients {
         if let Some(rate) = client.apply(stamp, record, known) {
             client.remember(rate, self.history);
         }
+        client.time(stamp.mono_us, &record.exchange, self.history);
         self.note_change(record.client);
     }
 
@@ -257,6 +310,7 @@ impl Clients {
             if let Some(gone) = self.rows.remove(&id) {
                 let other = self.rows.entry(ClientId::Other).or_insert_with(|| Client::new(ClientId::Other));
                 other.earlier.add(&gone.totals());
+                other.exchange.add(&gone.exchange);
                 let Client { epoch, present, last_us, .. } = gone;
                 self.folded.insert(id, Folded { epoch, present, last_us });
             }

@@ -10,6 +10,7 @@ use crate::histogram::Histogram;
 use crate::ids::ClientId;
 use crate::metric::{Counters, Metric};
 use crate::record::{Body, ClientRecord, HostRecord, Phase, ProxyRecord, RunRecord, Stamp};
+use crate::sketch::Sketch;
 use crate::testing::{bodies, client};
 
 /// Takes every figure that a model gives.
@@ -138,7 +139,7 @@ impl Pen {
 pub(super) fn client_record(client: ClientId, epoch: u64, bytes: u64) -> ClientRecord {
     let mut counters = Counters::default();
     counters[ClientCounter::BytesIn] = bytes;
-    ClientRecord { client, epoch, last: false, open: 0, counters }
+    ClientRecord { client, epoch, last: false, open: 0, counters, exchange: Sketch::default() }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::ids::ClientId;
 use crate::metric::Counters;
+use crate::sketch::Sketch;
 use crate::testing::{client, connection};
 
 #[test]
@@ -42,7 +43,12 @@ fn crowded(seconds: u64, connections: &[ConnectionRecord]) -> Publisher<Paper> {
         for n in 0..200 {
             let mut counters = Counters::default();
             counters[ClientCounter::BytesIn] = u64::from(n) + 1;
-            delta.clients.push(ClientDelta { client: client(n), open_change: 0, counters });
+            delta.clients.push(ClientDelta {
+                client: client(n),
+                open_change: 0,
+                counters,
+                exchange: Sketch::default(),
+            });
         }
         let load = Some((&LoadDelta::default(), STATE));
         publisher.interval(Some(&delta), load, Some(HostRecord::default()), at(second));
@@ -56,7 +62,12 @@ fn crowd(clients: u8) -> ProxyDelta {
     for n in 0..clients {
         let mut counters = Counters::default();
         counters[ClientCounter::BytesIn] = u64::from(n) + 1;
-        delta.clients.push(ClientDelta { client: client(n), open_change: 0, counters });
+        delta.clients.push(ClientDelta {
+            client: client(n),
+            open_change: 0,
+            counters,
+            exchange: Sketch::default(),
+        });
     }
     delta
 }
@@ -138,7 +149,7 @@ fn a_run_of_many_clients_does_not_end_in_a_burst_that_journald_would_drop() {
         let mut counters = Counters::default();
         counters[ClientCounter::BytesIn] = u64::from(n);
         let client = ClientId::from(IpAddr::from(Ipv4Addr::from_bits(n)));
-        delta.clients.push(ClientDelta { client, open_change: 0, counters });
+        delta.clients.push(ClientDelta { client, open_change: 0, counters, exchange: Sketch::default() });
     }
     publisher.interval(Some(&delta), None, None, at(1));
     publisher.stop(RunRecord::default(), None, None, None, at(2));
@@ -189,7 +200,7 @@ fn ten_thousand_changing_clients_keep_to_the_budget_and_lose_no_byte() {
             counters[ClientCounter::BytesIn] = u64::from(n);
             counted += u64::from(n);
             let client = ClientId::from(IpAddr::from(Ipv4Addr::from_bits(n)));
-            delta.clients.push(ClientDelta { client, open_change: 0, counters });
+            delta.clients.push(ClientDelta { client, open_change: 0, counters, exchange: Sketch::default() });
         }
         let before = publisher.made();
         publisher.interval(Some(&delta), None, None, at(second.into()));

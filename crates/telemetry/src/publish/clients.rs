@@ -7,10 +7,15 @@ use crate::families::ClientCounter;
 use crate::ids::ClientId;
 use crate::metric::Counters;
 use crate::record::ClientRecord;
+use crate::sketch::Sketch;
 
 /// How soon a client that changed gets a record while the budget allows, in microseconds; a reader shows its last rate
 /// so long.
 const TURN_US_MAX: u64 = 10_000_000;
+
+/// How long a client's latencies are gathered before a record carries them, in microseconds; a little less than five
+/// intervals of a second. Each record would cost a tenth more with them.
+const SKETCH_US_MIN: u64 = 4_500_000;
 
 /// A client's record that is due, and since when it covers.
 #[derive(Debug)]
@@ -26,6 +31,10 @@ struct Row {
     open: i64,
     counters: Counters<ClientCounter>,
     sent: Counters<ClientCounter>,
+    /// Latencies that no record has carried yet.
+    exchange: Sketch,
+    /// When a record carried some last.
+    sketch_sent_us: Option<u64>,
     /// Beginning of the first interval with changes that no record has carried yet.
     unsent_since_us: Option<u64>,
     active_us: u64,
@@ -37,9 +46,25 @@ impl Row {
         unsent[ClientCounter::BytesIn] + unsent[ClientCounter::BytesOut]
     }
 
-    fn record(&self, client: ClientId, last: bool) -> ClientRecord {
+    fn is_sketch_due(&self, now_us: u64) -> bool {
+        let waited = |sent_us: u64| now_us.saturating_sub(sent_us) >= SKETCH_US_MIN;
+        !self.exchange.is_empty() && self.sketch_sent_us.is_none_or(waited)
+    }
+
+    /// Since when a record of it is due; `None` if none is. One that only has latencies to tell covers no time.
+    fn due_since(&self, now_us: u64) -> Option<u64> {
+        self.unsent_since_us.or_else(|| self.is_sketch_due(now_us).then_some(now_us))
+    }
+
+    fn record(&self, client: ClientId, now_us: u64) -> ClientRecord {
+        let exchange = if self.is_sketch_due(now_us) { self.exchange.clone() } else { Sketch::default() };
+        ClientRecord { last: false, exchange, ..self.last_record(client) }
+    }
+
+    fn last_record(&self, client: ClientId) -> ClientRecord {
         let open = u64::try_from(self.open).unwrap_or(0);
-        ClientRecord { client, epoch: self.epoch, last, open, counters: self.counters }
+        let Self { epoch, counters, .. } = *self;
+        ClientRecord { client, epoch, last: true, open, counters, exchange: self.exchange.clone() }
     }
 }
 
@@ -67,6 +92,7 @@ impl ClientTable {
             let row = self.row(client);
             row.open += delta.open_change;
             row.counters.add(&delta.counters);
+            row.exchange.add(&delta.exchange);
             row.unsent_since_us.get_or_insert(start_us);
             row.active_us = end_us;
         }
@@ -93,6 +119,8 @@ impl ClientTable {
                 open: 0,
                 counters: Counters::default(),
                 sent: Counters::default(),
+                exchange: Sketch::default(),
+                sketch_sent_us: None,
                 unsent_since_us: None,
                 active_us: 0,
             }
@@ -109,9 +137,9 @@ impl ClientTable {
         candidates.sort_unstable();
         for (_, id) in candidates.into_iter().take((self.max / 100).max(1)) {
             let Some(row) = self.rows.get(&id) else { continue };
-            match row.unsent_since_us {
+            match row.due_since(u64::MAX) {
                 Some(since_us) if self.leaving.len() < leaving_max => {
-                    self.leaving.push(Due { record: row.record(id, true), since_us });
+                    self.leaving.push(Due { record: row.last_record(id), since_us });
                     self.rows.remove(&id);
                 }
                 _ => self.fold(id),
@@ -119,17 +147,17 @@ impl ClientTable {
         }
     }
 
-    /// The records whose turn it is, at most `budget` of them, `span_us` after the turn before: those that leave, then
+    /// The records whose turn it is at `now_us`, at most `budget` of them, `span_us` after the turn before: those that leave, then
     /// the busiest and those that have waited longest. Each must be reported back by [`Self::sent`] once written.
     ///
     /// The busiest get half of the room, or less, down to a quarter, if the others would wait too long.
-    pub(crate) fn due(&mut self, budget: usize, span_us: u64) -> Vec<Due> {
+    pub(crate) fn due(&mut self, budget: usize, now_us: u64, span_us: u64) -> Vec<Due> {
         let leaving = self.leaving.len().min(budget);
         let mut due: Vec<Due> = self.leaving.drain(..leaving).collect();
         let mut changed: Vec<(ClientId, u64, u64)> = self
             .rows
             .iter()
-            .filter_map(|(id, row)| row.unsent_since_us.map(|since| (*id, since, row.unsent_bytes())))
+            .filter_map(|(id, row)| row.due_since(now_us).map(|since| (*id, since, row.unsent_bytes())))
             .collect();
         let room = budget - leaving;
         if changed.len() > room {
@@ -142,16 +170,21 @@ impl ClientTable {
         } else {
             changed.sort_unstable_by_key(|&(id, _, _)| id);
         }
-        let record =
-            |(id, since_us, _)| self.rows.get(&id).map(|row| Due { record: row.record(id, false), since_us });
+        let record = |(id, since_us, _)| {
+            self.rows.get(&id).map(|row| Due { record: row.record(id, now_us), since_us })
+        };
         due.extend(changed.into_iter().filter_map(record));
         due
     }
 
-    /// Notes that a record of [`Self::due`] has been written.
-    pub(crate) fn sent(&mut self, record: &ClientRecord) {
+    /// Notes that a record of [`Self::due`] has been written at `now_us`.
+    pub(crate) fn sent(&mut self, record: &ClientRecord, now_us: u64) {
         if let Some(row) = self.rows.get_mut(&record.client).filter(|row| row.epoch == record.epoch) {
             row.sent = record.counters;
+            if !record.exchange.is_empty() {
+                row.exchange.remove(&record.exchange);
+                row.sketch_sent_us = Some(now_us);
+            }
             row.unsent_since_us = None;
         }
     }
@@ -183,7 +216,7 @@ impl ClientTable {
             by_weight.into_iter().take(excess + 1).for_each(|(_, _, id)| self.fold(id));
         }
         let last = |(id, row): (&ClientId, &Row)| Due {
-            record: row.record(*id, true),
+            record: row.last_record(*id),
             since_us: row.unsent_since_us.unwrap_or(now_us),
         };
         all.extend(self.rows.iter().map(last));
@@ -194,6 +227,9 @@ impl ClientTable {
     /// Lets a client go and accounts to `other` what no record has carried of it.
     fn fold(&mut self, client: ClientId) {
         let Some(row) = self.rows.remove(&client) else { return };
+        if !row.exchange.is_empty() {
+            self.row(ClientId::Other).exchange.add(&row.exchange);
+        }
         if let Some(since_us) = row.unsent_since_us {
             let other = self.row(ClientId::Other);
             other.counters.add(&row.counters.since(&row.sent));
@@ -215,7 +251,14 @@ mod tests {
         let mut counters = Counters::default();
         counters[ClientCounter::BytesOut] = bytes;
         counters[ClientCounter::Connections] = 1;
-        ClientDelta { client: client(n), open_change: 0, counters }
+        ClientDelta { client: client(n), open_change: 0, counters, exchange: Sketch::default() }
+    }
+
+    /// One exchange of the client that took so many milliseconds.
+    fn exchange(n: u32, ms: u64) -> ClientDelta {
+        let mut exchange = Sketch::default();
+        exchange.record(std::time::Duration::from_millis(ms));
+        ClientDelta { exchange, ..delta(n, 1) }
     }
 
     /// The totals that a reader has after these records: the last of each epoch.
@@ -225,10 +268,12 @@ mod tests {
         last.values().sum()
     }
 
+    const NOW_US: u64 = 1_000_000;
+
     fn take(table: &mut ClientTable, budget: usize, into: &mut Vec<ClientRecord>) -> usize {
-        let due = table.due(budget, 1_000_000);
+        let due = table.due(budget, NOW_US, 1_000_000);
         for due in &due {
-            table.sent(&due.record);
+            table.sent(&due.record, NOW_US);
             into.push(due.record.clone());
         }
         due.len()
@@ -297,5 +342,37 @@ mod tests {
         let epochs: Vec<_> = records.iter().filter(|r| r.client == client(1)).map(|r| r.epoch).collect();
         assert_eq!(epochs.len(), 2);
         assert!(epochs[0] < epochs[1]);
+    }
+
+    #[test]
+    fn latencies_travel_once_each_and_not_with_every_record() {
+        let mut table = ClientTable::new(10);
+        let mut carried = Vec::new();
+        for second in 1..=20_u64 {
+            let now_us = second * 1_000_000;
+            // The client falls silent before its last latencies have travelled.
+            if second <= 13 {
+                table.add(&[exchange(1, second)], now_us - 1_000_000, now_us, 10);
+            }
+            for due in table.due(10, now_us, 1_000_000) {
+                table.sent(&due.record, now_us);
+                carried.extend((!due.record.exchange.is_empty()).then_some((second, due.record.exchange)));
+            }
+        }
+        let seconds: Vec<u64> = carried.iter().map(|&(second, _)| second).collect();
+        assert_eq!(seconds, [1, 6, 11, 16]);
+        assert_eq!(carried.iter().map(|(_, sketch)| sketch.count()).sum::<u64>(), 13);
+    }
+
+    #[test]
+    fn latencies_of_clients_that_leave_are_told_in_the_end() {
+        let mut table = ClientTable::new(3);
+        let mut records = Vec::new();
+        for n in 0..50 {
+            table.add(&[exchange(n % 7, 1)], 0, 1, 1);
+            take(&mut table, 1, &mut records);
+        }
+        records.extend(table.finish(50, usize::MAX).into_iter().map(|due| due.record));
+        assert_eq!(records.iter().map(|record| record.exchange.count()).sum::<u64>(), 50);
     }
 }

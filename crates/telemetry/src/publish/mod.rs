@@ -318,7 +318,7 @@ impl<S: Sink> Publisher<S> {
         let errors = self.connections.iter().filter(|record| record.outcome.is_error()).count();
         let for_errors = errors.min(ERRORS_RESERVED).min(spare / 2);
         let span_us = self.ticked.monotonic_us - self.planned_us;
-        let due = self.clients.due(spare - for_errors, span_us);
+        let due = self.clients.due(spare - for_errors, self.ticked.monotonic_us, span_us);
         let present = due.iter().filter(|due| !due.record.last).count();
         let deferred = self.clients.deferred().saturating_sub(present);
         let spare = spare.saturating_sub(due.len());
@@ -458,7 +458,7 @@ impl<S: Sink> Publisher<S> {
                 self.load.iter_mut().for_each(|side| side.sent(classes, now_us));
             }
             (Turn::Host, _) => self.host_sent_us = now_us,
-            (Turn::Client(due), _) => self.clients.sent(&due.record),
+            (Turn::Client(due), _) => self.clients.sent(&due.record, now_us),
             _ => {}
         }
     }

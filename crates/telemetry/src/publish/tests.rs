@@ -9,6 +9,7 @@ use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::metric::Counters;
 use crate::model::Model;
+use crate::sketch::Sketch;
 use crate::testing::{bodies, client};
 
 /// Keeps records as journal entries, as a file would, and refuses those it is told to.
@@ -100,7 +101,12 @@ pub(super) fn proxy_delta(second: u64) -> ProxyDelta {
         delta.counters[ProxyCounter::BytesOut] += 1_000 * u64::from(n);
         delta.counters[ProxyCounter::Accepted] += 1;
         delta.counters[ProxyCounter::Closed] += 1;
-        delta.clients.push(ClientDelta { client: client(n), open_change: 0, counters });
+        delta.clients.push(ClientDelta {
+            client: client(n),
+            open_change: 0,
+            counters,
+            exchange: Sketch::default(),
+        });
         delta.latencies[ProxyLatency::Exchange].record_ns(100_000 * (second + 1) * u64::from(n));
     }
     delta

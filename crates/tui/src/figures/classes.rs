@@ -3,6 +3,7 @@
 use telemetry::model::Run;
 use telemetry::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, quantile_is_thin};
 
+use super::bounds;
 use super::span::{LoadTaken, ProxyTaken, Samples};
 
 /// A class of latencies as the table shows it.
@@ -47,12 +48,49 @@ pub(crate) struct Quantile {
     pub(crate) thin: bool,
 }
 
+/// Between which latencies a percentile lies with 95 % confidence, in nanoseconds; an end is `None` where too few samples
+/// lie beyond it to tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) low_ns: Option<u64>,
+    pub(crate) high_ns: Option<u64>,
+}
+
+impl Bounds {
+    fn of(samples: Samples<'_>, q: f64) -> Self {
+        let n = samples.count();
+        // Half a rank less, so that rounding never makes it the next one.
+        let at = |rank: u64| samples.quantile_ns((rank as f64 - 0.5) / n as f64);
+        let (low, high) = bounds::ranks(n, q);
+        Self { low_ns: low.and_then(at), high_ns: high.and_then(at) }
+    }
+
+    /// True if all of it lies on one side of the other.
+    fn is_apart(self, other: Self) -> bool {
+        let below = |a: Self, b: Self| a.high_ns.zip(b.low_ns).is_some_and(|(high, low)| high < low);
+        below(self, other) || below(other, self)
+    }
+}
+
+/// How a 99th percentile differs from that of an earlier window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Change {
+    /// In percent of the earlier one.
+    pub(crate) percent: f64,
+    /// True if the two intervals of 95 % do not meet.
+    pub(crate) is_told: bool,
+}
+
 /// The latencies of one class over the span.
 #[derive(Clone, Debug)]
 pub(crate) struct Latency {
     pub(crate) class: Class,
     /// At each of [`Latency::QUANTILES`]; `None` without samples.
     pub(crate) quantiles: [Option<Quantile>; 5],
+    /// Of the 99th percentile.
+    pub(crate) p99: Bounds,
+    /// The 99th percentile against that of the window before a mark; `None` where there is none to compare.
+    pub(crate) change: Option<Change>,
     /// Exact maximum in nanoseconds; `None` without samples.
     pub(crate) max_ns: Option<u64>,
     /// Events a second; `None` while no time has passed.
@@ -60,6 +98,11 @@ pub(crate) struct Latency {
     /// Samples.
     pub(crate) n: u64,
 }
+
+/// The percentile that is compared and has an interval.
+const P99: f64 = 0.99;
+/// Its place among those of the table.
+const P99_AT: usize = 2;
 
 impl Latency {
     /// The percentiles that are taken, with their names.
@@ -72,10 +115,23 @@ impl Latency {
         Self {
             class,
             quantiles: Self::QUANTILES.map(at),
+            p99: Bounds::of(samples, P99),
+            change: None,
             max_ns: (n > 0).then(|| samples.max_ns()),
             per_second,
             n,
         }
+    }
+}
+
+/// Compares each class with what it was in an earlier window.
+pub(super) fn compare(now: &mut [Latency], before: &[Latency]) {
+    for row in now {
+        let Some(earlier) = before.iter().find(|earlier| earlier.class == row.class) else { continue };
+        let p99 = |latency: &Latency| latency.quantiles[P99_AT].map(|quantile| quantile.ns as f64);
+        row.change = p99(row).zip(p99(earlier)).filter(|&(_, before)| before > 0.0).map(|(now, before)| {
+            Change { percent: (now / before - 1.0) * 100.0, is_told: row.p99.is_apart(earlier.p99) }
+        });
     }
 }
 

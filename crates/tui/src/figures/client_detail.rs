@@ -3,7 +3,7 @@
 use telemetry::model::Run;
 use telemetry::{ClientCounter, ClientId, ConnectionRecord};
 
-use super::{ClientRow, History, history};
+use super::{ClientLatency, ClientRow, History, Span, history};
 
 /// One client, for a screen of its own.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub(crate) struct ClientDetail {
     pub(crate) full: u64,
     /// Resumed handshakes since the beginning.
     pub(crate) resumed: u64,
+    /// Latencies of its exchanges since the beginning; `None` where no record tells any.
+    pub(crate) latency: Option<ClientLatency>,
     /// Since its last record, in microseconds.
     pub(crate) silent_us: u64,
     /// The latest connection of the sample that ended well.
@@ -32,6 +34,7 @@ impl ClientDetail {
             row: *row,
             full: totals[ClientCounter::HandshakesFull],
             resumed: totals[ClientCounter::HandshakesResumed],
+            latency: ClientLatency::until(client, u64::MAX, Span::WholeRun),
             silent_us: run.last_us().saturating_sub(client.last_us),
             connection: client.connection().cloned(),
             failed: client.failed_connection().cloned(),

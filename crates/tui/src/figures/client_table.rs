@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use telemetry::model::{DEFERRED_US_MAX, Run, Track};
 use telemetry::{ClientId, RunId};
 
-use super::clients::rates;
+use super::clients::{ClientLatency, rates};
 use super::order::Rank;
 use super::{ClientRow, Order, Span};
 
@@ -51,7 +51,7 @@ impl ClientTable {
         }
         self.changes_total = clients.changes_total();
         match span {
-            Span::WholeRun => self.average(run.duration_us()),
+            Span::WholeRun => self.average(run),
             Span::Last(us) => self.take_rates(run, us),
         }
         self.rank();
@@ -72,9 +72,12 @@ impl ClientTable {
         }
     }
 
-    fn average(&mut self, duration_us: u64) {
+    fn average(&mut self, run: &Run) {
+        let duration_us = run.duration_us();
         for row in &mut self.rows {
             row.set_rates(row.averages(duration_us));
+            row.latency =
+                run.client(row.id).and_then(|client| ClientLatency::until(client, u64::MAX, Span::WholeRun));
         }
     }
 
@@ -90,6 +93,8 @@ impl ClientTable {
             let client = run.client(rows[at].id);
             let moves = client.filter(|client| client.last_us > counts_from_us);
             rows[at].set_rates(moves.map_or(resting, |client| rates(run, client, span_us)));
+            rows[at].latency =
+                moves.and_then(|client| ClientLatency::until(client, now_us, Span::Last(span_us)));
             is_moving[at] = moves.is_some();
             moves.is_some()
         });

@@ -1,10 +1,39 @@
 //! One client of the table.
 
-use telemetry::model::{Client, Run, Track};
-use telemetry::{ClientCounter, ClientId};
+use telemetry::model::{Client, DEFERRED_US_MAX, Run, Track};
+use telemetry::{ClientCounter, ClientId, Sketch, quantile_is_thin};
 
 use super::Span;
+use super::classes::Quantile;
 use super::sparkline::SLOTS;
+
+/// Latencies of a client's exchanges, each percentile an eighth above the exact one at the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientLatency {
+    pub(crate) p50: Quantile,
+    pub(crate) p99: Quantile,
+    /// Exact maximum, in nanoseconds.
+    pub(crate) max_ns: u64,
+    /// Samples.
+    pub(crate) n: u64,
+}
+
+impl ClientLatency {
+    /// `None` without samples.
+    fn of(sketch: &Sketch) -> Option<Self> {
+        let n = sketch.count();
+        let at = |q| Some(Quantile { ns: sketch.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
+        Some(Self { p50: at(0.5)?, p99: at(0.99)?, max_ns: sketch.max_ns(), n })
+    }
+
+    /// Over the [`latency_span`] up to a moment.
+    pub(super) fn until(client: &Client, until_us: u64, rates: Span) -> Option<Self> {
+        match latency_span(rates) {
+            Span::Last(us) => Self::of(&client.exchange_between(until_us.saturating_sub(us), until_us)),
+            Span::WholeRun => Self::of(client.exchange()),
+        }
+    }
+}
 
 /// One client. Rates are `None` where a client's record has been put off for so long that it says nothing about now.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +45,8 @@ pub(crate) struct ClientRow {
     pub(crate) out_per_second: Option<f64>,
     /// Exchanges a second.
     pub(crate) exchanges_per_second: Option<f64>,
+    /// Latencies of its exchanges over the same time; `None` where no record tells any.
+    pub(crate) latency: Option<ClientLatency>,
     /// Open connections.
     pub(crate) open: u64,
     /// Connections since the beginning.
@@ -33,7 +64,7 @@ pub(crate) struct ClientRow {
 }
 
 impl ClientRow {
-    /// What it has done since the beginning; of its rates nothing is known.
+    /// What it has done since the beginning; of its rates and latencies nothing is known.
     pub(super) fn of(client: &Client) -> Self {
         let totals = client.totals();
         let full = totals[ClientCounter::HandshakesFull];
@@ -43,6 +74,7 @@ impl ClientRow {
             in_per_second: None,
             out_per_second: None,
             exchanges_per_second: None,
+            latency: None,
             open: client.open,
             connections: totals[ClientCounter::Connections],
             full_share: (handshakes > 0).then(|| full as f64 / handshakes as f64),
@@ -75,6 +107,15 @@ impl ClientRow {
 pub(crate) fn span(wanted: Span, interval_us: u64) -> Span {
     match wanted {
         Span::Last(us) => Span::Last(us.min(interval_us.max(1) * SLOTS as u64)),
+        Span::WholeRun => Span::WholeRun,
+    }
+}
+
+/// The time over which clients' latencies are taken where their rates are taken over this one: a client's records tell
+/// latencies every five seconds only.
+pub(crate) fn latency_span(rates: Span) -> Span {
+    match rates {
+        Span::Last(us) => Span::Last(us.max(DEFERRED_US_MAX)),
         Span::WholeRun => Span::WholeRun,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The view only lays out and formats what stands here. A frozen view keeps these figures while the model goes on.
 
+mod bounds;
 mod classes;
 mod client_detail;
 mod client_table;
@@ -11,26 +12,30 @@ mod handshakes;
 mod health;
 pub(crate) mod levels;
 mod load;
+mod marked;
 mod moment;
 mod order;
 mod proxy;
+mod runs;
 mod span;
 mod sparkline;
 
 use telemetry::model::{LogLine, Run, Track};
 use telemetry::{Counters, CpuGroup, Metric, Model};
 
-pub(crate) use classes::Latency;
+pub(crate) use classes::{Bounds, Change, Latency, Quantile};
 pub(crate) use client_detail::ClientDetail;
 pub(crate) use client_table::ClientTable;
-pub(crate) use clients::{ClientRow, span as clients_span};
+pub(crate) use clients::{ClientLatency, ClientRow, latency_span, span as clients_span};
 pub(crate) use course::{Column, Course, Subject};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
 pub(crate) use load::{LoadFigures, Loop};
+pub(crate) use marked::Marked;
 pub(crate) use moment::{Then, client_at, settings_at};
 pub(crate) use order::{Order, SortKey};
 pub(crate) use proxy::ProxyFigures;
+pub(crate) use runs::RunRow;
 pub(crate) use span::{Span, Windows};
 pub(crate) use sparkline::{History, history};
 
@@ -75,6 +80,8 @@ pub(crate) struct Figures {
     pub(crate) span: Span,
     /// Latencies of every class that the run has.
     pub(crate) latencies: Vec<Latency>,
+    /// What the latencies are compared with, such as `mark 1`; `None` without a mark or change of a setting.
+    pub(crate) against: Option<String>,
     /// The proxy's side.
     pub(crate) proxy: Option<ProxyFigures>,
     /// The load's side.
@@ -115,6 +122,7 @@ impl Figures {
             ended: run.stopped().is_some(),
             span,
             latencies: classes::all(run, proxy.as_ref(), load.as_ref()),
+            against: None,
             proxy: proxy.as_ref().and_then(|taken| ProxyFigures::of(run, taken)),
             handshakes: match (proxy.as_ref().zip(run.proxy()), load.as_ref().zip(run.load())) {
                 (Some((taken, track)), _) => Handshakes {

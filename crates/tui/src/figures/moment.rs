@@ -3,7 +3,7 @@
 use telemetry::model::Run;
 use telemetry::{LoadCounter, ProxyCounter};
 
-use super::clients::rates_until;
+use super::clients::{ClientLatency, rates_until};
 use super::handshakes::Handshakes;
 use super::{ClientRow, Figures, Span, Windows, classes, cpu_until};
 
@@ -45,6 +45,7 @@ impl Figures {
         then.span = span;
         then.duration_us = us.saturating_sub(run.began_us());
         then.latencies = classes::all(run, proxy.as_ref(), load.as_ref());
+        then.against = None;
         then.cpu = cpu_until(run, us);
         then.memory_bytes = run.host_at(us).map(|host| host.memory_bytes);
         then.log.retain(|line| line.mono_us <= us);
@@ -69,10 +70,12 @@ impl Figures {
     }
 }
 
-/// A client's row with its rates as they were at a moment, over so many microseconds; without them where its records do
+/// A client's row with its rates and latencies as they were at a moment, over so many microseconds; without them where its records do
 /// not reach back that far.
 pub(crate) fn client_at(run: &Run, row: &ClientRow, us: u64, span_us: u64) -> ClientRow {
     let mut then = *row;
-    then.set_rates(run.client(row.id).and_then(|client| rates_until(client, us, span_us)));
+    let client = run.client(row.id);
+    then.set_rates(client.and_then(|client| rates_until(client, us, span_us)));
+    then.latency = client.and_then(|client| ClientLatency::until(client, us, Span::Last(span_us)));
     then
 }

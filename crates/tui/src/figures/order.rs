@@ -17,6 +17,8 @@ pub(crate) enum SortKey {
     In,
     /// Exchanges a second.
     Exchanges,
+    /// The 99th percentile of its exchanges' latencies.
+    P99,
     /// Open connections.
     Open,
     /// Connections since the beginning.
@@ -37,6 +39,7 @@ impl SortKey {
         Self::Out,
         Self::In,
         Self::Exchanges,
+        Self::P99,
         Self::Open,
         Self::Connections,
         Self::Full,
@@ -57,6 +60,7 @@ impl SortKey {
             Self::Out => "out",
             Self::In => "in",
             Self::Exchanges => "exch/s",
+            Self::P99 => "p99 ms",
             Self::Open => "open",
             Self::Connections => "conns",
             Self::Full => "full",
@@ -77,6 +81,7 @@ impl SortKey {
             Self::Out => of_float(row.out_per_second),
             Self::In => of_float(row.in_per_second),
             Self::Exchanges => of_float(row.exchanges_per_second),
+            Self::P99 => row.latency.map_or(0, |latency| latency.p99.ns),
             Self::Open => row.open,
             Self::Connections => row.connections,
             Self::Full => of_float(row.full_share),

@@ -1,8 +1,10 @@
 //! What happens to the dashboard, and what follows from it.
 
 use crossterm::event::{KeyEvent, MouseEvent};
+use telemetry::model::Level;
 use telemetry::{ClientId, Command, Update};
 
+use crate::export::Export;
 use crate::options::Exit;
 use crate::pace::Urgency;
 use crate::terminal::Suspend;
@@ -44,7 +46,12 @@ intents! {
     Filter,
     Open,
     Log,
+    Copy,
+    Export,
     NextRun,
+    Runs,
+    RunFilter,
+    RunOpen,
     Tune,
     Experiments,
     Compare,
@@ -86,6 +93,8 @@ pub(crate) enum Action {
     Tick,
     /// The terminal has so many columns and rows.
     Resize(u16, u16),
+    /// What was to be done outside was done, or not: a sentence.
+    Done(Level, String),
     /// The program takes no commands at this moment, or none any more.
     NotSent(&'static str),
 }
@@ -99,6 +108,10 @@ pub(crate) enum Effect {
     Redraw,
     /// The program is to be told.
     Send(Command),
+    /// A text is to go to the clipboard.
+    Copy(String),
+    /// The view is to be written to files.
+    Export(Box<Export>),
     /// Back to the shell until the process is continued.
     Suspend(Suspend),
     /// The dashboard ends.
@@ -121,6 +134,8 @@ pub(crate) enum Screen {
     Tuning,
     /// Experiments over them.
     Experiments,
+    /// The runs that are watched over them.
+    Runs,
     /// All about a client over them.
     Client(ClientId),
 }

@@ -10,7 +10,7 @@ use telemetry::ClientId;
 use telemetry::model::Run;
 
 use crate::clock::Now;
-use crate::figures::{self, ClientTable, Figures, History, Span, Then, Windows};
+use crate::figures::{self, ClientTable, Figures, History, Marked, Span, Then, Windows};
 
 /// The moment of freezing, and the moment that is shown.
 pub(super) struct Frozen {
@@ -23,6 +23,7 @@ pub(super) struct Frozen {
     table: ClientTable,
     histories: HashMap<ClientId, History>,
     windows: Windows,
+    marked: Marked,
     earlier: Option<Earlier>,
 }
 
@@ -40,8 +41,17 @@ impl Frozen {
         let history = |id| figures::history(run, id, figures.interval_us);
         let histories = table.rows().iter().map(|row| (row.id, history(row.id))).collect();
         let moment_us = run.last_us();
-        let (windows, earlier) = (Windows::default(), None);
-        Self { since: now, moment_us, edge_us: moment_us, figures, table, histories, windows, earlier }
+        Self {
+            since: now,
+            moment_us,
+            edge_us: moment_us,
+            figures,
+            table,
+            histories,
+            windows: Windows::default(),
+            marked: Marked::default(),
+            earlier: None,
+        }
     }
 
     /// Shows another moment, not after that of freezing and not before the run's first record.
@@ -53,12 +63,9 @@ impl Frozen {
         let mut table = self.table.clone();
         let Span::Last(span_us) = figures::clients_span(span, self.figures.interval_us) else { return };
         table.change_rows(|row| figures::client_at(run, row, us, span_us));
-        self.earlier = Some(Earlier {
-            us,
-            figures: self.figures.at(run, us, span, &self.windows),
-            table,
-            settings: figures::settings_at(run, us),
-        });
+        let mut figures = self.figures.at(run, us, span, &self.windows);
+        self.marked.compare(run, us, &mut figures);
+        self.earlier = Some(Earlier { us, figures, table, settings: figures::settings_at(run, us) });
     }
 
     /// The moment that a person went to, by the monotonic clock.

@@ -24,7 +24,7 @@ use telemetry::{ClientId, Model, RunId};
 
 use crate::clock::Now;
 use crate::figures::{
-    self, ClientDetail, ClientTable, Course, Figures, History, SortKey, Span, Then, Windows,
+    self, ClientDetail, ClientTable, Course, Figures, History, Marked, SortKey, Span, Then, Windows,
 };
 use crate::format;
 use crate::keymap::{Context, Needs};
@@ -40,6 +40,7 @@ pub(crate) use palette::Entry;
 use phase::Heard;
 pub(crate) use phase::Phase;
 pub(crate) use prompt::{Prompt, Purpose};
+use runs::RunList;
 pub(crate) use time::{Course as CourseView, TimeView};
 pub(crate) use tuning::Tuning;
 pub(crate) use update::update;
@@ -54,6 +55,7 @@ pub(crate) struct State {
     pub(crate) screen: Screen,
     pub(crate) span: Span,
     pub(crate) clients: ClientList,
+    pub(crate) runs: RunList,
     pub(crate) time: TimeView,
     pub(crate) course: Course,
     /// Marks and changes on it, with their columns.
@@ -69,6 +71,7 @@ pub(crate) struct State {
     /// What is shown of the model as it stands; `None` before there is a run.
     live: Option<Figures>,
     windows: Windows,
+    marked: Marked,
     table: ClientTable,
     frozen: Option<Frozen>,
     /// True once the run's end has been seen, and the span has followed it.
@@ -92,6 +95,7 @@ impl State {
             screen: Screen::Dashboard,
             span: Span::default(),
             clients: ClientList::default(),
+            runs: RunList::default(),
             time: TimeView::default(),
             course: Course::default(),
             markers: Vec::new(),
@@ -103,6 +107,7 @@ impl State {
             stale: true,
             live: None,
             windows: Windows::default(),
+            marked: Marked::default(),
             table: ClientTable::default(),
             frozen: None,
             end_seen: false,
@@ -129,6 +134,7 @@ impl State {
         match self.screen {
             Screen::Tuning => Context::Tuning,
             Screen::Experiments => Context::Experiments,
+            Screen::Runs => Context::Runs,
             Screen::Dashboard | Screen::Log | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
         }
     }
@@ -238,7 +244,8 @@ impl State {
             self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
         }
         self.windows.slide(run, self.span);
-        let figures = Figures::of(&self.model, run, self.span, &self.windows);
+        let mut figures = Figures::of(&self.model, run, self.span, &self.windows);
+        self.marked.compare(run, run.last_us(), &mut figures);
         self.table.refresh(run, figures.clients_span);
         self.live = Some(figures);
         let before = self.shown.replace(id);

@@ -3,10 +3,68 @@
 use telemetry::RunId;
 use telemetry::model::{Level, Run};
 
-use super::{State, shown_run};
+use super::client_list::Move;
+use super::{Screen, State, shown_run};
 use crate::clock::Now;
+use crate::figures::RunRow;
+
+/// The list of runs. The selection is a run and not a line, so that it stays on it when others come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunList {
+    /// What the name of a host must hold for its runs to be listed; empty for all.
+    pub(crate) filter: String,
+    selected: Option<RunId>,
+}
 
 impl State {
+    /// The runs that are listed, in the order of [`Self::runs`].
+    pub(crate) fn run_rows(&self) -> Vec<RunRow> {
+        let runs = self.runs().into_iter().filter(|run| run.hostname().contains(&self.runs.filter));
+        runs.map(RunRow::of).collect()
+    }
+
+    /// The line of the selected run, else of the one that is shown, else the first.
+    pub(crate) fn selected_run(&self) -> usize {
+        let rows = self.run_rows();
+        let place = |id: Option<RunId>| rows.iter().position(|row| Some(row.id) == id);
+        place(self.runs.selected).or_else(|| place(self.shown)).unwrap_or(0)
+    }
+
+    /// True for the run that is shown.
+    pub(crate) fn is_run_shown(&self, id: RunId) -> bool {
+        self.shown == Some(id)
+    }
+
+    /// Selects another line.
+    pub(super) fn select_run(&mut self, to: Move) {
+        const PAGE: usize = 10;
+        let (rows, at) = (self.run_rows(), self.selected_run());
+        let last = rows.len().saturating_sub(1);
+        let at = match to {
+            Move::Up => at.saturating_sub(1),
+            Move::Down => at + 1,
+            Move::PageUp => at.saturating_sub(PAGE),
+            Move::PageDown => at + PAGE,
+            Move::First => 0,
+            Move::Last => last,
+        };
+        self.runs.selected = rows.get(at.min(last)).map(|row| row.id);
+    }
+
+    /// Shows the selected run.
+    pub(super) fn show_selected_run(&mut self, now: Now) {
+        let selected = self.run_rows().get(self.selected_run()).map(|row| row.id);
+        match selected {
+            Some(id) if self.is_run_shown(id) => {}
+            Some(_) if !self.options.read_only => {
+                return self.notice(Level::Notice, "only watch shows other runs than its own", now);
+            }
+            Some(id) => self.show_run(id),
+            None => return,
+        }
+        self.screen = Screen::Dashboard;
+    }
+
     /// All runs that have been read, by host, and of each host in the order in which they began.
     fn runs(&self) -> Vec<&Run> {
         let mut runs: Vec<&Run> = self.model.runs().iter().collect();

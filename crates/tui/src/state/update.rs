@@ -35,6 +35,10 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
             state.size = (columns, rows);
             vec![DRAW]
         }
+        Action::Done(level, what) => {
+            state.notice(level, what, now);
+            vec![DRAW]
+        }
         Action::NotSent(why) => {
             state.control.give_up();
             state.notice(Level::Warning, why, now);
@@ -87,11 +91,22 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Quit => return vec![Effect::Leave(Exit::Quit)],
         Intent::Suspend => return vec![Effect::Suspend(Suspend::Group)],
         Intent::Redraw => return vec![Effect::Redraw],
-        Intent::Help | Intent::Back | Intent::Log | Intent::Tune | Intent::Experiments | Intent::Open => {
-            go(state, intent, now);
+        Intent::Help
+        | Intent::Back
+        | Intent::Log
+        | Intent::Tune
+        | Intent::Experiments
+        | Intent::Runs
+        | Intent::Open => go(state, intent, now),
+        Intent::RunFilter => state.type_hosts(),
+        Intent::RunOpen => {
+            state.show_selected_run(now);
+            state.phase = Phase::of(state, now);
         }
         Intent::Palette => state.open_palette(),
         Intent::Filter => state.type_filter(),
+        Intent::Copy => return copy(state, now),
+        Intent::Export => state.type_file_name(now),
         Intent::NextRun => {
             state.next_run(now);
             state.phase = Phase::of(state, now);
@@ -136,6 +151,18 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     vec![DRAW]
 }
 
+/// What is selected, or else what is seen.
+fn copy(state: &mut State, now: Now) -> Vec<Effect> {
+    let (what, text) = match (state.screen, state.clients.selected) {
+        (Screen::Client(id), _) => (format!("all about {id}"), crate::view::client::text(state, id)),
+        (Screen::Dashboard | Screen::Log, Some(id)) => (id.to_string(), id.to_string()),
+        _ => ("the screen".to_owned(), crate::export::screen_text(state)),
+    };
+    // Nobody answers whether the terminal has done it.
+    state.notice(Level::Notice, format!("{what} was given to the terminal's clipboard (OSC 52)"), now);
+    vec![DRAW, Effect::Copy(text)]
+}
+
 fn toggle_freeze(state: &mut State, now: Now) {
     if state.frozen.take().is_none() {
         state.freeze(now);
@@ -168,8 +195,10 @@ fn scroll(state: &mut State, to: Move) {
         state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
         return;
     }
-    if state.screen == Screen::Tuning {
-        return select_setting(state, to);
+    match state.screen {
+        Screen::Tuning => return select_setting(state, to),
+        Screen::Runs => return state.select_run(to),
+        _ => {}
     }
     let rows = layout::client_rows(state);
     let table = match &mut state.frozen {
@@ -205,6 +234,7 @@ fn go(state: &mut State, intent: Intent, now: Now) {
         Intent::Log => state.screen == Screen::Log,
         Intent::Tune => state.screen == Screen::Tuning,
         Intent::Experiments => state.screen == Screen::Experiments,
+        Intent::Runs => state.screen == Screen::Runs,
         _ => false,
     };
     match intent {
@@ -215,6 +245,7 @@ fn go(state: &mut State, intent: Intent, now: Now) {
         Intent::Help => state.screen = Screen::Help { offset: 0 },
         Intent::Log => state.screen = Screen::Log,
         Intent::Experiments => state.screen = Screen::Experiments,
+        Intent::Runs => state.screen = Screen::Runs,
         Intent::Tune => {
             state.screen = Screen::Tuning;
             state.select_what_can_change();

@@ -3,6 +3,8 @@
 //! ```text
 //! +- client 10.0.0.12 ------------------------------------------------------+
 //! | now         in 1.2 MB/s  out 41.2 MB/s  exchanges 1210/s  open 8        |
+//! | exchange    p50 0.21  p99 (1.5)  max 1.52 ms  n 812 in 10 s             |
+//! |             p50 0.21  p99 0.77  max 3.13 ms  n 81234 in whole run       |
 //! | total       in 80.1 MB  out 4.10 GB  exchanges 81234  connections 8123  |
 //! | handshakes  full 240 (3.0%)  resumed 7883  errors 0                     |
 //! | connection  TLSv1.3, AES-256-GCM, X25519, ALPN h2, name example.org     |
@@ -17,10 +19,11 @@ use telemetry::{ClientId, ConnectionRecord};
 
 use super::clients::sparkline;
 use super::overlay;
-use super::parts::{byte_rate, rate, share};
-use crate::figures::ClientDetail;
+use super::parts::{byte_rate, quantile_text, rate, share};
+use crate::figures::{self, ClientDetail, ClientLatency};
 use crate::format;
 use crate::state::State;
+use crate::theme::Theme;
 
 const LINE_CELLS: usize = 96;
 const NAME_CELLS: usize = 12;
@@ -43,6 +46,16 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
     };
     let lines: Vec<Line<'_>> = texts.into_iter().map(line).collect();
     overlay::render(state, frame, area, &format!("client {id}"), &lines);
+}
+
+/// The same as lines of text.
+pub(crate) fn text(state: &State, id: ClientId) -> String {
+    let mut text = format!("client {id}\n");
+    for (name, what) in state.client_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail)) {
+        text.push_str(format!("{name:<NAME_CELLS$}{what}").trim_end());
+        text.push('\n');
+    }
+    text
 }
 
 fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
@@ -70,7 +83,15 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     );
     let none = "no record of one yet: a sample of those that end well has one";
     let known = detail.connection.as_ref().map_or_else(|| none.to_owned(), negotiated);
-    let mut texts = vec![("now", now), ("total", total), ("handshakes", handshakes), ("connection", known)];
+    let span = state.figures().map(|figures| figures::latency_span(figures.clients_span).words());
+    let mut texts = vec![
+        ("now", now),
+        ("exchange", latency(theme, row.latency, &span.unwrap_or_default())),
+        ("", latency(theme, detail.latency, "whole run")),
+        ("total", total),
+        ("handshakes", handshakes),
+        ("connection", known),
+    ];
     if let Some(failed) = &detail.failed {
         texts.push(("failed", format!("{}: {}", failed.outcome, failed.detail)));
     }
@@ -78,6 +99,16 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     let graph = sparkline(theme, &detail.history, detail.history.len());
     texts.push(("bytes/s", graph.trim_start().to_owned()));
     texts
+}
+
+/// Percentiles of the time to the first byte of an answer; in brackets what rests on fewer than ten samples above it.
+fn latency(theme: Theme, latency: Option<ClientLatency>, span: &str) -> String {
+    let Some(ClientLatency { p50, p99, max_ns, n }) = latency else {
+        return format!("{} in {span}", theme.glyphs.none());
+    };
+    let (p50, p99) = (quantile_text(p50), quantile_text(p99));
+    let (max, n) = (format::millis(max_ns), format::count(n));
+    format!("p50 {p50}  p99 {p99}  max {max} ms  n {n} in {span}")
 }
 
 /// What a connection negotiated.

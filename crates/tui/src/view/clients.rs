@@ -1,16 +1,16 @@
 //! The clients, sorted, with what each one does now and has done so far.
 //!
 //! ```text
-//! ─ clients 1-4/20, 10 s ────    out▼       in  exch/s  open   full  errors   total
-//! ▶10.0.0.12               41.2 MB/s 1.2 MB/s    1210     8   3.0%       0  4.1 GB
-//!  10.0.0.31               18.7 MB/s 640 kB/s     640     8  22.0%       0  1.9 GB
+//! ─ clients 1-4/20, 10 s ────    out▼       in  exch/s  p99 ms  open   full  errors   total
+//! ▶10.0.0.12               41.2 MB/s 1.2 MB/s    1210    0.31      8   3.0%       0  4.1 GB
+//!  10.0.0.31               18.7 MB/s 640 kB/s     640  (0.57)      8  22.0%       0  1.9 GB
 //! ```
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::parts::{heading, longest_fitting, put};
+use super::parts::{heading, longest_fitting, put, quantile};
 use crate::figures::{ClientRow, Figures, Order, SortKey};
 use crate::format;
 use crate::state::State;
@@ -24,10 +24,11 @@ const SPARKLINE_CELLS_MIN: usize = 12;
 const SPARKLINE_CELLS_MAX: usize = 60;
 
 /// The columns of figures, in their order.
-const COLUMNS: [SortKey; 8] = [
+const COLUMNS: [SortKey; 9] = [
     SortKey::Out,
     SortKey::In,
     SortKey::Exchanges,
+    SortKey::P99,
     SortKey::Open,
     SortKey::Connections,
     SortKey::Full,
@@ -35,12 +36,13 @@ const COLUMNS: [SortKey; 8] = [
     SortKey::Total,
 ];
 /// What gives way first.
-const DISPENSABLE: [SortKey; 7] = [
+const DISPENSABLE: [SortKey; 8] = [
     SortKey::Connections,
     SortKey::Total,
     SortKey::Open,
     SortKey::Errors,
     SortKey::Full,
+    SortKey::P99,
     SortKey::Exchanges,
     SortKey::In,
 ];
@@ -48,7 +50,7 @@ const DISPENSABLE: [SortKey; 7] = [
 fn cells(column: SortKey) -> usize {
     match column {
         SortKey::Out | SortKey::In => 11,
-        SortKey::Exchanges | SortKey::Connections | SortKey::Errors => 8,
+        SortKey::Exchanges | SortKey::P99 | SortKey::Connections | SortKey::Errors => 8,
         SortKey::Open | SortKey::Full => 7,
         SortKey::Total => 9,
         SortKey::Client => 0,
@@ -182,6 +184,7 @@ fn cell(theme: Theme, row: &ClientRow, column: SortKey) -> Span<'static> {
         SortKey::Out => row.out_per_second.map_or_else(none, format::bytes_per_second),
         SortKey::In => row.in_per_second.map_or_else(none, format::bytes_per_second),
         SortKey::Exchanges => row.exchanges_per_second.map_or_else(none, format::per_second),
+        SortKey::P99 => return latency_cell(theme, row, cells(column)),
         SortKey::Open => format::count(row.open),
         SortKey::Connections => format::count(row.connections),
         SortKey::Full => row.full_share.map_or_else(none, format::percent),
@@ -195,6 +198,14 @@ fn cell(theme: Theme, row: &ClientRow, column: SortKey) -> Span<'static> {
         _ => theme.label(),
     };
     Span::styled(format!("{text:>0$}", cells(column)), style)
+}
+
+/// In brackets if it rests on fewer than ten samples above it, as in the table of latencies.
+fn latency_cell(theme: Theme, row: &ClientRow, cells: usize) -> Span<'static> {
+    match row.latency.map(|latency| latency.p99) {
+        None => Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet()),
+        Some(p99) => quantile(theme, p99, cells),
+    }
 }
 
 /// The latest slots, each on the scale of the largest of them; blank where records are missing.

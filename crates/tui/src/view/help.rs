@@ -27,6 +27,8 @@ const LINE_CELLS: usize = NAME_CELLS + 52;
 /// What a person may not know of the figures.
 const FIGURES: &[(&str, &str)] = &[
     ("(1.23)", "fewer than ten samples lie above this percentile"),
+    ("p99 95 %", "where the percentile lies, if samples are independent"),
+    ("vs mark 1", "p99 against the window before it; * is told apart"),
     ("window", "rates and latencies are of so long, up to now"),
     ("handshake", "first byte of the ClientHello to handshake done"),
     ("compute", "the part of it spent inside the TLS library"),
@@ -40,6 +42,7 @@ const FIGURES: &[(&str, &str)] = &[
     ("reasons", "why handshakes failed, of those with a record"),
     ("full", "of a client: its share of full handshakes, ever"),
     ("total", "of a client: bytes both ways, ever"),
+    ("p99 ms", "of a client: its exchanges, to an eighth"),
     ("journal lag", "from a record's making to its reading here"),
     ("gaps, lost", "holes in the records read, and records missing"),
 ];
@@ -90,9 +93,10 @@ fn texts(state: &State) -> Vec<(String, &'static str)> {
     let main = keys(&[Context::Anywhere, Context::Panes]);
     let tuning = under("on the list of settings:", Context::Tuning);
     let experiments = under("on the experiments:", Context::Experiments);
+    let runs = under("on the list of runs:", Context::Runs);
     let figures = FIGURES.iter().map(|&(name, meaning)| (name.to_owned(), meaning));
     let blank = [(String::new(), "")];
-    main.into_iter().chain(tuning).chain(experiments).chain(blank).chain(figures).collect()
+    main.into_iter().chain(tuning).chain(experiments).chain(runs).chain(blank).chain(figures).collect()
 }
 
 fn line(theme: Theme, name: &str, meaning: &str, cells: usize) -> Line<'static> {

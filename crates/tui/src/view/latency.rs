@@ -1,20 +1,20 @@
 //! Latencies by class.
 //!
 //! ```text
-//! ─ latency, ms ────────────────── p50    p90    p99  p99.9    max      /s        n
-//! full handshake               1.92   2.80   6.11  (14.2)  19.8      100     1002
-//! response CO-corrected        0.88   1.40   3.90   11.6   31.2     4998    49980
+//! ─ latency, ms ────────────── p50    p90    p99   p99 95 %  p99.9   max    /s      n vs mark 1
+//! full handshake              1.92   2.80   6.11  5.80-6.9  (14.2)  19.8   100   1002  -3.1% ?
+//! response CO-corrected       0.88   1.40   3.90  3.87-3.95  11.6   31.2  4998  49980   -12% *
 //! ```
 //!
-//! A percentile in brackets rests on fewer than ten samples above it.
+//! A percentile in brackets rests on fewer than ten samples above it. `*`: the intervals of 95 % of now and before the mark
+//! do not meet; `?`: they do, or too few samples tell.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
-use super::parts::{heading, put};
-use crate::figures::{Figures, Latency};
+use super::parts::{heading, put, quantile};
+use crate::figures::{Bounds, Change, Figures, Latency};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
@@ -27,46 +27,66 @@ const QUANTILE_CELLS: u16 = 8;
 const RATE_CELLS: u16 = 7;
 /// Cells of a number of samples.
 const SAMPLES_CELLS: u16 = 8;
+/// Cells of a percentile's interval: two figures, and a blank on either side of them.
+const BOUNDS_CELLS: u16 = 13;
+/// Cells of what has changed since a mark.
+const CHANGE_CELLS: u16 = 12;
 /// Cells of a name beside figures at the most: further apart the eye loses the row.
 const NAME_CELLS_MAX: u16 = 30;
 /// Cells that it can use; two more than it needs, for the title with the longest window.
-pub(super) const WIDTH_MAX: u16 = NAME_CELLS + 2 + 6 * QUANTILE_CELLS + RATE_CELLS + SAMPLES_CELLS;
+const WIDTH_MAX: u16 =
+    NAME_CELLS + 2 + 6 * QUANTILE_CELLS + BOUNDS_CELLS + RATE_CELLS + SAMPLES_CELLS + CHANGE_CELLS;
 
 /// A column of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Quantile(usize),
+    Bounds,
     Max,
     Rate,
     Samples,
+    Change,
 }
 
 impl Column {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Quantile(0),
         Self::Quantile(1),
         Self::Quantile(2),
+        Self::Bounds,
         Self::Quantile(3),
         Self::Quantile(4),
         Self::Max,
         Self::Rate,
         Self::Samples,
+        Self::Change,
     ];
     /// What gives way first.
-    const DISPENSABLE: [Self; 6] =
-        [Self::Quantile(4), Self::Quantile(3), Self::Quantile(1), Self::Rate, Self::Max, Self::Quantile(0)];
+    const DISPENSABLE: [Self; 8] = [
+        Self::Bounds,
+        Self::Quantile(4),
+        Self::Quantile(3),
+        Self::Change,
+        Self::Quantile(1),
+        Self::Rate,
+        Self::Max,
+        Self::Quantile(0),
+    ];
 
     fn cells(self) -> u16 {
         match self {
             Self::Quantile(_) | Self::Max => QUANTILE_CELLS,
             Self::Rate => RATE_CELLS,
             Self::Samples => SAMPLES_CELLS,
+            Self::Bounds => BOUNDS_CELLS,
+            Self::Change => CHANGE_CELLS,
         }
     }
 
     /// The columns that fit.
-    fn fitting(width: u16) -> Vec<Self> {
+    fn fitting(width: u16, figures: &Figures) -> Vec<Self> {
         let mut columns = Self::ALL.to_vec();
+        columns.retain(|&column| column != Self::Change || figures.against.is_some());
         for dispensable in Self::DISPENSABLE {
             let needed: u16 = columns.iter().map(|column| column.cells()).sum();
             if NAME_CELLS + needed > width {
@@ -76,10 +96,15 @@ impl Column {
         columns
     }
 
-    fn name(self) -> String {
+    fn name(self, figures: &Figures) -> String {
         let cells = usize::from(self.cells());
         match self {
             Self::Quantile(at) => format!("{:>1$} ", Latency::QUANTILES[at].1, cells - 1),
+            Self::Bounds => format!("{:>1$} ", "p99 95 %", cells - 1),
+            Self::Change => {
+                let against = figures.against.as_deref().unwrap_or_default();
+                format!("{:>cells$}", format!("vs {against}"))
+            }
             Self::Max => format!("{:>1$} ", "max", cells - 1),
             Self::Rate => format!("{:>cells$}", "/s"),
             Self::Samples => format!("{:>cells$}", "n"),
@@ -90,15 +115,12 @@ impl Column {
         let cells = usize::from(self.cells());
         let none = || Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet());
         match self {
-            Self::Quantile(at) => row.quantiles[at].map_or_else(none, |quantile| {
-                let text = format::millis(quantile.ns);
-                if quantile.thin {
-                    let style = theme.quiet().remove_modifier(Modifier::BOLD);
-                    Span::styled(format!("{:>cells$}", format!("({text})")), style)
-                } else {
-                    Span::styled(format!("{text:>0$} ", cells - 1), theme.figure())
-                }
-            }),
+            Self::Quantile(at) => row.quantiles[at].map_or_else(none, |at| quantile(theme, at, cells)),
+            Self::Bounds => match bounds(row.p99) {
+                Some(text) => Span::styled(format!("{text:>0$} ", cells - 1), theme.label()),
+                None => none(),
+            },
+            Self::Change => row.change.map_or_else(none, |change| self::change(theme, change, cells)),
             Self::Max => row.max_ns.map_or_else(none, |ns| {
                 Span::styled(format!("{:>1$} ", format::millis(ns), cells - 1), theme.figure())
             }),
@@ -109,6 +131,32 @@ impl Column {
             Self::Samples => Span::styled(format!("{:>cells$}", format::count(row.n)), theme.label()),
         }
     }
+}
+
+/// From where to where, or from where on; `None` where too few samples tell.
+fn bounds(p99: Bounds) -> Option<String> {
+    let low = format::millis(p99.low_ns?);
+    Some(match p99.high_ns {
+        Some(high) => format!("{low}-{}", format::millis(high)),
+        None => format!("from {low}"),
+    })
+}
+
+/// What is told is marked, and stands out; the rest may be chance.
+fn change(theme: Theme, change: Change, cells: usize) -> Span<'static> {
+    let percent = match change.percent {
+        percent if percent > 999.0 => ">+999%".to_owned(),
+        percent if percent.abs() < 9.95 => format!("{percent:+.1}%"),
+        percent => format!("{percent:+.0}%"),
+    };
+    let (sign, style) = if change.is_told { ('*', theme.figure()) } else { ('?', theme.quiet()) };
+    Span::styled(format!("{:>cells$}", format!("{percent} {sign}")), style)
+}
+
+/// Cells that it can use.
+pub(super) fn width(state: &State) -> u16 {
+    let compares = state.figures().is_some_and(|figures| figures.against.is_some());
+    if compares { WIDTH_MAX } else { WIDTH_MAX - CHANGE_CELLS }
 }
 
 /// Rows that it takes where there is room, with the heading.
@@ -122,11 +170,11 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
         return;
     }
     let theme = state.theme;
-    let columns = Column::fitting(area.width);
+    let columns = Column::fitting(area.width, figures);
     let cells: u16 = columns.iter().map(|column| column.cells()).sum();
     let name_cells = (area.width - cells.min(area.width)).min(NAME_CELLS_MAX);
     let table = Rect { width: (name_cells + cells).min(area.width), ..area };
-    let names: String = columns.iter().map(|column| column.name()).collect();
+    let names: String = columns.iter().map(|column| column.name(figures)).collect();
     let span = figures.span.words();
     let titles = [format!("latency, ms, {span}"), format!("ms, {span}")];
     let mut lines = vec![heading(theme, &titles.each_ref().map(String::as_str), &names, table.width)];

@@ -25,6 +25,8 @@ use crate::state::{Screen, State};
 const PANES_MIN: (u16, u16) = (40, 10);
 /// The smallest screen with two columns.
 const WIDE_MIN: (u16, u16) = (150, 30);
+/// Cells that the table of handshakes needs beside the latencies.
+const HANDSHAKES_WIDTH_MIN: u16 = 44;
 /// Below this there is no room for all status lines, nor for clients.
 const TALL_MIN: u16 = 20;
 /// Rows that the clients get before latencies of lesser interest do, with the heading.
@@ -130,7 +132,7 @@ fn wide(area: Rect, state: &State) -> Panes {
     let mut rows = Rows { area };
     let status = rows.next(status);
     let tables = rows.next(tables);
-    let left = latency::WIDTH_MAX.min(tables.width);
+    let left = latency::width(state).min(tables.width.saturating_sub(HANDSHAKES_WIDTH_MIN + 2));
     let right = Rect { x: tables.x + left + 2, width: tables.width.saturating_sub(left + 2), ..tables };
     Panes {
         status,

@@ -1,6 +1,6 @@
 //! The screen: layout and formatting of what stands in the state, and nothing else.
 
-mod client;
+pub(crate) mod client;
 mod clients;
 mod course;
 mod experiment;
@@ -16,6 +16,7 @@ mod overlay;
 mod palette;
 mod parts;
 mod prompt;
+mod runs;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -56,6 +57,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
         Screen::Help { offset } => help::render(state, frame, offset),
         Screen::Tuning => tuning::render(state, frame),
         Screen::Experiments => experiment::render(state, frame),
+        Screen::Runs => runs::render(state, frame),
         Screen::Client(id) => client::render(state, frame, id),
     }
     if let Some(Purpose::Palette { found, selected }) = state.prompt.as_ref().map(|prompt| &prompt.purpose) {

@@ -3,9 +3,10 @@
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use crate::figures::Quantile;
 use crate::format;
 use crate::theme::Theme;
 
@@ -132,4 +133,22 @@ pub(super) fn byte_rate(theme: Theme, rate: Option<f64>) -> String {
 /// A share in percent, or the sign for none.
 pub(super) fn share(theme: Theme, share: Option<f64>) -> String {
     share.map_or_else(|| theme.glyphs.none().to_string(), format::percent)
+}
+
+/// A percentile in milliseconds, with a place on either side for the brackets of one that rests on fewer than ten samples
+/// above it.
+pub(super) fn quantile(theme: Theme, quantile: Quantile, cells: usize) -> Span<'static> {
+    let text = quantile_text(quantile);
+    if quantile.thin {
+        let style = theme.quiet().remove_modifier(Modifier::BOLD);
+        Span::styled(format!("{text:>cells$}"), style)
+    } else {
+        Span::styled(format!("{text:>0$} ", cells - 1), theme.figure())
+    }
+}
+
+/// A percentile in milliseconds, in brackets if it rests on fewer than ten samples above it.
+pub(super) fn quantile_text(quantile: Quantile) -> String {
+    let text = format::millis(quantile.ns);
+    if quantile.thin { format!("({text})") } else { text }
 }

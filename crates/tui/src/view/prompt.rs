@@ -16,8 +16,10 @@ pub(super) fn render(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area
     let theme = state.theme;
     let name = match &prompt.purpose {
         Purpose::Filter => "filter clients: ".to_owned(),
+        Purpose::Hosts => "filter hosts: ".to_owned(),
         Purpose::Value(name) => format!("{name}: "),
         Purpose::Experiment => "A/B: ".to_owned(),
+        Purpose::FileName => "write to files: ".to_owned(),
         Purpose::Palette { .. } => "find: ".to_owned(),
     };
     let room = usize::from(area.width).saturating_sub(format::width(&name) + 1);

@@ -1,10 +1,12 @@
 //! A made-up run that is the same every time: a proxy with a load, twenty clients, some failures.
 
+use std::time::Duration;
+
 use telemetry::{
     Applies, Batch, Body, ClientCounter, ClientId, ClientRecord, ConnId, ConnectionRecord, Counters,
-    CpuGroup, Histograms, HostRecord, Latencies, LoadCounter, LoadLatency, LoadRecord, Metric, Outcome,
-    Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting, SettingRecord, Stamp,
-    Update, Value,
+    CpuGroup, Histograms, HostRecord, Latencies, LoadCounter, LoadLatency, LoadRecord, MarkRecord, Metric,
+    Outcome, Phase, ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, RunRecord, Setting,
+    SettingRecord, Sketch, Stamp, Update, Value,
 };
 
 const SECOND_US: u64 = 1_000_000;
@@ -31,6 +33,8 @@ pub struct Synthetic {
     cpu: Counters<CpuGroup>,
     /// How much longer the slowest answers take at present.
     pub stall_us: u64,
+    /// How much longer all answers take at present.
+    pub slower_us: u64,
 }
 
 impl Default for Synthetic {
@@ -49,6 +53,7 @@ impl Default for Synthetic {
             clients: vec![Counters::default(); CLIENTS as usize],
             cpu: Counters::default(),
             stall_us: 0,
+            slower_us: 0,
         }
     }
 }
@@ -151,6 +156,12 @@ impl Synthetic {
         Some(self.record(0, Body::Setting(SettingRecord { name: name.into(), before: text, after })))
     }
 
+    /// A person leaves a mark.
+    #[allow(dead_code, reason = "not every user of this file leaves marks")]
+    pub fn mark(&mut self, number: u64) -> Record {
+        self.record(0, Body::Mark(MarkRecord { number, text: String::new() }))
+    }
+
     /// All records of the next second.
     pub fn second(&mut self) -> Vec<Record> {
         self.second += 1;
@@ -197,6 +208,8 @@ impl Synthetic {
         counters[ClientCounter::HandshakesFull] += exchanges / 50;
         counters[ClientCounter::HandshakesResumed] += exchanges / 10 - exchanges / 50;
         counters[ClientCounter::Errors] += u64::from(number == 4 && self.second % 4 == 1);
+        let tells_latencies = (self.second + number) % 5 == 1;
+        let exchange = if tells_latencies { sketch(exchanges * 5, number) } else { Sketch::default() };
         let address = if number == 6 {
             "2001:db8:17:4::a0c:1".to_owned()
         } else {
@@ -205,12 +218,10 @@ impl Synthetic {
         let client = address.parse::<ClientId>().expect("the addresses above are well formed");
         let counters = *counters;
         let open = 12 / (number + 1) + 1;
-        Some(
-            self.record(
-                SECOND_US,
-                Body::Client(ClientRecord { client, epoch: 1, last: false, open, counters }),
-            ),
-        )
+        Some(self.record(
+            SECOND_US,
+            Body::Client(ClientRecord { client, epoch: 1, last: false, open, counters, exchange }),
+        ))
     }
 
     fn proxy(&mut self) -> Record {
@@ -275,13 +286,13 @@ impl Synthetic {
     fn load(&mut self) -> Record {
         let n = if self.running { 4998 } else { 0 };
         let mut interval = Histograms::default();
-        let tail_us = 12_000 + self.stall_us;
+        let (tail_us, slower_us) = (12_000 + self.stall_us, self.slower_us);
         let mut add = |class, from_us: u64| {
             let sample = |i: u64| from_us + i * i / 5000 + if i % 1000 == 999 { tail_us } else { 0 };
             fill(&mut interval, &mut self.load_samples, class, n, sample);
         };
-        add(LoadLatency::Response, 420);
-        add(LoadLatency::Service, 400);
+        add(LoadLatency::Response, 420 + slower_us);
+        add(LoadLatency::Service, 400 + slower_us);
         add(LoadLatency::Lag, 2);
         self.load_whole.add(&interval);
         for counter in [LoadCounter::Scheduled, LoadCounter::Sent, LoadCounter::Ok] {
@@ -332,6 +343,18 @@ impl Synthetic {
         };
         self.record(0, Body::Connection(Box::new(connection)))
     }
+}
+
+/// Latencies of a client that is the slower the higher its number, a tenth of the samples counted ten times.
+fn sketch(samples: u64, number: u64) -> Sketch {
+    let mut sketch = Sketch::default();
+    let tenth = samples.div_ceil(10);
+    (0..tenth).for_each(|i| {
+        sketch.record(Duration::from_micros(180 + number % 20 * 50 + i * i * 900 / tenth / tenth));
+    });
+    let once = sketch.clone();
+    (0..9).for_each(|_| sketch.add(&once));
+    sketch
 }
 
 fn fill<M: Metric>(

@@ -1,0 +1,74 @@
+//! How experiments are recorded.
+
+use crate::experiment::{self, Arm, ExperimentStep, Stage};
+use crate::field;
+use crate::wire::wire;
+
+wire! {
+    /// How an experiment goes: its plan, each switch, how the figures stand after each pair, what it came to.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ExperimentRecord {
+        /// Its number within the run, from 1.
+        pub number: u64 = &field::EXPERIMENT,
+        /// What this record tells.
+        pub step: ExperimentStep = &field::EXPERIMENT_STEP,
+        /// Which part of the experiment it is about.
+        pub stage: Stage = &field::EXPERIMENT_STAGE,
+        /// Whose value is in force from now on.
+        pub arm: Arm = &field::EXPERIMENT_ARM,
+        /// Dotted name of the setting whose values are compared.
+        pub setting: String = &field::EXPERIMENT_SETTING,
+        /// Its first value.
+        pub a: String = &field::EXPERIMENT_A,
+        /// Its second value.
+        pub b: String = &field::EXPERIMENT_B,
+        /// The pair that is under way or complete, from 1 in each stage.
+        pub pair: u64 = &field::EXPERIMENT_PAIR,
+        /// Pairs that are planned in this stage.
+        pub pairs: u64 = &field::EXPERIMENT_PAIRS,
+        /// Length of a block, in microseconds.
+        pub block_us: u64 = &field::EXPERIMENT_BLOCK,
+        /// Time after each switch that does not count, in microseconds.
+        pub discard_us: u64 = &field::EXPERIMENT_DISCARD,
+        /// True if sessions and tickets are forgotten at each switch.
+        pub flush: bool = &field::EXPERIMENT_FLUSH,
+        /// From which the order within the pairs is drawn.
+        pub seed: u64 = &field::EXPERIMENT_SEED,
+        /// The figure that is compared, such as `exchange.p99`; the first one planned is the primary one.
+        pub metric: String = &field::EXPERIMENT_METRIC,
+        /// True if the verdict of the experiment is that on this figure.
+        pub is_primary: bool = &field::EXPERIMENT_PRIMARY,
+        /// How it compares; `None` before there are four pairs.
+        pub estimate: Option<EstimateRecord> = &field::EXPERIMENT_HAS_ESTIMATE,
+        /// What the stage came to.
+        pub outcome: experiment::Outcome = &field::EXPERIMENT_OUTCOME,
+        /// Why, in words.
+        pub reason: String = &field::EXPERIMENT_REASON,
+    }
+}
+
+wire! {
+    @part
+    /// How a figure of one arm compares with that of the other.
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    pub struct EstimateRecord {
+        /// Pairs that it rests on.
+        pub pairs_used: u64 = &field::EXPERIMENT_PAIRS_USED,
+        /// The figure over all blocks of the first value, in its own unit.
+        pub a: f64 = &field::EXPERIMENT_FIGURE_A,
+        /// The figure over all blocks of the second.
+        pub b: f64 = &field::EXPERIMENT_FIGURE_B,
+        /// By how much the second differs: percent of the first, or percentage points of a share.
+        pub effect: f64 = &field::EXPERIMENT_EFFECT,
+        /// Lower end of its confidence interval.
+        pub low: f64 = &field::EXPERIMENT_EFFECT_LOW,
+        /// Upper end of it.
+        pub high: f64 = &field::EXPERIMENT_EFFECT_HIGH,
+        /// Confidence of the interval, in percent.
+        pub confidence_percent: f64 = &field::EXPERIMENT_CONFIDENCE,
+        /// How often chance alone would make a difference as large as this, by the sign-flip test.
+        pub p_value: f64 = &field::EXPERIMENT_P,
+        /// The difference that the planned pairs show four times in five, by how much the pairs spread.
+        pub resolution: f64 = &field::EXPERIMENT_RESOLUTION,
+    }
+}

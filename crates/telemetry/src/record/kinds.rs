@@ -1,0 +1,71 @@
+//! Which kinds of records there are, and how each travels.
+
+use journal::EntryBuf;
+
+use super::{
+    Body, ClientRecord, ExperimentRecord, HealthRecord, HostRecord, LoadRecord, MarkRecord, NoticeRecord,
+    ProxyRecord, RunRecord, SettingRecord,
+};
+use crate::connection::ConnectionRecord;
+use crate::field::Field;
+use crate::wire::{DecodeError, Source, Wire};
+
+/// One kind of record: its word, its `MESSAGE_ID`, and its syslog priority.
+#[derive(Debug)]
+pub struct Kind {
+    /// The value of `TLSDASH_KIND`.
+    pub word: &'static str,
+    /// The value of `MESSAGE_ID`: fixed for all time.
+    pub message_id: &'static str,
+    /// What it is, for the schema's document.
+    pub meaning: &'static str,
+}
+
+macro_rules! kinds {
+    ($($variant:ident($record:ty) $word:literal $id:literal $meaning:literal;)*) => {
+        impl Body {
+            /// The kinds of records, in the order of the document.
+            pub const KINDS: &'static [Kind] = &[
+                $(Kind { word: $word, message_id: $id, meaning: $meaning },)*
+            ];
+
+            /// The kind of this record.
+            pub fn kind(&self) -> &'static Kind {
+                let word = match self { $(Self::$variant(_) => $word,)* };
+                Self::KINDS.iter().find(|kind| kind.word == word).expect("every variant stands in the list")
+            }
+
+            pub(crate) fn put(&self, out: &mut EntryBuf) {
+                match self { $(Self::$variant(record) => record.put_all(out),)* }
+            }
+
+            pub(crate) fn get(kind: &str, from: &dyn Source) -> Option<Result<Self, DecodeError>> {
+                Some(match kind {
+                    $($word => <$record>::get_all(from).map(Self::$variant),)*
+                    _ => return None,
+                })
+            }
+
+            /// The fields that a kind of record carries, besides those that all records do.
+            pub fn fields(kind: &str) -> Vec<Field> {
+                match kind {
+                    $($word => <$record>::fields(),)*
+                    _ => Vec::new(),
+                }
+            }
+        }
+    };
+}
+kinds! {
+    Run(Box<RunRecord>) "run" "10f6d52e277847bdadf59ab0e90b2c8c" "A run begins or ends; the end carries final totals and whole-run histograms.";
+    Proxy(Box<ProxyRecord>) "proxy" "a3459c3e35e44596bf1e5c59614129fb" "What the proxy counted, once an interval.";
+    Client(ClientRecord) "client" "5ce96029fce945efbe3fd04037fa4312" "What the proxy counted for one client, in intervals in which it was active.";
+    Connection(Box<ConnectionRecord>) "connection" "b52863d8d43a43a8b2bb6f47612d48b6" "One connection: an error, or a sample of those that ended well.";
+    Load(Box<LoadRecord>) "load" "b3d3b6d2d3804929bfffe694b57aec40" "What the load counted, once an interval.";
+    Setting(SettingRecord) "setting" "c5332e59fa0a40edb863f5d2d94d2289" "A setting was changed.";
+    Mark(MarkRecord) "mark" "828eeca68486434c8a3c9e51c974725b" "A person left a note in the time line.";
+    Experiment(Box<ExperimentRecord>) "experiment" "1b3cb98c95c04a129eb8fdd905e30412" "An experiment begins, switches, completes a pair, or comes to its verdict.";
+    Host(HostRecord) "host" "3f2c1f4e19bf4824868906e0e0f28675" "What the process used, once an interval.";
+    Health(HealthRecord) "health" "f7b83be0ff144c57a1e4ff96fe2b8217" "What the writer of records knows of its own losses.";
+    Notice(NoticeRecord) "notice" "3f118674b6cb4643a27e7e3c9732cbc5" "What a person should know, once an episode: something went wrong, or is well again.";
+}

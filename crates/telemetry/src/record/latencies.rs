@@ -1,0 +1,57 @@
+//! Latencies as records carry them.
+
+use crate::histogram::{Distribution, Histograms};
+use crate::metric::{Counters, Metric};
+
+/// The latencies of one class in a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Samples counted in the run so far. If it grew by more than `interval` holds since the last record read, a
+    /// histogram was lost.
+    pub samples_total: u64,
+    /// The samples of this record's interval.
+    pub interval: Distribution,
+}
+
+/// The latencies of all classes of a family in a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Latencies<M: Metric> {
+    classes: Vec<Latency>,
+    family: std::marker::PhantomData<M>,
+}
+
+impl<M: Metric> Default for Latencies<M> {
+    fn default() -> Self {
+        Self { classes: vec![Latency::default(); M::ALL.len()], family: std::marker::PhantomData }
+    }
+}
+
+impl<M: Metric> Latencies<M> {
+    /// Those of an interval's histograms, with the samples counted in the run up to its end.
+    pub fn new(interval: &Histograms<M>, samples_total: &Counters<M>) -> Self {
+        let class = |(class, histogram): (M, &crate::Histogram)| Latency {
+            samples_total: samples_total[class],
+            interval: histogram.to_distribution(),
+        };
+        Self { classes: interval.iter().map(class).collect(), family: std::marker::PhantomData }
+    }
+
+    /// Each class with its latencies.
+    pub fn iter(&self) -> impl Iterator<Item = (M, &Latency)> {
+        M::ALL.iter().copied().zip(&self.classes)
+    }
+}
+
+impl<M: Metric> std::ops::Index<M> for Latencies<M> {
+    type Output = Latency;
+
+    fn index(&self, class: M) -> &Latency {
+        &self.classes[class.index()]
+    }
+}
+
+impl<M: Metric> std::ops::IndexMut<M> for Latencies<M> {
+    fn index_mut(&mut self, class: M) -> &mut Latency {
+        &mut self.classes[class.index()]
+    }
+}

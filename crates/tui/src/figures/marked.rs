@@ -1,0 +1,33 @@
+//! The latencies before a mark, which those of another moment are compared with.
+
+use telemetry::model::{Deed, Run};
+
+use super::classes;
+use super::{Figures, Span, Windows};
+
+/// The window that ends at the latest mark; without any mark, at the latest change of a setting.
+#[derive(Debug, Default)]
+pub(crate) struct Marked {
+    windows: Windows,
+}
+
+impl Marked {
+    /// Says in figures of the window up to `until_us` how their latencies differ from those before the mark. A window that
+    /// reaches back beyond the mark, and one over the whole run, has nothing to be compared with yet.
+    pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut Figures) {
+        let earlier = || run.markers().rev().filter(|marker| marker.mono_us <= until_us);
+        let mark =
+            earlier().find(|marker| matches!(marker.deed, Deed::Mark { .. })).or_else(|| earlier().next());
+        let (Some(mark), Span::Last(span_us)) = (mark, figures.span) else { return };
+        figures.against = Some(match &mark.deed {
+            Deed::Mark { number, .. } => format!("mark {number}"),
+            Deed::Change { .. } => "change".to_owned(),
+        });
+        if until_us.saturating_sub(span_us) < mark.mono_us {
+            return;
+        }
+        self.windows.slide_to(run, figures.span, mark.mono_us);
+        let (proxy, load) = (self.windows.proxy(run, figures.span), self.windows.load(run, figures.span));
+        classes::compare(&mut figures.latencies, &classes::all(run, proxy.as_ref(), load.as_ref()));
+    }
+}
