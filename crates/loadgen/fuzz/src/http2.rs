@@ -1,0 +1,121 @@
+//! Hands any bytes to HTTP/2 as a server's, whole and in pieces: nothing panics, nothing is kept beyond its bound, what
+//! is said in answer are frames, and pieces lead to what the whole leads to.
+
+#![no_main]
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use loadgen::Http2Trial;
+
+/// What is kept of a frame and a header block that are not whole, in bytes at most.
+const KEPT_BYTES_MAX: usize = (16 << 10) + 9 + (64 << 10);
+/// Longest payload of a frame, and what a connection begins with.
+const PAYLOAD_BYTES_MAX: usize = 16_384;
+const PREFACE_BYTES: usize = 24;
+
+static TRIAL: LazyLock<Http2Trial> = LazyLock::new(Http2Trial::default);
+
+fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
+    let Some((&step, frames)) = input.split_first() else { return };
+    // Most of what a server can do wrong comes after its settings.
+    let begun = [&frame(SETTINGS, 0, 0, &[]), frames].concat();
+    let server = if step % 2 == 0 { frames } else { &begun };
+    let whole = TRIAL.receive([server]);
+    let pieces = TRIAL.receive(server.chunks(usize::from(step) + 1));
+    for tried in [&whole, &pieces] {
+        assert!(tried.kept_bytes_max <= KEPT_BYTES_MAX, "{tried:?}");
+        assert!(tried.answered + tried.failed + tried.unheard <= 4, "{tried:?}");
+        assert!(are_frames(&tried.output[PREFACE_BYTES..]), "{tried:?}");
+    }
+    let outcome = |tried: &loadgen::Http2Tried| (tried.answered, tried.failed, tried.unheard, tried.is_broken);
+    assert_eq!(outcome(&whole), outcome(&pieces), "{whole:?} {pieces:?}");
+});
+
+/// Whether `output` is made of whole frames of a length that every server takes.
+fn are_frames(mut output: &[u8]) -> bool {
+    while let Some((head, rest)) = output.split_first_chunk::<9>() {
+        let len = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        if len > PAYLOAD_BYTES_MAX || len > rest.len() {
+            return false;
+        }
+        output = &rest[len..];
+    }
+    output.is_empty()
+}
+
+/// Writes the seeds and ends, instead of fuzzing, if `FUZZ_SEEDS` names a folder for them.
+fn seeds_if_asked() {
+    if let Some(folder) = std::env::var_os("FUZZ_SEEDS") {
+        write_seeds(Path::new(&folder)).expect("a folder that can be written");
+        std::process::exit(0);
+    }
+}
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+fn frame(kind: u8, flags: u8, id: u8, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u32).to_be_bytes();
+    [&len[1..], &[kind, flags, 0, 0, 0, id], payload].concat()
+}
+
+/// Writes answers of servers that mean well, which the fuzzer takes apart, each whole and in small pieces.
+fn write_seeds(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    // RFC 7541, appendices C.5.1 and C.6.1: fields that are added to the table, plain and coded.
+    let plain =
+        b"\x48\x03302\x58\x07private\x61\x1dMon, 21 Oct 2013 20:13:21 GMT\x6e\x17https://www.example.com";
+    let coded = b"\x48\x82\x64\x02\x58\x85\xae\xc3\x77\x1a\x4b\x61\x96\xd0\x7a\xbe\x94\x10\x54\xd4\x44\xa8\x20\x05\x95\
+        \x04\x0b\x81\x66\xe0\x82\xa6\x2d\x1b\xff\x6e\x91\x9d\x29\xad\x17\x18\x63\xc7\x8f\x0b\x97\xc8\xe9\xae\x82\xae\
+        \x43\xd3";
+    let answer = |block: &[u8]| {
+        [
+            frame(HEADERS, END_HEADERS, 1, block),
+            frame(DATA, 0, 1, b"hello, "),
+            frame(DATA, END_STREAM, 1, b"world"),
+            frame(HEADERS, END_HEADERS | END_STREAM, 3, b"\x48\x83\x64\x0e\xff\xc1\xc0\xbf"),
+        ]
+        .concat()
+    };
+    let window =
+        [frame(WINDOW_UPDATE, 0, 0, &[0, 1, 0, 0]), frame(WINDOW_UPDATE, 0, 5, &[0, 1, 0, 0])].concat();
+    // A table of 256 bytes, 7 streams, windows of 100 and frames of 16,384 bytes.
+    let settings = b"\0\x01\0\0\x01\0\0\x03\0\0\0\x07\0\x04\0\0\0\x64\0\x05\0\0\x40\0";
+    let continued =
+        [frame(HEADERS, END_STREAM, 1, &plain[..20]), frame(CONTINUATION, END_HEADERS, 1, &plain[20..])];
+    let trailers = [
+        frame(HEADERS, END_HEADERS, 5, b"\x08\x03103"),
+        frame(HEADERS, END_HEADERS, 5, b"\x88\x0f\x0d\x015"),
+        frame(DATA, 8, 5, b"\x03hello\0\0\0"),
+        frame(HEADERS, END_HEADERS | END_STREAM, 5, b"\0\x01x\x01y"),
+    ];
+    let ends = [
+        frame(PING, 0, 0, b"12345678"),
+        frame(RST_STREAM, 0, 7, &[0, 0, 0, 7]),
+        frame(GOAWAY, 0, 0, &[0, 0, 0, 5, 0, 0, 0, 0]),
+    ];
+    let seeds = [
+        answer(plain),
+        answer(coded),
+        [frame(SETTINGS, 0, 0, settings), window, answer(coded)].concat(),
+        continued.concat(),
+        trailers.concat(),
+        [ends.concat(), answer(plain)].concat(),
+    ];
+    for (nth, frames) in seeds.iter().enumerate() {
+        for step in [1, 7, 255] {
+            std::fs::write(folder.join(format!("{nth}-{step}")), [&[step], &frames[..]].concat())?;
+        }
+    }
+    Ok(())
+}
