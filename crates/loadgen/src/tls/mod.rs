@@ -20,6 +20,7 @@ use crate::ledger::Failure;
 pub(crate) use asynchronous::failure;
 use early::Early;
 pub(crate) use outbox::Outbox;
+pub(crate) use sessions::Forgetting;
 use sessions::Sessions;
 pub use setup::{Alpn, Identity, TlsOptions, TlsVersion};
 pub(crate) use setup::{Stream, TlsSetup};
