@@ -20,6 +20,7 @@ fn main() -> Result<ExitCode> {
     let workers: usize = argument("workers").map_or(Ok(1), |text| text.parse())?;
     let only = argument("only").unwrap_or_default();
     allow_all_descriptors()?;
+    peers::take_along_when_interrupted()?;
     let core = if workers == 1 { Some(take_the_last_core()?) } else { None };
     let conditions = Conditions { workers, core, length: Duration::from_secs_f64(seconds) };
     let folder = tempfile::tempdir()?;

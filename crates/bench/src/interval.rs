@@ -1,7 +1,7 @@
 //! What watching does in an interval, alone and without a clock: the recorder's and the follower's work for what a proxy
 //! has counted, on one thread, so that callgrind's counts are the same every time.
 //!
-//! It runs the code of the program ([`Collector`], [`HostSampler`], [`Publisher`], [`FileWriter`], [`Tail`],
+//! It runs the code of the program ([`Collector`], [`HostSampler`], [`Publisher`], [`FileSink`], [`Tail`],
 //! [`Model`]) but for the threads and channels between them, and for the two sinks, which are the program's own.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use journal::{EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
+use journal::{Start, Tail, Timestamps};
 use loadgen::Share;
 use telemetry::{
     Batch, ClientCounter, ClientDelta, ClientId, Collector, ConnId, ConnectionRecord, Counters, Delta,
@@ -18,12 +18,12 @@ use telemetry::{
 };
 
 use crate::Result;
+use crate::sink::FileSink;
+use crate::spread::Spread;
 
 /// Times that the follower looks at the journal in an interval of a second; all but one find nothing.
 const POLLS: usize = 50;
 const INTERVAL_US: u64 = 1_000_000;
-/// As the program's own files are bounded.
-const FILE_BYTES_MAX: u64 = 64 << 20;
 /// 127.0.0.2, where a load with source addresses begins.
 const FIRST_CLIENT: u32 = 0x7f00_0002;
 /// Intervals until everything that grows has grown.
@@ -52,19 +52,14 @@ struct Worker {
 
 /// The sinks of the program: a journal file, or nothing but a batch for the model.
 enum Records {
-    File(Box<FileWriter>, EntryBuf),
+    File(FileSink),
     Direct(Arc<Mutex<Batch>>),
 }
 
 impl Sink for Records {
     fn accept(&mut self, record: &Record) -> std::result::Result<(), Refusal> {
         match self {
-            Self::File(writer, entry) => {
-                telemetry::encode(record, entry);
-                let at =
-                    Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-                writer.append(entry, at).map_err(|error| Refusal::Never(error.to_string()))
-            }
+            Self::File(file) => file.accept(record),
             Self::Direct(batch) => {
                 lock(batch).records.push(record.clone());
                 Ok(())
@@ -74,7 +69,7 @@ impl Sink for Records {
 
     fn flush(&mut self) -> std::result::Result<(), String> {
         match self {
-            Self::File(writer, _) => writer.flush().map_err(|error| error.to_string()),
+            Self::File(file) => file.flush(),
             Self::Direct(_) => Ok(()),
         }
     }
@@ -92,7 +87,7 @@ pub struct Simulation {
     tail: Option<Tail>,
     direct: Arc<Mutex<Batch>>,
     model: Model,
-    random: u64,
+    spread: Spread,
     next_client: u32,
     now: Timestamps,
 }
@@ -116,13 +111,7 @@ impl Simulation {
         lock(&worker).reporter = Some(reporter);
         let direct = Arc::default();
         let (sink, tail) = match journal {
-            Some(path) => {
-                let writer = FileWriter::create(
-                    path,
-                    FileOptions { size_max: FILE_BYTES_MAX, ..FileOptions::default() },
-                )?;
-                (Records::File(Box::new(writer), EntryBuf::new()), Some(Tail::open(path, Start::File)?))
-            }
+            Some(path) => (Records::File(FileSink::create(path)?), Some(Tail::open(path, Start::File)?)),
             None => (Records::Direct(Arc::clone(&direct)), None),
         };
         let mut publisher = Publisher::new(RunId::from_bits(1), sink, RECORDS_PER_SECOND_OWN, now);
@@ -138,7 +127,7 @@ impl Simulation {
             direct,
             // As in a headless run.
             model: Model::new(1),
-            random: 1,
+            spread: Spread::default(),
             next_client: 0,
             now,
         })
@@ -196,7 +185,7 @@ impl Simulation {
             (ProxyLatency::Lifetime, connections, 5_000.0),
         ] {
             for _ in 0..n {
-                counted.latencies[latency].record(self.spread(median_us));
+                counted.latencies[latency].record(self.spread.draw(median_us));
             }
         }
         self.count_clients(&mut counted);
@@ -221,23 +210,11 @@ impl Simulation {
             counters[ClientCounter::BytesOut] = share(requests) * 300 + u64::from(n);
             let mut exchange = Sketch::default();
             for _ in 0..share(requests) {
-                exchange.record(self.spread(300.0));
+                exchange.record(self.spread.draw(300.0));
             }
             counted.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
         }
         self.next_client = (self.next_client + clients_active) % clients_seen;
-    }
-
-    /// A latency around a median: half of them within a third of it, and a tail upwards.
-    fn spread(&mut self, median_us: f64) -> Duration {
-        let mut exponent = -1.5;
-        for _ in 0..3 {
-            // The generator that Knuth gives for MMIX; its upper bits are random enough.
-            self.random =
-                self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            exponent += (self.random >> 40) as f64 / f64::from(1 << 24);
-        }
-        Duration::from_secs_f64(median_us * exponent.exp() / 1e6)
     }
 
     /// The recorder gathers what the worker has counted, and reads what the process uses.

@@ -8,6 +8,7 @@
 //! | [`callgrind`] | instructions by thread, and by function, from what callgrind has written |
 //! | [`interval`] | what watching does in an interval, alone and without a clock |
 //! | [`peers`] | other terminators beside it, set up alike, and what they do in a CPU-second |
+//! | [`sink`], [`spread`] | a journal file that takes records, and latencies that are made up |
 //! | [`statistics`] | the ratio of paired measurements, with its interval |
 //!
 //! The benchmarks themselves are in `benches/`; `docs/performance.md` has their results.
@@ -21,6 +22,8 @@ pub mod generator;
 pub mod interval;
 pub mod load;
 pub mod peers;
+pub mod sink;
+pub mod spread;
 pub mod statistics;
 pub mod terminator;
 

@@ -10,7 +10,6 @@ use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
 };
-use tokio::net::unix::pipe::Receiver;
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
@@ -59,35 +58,4 @@ fn arm(fd: &OwnedFd, at_ns: u64) -> io::Result<()> {
     let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
     timerfd_settime(fd, TimerfdTimerFlags::ABSTIME, &once)?;
     Ok(())
-}
-
-/// The same for tasks: their runtime's own clock has milliseconds too.
-#[derive(Debug)]
-pub(crate) struct Alarm {
-    /// A timer, which is waited for and read as a pipe is; what there is for it in particular is not safe to use.
-    timer: Receiver,
-    /// The same file once more, to set it.
-    fd: OwnedFd,
-}
-
-impl Alarm {
-    /// Needs a runtime around it.
-    pub(crate) fn new() -> io::Result<Self> {
-        let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        Ok(Self { timer: Receiver::from_owned_fd_unchecked(fd.try_clone()?)?, fd })
-    }
-
-    /// Waits until a moment; for ever without one.
-    pub(crate) async fn until(&self, at_ns: Option<u64>) -> io::Result<()> {
-        // A moment of 0 would take the alarm off.
-        let Some(at_ns) = at_ns.map(|at_ns| at_ns.max(1)) else { return std::future::pending().await };
-        arm(&self.fd, at_ns)?;
-        loop {
-            self.timer.readable().await?;
-            match self.timer.try_read(&mut [0; 8]) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                fired => return fired.map(drop),
-            }
-        }
-    }
 }

@@ -1,87 +1,32 @@
-//! One connection to the server: the socket, TLS if any, and the answer that is being read.
+//! One connection that carries a request at a time: what carries it, and the answer that is being read.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io;
 use std::net::Ipv4Addr;
-
-use telemetry::LoadEvent;
 
 use crate::clock::now_ns;
 use crate::http1::{Answer, Malformed, Parser};
-use crate::ledger::{Arrived, Failure};
-use crate::socket::{Address, Socket};
-use crate::tls::{Engine, Handshake, Outbox, TlsError};
-
-/// Size of a read. Large reads matter: they save system calls and whole records.
-const READ_BYTES: usize = 128 * 1024;
-/// Reads of one connection before the others have their turn.
-const READS_MAX: usize = 16;
-/// Plaintext that is encrypted at a time, so that what the socket cannot take yet stays small.
-const SEND_BYTES: usize = 64 * 1024;
+use crate::ledger::Arrived;
+use crate::socket::Address;
+use crate::transport::{Received, Scratch, Transport};
 
 /// Bytes that are told of what is no answer.
 const SAMPLE_BYTES: usize = 60;
 
-/// Buffers that all connections of a thread share: a connection that waits owns none.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    read: Box<[u8]>,
-    out: Outbox,
-}
-
-impl Default for Scratch {
-    fn default() -> Self {
-        Self { read: vec![0; READ_BYTES].into_boxed_slice(), out: Outbox::default() }
-    }
-}
-
-impl Scratch {
-    /// Forgets what was to be written to a connection that is gone.
-    pub(crate) fn clear(&mut self) {
-        self.out.clear();
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) socket: Socket,
-    engine: Option<Box<Engine>>,
+    pub(crate) transport: Transport,
     pub(crate) parser: Parser,
-    /// Ciphertext that the socket had no room for.
-    pending: Vec<u8>,
-    is_established: bool,
-    inflow: Inflow,
-    /// Nothing more is written once `pending` is out.
-    closing: bool,
-    /// What went wrong in TLS.
-    trouble: Option<Failure>,
-    /// When it was begun.
-    pub(crate) opened_ns: u64,
-    /// When TCP stood.
-    pub(crate) established_ns: u64,
     /// Requests begun on it.
     pub(crate) requests: u32,
     /// Answers that were whole.
     pub(crate) answers: u32,
 }
 
-/// How far to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inflow {
-    /// A short read has brought all there is; an event tells of more.
-    Open,
-    /// The server has sent its end, so reading goes on up to it.
-    Shut,
-    /// A write has failed. What the server said before is read, and then the connection is over.
-    Broken,
-}
-
 /// What reading has brought.
 #[derive(Debug, Default)]
 pub(crate) struct Inbound {
-    /// The handshake, when it has just been completed.
-    pub(crate) handshake: Option<Handshake>,
-    /// Plaintext received.
-    pub(crate) plaintext_bytes: u64,
+    /// What it has brought whatever the protocol.
+    pub(crate) received: Received,
     /// The answer, when it has just become whole, or turned out to be none.
     pub(crate) answer: Option<Result<Answer, Malformed>>,
     /// When the answer came, as far as it did now.
@@ -90,206 +35,26 @@ pub(crate) struct Inbound {
     pub(crate) sample: Vec<u8>,
     /// Plaintext came that belongs to no answer.
     pub(crate) has_excess: bool,
-    /// The connection is over.
-    pub(crate) end: Option<End>,
-    /// There may be more to read, and no event will tell.
-    pub(crate) has_more: bool,
-}
-
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// In order: end of file, and with TLS a `close_notify` before it.
-    Clean,
-    /// Reset, or with TLS cut without a `close_notify`.
-    Cut,
-    /// By an error in TLS.
-    Tls,
 }
 
 impl Connection {
     /// Begins to connect.
     pub(crate) fn open(to: &Address, from: Option<Ipv4Addr>, now_ns: u64) -> io::Result<Self> {
-        Socket::open(to, from).map(|socket| Self::new(socket, now_ns))
+        let transport = Transport::open(to, from, now_ns)?;
+        Ok(Self { transport, parser: Parser::default(), requests: 0, answers: 0 })
     }
 
-    fn new(socket: Socket, now_ns: u64) -> Self {
-        Self {
-            socket,
-            engine: None,
-            parser: Parser::default(),
-            pending: Vec::new(),
-            is_established: false,
-            inflow: Inflow::Open,
-            closing: false,
-            trouble: None,
-            opened_ns: now_ns,
-            established_ns: now_ns,
-            requests: 0,
-            answers: 0,
-        }
-    }
-
-    /// True once the TCP connection stands; asks the socket while it is being made.
-    pub(crate) fn establish(&mut self) -> io::Result<bool> {
-        self.is_established = self.socket.is_connected()?;
-        if self.is_established {
-            self.established_ns = now_ns();
-        }
-        Ok(self.is_established)
-    }
-
-    pub(crate) fn is_established(&self) -> bool {
-        self.is_established
-    }
-
-    /// Begins the handshake.
-    pub(crate) fn shake_hands(&mut self, engine: Engine, scratch: &mut Scratch) -> Result<(), End> {
-        let engine = self.engine.insert(Box::new(engine));
-        if let Err(error) = engine.receive(&mut [], &mut scratch.out, |_| {}) {
-            self.note_trouble(&error);
-            return Err(End::Tls);
-        }
-        self.flush(scratch)
-    }
-
-    pub(crate) fn note_trouble(&mut self, error: &TlsError) {
-        self.trouble.get_or_insert_with(|| error.failure());
-    }
-
-    /// What went wrong in TLS.
-    pub(crate) fn take_trouble(&mut self) -> Failure {
-        self.trouble.take().unwrap_or_else(|| Failure::new(LoadEvent::Tls, ""))
-    }
-
-    /// Notes that the server has sent its end.
-    pub(crate) fn note_peer_shut(&mut self) {
-        if self.inflow == Inflow::Open {
-            self.inflow = Inflow::Shut;
-        }
-    }
-
-    /// Notes that a write has failed.
-    pub(crate) fn note_broken(&mut self) {
-        self.inflow = Inflow::Broken;
-    }
-
-    /// Reads what there is, up to a bound. What TLS answers by itself stays in `scratch` until [`Self::flush`].
+    /// Reads what there is, up to a bound. What TLS answers by itself stays in `scratch` until it is flushed.
     pub(crate) fn receive(&mut self, scratch: &mut Scratch) -> Inbound {
         let mut inbound = Inbound::default();
-        for _ in 0..READS_MAX {
-            let kept = self.engine.as_ref().map_or(0, |engine| engine.restore(&mut scratch.read));
-            match self.socket.read(&mut scratch.read[kept..]) {
-                Ok(0) => {
-                    inbound.end = Some(if self.engine.is_none() { End::Clean } else { End::Cut });
-                    return inbound;
-                }
-                Ok(len) => {
-                    let is_short = kept + len < scratch.read.len();
-                    self.take_in(scratch, kept + len, &mut inbound);
-                    if inbound.end.is_some() || (is_short && self.inflow == Inflow::Open) {
-                        return inbound;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let is_drained = error.kind() == ErrorKind::WouldBlock;
-                    inbound.end = (!is_drained || self.inflow == Inflow::Broken).then_some(End::Cut);
-                    return inbound;
-                }
-            }
-        }
-        inbound.has_more = true;
-        inbound
-    }
-
-    fn take_in(&mut self, scratch: &mut Scratch, len: usize, inbound: &mut Inbound) {
-        let input = &mut scratch.read[..len];
         let parser = &mut self.parser;
-        let Some(engine) = &mut self.engine else {
-            inbound.plaintext(parser, input);
-            return;
-        };
-        let received =
-            engine.receive(input, &mut scratch.out, |plaintext| inbound.plaintext(parser, plaintext));
-        inbound.handshake = inbound.handshake.or_else(|| engine.new_handshake());
-        if let Err(error) = received {
-            self.note_trouble(&error);
-            inbound.end = Some(End::Tls);
-        } else if engine.peer_has_closed() {
-            inbound.end = Some(End::Clean);
-        }
-    }
-
-    /// Hands over what the socket takes for now of a request, and gives its length.
-    pub(crate) fn send(&mut self, request: &[u8], scratch: &mut Scratch) -> Result<usize, End> {
-        let mut handed = 0;
-        while handed < request.len() && self.pending.is_empty() {
-            let rest = &request[handed..];
-            let Some(engine) = &mut self.engine else {
-                match write_some(&mut self.socket, rest)? {
-                    0 => break,
-                    len => handed += len,
-                }
-                continue;
-            };
-            let piece = &rest[..rest.len().min(SEND_BYTES)];
-            engine.send(piece, &mut scratch.out).map_err(|_| End::Tls)?;
-            handed += piece.len();
-            self.flush(scratch)?;
-        }
-        Ok(handed)
-    }
-
-    /// Writes out what waits in `scratch`, and before it what waited from earlier.
-    pub(crate) fn flush(&mut self, scratch: &mut Scratch) -> Result<(), End> {
-        let written = self.write_out(scratch.out.filled());
-        scratch.out.clear();
-        written?;
-        if self.closing && self.pending.is_empty() {
-            self.socket.shut_writing();
-        }
-        Ok(())
-    }
-
-    fn write_out(&mut self, new: &[u8]) -> Result<(), End> {
-        if !self.pending.is_empty() {
-            let mut at = 0;
-            while at < self.pending.len() {
-                match write_some(&mut self.socket, &self.pending[at..])? {
-                    0 => break,
-                    len => at += len,
-                }
-            }
-            self.pending.drain(..at);
-        }
-        let mut at = 0;
-        while at < new.len() && self.pending.is_empty() {
-            match write_some(&mut self.socket, &new[at..])? {
-                0 => break,
-                len => at += len,
-            }
-        }
-        self.pending.extend_from_slice(&new[at..]);
-        Ok(())
-    }
-
-    /// Says that nothing more is sent, in TLS and in TCP.
-    pub(crate) fn close(&mut self, scratch: &mut Scratch) -> Result<(), End> {
-        if self.closing {
-            return Ok(());
-        }
-        self.closing = true;
-        if let Some(engine) = &mut self.engine {
-            engine.close(&mut scratch.out).map_err(|_| End::Tls)?;
-        }
-        self.flush(scratch)
+        inbound.received = self.transport.receive(scratch, |plaintext| inbound.plaintext(parser, plaintext));
+        inbound
     }
 }
 
 impl Inbound {
     fn plaintext(&mut self, parser: &mut Parser, plaintext: &[u8]) {
-        self.plaintext_bytes += plaintext.len() as u64;
         if self.answer.is_some() {
             self.has_excess = true;
             return;
@@ -312,19 +77,6 @@ impl Inbound {
                 self.answer = fed.answer.map(Ok);
                 self.has_excess = fed.consumed < plaintext.len();
             }
-        }
-    }
-}
-
-/// Writes what the socket takes; 0 when it takes nothing for now.
-fn write_some(socket: &mut Socket, bytes: &[u8]) -> Result<usize, End> {
-    loop {
-        match socket.write(bytes) {
-            Ok(0) => return Err(End::Cut),
-            Ok(len) => return Ok(len),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
-            Err(_) => return Err(End::Cut),
         }
     }
 }

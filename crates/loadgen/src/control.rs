@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
 use telemetry::{Setting, SettingError, Value};
-use tokio::sync::Notify;
 
 use crate::client::Totals;
 use crate::ledger::Span;
@@ -31,23 +30,6 @@ pub(crate) struct Wanted {
     pub(crate) stopped: bool,
 }
 
-/// Makes the loop of a thread turn.
-#[derive(Clone, Debug)]
-pub(crate) enum Wake {
-    Poll(Arc<Waker>),
-    Task(Arc<Notify>),
-}
-
-impl Wake {
-    pub(crate) fn wake(&self) {
-        match self {
-            // It fails only when the thread's poll is gone, and then there is nobody to wake.
-            Self::Poll(waker) => drop(waker.wake()),
-            Self::Task(notify) => notify.notify_one(),
-        }
-    }
-}
-
 /// Shared by the handle and the threads. The mutexes guard what changes with a key press and what is written once
 /// at the end; the threads look at `version` before they take one.
 #[derive(Debug)]
@@ -56,7 +38,7 @@ pub(crate) struct Control {
     version: AtomicU64,
     /// All threads are to end at once, whatever they are doing.
     abandoned: AtomicBool,
-    wakers: Vec<Wake>,
+    wakers: Vec<Arc<Waker>>,
     threads_running: AtomicUsize,
     sources: Mutex<BTreeMap<IpAddr, Totals>>,
     span: Mutex<Span>,
@@ -74,7 +56,7 @@ impl Control {
         requests: Arc<[Prepared]>,
         plan: &Plan,
         paused: bool,
-        wakers: Vec<Wake>,
+        wakers: Vec<Arc<Waker>>,
     ) -> Self {
         let wanted = Wanted {
             rate: None,
@@ -140,7 +122,8 @@ impl Control {
 
     fn wake(&self) {
         for waker in &self.wakers {
-            waker.wake();
+            // It fails only when the thread's poll is gone, and then there is nobody to wake.
+            let _ = waker.wake();
         }
     }
 

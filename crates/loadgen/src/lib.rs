@@ -20,8 +20,8 @@
 //!
 //! # What else there is
 //!
-//! `http2` is steps 2 to 6 for HTTP/2, on a library that wants tasks, so its threads have a runtime in place of the
-//! event loop; `pacer`, `course` and `ledger` are the same.
+//! `http2` is steps 2 to 6 for HTTP/2, whose connections carry many requests at a time; `pacer`, `course` and `ledger`
+//! are the same, and so is the `transport` below.
 //!
 //! `plan`, `target`, `targets` and `config` are what a load is started with, `check` looks at it all and tries the
 //! server out, `control` and `settings` are what can be changed while it runs, `load` holds the threads, `clock` tells
@@ -30,9 +30,9 @@
 //! # What it does not do
 //!
 //! Bodies of answers are counted and compared, not kept. There is no pipelining. A request whose kept connection the
-//! server closed before answering is sent once more, whatever its method. With HTTP/2 there is no early data, and the
-//! number of connections, keep-alive and body size stand fixed while the load runs. The protocol cannot change while it
-//! runs: its threads wait in different ways, and a load whose results speak of two protocols speaks of none.
+//! server closed before answering is sent once more, whatever its method. With HTTP/2 there is no early data, nothing
+//! is said of priorities, and pushes are refused. The protocol cannot change while a load runs, since results that speak
+//! of two protocols speak of none.
 
 #![forbid(unsafe_code)]
 
@@ -57,11 +57,13 @@ mod socket;
 mod target;
 mod targets;
 mod tls;
+mod transport;
 mod upstream;
 mod worker;
 
 pub use check::probe;
 pub use config::{Body, Expect, Known, LoadConfig, Protocol, SourceTotals, StartError, Template, Trust};
+pub use http2::{Http2Trial, Http2Tried};
 pub use load::{Load, Measured};
 pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
 pub use target::{Scheme, Target, TargetError};

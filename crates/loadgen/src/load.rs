@@ -7,14 +7,12 @@ use std::time::Duration;
 
 use mio::{Poll, Waker};
 use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
-use tokio::runtime::Runtime;
-use tokio::sync::Notify;
 
 use crate::check::Checked;
 use crate::client::{Client, Diffusion};
 use crate::clock::{Timer, nanos};
 use crate::config::{LoadConfig, Protocol, SourceTotals, StartError, system};
-use crate::control::{Control, Wake};
+use crate::control::Control;
 use crate::course::Course;
 use crate::descriptors;
 use crate::http2;
@@ -34,35 +32,24 @@ pub struct Load {
 }
 
 /// What a thread waits with.
-enum Loop {
-    Poll(Poll, Timer, Arc<Waker>),
-    Tasks(Runtime, Arc<Notify>, u32),
+struct Loop {
+    poll: Poll,
+    timer: Timer,
+    waker: Arc<Waker>,
 }
 
 impl Loop {
-    fn new(protocol: Protocol) -> Result<Self, StartError> {
-        if let Protocol::Http2 { streams } = protocol {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(system("set up a runtime"))?;
-            return Ok(Self::Tasks(runtime, Arc::default(), streams));
-        }
+    fn new() -> Result<Self, StartError> {
         let poll = Poll::new().map_err(system("set up a poll"))?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(system("set up a waker"))?;
         let timer = Timer::new(poll.registry(), TIMER).map_err(system("set up a timer"))?;
-        Ok(Self::Poll(poll, timer, Arc::new(waker)))
+        Ok(Self { poll, timer, waker: Arc::new(waker) })
     }
 
-    fn wake(&self) -> Wake {
-        match self {
-            Self::Poll(_, _, waker) => Wake::Poll(Arc::clone(waker)),
-            Self::Tasks(_, notify, _) => Wake::Task(Arc::clone(notify)),
-        }
-    }
-
-    fn run(self, start: Start) {
-        match self {
-            Self::Poll(poll, timer, _) => Worker::new(start, poll, timer).run(),
-            Self::Tasks(runtime, notify, streams) => http2::run(start, &runtime, &notify, streams),
+    fn run(self, start: Start, protocol: Protocol) {
+        match protocol {
+            Protocol::Http1 => Worker::new(start, self.poll, self.timer).run(),
+            Protocol::Http2 { streams } => http2::Worker::new(start, self.poll, self.timer, streams).run(),
         }
     }
 }
@@ -76,9 +63,9 @@ impl Load {
 
         let mut loops = Vec::new();
         for _ in 0..plan.threads {
-            loops.push(Loop::new(config.protocol)?);
+            loops.push(Loop::new()?);
         }
-        let wakers: Vec<Wake> = loops.iter().map(Loop::wake).collect();
+        let wakers: Vec<_> = loops.iter().map(|event_loop| Arc::clone(&event_loop.waker)).collect();
         let Checked { original, requests, sequence, addresses, tls } = checked;
         let setup = Arc::new(Setup {
             addresses,
@@ -91,7 +78,7 @@ impl Load {
         let forgetting = tls.as_ref().map(TlsSetup::forgetting).unwrap_or_default();
         let mut load = Self { setup, collector: Collector::default(), threads: Vec::new(), forgetting };
         for ((thread, event_loop), waker) in (0..plan.threads).zip(loops).zip(wakers) {
-            let reporter = load.collector.add_worker(move || waker.wake());
+            let reporter = load.collector.add_worker(move || drop(waker.wake()));
             let part = Part { thread, threads: plan.threads };
             let start = Start {
                 setup: Arc::clone(&load.setup),
@@ -101,7 +88,8 @@ impl Load {
                 reporter,
             };
             let name = format!("load-{thread}");
-            let spawned = std::thread::Builder::new().name(name).spawn(move || event_loop.run(start));
+            let spawned =
+                std::thread::Builder::new().name(name).spawn(move || event_loop.run(start, config.protocol));
             load.threads.push(spawned.map_err(system("start a thread"))?);
         }
         Ok(load)

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use crate::config::{Body, Expect, Protocol, StartError, Template};
 use crate::http1::Expected;
+use crate::http2::{Http2Request, Numbers};
 use crate::target::{Scheme, Target};
 
 /// Largest body of a request, which is kept in memory.
@@ -28,20 +27,17 @@ pub(crate) struct Prepared {
     pub(crate) expected: Expected,
     /// What it is, for a person.
     pub(crate) name: String,
-    /// Its parts, for a protocol that writes them in its own way; an echo has none.
-    pub(crate) parts: Option<Parts>,
-}
-
-/// The parts of a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Parts {
-    pub(crate) head: http::Request<()>,
-    pub(crate) body: Bytes,
+    /// The same as HTTP/2 has it; an echo has none of that.
+    pub(crate) http2: Http2Request,
 }
 
 impl Prepared {
-    /// Writes a template out for a target.
-    pub(crate) fn new(template: &Template, target: &Target) -> Result<Self, StartError> {
+    /// Writes a template out for a target; `numbers` is the same for all requests of a load.
+    pub(crate) fn new(
+        template: &Template,
+        target: &Target,
+        numbers: &mut Numbers,
+    ) -> Result<Self, StartError> {
         if let Some(reason) = flaw(template, target.scheme()) {
             let clean = telemetry::clean::text;
             let (method, path) = (clean(&template.method), clean(&template.path));
@@ -53,7 +49,8 @@ impl Prepared {
         if target.scheme().is_raw() {
             let name = format!("{body_bytes} bytes");
             let expected = Expected { body: Some(Arc::clone(&body)), is_raw: true, ..Expected::default() };
-            return Ok(Self { keep: (*body).into(), close: None, body_bytes, expected, name, parts: None });
+            let http2 = Http2Request::default();
+            return Ok(Self { keep: (*body).into(), close: None, body_bytes, expected, name, http2 });
         }
         let (echo, answer_bytes) = match template.expect {
             Expect::Announced => (None, None),
@@ -67,7 +64,7 @@ impl Prepared {
             body_bytes,
             expected: Expected { head_only, body: echo, body_bytes: answer_bytes, is_raw: false },
             name: format!("{method} {path}"),
-            parts: Some(parts(template, target, &body)?),
+            http2: Http2Request::new(template, target, &body, numbers),
         })
     }
 
@@ -90,7 +87,8 @@ pub(crate) struct Original {
 impl Original {
     /// Writes all requests out.
     pub(crate) fn prepare(&self) -> Result<Arc<[Prepared]>, StartError> {
-        self.templates.iter().map(|template| Prepared::new(template, &self.target)).collect()
+        let mut numbers = Numbers::default();
+        self.templates.iter().map(|template| Prepared::new(template, &self.target, &mut numbers)).collect()
     }
 
     /// What is spoken.
@@ -141,33 +139,6 @@ fn body(body: &Body) -> Arc<[u8]> {
         Body::Bytes(bytes) => (b'a'..=b'z').cycle().take(*bytes).collect(),
         Body::Exact(bytes) => Arc::clone(bytes),
     }
-}
-
-fn parts(template: &Template, target: &Target, body: &[u8]) -> Result<Parts, StartError> {
-    let Template { method, path, headers, .. } = template;
-    let is_given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
-    let given_host = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
-    // HTTP/2 has the host in a field of its own (RFC 9113, section 8.3.1).
-    let authority = given_host.map_or_else(|| target.authority(), |(_, host)| host.clone());
-    let mut head = http::Request::builder()
-        .version(http::Version::HTTP_2)
-        .method(method.as_str())
-        .uri(format!("{}://{authority}{path}", target.scheme().name()));
-    if !is_given("user-agent") {
-        head = head.header("user-agent", concat!("tlsdash/", env!("CARGO_PKG_VERSION")));
-    }
-    for (name, value) in headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
-        head = head.header(name, value);
-    }
-    if !body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
-        head = head.header("content-length", body.len());
-    }
-    let refused = |_| StartError::Template {
-        method: telemetry::clean::text(method),
-        path: telemetry::clean::text(path),
-        reason: "it cannot be written as a request of HTTP/2",
-    };
-    Ok(Parts { head: head.body(()).map_err(refused)?, body: Bytes::copy_from_slice(body) })
 }
 
 fn write(template: &Template, target: &Target, body: &[u8], connection: &str) -> Box<[u8]> {
@@ -236,7 +207,7 @@ mod tests {
     use super::*;
 
     fn prepared(template: &Template) -> Result<Prepared, StartError> {
-        Prepared::new(template, &"https://example.org:8443/".parse().unwrap())
+        Prepared::new(template, &"https://example.org:8443/".parse().unwrap(), &mut Numbers::default())
     }
 
     #[test]
@@ -297,9 +268,12 @@ mod tests {
     #[test]
     fn an_echo_is_sent_as_it_is() {
         let target = "tcp://localhost:7".parse().unwrap();
-        let echo = Prepared::new(&Template::post("/", 5), &target).unwrap();
+        let echo = Prepared::new(&Template::post("/", 5), &target, &mut Numbers::default()).unwrap();
         assert_eq!(echo.bytes(true), b"abcde");
         assert!(echo.expected.is_raw);
-        assert!(Prepared::new(&Template::get("/"), &target).is_err(), "nothing to be echoed");
+        assert!(
+            Prepared::new(&Template::get("/"), &target, &mut Numbers::default()).is_err(),
+            "nothing to be echoed"
+        );
     }
 }

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use telemetry::{Applies, Setting, SettingError, Value};
 
-use crate::config::Protocol;
 use crate::control::Wanted;
 use crate::descriptors;
 use crate::plan::{CONNECTIONS_MAX, KeepAlive, Plan, Rate, Share};
@@ -17,9 +16,6 @@ const CONNECTIONS: &str = "load.connections";
 const KEEPALIVE: &str = "load.keepalive";
 const BODY: &str = "load.body";
 const PROTOCOL: &str = "load.protocol";
-
-/// What can change while a load runs only if its connections carry a request at a time.
-const HTTP1_ONLY: [&str; 3] = [CONNECTIONS, KEEPALIVE, BODY];
 
 /// All settings as they stand.
 pub(crate) fn all(wanted: &Wanted, plan: &Plan, rate_now: f64, original: &Original) -> Vec<Setting> {
@@ -48,11 +44,6 @@ pub(crate) fn all(wanted: &Wanted, plan: &Plan, rate_now: f64, original: &Origin
         setting(KEEPALIVE, Value::Text(wanted.keepalive.to_string()), Applies::Live),
         setting(PROTOCOL, Value::Text(original.protocol_name()), Applies::Restart),
     ];
-    if original.protocol != Protocol::Http1 {
-        all.iter_mut().filter(|setting| HTTP1_ONLY.contains(&setting.name.as_str())).for_each(|setting| {
-            setting.applies = Applies::Restart;
-        });
-    }
     if let Some(bytes) = wanted.body_bytes {
         all.push(number(BODY, bytes as f64, "B", (1.0, BODY_BYTES_MAX as f64), Applies::Live));
     }
@@ -98,9 +89,6 @@ pub(crate) fn change(
             let share = number(value).and_then(Share::percent);
             wanted.resume = share.ok_or_else(|| refuse("it is a percentage from 0 to 100"))?;
         }
-        _ if HTTP1_ONLY.contains(&name) && original.protocol != Protocol::Http1 => {
-            return Err(SettingError::Restart(name.to_owned()));
-        }
         CONNECTIONS => {
             let range = plan.threads..=CONNECTIONS_MAX;
             let connections = whole(value).and_then(|n| u32::try_from(n).ok()).filter(|n| range.contains(n));
@@ -115,7 +103,7 @@ pub(crate) fn change(
         }
         PROTOCOL => {
             return Err(refuse(
-                "it stands fixed for a run: HTTP/1.1 and HTTP/2 run on different event loops, and one run's histograms would mix both; start another load",
+                "it stands fixed for a run, whose histograms would mix both otherwise; start another load",
             ));
         }
         BODY if wanted.body_bytes.is_some() => {

@@ -81,8 +81,8 @@ pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use proxy::{BoundProxy, Proxy, StartError, WorkerPanicked};
 pub use settings::ConfigError;
 pub use tls::{
-    Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, Presented, RefreshError, Refreshed,
-    Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsSettings,
-    TlsVersion, TlsWordError, Trial, Tried,
+    Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, Looked, Presented, RefreshError, Refreshed,
+    Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles,
+    TlsSettings, TlsVersion, TlsWordError, Trial, Tried,
 };
 pub use upstream::{ParseUpstreamError, ProbeError, ResolveError, Upstream};

@@ -18,7 +18,7 @@ use crate::descriptors::{self, DescriptorsError};
 use crate::listen::{self, ListenAddr, ListenError};
 use crate::notices::Notices;
 use crate::settings::{self, ConfigError};
-use crate::tls::{ForgetError, LiveTls, Presented, Refreshed, Tls, TlsConfigError};
+use crate::tls::{ForgetError, LiveTls, Looked, Presented, Refreshed, Tls, TlsConfigError, TlsFiles};
 use crate::upstream::{ResolveError, Upstream};
 use crate::upstreams::{UPSTREAMS_MAX, Upstreams};
 use crate::worker::Shared;
@@ -82,6 +82,7 @@ pub struct Proxy {
     notices: Arc<Notices>,
     /// Taken by whoever reads or changes settings, never by a worker.
     tls: Mutex<LiveTls>,
+    files: TlsFiles,
     /// Taken by whoever uses the handle, never by a worker.
     crew: Mutex<Crew>,
 }
@@ -118,8 +119,9 @@ impl BoundProxy {
     /// When the kernel refuses a thread; none is left running.
     pub fn start(self) -> Result<Proxy, StartError> {
         let Self { config, possible, addrs, control, notices, tls, crew } = self;
+        let files = tls.files();
         let (tls, crew) = (Mutex::new(tls), Mutex::new(crew));
-        let proxy = Proxy { config, possible, addrs, control, notices, tls, crew };
+        let proxy = Proxy { config, possible, addrs, control, notices, tls, files, crew };
         // What was started before a failure ends when the half-made proxy is dropped here.
         proxy.crew().start().map_err(|(worker, source)| StartError::Worker { worker, source })?;
         Ok(proxy)
@@ -274,16 +276,34 @@ impl Proxy {
         self.lock_tls().presented()
     }
 
-    /// Reads certificates, authorities and ticket keys again where their files have changed and have stayed so since
-    /// the last call, and makes a new ticket key of its own when it is due. To be called about once a second; files
-    /// are only looked at, on the caller's thread. Open connections go on as they are.
+    /// The files of its certificates, authorities and ticket keys, to be looked at about once a second by a thread that
+    /// may wait for them; what it finds is for [`Proxy::take`].
+    pub fn files(&self) -> TlsFiles {
+        self.files.clone()
+    }
+
+    /// Goes on with what was read from the files again, and makes a new ticket key of its own when it is due. Open
+    /// connections go on as they are.
+    pub fn take(&self, looked: Looked) -> Refreshed {
+        let (refreshed, tls) = self.lock_tls().take(looked);
+        if let Some(error) = &refreshed.shortage {
+            self.notices.short_of(|| format!("{error}; it is tried again every second"), Instant::now());
+        }
+        if let Some(tls) = tls {
+            self.control.set_tls(tls);
+            self.crew().wake();
+        }
+        refreshed
+    }
+
+    /// Looks at the files and takes what has changed, both on the caller's thread.
     pub fn refresh(&self) -> Refreshed {
-        self.look(false)
+        self.take(self.files.look(false))
     }
 
     /// The same, with all files read at once and whether they have changed or not.
     pub fn reload(&self) -> Refreshed {
-        self.look(true)
+        self.take(self.files.look(true))
     }
 
     /// Forgets all sessions and the keys of all tickets: new connections begin with full handshakes.
@@ -295,18 +315,6 @@ impl Proxy {
         self.control.set_tls(tls);
         self.crew().wake();
         Ok(())
-    }
-
-    fn look(&self, at_once: bool) -> Refreshed {
-        let (refreshed, tls) = self.lock_tls().refresh(at_once);
-        if let Some(error) = &refreshed.shortage {
-            self.notices.short_of(|| format!("{error}; it is tried again every second"), Instant::now());
-        }
-        if let Some(tls) = tls {
-            self.control.set_tls(tls);
-            self.crew().wake();
-        }
-        refreshed
     }
 
     fn lock_tls(&self) -> MutexGuard<'_, LiveTls> {

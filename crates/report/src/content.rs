@@ -26,13 +26,20 @@ pub struct Report<'a> {
     pub(crate) source: String,
     /// What makes this report again.
     pub(crate) command: String,
+    /// The runs that it is of, if it is of several.
+    parts: Vec<String>,
 }
 
 impl<'a> Report<'a> {
     /// Of a run that was read from `source`, by `command`.
     pub fn new(model: &Model, run: &'a Run, source: &str, command: String) -> Self {
         let summary = model.summary(run, Some(source));
-        Self { run, summary, source: source.to_owned(), command }
+        Self { run, summary, source: source.to_owned(), command, parts: Vec::new() }
+    }
+
+    /// The same, of several runs that were taken together: what each of them is.
+    pub fn of_parts(self, parts: Vec<String>) -> Self {
+        Self { parts, ..self }
     }
 
     /// The same without anything that tells whom it is about: clients are numbered, and hosts, addresses and names that
@@ -44,6 +51,10 @@ impl<'a> Report<'a> {
         self.summary.load.iter_mut().flat_map(|load| &mut load.events).for_each(|event| {
             event.example.clear();
         });
+        for (number, part) in (1..).zip(&mut self.parts) {
+            let said = part.split_once(": ").map_or("", |(_, said)| said);
+            *part = format!("host {number}: {said}");
+        }
         LEFT_OUT.clone_into(&mut self.source);
         LEFT_OUT.clone_into(&mut self.command);
         if let Some(journal) = &mut self.summary.journal {
@@ -156,6 +167,13 @@ impl<'a> Report<'a> {
                     all.push(format!("{count} {what}."));
                 }
             }
+        }
+        if !self.parts.is_empty() {
+            all.push(format!(
+                "{} runs are taken together, placed in time by the wall clock of each host; how far these clocks are apart is not known, and as much may what is drawn at the same time be.",
+                self.parts.len()
+            ));
+            all.extend(self.parts.iter().map(|part| format!("{part}.")));
         }
         let kept_from = [
             self.run.proxy().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),

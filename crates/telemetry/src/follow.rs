@@ -23,6 +23,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct Follower {
     ending: Arc<AtomicBool>,
     suppressed_total: Arc<AtomicU64>,
+    walked_bytes: Arc<AtomicU64>,
     thread: JoinHandle<()>,
 }
 
@@ -52,11 +53,12 @@ impl Follower {
         let (opened, result) = sync_channel(1);
         let stop = Arc::clone(&ending);
         let desk = Desk::new(deliver, Arc::clone(&suppressed_total));
+        let walked_bytes = Arc::clone(&desk.walked_bytes);
         let thread = std::thread::Builder::new()
             .name("dashboard-tail".into())
             .spawn(move || run(open, &opened, &stop, desk))?;
         match result.recv() {
-            Ok(Ok(())) => Ok(Self { ending, suppressed_total, thread }),
+            Ok(Ok(())) => Ok(Self { ending, suppressed_total, walked_bytes, thread }),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(io::Error::other("it ended before it began").into()),
         }
@@ -69,6 +71,11 @@ impl Follower {
     /// still counts them by the run.
     pub fn suppressed_total(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.suppressed_total)
+    }
+
+    /// How far it has come through the files of the journal, in bytes.
+    pub fn walked_bytes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.walked_bytes)
     }
 
     /// Reads what the journal holds now, delivers it, and ends.
@@ -140,6 +147,7 @@ struct Desk<F> {
     /// The unit of this process, once one of its records was read.
     own_unit: String,
     suppressed_total: Arc<AtomicU64>,
+    walked_bytes: Arc<AtomicU64>,
 }
 
 impl<F: FnMut(Update) -> bool> Desk<F> {
@@ -153,6 +161,7 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
             own: Origin::own(),
             own_unit: String::new(),
             suppressed_total,
+            walked_bytes: Arc::default(),
         }
     }
 
@@ -163,6 +172,7 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
             let progress = tail.poll(|entry| self.take(entry))?;
             more = progress.more;
             self.batch.skipped_bytes += progress.skipped_bytes;
+            self.walked_bytes.fetch_add(progress.walked_bytes, Ordering::Relaxed);
             self.hand_over();
             if let Newer::Met(error) = &self.newer {
                 let text = format!("the journal was {error}");

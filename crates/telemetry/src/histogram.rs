@@ -176,6 +176,7 @@ impl Histogram {
         self.inner.unwrap_or_else(empty)
     }
 
+    #[cfg(test)]
     pub(crate) fn from_hdr(inner: Hdr<u64>, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
         Self { inner: Some(inner), sum_ns, max_ns, saturated }
     }
@@ -245,6 +246,25 @@ impl Distribution {
     /// The same buckets with the exact figures that travel beside them.
     pub(crate) fn with_exact(self, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
         Self { sum_ns, max_ns, saturated, ..self }
+    }
+
+    /// The samples of all of them, bucket by bucket: nothing is lost.
+    pub(crate) fn merged<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
+        let mut units: Vec<(u32, u64)> = all.clone().flat_map(Self::units).collect();
+        units.sort_unstable_by_key(|&(units, _)| units);
+        units.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            kept.1 = if is_same { kept.1.saturating_add(next.1) } else { kept.1 };
+            is_same
+        });
+        let exact = all.fold([0_u64; 3], |[sum_ns, max_ns, saturated], one| {
+            [
+                sum_ns.saturating_add(one.sum_ns),
+                max_ns.max(one.max_ns),
+                saturated.saturating_add(one.saturated),
+            ]
+        });
+        Self::from_units(units.into_iter(), exact)
     }
 
     /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.

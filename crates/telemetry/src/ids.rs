@@ -27,6 +27,11 @@ impl RunId {
         Self(bits)
     }
 
+    /// The id of two runs taken together, in whichever order.
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self(self.0 ^ other.0)
+    }
+
     /// The first eight digits, enough to tell runs apart on a screen.
     pub fn short(self) -> String {
         format!("{:08x}", self.0 >> 96)

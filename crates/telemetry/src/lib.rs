@@ -8,6 +8,7 @@ mod codec;
 mod connection;
 mod delta;
 mod encoding;
+mod excerpt;
 mod exchange;
 pub mod experiment;
 mod families;
@@ -30,6 +31,7 @@ mod sketch;
 mod tally;
 #[cfg(test)]
 mod testing;
+mod thin;
 mod update;
 mod wire;
 
@@ -37,6 +39,7 @@ pub use codec::{IDENTIFIER, decode, decode_fields, encode};
 pub use connection::{ConnectionRecord, Outcome};
 pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use encoding::interval_log_line;
+pub use excerpt::{Excerpt, Stretch};
 pub use exchange::{Asked, Collector, Reporter};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use field::{Field, Unit, common as common_fields};
@@ -60,5 +63,6 @@ pub use record::{
 pub use setting::{Applies, Command, Setting, SettingError, Value};
 pub use sketch::Sketch;
 pub use tally::{LoadEvent, Tallied, Tally};
+pub use thin::Thinner;
 pub use update::{BATCH_RECORDS_MAX, Batch, Update};
 pub use wire::DecodeError;

@@ -107,9 +107,14 @@ fn index(units: u32) -> usize {
 
 /// The highest latency of a bucket, in nanoseconds.
 fn highest_ns(index: usize) -> u64 {
+    (u64::from(highest_units(index)) + 1) * UNIT_NS - 1
+}
+
+/// The highest latency of a bucket, in units.
+pub(crate) fn highest_units(index: usize) -> u32 {
     let power = (index / HALF).saturating_sub(1);
     let units = ((index - power * HALF + 1) as u64) << power;
-    units * UNIT_NS - 1
+    (units - 1) as u32
 }
 
 #[cfg(test)]

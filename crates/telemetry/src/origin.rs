@@ -60,6 +60,11 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// Who wrote an entry that was read.
+    pub fn of_entry(entry: &journal::Entry) -> Self {
+        Self::of(entry)
+    }
+
     pub(crate) fn of(entry: &dyn Source) -> Self {
         let text = |name| entry.text(name).map(clean::text).unwrap_or_default();
         Self { origin: Origin::of(entry), hostname: text("_HOSTNAME"), unit: text("_SYSTEMD_UNIT") }

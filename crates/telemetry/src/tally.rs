@@ -156,6 +156,15 @@ impl Tally {
         }
     }
 
+    /// What was counted since `earlier`.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let since = |entry: &Tallied| {
+            let count = entry.count.saturating_sub(earlier.of(entry.event));
+            (count > 0).then(|| Tallied { count, ..entry.clone() })
+        };
+        Self { entries: self.entries.iter().filter_map(since).collect() }
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.entries.clear();

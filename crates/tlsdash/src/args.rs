@@ -21,7 +21,7 @@ use crate::tls_words::TlsWords;
 
 use crate::load::LoadArgs;
 
-pub(crate) use recorded::{CheckArgs, CompareArgs, ReportArgs};
+pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs};
 
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -82,6 +82,8 @@ pub(crate) enum Mode {
     Check(CheckArgs),
     /// Write a report on a run, as a journal holds it: a page for people, tables, or files for tools
     Report(ReportArgs),
+    /// Copy a recording in fewer records: intervals of ten seconds, with the same totals and latencies
+    Compact(CompactArgs),
     /// Compare two runs, as journals hold them: what differs, by how much, and whether that can be said
     Compare(CompareArgs),
     /// Print completions for a shell

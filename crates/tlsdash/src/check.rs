@@ -7,7 +7,7 @@ use anyhow::Context;
 use report::{Assertion, Checked, Figures, Verdict};
 
 use crate::args::{CheckArgs, usage};
-use crate::reading::Recorded;
+use crate::reading::{Recorded, Wanted};
 use crate::summary;
 
 /// An assertion does not hold; ends with exit code 99.
@@ -32,7 +32,14 @@ impl Breach {
 /// Checks, tells of each condition on standard output, and fails if one does not hold.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let assertions = assertions(&args.assert, &args.assert_file)?;
-    let recorded = Recorded::read("check", args.source.as_deref(), args.run.as_deref(), 1)?;
+    let wanted = Wanted {
+        mode: "check",
+        run: args.run.as_deref(),
+        history: 1,
+        since: args.since.as_deref(),
+        until: args.until.as_deref(),
+    };
+    let recorded = Recorded::read(&args.sources, &wanted)?;
     let run = recorded.run()?;
     let figures = Figures::of(recorded.model(), run, Some(&recorded.source));
     let check = |assertion: Assertion| -> anyhow::Result<Checked> {

@@ -1,5 +1,6 @@
 //! `tlsdash compare`: two runs, as journals hold them.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use ::report::{Compared, Comparing};
@@ -7,7 +8,7 @@ use anyhow::Context;
 use experiment::Metric;
 
 use crate::args::{CompareArgs, Format, time, usage};
-use crate::reading::Recorded;
+use crate::reading::{Recorded, Wanted};
 use crate::summary;
 
 /// Intervals that are kept of each run: more than a day of seconds.
@@ -26,11 +27,15 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         block: optional("block", &args.block, 10)?,
         discard: optional("discard", &args.discard, 5)?,
     };
-    let read =
-        |source, run: &Option<String>| Recorded::read("compare", Some(source), run.as_deref(), INTERVALS_MAX);
+    let read = |source: &OsString, run: &Option<String>| {
+        let (run, history) = (run.as_deref(), INTERVALS_MAX);
+        let wanted = Wanted { mode: "compare", run, history, since: None, until: None };
+        Recorded::read(std::slice::from_ref(source), &wanted)
+    };
     let (a, b) = (read(&args.a, &args.run_a)?, read(&args.b, &args.run_b)?);
     let (run_a, run_b) = (a.run()?, b.run()?);
-    if run_a.id() == run_b.id() {
+    // Two stretches of one run can be compared.
+    if run_a.id() == run_b.id() && a.source == b.source {
         return Err(usage(format!(
             "compare: both are run {}; name others with --run-a and --run-b",
             run_a.id()

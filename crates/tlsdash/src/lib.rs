@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 mod args;
 mod check;
+mod compact;
 mod compare;
 mod demo;
 mod environment;
@@ -31,6 +32,7 @@ mod summary;
 mod tls_words;
 mod voice;
 mod watch;
+mod window;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -100,6 +102,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Mode::Load(args)) => load::run(&args),
         Some(Mode::Watch(args)) => watch::run(&args),
         Some(Mode::Check(args)) => check::run(&args),
+        Some(Mode::Compact(args)) => compact::run(&args),
         Some(Mode::Compare(args)) => compare::run(&args),
         Some(Mode::Report(args)) => report::run(&args),
         Some(Mode::Completions { shell }) => {

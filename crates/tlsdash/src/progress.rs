@@ -1,6 +1,8 @@
-//! One line on the terminal that tells how a load gets on; nothing where standard error is no terminal.
+//! One line on the terminal that tells how a load gets on, or the reading of a journal; nothing where standard error is
+//! no terminal.
 
 use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 use telemetry::model::Run;
 use telemetry::{LoadCounter, LoadLatency};
@@ -39,18 +41,95 @@ impl Progress {
             track.totals()[LoadCounter::Ok],
             track.totals()[LoadCounter::Failed]
         );
-        Self::write(&line);
+        write(&line);
     }
 
     /// Takes the line off again.
     pub(crate) fn clear(&self) {
         if self.told_us > 0 {
-            Self::write("");
+            write("");
         }
     }
+}
 
-    fn write(line: &str) {
-        // Back to the first column, and the rest of the line erased. A terminal that is gone is no failure.
-        let _ = write!(std::io::stderr(), "\r\x1b[K{line}").and_then(|()| std::io::stderr().flush());
+fn write(line: &str) {
+    // Back to the first column, and the rest of the line erased. A terminal that is gone is no failure.
+    let _ = write!(std::io::stderr(), "\r\x1b[K{line}").and_then(|()| std::io::stderr().flush());
+}
+
+/// Reading that is over sooner needs no bar.
+const SOON: Duration = Duration::from_millis(500);
+/// How often a bar is drawn anew.
+const REDRAW: Duration = Duration::from_millis(200);
+/// Columns of a bar.
+const BAR_COLUMNS: usize = 30;
+
+/// How far a journal has been read.
+#[derive(Debug)]
+pub(crate) struct Bar {
+    /// In bytes; nothing where nobody is to be told.
+    total: Option<u64>,
+    begun: Instant,
+    next: Duration,
+    is_shown: bool,
+}
+
+impl Bar {
+    /// Over so many bytes, which are only asked for where there is a terminal.
+    pub(crate) fn new(total: impl FnOnce() -> u64) -> Self {
+        let total = std::io::stderr().is_terminal().then(total);
+        Self { total, begun: Instant::now(), next: SOON, is_shown: false }
+    }
+
+    /// Tells how far it has come, now and then.
+    pub(crate) fn show(&mut self, read_bytes: u64) {
+        let Some(total) = self.total.filter(|total| *total > 0) else { return };
+        let elapsed = self.begun.elapsed();
+        if elapsed < self.next {
+            return;
+        }
+        self.next = elapsed + REDRAW;
+        self.is_shown = true;
+        write(&bar_line(read_bytes, total, elapsed));
+    }
+
+    /// Takes the line off again.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            write("");
+        }
+    }
+}
+
+fn bar_line(read_bytes: u64, total: u64, elapsed: Duration) -> String {
+    let share = (read_bytes as f64 / total as f64).min(1.0);
+    let full = (share * BAR_COLUMNS as f64) as usize;
+    let left_s = if share > 0.0 { elapsed.as_secs_f64() * (1.0 - share) / share } else { 0.0 };
+    format!(
+        "reading [{}{}] {:>3.0} % of {:.1} GB, {left_s:.0} s left",
+        "#".repeat(full),
+        "-".repeat(BAR_COLUMNS - full),
+        share * 100.0,
+        total as f64 / 1e9
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_tells_how_far_it_has_come_and_what_is_left() {
+        let line = |read| bar_line(read, 4_000_000_000, Duration::from_secs(10));
+        assert_eq!(
+            line(1_000_000_000),
+            "reading [#######-----------------------]  25 % of 4.0 GB, 30 s left"
+        );
+        assert!(line(0).contains("  0 % of"));
+        assert!(
+            line(5_000_000_000).contains("[##############################] 100 % of"),
+            "{}",
+            line(5_000_000_000)
+        );
     }
 }

@@ -1,48 +1,100 @@
-//! A journal read to its present end, for everything that needs no screen.
+//! Journals read to their present end, for everything that needs no screen.
 
-use std::ffi::OsStr;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
-use journal::{ReadError, Start, Tail};
-use telemetry::model::Run;
-use telemetry::{Follower, Model, Update};
+use journal::{ReadError, Start, Tail, Timestamps};
+use telemetry::model::{Part, Run};
+use telemetry::{Excerpt, Follower, Model, RunId, Stretch, Update};
 
 use crate::args::usage;
 use crate::journal_choice;
+use crate::progress::Bar;
 use crate::session::spawn;
 use crate::source::Source;
+use crate::window::{Moment, Window};
 
-/// A run as a journal holds it.
+/// What is to be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Who asks.
+    pub(crate) mode: &'a str,
+    /// The beginning of the run's id; otherwise the newest of each host.
+    pub(crate) run: Option<&'a str>,
+    /// Intervals that are kept of each series.
+    pub(crate) history: usize,
+    /// By the clock: what is earlier is left out.
+    pub(crate) since: Option<&'a str>,
+    /// And what is later.
+    pub(crate) until: Option<&'a str>,
+}
+
+/// A run as a journal holds it, or several as one.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     model: Model,
-    run: telemetry::RunId,
+    run: RunId,
     /// Where it was read.
     pub(crate) source: String,
+    /// What is to be known of runs that were taken together.
+    pub(crate) parts: Vec<String>,
 }
 
 impl Recorded {
-    /// Reads the run whose id begins with `prefix`, or the newest. `mode` names who asks. Keeps the latest `history`
-    /// intervals of each series.
+    /// Reads a run of one source, or of several sources as one.
     ///
     /// # Errors
-    /// If the journal cannot be read, or holds no such run.
-    pub(crate) fn read(
-        mode: &str,
-        source: Option<&OsStr>,
-        prefix: Option<&str>,
-        history: usize,
-    ) -> anyhow::Result<Self> {
-        let prefix = prefix.map(run_prefix).transpose()?;
-        let place = place(mode, source)?;
-        let model = read_all(&place, history)?;
-        let run = match prefix {
-            Some(prefix) => run_named(&model, prefix, &place)?,
-            None => newest(&model, &place)?,
+    /// If a journal cannot be read, or holds no such run.
+    pub(crate) fn read(sources: &[OsString], wanted: &Wanted<'_>) -> anyhow::Result<Self> {
+        let prefix = wanted.run.map(run_prefix).transpose()?;
+        let clock = by_clock(wanted)?;
+        let each: Vec<Option<&OsStr>> = match sources {
+            [] => vec![None],
+            sources => sources.iter().map(|source| Some(&**source)).collect(),
         };
-        let run = run.id();
-        Ok(Self { model, run, source: place.to_string() })
+        let mut read = Vec::new();
+        for source in each {
+            let (place, window) = place_and_window(wanted.mode, source)?;
+            let stretch = match &window {
+                Some(window) => within(clock, of_run(window, &place, prefix)?),
+                None => clock,
+            };
+            let model = read_stretch(&place, wanted.history, stretch)?;
+            let runs = chosen(&model, prefix, &place)?;
+            let name = window.map_or_else(|| place.to_string(), |_| shown(source));
+            read.push((model, runs, name));
+        }
+        Self::of(read)
+    }
+
+    fn of(mut read: Vec<(Model, Vec<RunId>, String)>) -> anyhow::Result<Self> {
+        if let [(_, runs, _)] = &*read
+            && let [run] = **runs
+        {
+            let (model, _, source) = read.remove(0);
+            return Ok(Self { model, run, source, parts: Vec::new() });
+        }
+        let runs = read
+            .iter()
+            .flat_map(|(model, runs, _)| runs.iter().filter_map(move |id| Some((model, model.run(*id)?))));
+        let runs: Vec<(&Model, &Run)> = runs.collect();
+        let mut seen = HashSet::new();
+        if let Some((_, twice)) = runs.iter().find(|(_, run)| !seen.insert(run.id())) {
+            return Err(usage(format!(
+                "run {} is in several sources, and would count twice",
+                twice.id().short()
+            )));
+        }
+        let names = names(&runs);
+        let parts: Vec<Part<'_>> =
+            runs.iter().zip(&names).map(|((model, run), name)| Part { name, run, model }).collect();
+        let model = Model::merged(&parts);
+        let run = model.current().context("there is nothing to take together")?.id();
+        let source = read.iter().map(|(.., name)| &**name).collect::<Vec<_>>().join(", ");
+        Ok(Self { parts: described(&parts), model, run, source })
     }
 
     pub(crate) fn model(&self) -> &Model {
@@ -54,6 +106,77 @@ impl Recorded {
     }
 }
 
+/// What tells them apart: hosts, and runs where several are of one host.
+fn names(runs: &[(&Model, &Run)]) -> Vec<String> {
+    let name = |(_, run): &(&Model, &Run)| {
+        let host = run.hostname();
+        let is_only =
+            !host.is_empty() && runs.iter().filter(|(_, other)| other.hostname() == host).count() == 1;
+        if is_only { host.to_owned() } else { format!("{host} {}", run.id().short()).trim().to_owned() }
+    };
+    runs.iter().map(name).collect()
+}
+
+/// Which runs they are, and how far apart their clocks say that they began.
+fn described(parts: &[Part<'_>]) -> Vec<String> {
+    let first_us = parts.iter().map(|part| part.run.began_realtime_us()).min().unwrap_or(0);
+    let part = |part: &Part<'_>| {
+        let run = part.run;
+        let late_s = (run.began_realtime_us() - first_us) as f64 / 1e6;
+        let step_s = run.health().clock_step_us as f64 / 1e6;
+        let stepped = if step_s == 0.0 {
+            String::new()
+        } else {
+            format!("; its wall clock was set by {step_s:+.3} s meanwhile")
+        };
+        format!(
+            "{}: run {}, from {late_s:.3} s to {:.3} s{stepped}",
+            part.name,
+            run.id(),
+            late_s + run.duration_us() as f64 / 1e6
+        )
+    };
+    parts.iter().map(part).collect()
+}
+
+/// What `--since` and `--until` leave.
+fn by_clock(wanted: &Wanted<'_>) -> anyhow::Result<Stretch> {
+    let now_us = Timestamps::now().realtime_us;
+    let place = |flag: &str, text: Option<&str>, open: u64| {
+        let Some(text) = text else { return Ok(open) };
+        let moment = text.parse::<Moment>().map_err(|error| error.to_string());
+        moment
+            .and_then(|moment| moment.by_clock(now_us))
+            .map_err(|error| usage(format!("--{flag} {text}: {error}")))
+    };
+    let stretch = Stretch {
+        from_us: place("since", wanted.since, Stretch::ALL.from_us)?,
+        until_us: place("until", wanted.until, Stretch::ALL.until_us)?,
+    };
+    if stretch.from_us >= stretch.until_us {
+        return Err(usage("--until is not later than --since"));
+    }
+    Ok(stretch)
+}
+
+fn within(a: Stretch, b: Stretch) -> Stretch {
+    Stretch { from_us: a.from_us.max(b.from_us), until_us: a.until_us.min(b.until_us) }
+}
+
+/// Where a window lies: what it is of is read once before.
+fn of_run(window: &Window, place: &Source, prefix: Option<&str>) -> anyhow::Result<Stretch> {
+    let model = read_all(place, 1)?;
+    let run = match prefix {
+        Some(prefix) => run_named(&model, prefix, place)?,
+        None => newest(&model, place)?,
+    };
+    window.of_run(run).map_err(|error| usage(format!("{place}: {error}")))
+}
+
+fn shown(source: Option<&OsStr>) -> String {
+    telemetry::clean::text(&source.unwrap_or_default().to_string_lossy())
+}
+
 /// The journal that is named, or where `--journal auto` writes.
 pub(crate) fn place(mode: &str, source: Option<&OsStr>) -> anyhow::Result<Source> {
     match source {
@@ -62,6 +185,39 @@ pub(crate) fn place(mode: &str, source: Option<&OsStr>) -> anyhow::Result<Source
         }
         None => journal_choice::auto_source(),
     }
+}
+
+/// The same with the window that stands behind an @, if that is not a part of a file's name.
+fn place_and_window(mode: &str, source: Option<&OsStr>) -> anyhow::Result<(Source, Option<Window>)> {
+    let parts = source.and_then(OsStr::to_str).and_then(|text| text.rsplit_once('@'));
+    match parts.filter(|(_, window)| {
+        window.contains("..") && !source.is_some_and(|text| std::path::Path::new(text).exists())
+    }) {
+        None => Ok((place(mode, source)?, None)),
+        Some((source, window)) => {
+            let parsed =
+                window.parse().map_err(|error| usage(format!("{mode} {source}@{window}: {error}")))?;
+            let source = Some(source).filter(|source| !source.is_empty()).map(OsStr::new);
+            Ok((place(mode, source)?, Some(parsed)))
+        }
+    }
+}
+
+/// The run of this id, or of each host the one that began last.
+fn chosen(model: &Model, prefix: Option<&str>, place: &Source) -> anyhow::Result<Vec<RunId>> {
+    if let Some(prefix) = prefix {
+        return Ok(vec![run_named(model, prefix, place)?.id()]);
+    }
+    newest(model, place)?;
+    let is_newest = |run: &&Run| {
+        let is_later = |other: &Run| {
+            let is_same_host = other.writer().origin.machine == run.writer().origin.machine
+                && other.hostname() == run.hostname();
+            is_same_host && other.began_realtime_us() > run.began_realtime_us()
+        };
+        !model.runs().iter().any(is_later)
+    };
+    Ok(model.runs().iter().filter(is_newest).map(Run::id).collect())
 }
 
 /// The run that began last.
@@ -87,18 +243,31 @@ pub(crate) fn opener(
 
 /// Reads the journal to its present end. Keeps the latest `history` intervals of each series.
 pub(crate) fn read_all(source: &Source, history: usize) -> anyhow::Result<Model> {
+    read_stretch(source, history, Stretch::ALL)
+}
+
+/// The same of a stretch of time.
+fn read_stretch(source: &Source, history: usize, stretch: Stretch) -> anyhow::Result<Model> {
     let (updates, read) = sync_channel(4);
     let warn = |text| crate::say(format_args!("warning: {text}"));
     let follower = Follower::start(opener(source, warn), move |update| updates.send(update).is_ok())?;
+    let walked = follower.walked_bytes();
     let ending = spawn("ending", move || follower.finish())?;
     let mut model = Model::new(history);
+    let mut excerpt = Excerpt::new(stretch);
+    let mut bar = Bar::new(|| source.size_bytes());
     for update in read {
+        bar.show(walked.load(Ordering::Relaxed));
         match update {
-            Update::Batch(batch) => model.apply_batch(batch),
-            Update::Notice(_, text) => crate::say(format_args!("warning: {text}")),
+            Update::Batch(batch) => model.apply_batch(excerpt.cut(batch)),
+            Update::Notice(_, text) => {
+                bar.clear();
+                crate::say(format_args!("warning: {text}"));
+            }
             Update::CaughtUp => {}
         }
     }
+    bar.clear();
     // It has delivered all there is: its end of the channel is closed.
     let _ = ending.join();
     if model.skipped_bytes() > 0 {

@@ -1,6 +1,7 @@
 //! The thread that owns what is measured: it ticks, publishes, carries out commands, and ends everything in order.
 
 mod experiment;
+mod files;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use journal::Timestamps;
 use loadgen::Load;
-use proxy_core::{Proxy, Refreshed};
+use proxy_core::{Looked, Proxy, Refreshed};
 use telemetry::{
     Command, HostRecord, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProcessTree, ProxyDelta,
     Publisher, RunRecord, Setting, SettingError, SettingRecord, Value,
@@ -22,6 +23,7 @@ use crate::service::{self, Watchdog};
 use crate::signals::Reload;
 use crate::sink::RecordSink;
 use crate::voice::Voice;
+use files::{FileWatch, Watching};
 
 /// How often the recorder looks whether what it waits for has ended.
 const POLL: Duration = Duration::from_millis(20);
@@ -34,8 +36,6 @@ const END_POLL: Duration = Duration::from_millis(1);
 
 /// The topic of notices about certificates, keys and authorities.
 pub(crate) const CERTIFICATE: &str = "certificate";
-/// How often the files of certificates and keys are looked at.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is measured.
 #[derive(Debug)]
@@ -69,8 +69,8 @@ pub(crate) struct Recorder {
     /// Messages of this process that journald says it dropped.
     suppressed_total: Arc<AtomicU64>,
     reload: Reload,
-    /// When to look at certificates and keys again.
-    look_at: Instant,
+    /// `None` without a proxy, and before the run.
+    files: Option<FileWatch>,
     host: HostSampler,
     proxy_delta: ProxyDelta,
     load_delta: LoadDelta,
@@ -116,7 +116,7 @@ impl Recorder {
             voice,
             suppressed_total,
             reload,
-            look_at: Instant::now(),
+            files: None,
             host: HostSampler::default(),
             proxy_delta: ProxyDelta::default(),
             load_delta: LoadDelta::default(),
@@ -139,6 +139,10 @@ impl Recorder {
         self.host.sample();
         if let Some(load) = &self.measured.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
+        }
+        if let Some(files) = self.measured.proxy.as_ref().map(Proxy::files) {
+            let watch = FileWatch::start(move |at_once| files.look(at_once));
+            self.files = Some(watch.context("cannot watch the files of certificates")?);
         }
         self.publisher.start(self.with_settings(), Timestamps::now());
         for notice in std::mem::take(&mut self.beginning.notices) {
@@ -171,22 +175,34 @@ impl Recorder {
 
     /// Follows the files of certificates and keys, and tells what came of it.
     fn look_at_certificates(&mut self) {
-        let asked = self.reload.take();
-        let now = Instant::now();
-        if !asked && now < self.look_at {
-            return;
-        }
-        self.look_at = now + LOOK_INTERVAL;
-        let Some(proxy) = &self.measured.proxy else { return };
-        let Refreshed { changes, warnings, refusals, .. } = if asked {
+        let Some(files) = &mut self.files else { return };
+        if self.reload.take() {
             service::reloading();
-            let refreshed = proxy.reload();
+            files.reload();
+        }
+        match files.poll(Instant::now()) {
+            None => {}
+            Some(Watching::Ended { looked, was_asked }) => self.take_certificates(looked, was_asked),
+            // A new key for tickets needs no file.
+            Some(Watching::StillStuck) => self.take_certificates(Looked::default(), false),
+            Some(Watching::Stuck(waited)) => {
+                let text = format!(
+                    "looking at the files of certificates and keys has not ended for {} s; what was read from them \
+                     before stays in use",
+                    waited.as_secs()
+                );
+                self.tell(NoticeRecord::new(Level::Warning, CERTIFICATE, &text));
+            }
+        }
+    }
+
+    fn take_certificates(&mut self, looked: Looked, was_asked: bool) {
+        let Some(proxy) = &self.measured.proxy else { return };
+        let Refreshed { changes, warnings, refusals, .. } = proxy.take(looked);
+        if was_asked {
             service::ready();
-            refreshed
-        } else {
-            proxy.refresh()
-        };
-        if asked && changes.is_empty() && refusals.is_empty() {
+        }
+        if was_asked && changes.is_empty() && refusals.is_empty() {
             let text = "SIGHUP: certificates and keys were read again and are the same";
             self.tell(NoticeRecord::new(Level::Notice, CERTIFICATE, text));
         }

@@ -29,13 +29,21 @@ impl Recording {
     /// # Errors
     /// If the file exists, or is not called so that journalctl reads it.
     pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+        Self::check_as("--record", path)
+    }
+
+    /// The same for another file that is to hold records; `what` names the word that asked for it.
+    ///
+    /// # Errors
+    /// As those of [`Self::check`].
+    pub(crate) fn check_as(what: &str, path: &Path) -> anyhow::Result<()> {
         if path.extension().is_none_or(|extension| extension != "journal") {
             let reason = "the file's name must end in .journal, so that journalctl reads it";
-            return Err(usage(format!("--record {}: {reason}", path.display())));
+            return Err(usage(format!("{what} {}: {reason}", path.display())));
         }
         if path.exists() {
             let reason = "it exists, and a recording is not to be lost; name another file";
-            return Err(usage(format!("--record {}: {reason}", path.display())));
+            return Err(usage(format!("{what} {}: {reason}", path.display())));
         }
         Ok(())
     }

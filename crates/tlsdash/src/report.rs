@@ -6,7 +6,7 @@ use ::report::Report;
 use anyhow::Context;
 
 use crate::args::{ReportArgs, usage};
-use crate::reading::Recorded;
+use crate::reading::{Recorded, Wanted};
 use crate::summary;
 
 /// Intervals that are kept: more than a day of seconds.
@@ -18,9 +18,17 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if files.iter().all(|file| file.is_none()) {
         return Err(usage("report: name a file with --html, --json, --csv, --md, --hgrm or --hlog"));
     }
-    let recorded = Recorded::read("report", args.source.as_deref(), args.run.as_deref(), INTERVALS_MAX)?;
+    let wanted = Wanted {
+        mode: "report",
+        run: args.run.as_deref(),
+        history: INTERVALS_MAX,
+        since: args.since.as_deref(),
+        until: args.until.as_deref(),
+    };
+    let recorded = Recorded::read(&args.sources, &wanted)?;
     let run = recorded.run()?;
-    let report = Report::new(recorded.model(), run, &recorded.source, command());
+    let report =
+        Report::new(recorded.model(), run, &recorded.source, command()).of_parts(recorded.parts.clone());
     let report = if args.anonymise { report.anonymised() } else { report };
     write("html", args.html.as_ref(), || Ok(Some(report.html())))?;
     write("json", args.json.as_ref(), || Ok(Some(report.json()?)))?;

@@ -2,7 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::DirEntry;
+use std::path::{Path, PathBuf};
 
 use journal::{Instance, InstanceError, ReadError, Start, Tail};
 
@@ -55,6 +56,24 @@ impl Source {
         }
     }
 
+    /// What there is of it to read, in bytes, as far as that can be told.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        match self {
+            Self::Path(path) if path.is_dir() => files_in(path, 2),
+            Self::Path(path) => {
+                let archives = path.file_stem().zip(path.parent()).map_or(0, |(stem, folder)| {
+                    let begin = format!("{}@", stem.display());
+                    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+                    journals(folder, |name| name.starts_with(&begin))
+                });
+                archives + path.metadata().map_or(0, |metadata| metadata.len())
+            }
+            Self::Instance(instance) => {
+                instance.folders().into_iter().flatten().map(|folder| files_in(&folder, 1)).sum()
+            }
+        }
+    }
+
     /// Tells whether there is anything in it that means something to us, and may be read.
     pub(crate) fn holds_records(&self) -> bool {
         let Ok(mut tail) = self.opener(Start::Oldest)() else { return false };
@@ -67,6 +86,24 @@ impl Source {
         }
         found
     }
+}
+
+/// The sizes of the journal files in a folder that are called so, together.
+fn journals(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> u64 {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let size = |entry: DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_journal = name.ends_with(".journal") || name.ends_with(".journal~");
+        (is_journal && is_wanted(&name)).then(|| entry.metadata().map_or(0, |metadata| metadata.len()))
+    };
+    entries.filter_map(size).sum()
+}
+
+/// The same of all of them, also in the folders within it.
+fn files_in(folder: &Path, depth: u32) -> u64 {
+    let within = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let within = within.filter(|path| depth > 1 && path.is_dir()).map(|path| files_in(&path, depth - 1));
+    within.sum::<u64>() + journals(folder, |_| true)
 }
 
 impl fmt::Display for Source {

@@ -15,7 +15,7 @@ use crate::{Result, argument};
 
 pub use cases::{CASES, Case, Exchange, Figure, Goal};
 pub use certificates::{Certificates, Key};
-pub use process::{Running, Usage};
+pub use process::{Running, Usage, take_along_when_interrupted};
 pub use sample::{Conditions, Sample, certificates, take};
 pub use setup::Setup;
 

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::{Peer, Setup};
 use crate::Result;
@@ -45,7 +47,8 @@ impl Running {
         let child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let mut running = Self { child, addr: setup.listen };
         let deadline = Instant::now() + PATIENCE;
-        while TcpStream::connect(running.addr).is_err() {
+        // Not by a connection: it would leave its traces in what is measured.
+        while !is_listening(running.addr)? {
             let status = running.child.try_wait()?;
             if status.is_some() || Instant::now() > deadline {
                 let said = fs::read_to_string(&said).unwrap_or_default();
@@ -67,39 +70,19 @@ impl Running {
     /// When `/proc` cannot be read.
     pub fn usage(&self) -> Result<Usage> {
         let mut usage = Usage::default();
-        for pid in self.processes()? {
+        for pid in family(self.child.id())? {
             // One that has ended meanwhile uses nothing.
             usage.cpu += cpu(pid).unwrap_or_default();
             usage.resident_kib += resident_kib(pid).unwrap_or_default();
         }
         Ok(usage)
     }
-
-    /// The process that was started, its children, and theirs.
-    fn processes(&self) -> Result<Vec<u32>> {
-        let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for entry in fs::read_dir("/proc")? {
-            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            if let Some(parent) = stat(pid).and_then(|fields| fields.get(1)?.parse().ok()) {
-                children.entry(parent).or_default().push(pid);
-            }
-        }
-        let mut all = vec![self.child.id()];
-        let mut next = 0;
-        while let Some(pid) = all.get(next) {
-            all.extend(children.remove(pid).unwrap_or_default());
-            next += 1;
-        }
-        Ok(all)
-    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         // Children end with the one that started them only if that is asked, not killed.
-        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::TERM);
-        }
+        terminate(self.child.id());
         let deadline = Instant::now() + PATIENCE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(POLL);
@@ -107,6 +90,59 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A process, its children, and theirs.
+fn family(pid: u32) -> Result<Vec<u32>> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some(parent) = stat(pid).and_then(|fields| fields.get(1)?.parse().ok()) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(pid) = all.get(next) {
+        all.extend(children.remove(pid).unwrap_or_default());
+        next += 1;
+    }
+    Ok(all)
+}
+
+/// Has a signal that ends this program end all that it has started, too.
+///
+/// # Errors
+/// When signals cannot be waited for.
+pub fn take_along_when_interrupted() -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    std::thread::spawn(move || {
+        let Some(signal) = signals.forever().next() else { return };
+        for pid in family(std::process::id()).unwrap_or_default().into_iter().skip(1) {
+            terminate(pid);
+        }
+        std::process::exit(128 + signal);
+    });
+    Ok(())
+}
+
+fn terminate(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // It may have ended already.
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+/// Tells whether something listens on a port of this machine, by `proc_net_tcp(5)`.
+fn is_listening(addr: SocketAddr) -> Result<bool> {
+    const LISTEN: &str = "0A";
+    let port = format!(":{:04X}", addr.port());
+    let sockets = fs::read_to_string("/proc/net/tcp")?;
+    Ok(sockets.lines().any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, state) = (fields.next().unwrap_or_default(), fields.nth(1));
+        local.ends_with(&port) && state == Some(LISTEN)
+    }))
 }
 
 /// The fields of `/proc/PID/stat` from the third on: the second, the name, may hold anything.

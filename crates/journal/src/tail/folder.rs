@@ -131,6 +131,7 @@ impl Folder {
         let Some(open) = self.open.get_mut(self.turn) else { return self.end_round(progress) };
         let step = open.source.step();
         progress.skipped_bytes += open.source.take_skipped_bytes();
+        progress.walked_bytes += open.source.take_walked_bytes();
         match step {
             Ok(Step::Moved) => {}
             Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.turn)),
@@ -276,6 +277,7 @@ mod tests {
                 more: false,
                 rotations: 0,
                 skipped_bytes: 0,
+                walked_bytes: 0,
                 writer: FileState::Online,
             };
             folder.go_on_to(id, &mut progress).unwrap();

@@ -72,6 +72,9 @@ pub struct Progress {
     /// (above 1 MiB if they are compressed), what exceeds 32 MiB or 2,048 fields in one entry, and fields of files
     /// that are made to keep their reader busy.
     pub skipped_bytes: u64,
+    /// How far it went through files, in bytes; their sizes together, but for the tables at their beginnings, once all
+    /// is read.
+    pub walked_bytes: u64,
     /// The state of the file that is being read, as its header says; in a folder, whether any file is being written.
     pub writer: FileState,
 }
@@ -182,7 +185,8 @@ impl Tail {
     /// before the error, that is told first, and the error by the next poll.
     pub fn poll(&mut self, mut each: impl FnMut(&Entry)) -> Result<Progress, ReadError> {
         let writer = self.followed.writer();
-        let mut progress = Progress { entries: 0, more: true, rotations: 0, skipped_bytes: 0, writer };
+        let mut progress =
+            Progress { entries: 0, more: true, rotations: 0, skipped_bytes: 0, walked_bytes: 0, writer };
         for _ in 0..STEPS_PER_POLL_MAX {
             progress.entries += self.followed.read(ENTRIES_PER_POLL_MAX - progress.entries, &mut each);
             if progress.entries >= ENTRIES_PER_POLL_MAX {

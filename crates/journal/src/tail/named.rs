@@ -76,6 +76,7 @@ impl Named {
     pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         let step = self.current.step().map_err(ReadError::io("read", &self.path))?;
         progress.skipped_bytes += self.current.take_skipped_bytes();
+        progress.walked_bytes += self.current.take_walked_bytes();
         progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
         match step {
             Step::Moved => Ok(true),
@@ -187,8 +188,14 @@ mod tests {
         }
         writer.flush().unwrap();
 
-        let mut progress =
-            Progress { entries: 0, more: false, rotations: 0, skipped_bytes: 0, writer: FileState::Online };
+        let mut progress = Progress {
+            entries: 0,
+            more: false,
+            rotations: 0,
+            skipped_bytes: 0,
+            walked_bytes: 0,
+            writer: FileState::Online,
+        };
         assert!(tail.go_on(&mut progress).unwrap());
         assert_eq!(progress.rotations, 0);
         let mut read = Vec::new();

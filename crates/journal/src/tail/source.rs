@@ -26,6 +26,7 @@ pub(super) struct Source {
     wanted: Wanted,
     values: Values,
     stream: Stream,
+    walked_bytes: u64,
 }
 
 /// What one step came to.
@@ -45,6 +46,7 @@ impl Source {
             wanted: Wanted::new(filter.clone()),
             values: Values::new(),
             stream: Stream::new().map_err(ReadError::io("read", path))?,
+            walked_bytes: 0,
             objects,
         })
     }
@@ -75,6 +77,11 @@ impl Source {
     /// Gives the bytes that were skipped since the last call, because they are damaged or refused.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
         self.walk.take_skipped_bytes() + self.values.take_skipped_bytes()
+    }
+
+    /// Gives how far the walk went since the last call, in bytes.
+    pub(super) fn take_walked_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.walked_bytes)
     }
 
     /// Hands out what the reader was given, until `each` has taken `entries_max` entries, and counts these.
@@ -116,6 +123,7 @@ impl Source {
             self.walk.pass_entry(entry);
         }
         self.values.note_walked(self.walk.position() - window_start);
+        self.walked_bytes += self.walk.position() - start;
         // Without this the rest of a file that was cut off would be looked at for ever.
         Ok(if self.walk.position() == start { Step::CaughtUp } else { Step::Moved })
     }

@@ -1,7 +1,6 @@
 //! TLS as an engine without I/O: ciphertext in and plaintext out, and back. Nothing outside of this module names
 //! the TLS library.
 
-mod asynchronous;
 mod early;
 mod outbox;
 mod sessions;
@@ -17,7 +16,6 @@ use rustls_pki_types::ServerName;
 use telemetry::LoadEvent;
 
 use crate::ledger::Failure;
-pub(crate) use asynchronous::failure;
 use early::Early;
 pub(crate) use outbox::Outbox;
 pub(crate) use sessions::Forgetting;

@@ -5,8 +5,8 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::Worker;
 use super::slot::Phase;
 use crate::clock::now_ns;
-use crate::connection::End;
 use crate::ledger::{Arrived, Failure};
+use crate::transport::End;
 
 /// How long the server's end is waited for after we have closed.
 const CLOSING_NS: u64 = 1_000_000_000;
@@ -15,7 +15,7 @@ impl Worker {
     /// Looks for what the server may have said before the connection broke.
     pub(super) fn write_failed(&mut self, index: usize) {
         if let Some(connection) = &mut self.slots[index].connection {
-            connection.note_broken();
+            connection.transport.note_broken();
             self.unread.push(index);
         }
     }
@@ -28,23 +28,23 @@ impl Worker {
             Phase::Vacant | Phase::BackingOff | Phase::Connecting => {}
             Phase::Handshaking => {
                 let failure = match end {
-                    End::Tls => connection.take_trouble(),
+                    End::Tls => connection.transport.take_trouble(),
                     End::Clean | End::Cut => {
                         Failure::new(LoadEvent::HandshakeCut, "the connection ended during the handshake")
                     }
                 };
                 // An alert may say why; whether it arrives makes no difference here.
-                let _ = connection.flush(&mut self.scratch);
+                let _ = connection.transport.flush(&mut self.scratch);
                 self.fail(index, failure);
             }
             Phase::Exchanging => self.on_end_of_exchange(index, end),
             Phase::Ready => {
-                let _ = connection.close(&mut self.scratch);
+                let _ = connection.transport.close(&mut self.scratch);
                 self.drop_connection(index);
                 self.slots[index].enter(Phase::Vacant, u64::MAX);
             }
             Phase::Parting | Phase::Closing => {
-                let _ = connection.close(&mut self.scratch);
+                let _ = connection.transport.close(&mut self.scratch);
                 self.release(index);
             }
         }
@@ -54,8 +54,8 @@ impl Worker {
         let slot = &mut self.slots[index];
         let (Some(connection), Some(request)) = (&mut slot.connection, &mut slot.request) else { return };
         if end == End::Tls {
-            let failure = connection.take_trouble();
-            let _ = connection.flush(&mut self.scratch);
+            let failure = connection.transport.take_trouble();
+            let _ = connection.transport.flush(&mut self.scratch);
             return self.fail(index, failure);
         }
         if end == End::Clean
@@ -103,7 +103,7 @@ impl Worker {
         let slot = &mut self.slots[index];
         slot.enter(Phase::Closing, now_ns().saturating_add(CLOSING_NS));
         let Some(connection) = &mut slot.connection else { return };
-        if connection.close(&mut self.scratch).is_err() {
+        if connection.transport.close(&mut self.scratch).is_err() {
             self.release(index);
         }
     }
@@ -154,7 +154,7 @@ impl Worker {
         self.scratch.clear();
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.take() else { return };
-        self.ledger.add(LoadCounter::Closed, u64::from(connection.is_established()));
+        self.ledger.add(LoadCounter::Closed, u64::from(connection.transport.is_established()));
         self.ledger.add(LoadCounter::HandshakesFailed, u64::from(slot.phase == Phase::Handshaking));
     }
 }

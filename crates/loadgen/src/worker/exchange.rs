@@ -46,7 +46,7 @@ impl Worker {
         // An event may be left from a connection that this slot had before; whatever is tried then says so itself.
         let Some(connection) = &mut slot.connection else { return };
         if slot.phase == Phase::Connecting {
-            match connection.establish() {
+            match connection.transport.establish() {
                 Ok(true) => self.on_established(index),
                 Ok(false) => return,
                 Err(error) => return self.connect_failed(index, &error),
@@ -54,7 +54,7 @@ impl Worker {
         }
         let Some(connection) = &mut self.slots[index].connection else { return };
         if event.is_read_closed() || event.is_error() {
-            connection.note_peer_shut();
+            connection.transport.note_peer_shut();
         }
         if event.is_writable() {
             self.go_on_writing(index);
@@ -68,25 +68,25 @@ impl Worker {
     pub(super) fn read(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(connection) = &mut slot.connection else { return };
-        if !connection.is_established() {
+        if !connection.transport.is_established() {
             return;
         }
         let inbound = connection.receive(&mut self.scratch);
-        self.ledger.add(LoadCounter::BytesOut, inbound.plaintext_bytes);
-        self.clients[slot.client].totals.bytes_out += inbound.plaintext_bytes;
+        self.ledger.add(LoadCounter::BytesOut, inbound.received.plaintext_bytes);
+        self.clients[slot.client].totals.bytes_out += inbound.received.plaintext_bytes;
         self.conclude(index, &inbound);
         if let Some(connection) = &mut self.slots[index].connection
-            && connection.flush(&mut self.scratch).is_err()
+            && connection.transport.flush(&mut self.scratch).is_err()
         {
             self.write_failed(index);
         }
-        if inbound.has_more {
+        if inbound.received.has_more {
             self.unread.push(index);
         }
     }
 
     pub(super) fn conclude(&mut self, index: usize, inbound: &Inbound) {
-        if let Some(handshake) = inbound.handshake {
+        if let Some(handshake) = inbound.received.handshake {
             self.on_handshake(index, handshake);
         }
         if self.slots[index].phase == Phase::Exchanging {
@@ -110,7 +110,7 @@ impl Worker {
             self.free.retain(|free| *free != index);
             self.close(index);
         }
-        if let Some(end) = inbound.end {
+        if let Some(end) = inbound.received.end {
             self.on_end(index, end);
         }
     }
@@ -147,8 +147,10 @@ impl Worker {
     /// True if the next request of the slot's connection is to be its last.
     fn is_last(&self, index: usize) -> bool {
         let Some(connection) = &self.slots[index].connection else { return false };
-        let is_old =
-            self.setup.lifetime_ns.is_some_and(|most| now_ns().saturating_sub(connection.opened_ns) >= most);
+        let is_old = self
+            .setup
+            .lifetime_ns
+            .is_some_and(|most| now_ns().saturating_sub(connection.transport.opened_ns) >= most);
         is_old || matches!(self.keepalive, KeepAlive::Requests(most) if connection.requests + 1 >= most)
     }
 
@@ -163,7 +165,7 @@ impl Worker {
         let slot = &mut self.slots[index];
         let (Some(connection), Some(request)) = (&mut slot.connection, &slot.request) else { return };
         let bytes = self.requests.at(request.template).bytes(slot.is_last);
-        match connection.send(&bytes[slot.handed..], &mut self.scratch) {
+        match connection.transport.send(&bytes[slot.handed..], &mut self.scratch) {
             Ok(handed) => {
                 slot.handed += handed;
                 self.ledger.add(LoadCounter::BytesIn, handed as u64);
@@ -176,7 +178,7 @@ impl Worker {
     pub(super) fn go_on_writing(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(connection) = &mut slot.connection else { return };
-        if connection.flush(&mut self.scratch).is_err() {
+        if connection.transport.flush(&mut self.scratch).is_err() {
             return self.write_failed(index);
         }
         let is_partial = slot.request.as_ref().is_some_and(|request| {

@@ -16,14 +16,14 @@ use telemetry::{Asked, LoadDelta, Reporter};
 
 use crate::client::Client;
 use crate::clock::{Timer, now_ns};
-use crate::connection::Scratch;
 use crate::control::Control;
 use crate::course::{Course, Obeyed};
 use crate::ledger::Ledger;
 use crate::pacer::Part;
 use crate::plan::{KeepAlive, Share};
 use crate::socket::Address;
-use requests::Requests;
+use crate::transport::Scratch;
+pub(crate) use requests::Requests;
 use slot::{Phase, Slot};
 
 /// Wakes the loop for changes and hand-overs.
@@ -31,8 +31,8 @@ pub(crate) const WAKER: Token = Token(usize::MAX);
 /// Wakes the loop when a request falls due, or the load ends.
 pub(crate) const TIMER: Token = Token(usize::MAX - 1);
 /// How often deadlines are looked at.
-const TICK_NS: u64 = 10_000_000;
-const EVENTS_MAX: usize = 1024;
+pub(crate) const TICK_NS: u64 = 10_000_000;
+pub(crate) const EVENTS_MAX: usize = 1024;
 
 /// What all threads have in common.
 #[derive(Debug)]

@@ -8,9 +8,10 @@ use telemetry::{LoadCounter, LoadLatency};
 use super::Worker;
 use super::slot::Phase;
 use crate::clock::now_ns;
-use crate::connection::{Connection, End};
+use crate::connection::Connection;
 use crate::ledger::{Failure, Over};
 use crate::tls::{Engine, Handshake};
+use crate::transport::End;
 
 impl Worker {
     /// Makes a connection for the slot's request, from the client whose turn it is.
@@ -31,7 +32,7 @@ impl Worker {
         let from = self.clients[slot.client].bind;
         let opened = Connection::open(to, from, now_ns()).and_then(|mut connection| {
             let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(&mut connection.socket, Token(index), interest)?;
+            self.poll.registry().register(&mut connection.transport.socket, Token(index), interest)?;
             Ok(connection)
         });
         match opened {
@@ -58,10 +59,10 @@ impl Worker {
         self.ledger.count(LoadCounter::Opened);
         client.totals.connections += 1;
         if client.address.is_none() {
-            client.address = connection.socket.local_ip();
+            client.address = connection.transport.socket.local_ip();
         }
         if slot.request.as_ref().is_some_and(|request| !request.warmup) {
-            let (since_ns, now_ns) = (connection.opened_ns, connection.established_ns);
+            let (since_ns, now_ns) = (connection.transport.opened_ns, connection.transport.established_ns);
             self.ledger.time(LoadLatency::Connect, Some(since_ns), now_ns);
         }
         let Some(tls) = &client.tls else { return self.start_over(index, Over::Plain) };
@@ -75,7 +76,7 @@ impl Worker {
         let begun = match begun {
             Ok((engine, _)) => self.shake_hands(index, engine),
             Err(error) => {
-                connection.note_trouble(&error);
+                connection.transport.note_trouble(&error);
                 Err(End::Tls)
             }
         };
@@ -96,13 +97,13 @@ impl Worker {
             }
         }
         let Some(connection) = &mut self.slots[index].connection else { return Ok(()) };
-        connection.shake_hands(engine, &mut self.scratch)
+        connection.transport.shake_hands(engine, &mut self.scratch)
     }
 
     pub(super) fn on_handshake(&mut self, index: usize, handshake: Handshake) {
         let slot = &mut self.slots[index];
         let (Some(connection), Some(request)) = (&slot.connection, &slot.request) else { return };
-        let over = self.ledger.shaken(&handshake, connection.established_ns, request.warmup);
+        let over = self.ledger.shaken(&handshake, connection.transport.established_ns, request.warmup);
         let totals = &mut self.clients[slot.client].totals;
         totals.handshakes_resumed += u64::from(handshake.resumed);
         totals.handshakes_full += u64::from(!handshake.resumed);

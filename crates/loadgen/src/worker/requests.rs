@@ -6,7 +6,7 @@ use crate::request::Prepared;
 
 /// Requests by number; numbers grow with each exchange, so that those under way keep theirs.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     newest: Arc<[Prepared]>,
     /// Number of the first of the newest.
     begins: usize,
@@ -15,12 +15,12 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(requests: Arc<[Prepared]>) -> Self {
+    pub(crate) fn new(requests: Arc<[Prepared]>) -> Self {
         Self { newest: requests, begins: 0, older: Vec::new() }
     }
 
     /// Goes over to other requests, if these are others. `in_use` are the numbers of those under way.
-    pub(super) fn renew(&mut self, requests: Arc<[Prepared]>, in_use: impl Iterator<Item = usize>) {
+    pub(crate) fn renew(&mut self, requests: Arc<[Prepared]>, in_use: impl Iterator<Item = usize>) {
         if Arc::ptr_eq(&requests, &self.newest) {
             return;
         }
@@ -32,12 +32,12 @@ impl Requests {
     }
 
     /// The number of a request among the newest.
-    pub(super) fn newest(&self, index: usize) -> usize {
+    pub(crate) fn newest(&self, index: usize) -> usize {
         self.begins + index
     }
 
     /// The request of this number, which is in use.
-    pub(super) fn at(&self, number: usize) -> &Prepared {
+    pub(crate) fn at(&self, number: usize) -> &Prepared {
         if number >= self.begins {
             return &self.newest[number - self.begins];
         }

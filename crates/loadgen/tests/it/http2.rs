@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use loadgen::{Body, Expect, LoadConfig, Protocol, Target, Template, Trust, probe};
-use telemetry::{LoadCounter as C, LoadEvent as E, LoadLatency as L};
+use telemetry::{Applies, LoadCounter as C, LoadEvent as E, LoadLatency as L, Value};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
@@ -18,6 +18,8 @@ use crate::support::{Act, Server, TlsVersion, collect_until, plan, run};
 enum Do {
     /// Answers with the request's body.
     Echo,
+    /// Answers with [`fields`].
+    Fields,
     /// Answers 503.
     Busy,
     /// Refuses the stream without having looked at it.
@@ -157,6 +159,14 @@ async fn serve(
                     let mut stream = respond.send_response(answer(200), false).unwrap();
                     let _ = stream.send_data(Bytes::from(body), true);
                 }
+                Do::Fields => {
+                    let mut answer = answer(200);
+                    for (name, value) in fields(nth) {
+                        let name = http::HeaderName::from_bytes(name.as_bytes()).unwrap();
+                        answer.headers_mut().append(name, http::HeaderValue::from_bytes(&value).unwrap());
+                    }
+                    drop(respond.send_response(answer, true));
+                }
                 Do::Busy => drop(respond.send_response(answer(503), true)),
                 Do::Refuse => respond.send_reset(h2::Reason::REFUSED_STREAM),
                 Do::Break => {
@@ -169,6 +179,15 @@ async fn serve(
             }
         });
     }
+}
+
+/// Header fields of an answer: some that come again, and some that do not, of all bytes that may be sent.
+fn fields(nth: u64) -> Vec<(String, Vec<u8>)> {
+    let varied = |seed: u64| {
+        let bytes = (0..seed * 37 % 300).map(|at| (seed * 13 + at * 7 % 251) as u8);
+        bytes.filter(|byte| matches!(byte, b' '..=b'~' | 0x80..)).collect::<Vec<u8>>()
+    };
+    (0..5).map(|field| (format!("x-{}", (nth + field) % 11), varied(nth * field % 71))).collect()
 }
 
 fn echo(bytes: usize) -> Vec<Template> {
@@ -208,6 +227,16 @@ fn the_savings_of_header_compression_are_counted_on_the_wire() {
     assert!(plain > 100 * 110, "{plain}");
     // After the first answer a filled-up table says it all in a few bytes.
     assert!(wire > 100 && wire < plain / 5, "{wire} of {plain}");
+}
+
+#[test]
+fn header_fields_are_read_as_another_implementation_writes_them() {
+    let server = Http2::start(false, |_| Do::Fields);
+    let (all, _) = run(server.config(3, "connections=1,requests=500"));
+    assert_eq!(all.counters[C::Ok], 500, "{:?}", all.tally);
+    let len = |(name, value): (String, Vec<u8>)| name.len() + value.len();
+    let sum = |nth| ":status200x-filler".len() + 100 + fields(nth).into_iter().map(len).sum::<usize>();
+    assert_eq!(all.counters[C::HeadPlain], (0..500).map(sum).sum::<usize>() as u64);
 }
 
 #[test]
@@ -277,6 +306,48 @@ fn a_stop_ends_it_also_while_the_server_stalls() {
     collect_until(&mut load, &mut all, |_, ended| ended);
     crate::support::assert_adds_up(&all.counters);
     assert_eq!((all.counters[C::Unfinished], all.counters[C::Failed]), (6, 0), "{:?}", all.counters);
+}
+
+#[test]
+fn connections_keepalive_and_body_size_change_while_the_load_runs() {
+    let server = Http2::start(false, |_| Do::Echo);
+    let config = LoadConfig { requests: echo(10), ..server.config(4, "connections=2,threads=2") };
+    let mut load = loadgen::Load::start(config).unwrap();
+    let mut all = telemetry::LoadDelta::default();
+    let set = |load: &loadgen::Load, name: &str, value: Value| {
+        let before = load.set(name, &value).unwrap();
+        assert_eq!(before.applies, Applies::Live, "{name}");
+    };
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == 2 && counts[C::Ok] > 10);
+    set(&load, "load.connections", Value::Number(7.0));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == 7);
+    set(&load, "load.connections", Value::Number(3.0));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Closed] == 4);
+    let before = all.counters[C::BodyOut];
+    set(&load, "load.body", Value::Number(100_000.0));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::BodyOut] > before + 3_000_000);
+    set(&load, "load.keepalive", Value::Text("5".into()));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] > 20);
+    set(&load, "load.running", Value::Flag(false));
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Opened] == counts[C::Closed]);
+    set(&load, "load.keepalive", Value::Text("on".into()));
+    set(&load, "load.running", Value::Flag(true));
+    let before = all.counters[C::Ok];
+    collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] > before + 10);
+    load.stop();
+    collect_until(&mut load, &mut all, |_, ended| ended);
+    crate::support::assert_adds_up(&all.counters);
+    assert_eq!((all.counters[C::Failed], all.counters[C::Retried]), (0, 0), "{:?}", all.tally);
+    assert_eq!(all.counters[C::Ok], server.requests());
+}
+
+#[test]
+fn a_connection_lives_no_longer_than_it_should() {
+    let server = Http2::start(false, |_| Do::Echo);
+    let (all, _) = run(server.config(4, "connections=1,rate=200,duration=1s,lifetime=100ms"));
+    // How many exactly is up to how busy the machine is; each carries what falls due in its time.
+    assert!((2..100).contains(&all.counters[C::Opened]), "{:?}", all.counters);
+    assert_eq!(all.counters[C::Ok], 200, "{:?}", all.tally);
 }
 
 #[test]

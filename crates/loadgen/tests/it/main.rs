@@ -9,6 +9,7 @@ mod closed_loop;
 mod early_data;
 mod failures;
 mod http2;
+mod http2_scripts;
 mod live;
 mod measures;
 mod open_loop;

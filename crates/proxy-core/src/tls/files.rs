@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Read;
-use std::mem;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -89,7 +88,7 @@ impl Origin {
 }
 
 /// What can be read from its files again.
-pub(super) trait FromFiles: Sized {
+pub(super) trait FromFiles: Clone {
     /// Where it comes from; `None` if it was made in memory.
     fn origin(&self) -> Option<&Origin>;
     fn read_again(&self) -> Result<Self, TlsFileError>;
@@ -114,13 +113,9 @@ impl<T: FromFiles> Watched<T> {
         Self { value, seen: stamps.clone(), tried: stamps, unread: None }
     }
 
-    pub(super) fn get(&self) -> &T {
-        &self.value
-    }
-
     /// Reads the files again if they have changed, and have stayed as they are since they were last looked at: who
     /// replaces a certificate and its key does one after the other. With `at_once` they are read whatever they look
-    /// like. Returns the former value, or why it stays, which is said once.
+    /// like. Returns what is new, or why nothing is, which is said once.
     pub(super) fn look(&mut self, at_once: bool) -> Option<Result<T, TlsFileError>> {
         let origin = self.value.origin()?;
         if !origin.paths.iter().all(|path| can_be_read_again(path)) {
@@ -137,7 +132,8 @@ impl<T: FromFiles> Watched<T> {
         let error = match self.value.read_again() {
             Ok(new) => {
                 self.unread = None;
-                return Some(Ok(mem::replace(&mut self.value, new)));
+                self.value = new.clone();
+                return Some(Ok(new));
             }
             Err(error) => error,
         };
@@ -158,6 +154,7 @@ mod tests {
     use super::*;
 
     /// The first byte of a file; a file that begins with `!` is bad.
+    #[derive(Clone)]
     struct First {
         byte: u8,
         origin: Origin,
@@ -198,8 +195,7 @@ mod tests {
         fs::write(folder.path().join("b"), "2").unwrap();
         fs::rename(folder.path().join("b"), &path).unwrap();
         assert!(watched.look(false).is_none(), "it may not be whole yet");
-        assert_eq!(watched.look(false).unwrap().unwrap().byte, b'1');
-        assert_eq!(watched.get().byte, b'2');
+        assert_eq!(watched.look(false).unwrap().unwrap().byte, b'2');
         assert!(watched.look(false).is_none());
         assert!(watched.look(true).is_some(), "who asks for it gets it read");
     }
@@ -214,14 +210,12 @@ mod tests {
         assert!(watched.look(false).is_none());
         assert!(watched.look(false).unwrap().is_err());
         assert!(watched.look(false).is_none(), "it was told before");
-        assert_eq!(watched.get().byte, b'1', "the old one stays");
         fs::remove_file(&path).unwrap();
         assert!(watched.look(false).is_none());
         assert!(watched.look(false).unwrap().is_err());
         fs::write(&path, "3").unwrap();
         assert!(watched.look(false).is_none());
-        assert!(watched.look(false).unwrap().is_ok());
-        assert_eq!(watched.get().byte, b'3');
+        assert_eq!(watched.look(false).unwrap().unwrap().byte, b'3');
     }
 
     #[test]
@@ -251,7 +245,6 @@ mod tests {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         assert!(watched.look(true).is_none(), "there would be nobody to write");
-        assert_eq!(watched.get().byte, b'1');
     }
 
     #[test]
@@ -269,7 +262,6 @@ mod tests {
         std::os::unix::fs::symlink("two", at("..new")).unwrap();
         fs::rename(at("..new"), at("..data")).unwrap();
         assert!(watched.look(false).is_none());
-        assert!(watched.look(false).unwrap().is_ok());
-        assert_eq!(watched.get().byte, b'2');
+        assert_eq!(watched.look(false).unwrap().unwrap().byte, b'2');
     }
 }

@@ -9,10 +9,10 @@ use super::Certificate;
 use super::client_auth::{ClientCa, binding};
 use super::config::{Material, TlsConfig, TlsConfigError};
 use super::error::{TlsFileError, TlsFileWarning};
-use super::files::{FromFiles, Watched};
 use super::sessions::Sessions;
 use super::settings::TlsSettings;
 use super::tickets::{Binding, OwnKeys, TicketKeyFile, Ticketer};
+use super::watch::{Looked, TlsFiles};
 
 /// Begins the names of these settings.
 const PREFIX: &str = "proxy.";
@@ -120,9 +120,9 @@ impl Presented {
 /// TLS of a running proxy.
 #[derive(Debug)]
 pub(crate) struct LiveTls {
-    certificates: Vec<Watched<Certificate>>,
-    client_ca: Option<Watched<ClientCa>>,
-    ticket_keys: Option<Watched<TicketKeyFile>>,
+    certificates: Vec<Certificate>,
+    client_ca: Option<ClientCa>,
+    ticket_keys: Option<TicketKeyFile>,
     settings: TlsSettings,
     own_keys: OwnKeys,
     sessions: Sessions,
@@ -136,9 +136,9 @@ impl LiveTls {
         presented.replace(tls.certificates.iter().map(|one| one.leaf_der().to_vec()).collect());
         Ok(Self {
             presented,
-            certificates: tls.certificates.into_iter().map(Watched::new).collect(),
-            client_ca: tls.client_ca.map(Watched::new),
-            ticket_keys: tls.ticket_keys.map(Watched::new),
+            certificates: tls.certificates,
+            client_ca: tls.client_ca,
+            ticket_keys: tls.ticket_keys,
             settings: tls.settings,
             own_keys,
             sessions: Sessions::new(1, Binding::default()),
@@ -147,12 +147,12 @@ impl LiveTls {
 
     /// The configuration that follows from how all of it stands.
     pub(crate) fn config(&mut self) -> Result<TlsConfig, TlsConfigError> {
-        let client_ca = self.client_ca.as_ref().map(Watched::get);
+        let client_ca = self.client_ca.as_ref();
         let binding = binding(client_ca, self.settings.client_auth);
         self.sessions.keep_for(self.settings.session_cache.get(), binding);
-        let keys = self.ticket_keys.as_ref().map_or_else(|| self.own_keys.keys(), |file| file.get().keys());
+        let keys = self.ticket_keys.as_ref().map_or_else(|| self.own_keys.keys(), TicketKeyFile::keys);
         let material = Material {
-            certificates: self.certificates.iter().map(Watched::get).collect(),
+            certificates: self.certificates.iter().collect(),
             client_ca,
             ticketer: Ticketer::new(keys, self.settings.ticket_lifetime, binding),
             sessions: self.sessions.store(self.settings.ticket_lifetime),
@@ -160,32 +160,37 @@ impl LiveTls {
         TlsConfig::new(&self.settings, material)
     }
 
-    /// Reads again what has changed, or all of it `at_once`, and makes a new key for tickets when it is due. Returns
-    /// the configuration if it is another now.
-    pub(crate) fn refresh(&mut self, at_once: bool) -> (Refreshed, Option<TlsConfig>) {
+    /// The files that it came from.
+    pub(crate) fn files(&self) -> TlsFiles {
+        TlsFiles::new(&self.certificates, self.client_ca.as_ref(), self.ticket_keys.as_ref())
+    }
+
+    /// Takes in what was read again, and makes a new key for tickets when it is due. Returns the configuration if it
+    /// is another now.
+    pub(crate) fn take(&mut self, looked: Looked) -> (Refreshed, Option<TlsConfig>) {
+        let Looked { at_once, certificates, client_ca, ticket_keys } = looked;
         let mut refreshed = Refreshed::default();
         let mut is_new = false;
         let former = self.leaves();
-        for (i, certificate) in self.certificates.iter_mut().enumerate() {
-            is_new |= look(
-                certificate,
-                at_once,
-                &mut refreshed,
-                |one| certificate_setting(i, one),
-                |one| one.warnings(),
-            );
+        for (i, read) in certificates {
+            if let Some(new) = refreshed.usable(read, at_once) {
+                refreshed.warnings.extend_from_slice(new.warnings());
+                let before = certificate_setting(i, &self.certificates[i]);
+                refreshed.note(&before, certificate_setting(i, &new));
+                self.certificates[i] = new;
+                is_new = true;
+            }
         }
-        if let Some(ca) = &mut self.client_ca {
-            is_new |= look(ca, at_once, &mut refreshed, |ca| fixed(CLIENT_CA, ca.summary()), |_| &[]);
+        if let Some(new) = client_ca.and_then(|read| refreshed.usable(read, at_once)) {
+            let before = self.client_ca.replace(new).as_ref().map(client_ca_setting);
+            refreshed.note_some(before, self.client_ca.as_ref().map(client_ca_setting));
+            is_new = true;
         }
-        if let Some(keys) = &mut self.ticket_keys {
-            is_new |= look(
-                keys,
-                at_once,
-                &mut refreshed,
-                |keys| fixed(TICKET_KEYS, keys.summary()),
-                |keys| keys.warnings(),
-            );
+        if let Some(new) = ticket_keys.and_then(|read| refreshed.usable(read, at_once)) {
+            refreshed.warnings.extend_from_slice(new.warnings());
+            let before = self.ticket_keys.replace(new).as_ref().map(ticket_keys_setting);
+            refreshed.note_some(before, self.ticket_keys.as_ref().map(ticket_keys_setting));
+            is_new = true;
         }
         let TlsSettings { ticket_rotation, ticket_lifetime, .. } = self.settings;
         // Without a new one the old keys go on, and the next call tries again.
@@ -212,7 +217,7 @@ impl LiveTls {
     }
 
     fn leaves(&self) -> Vec<Vec<u8>> {
-        self.certificates.iter().map(|certificate| certificate.get().leaf_der().to_vec()).collect()
+        self.certificates.iter().map(|certificate| certificate.leaf_der().to_vec()).collect()
     }
 
     pub(crate) fn presented(&self) -> Presented {
@@ -222,9 +227,9 @@ impl LiveTls {
     /// Every setting of TLS as it stands.
     pub(crate) fn list(&self) -> Vec<Setting> {
         let certificates = self.certificates.iter().take(LISTED_MAX).enumerate();
-        let certificates = certificates.map(|(i, certificate)| certificate_setting(i, certificate.get()));
-        let client_ca = self.client_ca.iter().map(|ca| fixed(CLIENT_CA, ca.get().summary()));
-        let ticket_keys = self.ticket_keys.iter().map(|keys| fixed(TICKET_KEYS, keys.get().summary()));
+        let certificates = certificates.map(|(i, certificate)| certificate_setting(i, certificate));
+        let client_ca = self.client_ca.iter().map(client_ca_setting);
+        let ticket_keys = self.ticket_keys.iter().map(ticket_keys_setting);
         let words =
             self.settings.list().map(|word| Setting { name: format!("{PREFIX}{}", word.name), ..word });
         certificates.chain(client_ca).chain(ticket_keys).chain(words).collect()
@@ -258,38 +263,37 @@ impl LiveTls {
     }
 }
 
-/// Looks at one thing and notes what came of it; true if it has been read anew.
-fn look<T: FromFiles>(
-    watched: &mut Watched<T>,
-    at_once: bool,
-    refreshed: &mut Refreshed,
-    setting: impl Fn(&T) -> Setting,
-    warnings: fn(&T) -> &[TlsFileWarning],
-) -> bool {
-    match watched.look(at_once) {
-        None => false,
-        Some(Err(error)) if !at_once && error.is_shortage() => {
-            refreshed.shortage = Some(error);
-            false
+impl Refreshed {
+    /// What was read, if it can be used; otherwise notes why not.
+    fn usable<T>(&mut self, read: Result<T, TlsFileError>, at_once: bool) -> Option<T> {
+        match read {
+            Ok(new) => return Some(new),
+            Err(error) if !at_once && error.is_shortage() => self.shortage = Some(error),
+            Err(error) => self.refusals.push(error.into()),
         }
-        Some(Err(error)) => {
-            refreshed.refusals.push(error.into());
-            false
-        }
-        Some(Ok(former)) => {
-            let (before, after) = (setting(&former), setting(watched.get()));
-            refreshed.warnings.extend_from_slice(warnings(watched.get()));
-            if before.value != after.value {
-                let before = before.value.to_string();
-                refreshed.changes.push(SettingRecord {
-                    name: after.name.clone(),
-                    before,
-                    after: Some(after),
-                });
-            }
-            true
+        None
+    }
+
+    fn note(&mut self, before: &Setting, after: Setting) {
+        if before.value != after.value {
+            let before = before.value.to_string();
+            self.changes.push(SettingRecord { name: after.name.clone(), before, after: Some(after) });
         }
     }
+
+    fn note_some(&mut self, before: Option<Setting>, after: Option<Setting>) {
+        if let (Some(before), Some(after)) = (before, after) {
+            self.note(&before, after);
+        }
+    }
+}
+
+fn client_ca_setting(ca: &ClientCa) -> Setting {
+    fixed(CLIENT_CA, ca.summary())
+}
+
+fn ticket_keys_setting(keys: &TicketKeyFile) -> Setting {
+    fixed(TICKET_KEYS, keys.summary())
 }
 
 fn certificate_setting(index: usize, certificate: &Certificate) -> Setting {

@@ -25,6 +25,7 @@ mod settings;
 mod testing;
 mod tickets;
 mod trial;
+mod watch;
 mod words;
 
 pub use certificate::Certificate;
@@ -39,4 +40,5 @@ pub(crate) use session::Session;
 pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
 pub use tickets::TicketKeyFile;
 pub use trial::{Trial, Tried};
+pub use watch::{Looked, TlsFiles};
 pub use words::TlsWordError;

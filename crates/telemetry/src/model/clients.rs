@@ -223,6 +223,23 @@ impl Clients {
         }
     }
 
+    /// Those of several runs, told apart by who they are; without their rates, which are of several clocks.
+    pub(super) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut merged = Self::new(1);
+        for clients in all {
+            merged.turned_away += clients.turned_away;
+            for client in clients.rows.values() {
+                let is_known = merged.rows.contains_key(&client.id) || merged.rows.len() < CLIENTS_MAX;
+                let id = if is_known { client.id } else { ClientId::Other };
+                let sum = merged.rows.entry(id).or_insert_with(|| Client::new(id));
+                sum.open += client.open;
+                sum.present.add(&client.totals());
+                sum.exchange.add(&client.exchange);
+            }
+        }
+        merged
+    }
+
     pub(super) fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, from_start: bool, lost: u64) {
         if !self.rows.contains_key(&record.client) && !self.take_in(record) {
             self.turned_away += 1;

@@ -153,6 +153,26 @@ impl Experiments {
         self.0.push_back(experiment);
     }
 
+    /// Those of several runs, each with what makes its clock the common one.
+    pub(super) fn merged<'a>(all: impl Iterator<Item = (&'a Self, i64)>) -> Self {
+        let shifted = |(experiments, shift_us): (&'a Self, i64)| {
+            let later = move |us: u64| us.saturating_add_signed(shift_us);
+            experiments.0.iter().map(move |experiment| Experiment {
+                began_us: later(experiment.began_us),
+                switches: experiment
+                    .switches
+                    .iter()
+                    .map(|switch| Switch { mono_us: later(switch.mono_us), ..*switch })
+                    .collect(),
+                ..experiment.clone()
+            })
+        };
+        let mut merged: Vec<Experiment> = all.flat_map(shifted).collect();
+        merged.sort_by_key(|experiment| experiment.began_us);
+        merged.truncate(EXPERIMENTS_MAX);
+        Self(merged.into())
+    }
+
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
         self.0.iter()
     }

@@ -31,6 +31,17 @@ impl Failures {
         *self.0.entry(key).or_default() += 1;
     }
 
+    /// Those of several runs.
+    pub(super) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut merged = Self::default();
+        for (key, n) in all.flat_map(|failures| &failures.0) {
+            let is_known = merged.0.contains_key(key) || merged.0.len() < REASONS_MAX;
+            let key = if is_known { key.clone() } else { (key.0, OTHER.to_owned()) };
+            *merged.0.entry(key).or_default() += n;
+        }
+        merged
+    }
+
     /// Kind, detail and number of each, the most frequent first.
     pub fn by_frequency(&self) -> Vec<(&'static str, &str, u64)> {
         let mut all: Vec<_> = self.0.iter().map(|((kind, detail), n)| (*kind, &**detail, *n)).collect();

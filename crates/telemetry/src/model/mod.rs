@@ -18,6 +18,7 @@ mod experiment;
 mod experiment_summary;
 mod failures;
 mod load_summary;
+mod merged;
 mod older;
 mod reading;
 mod run;
@@ -45,6 +46,7 @@ pub use load_summary::{
     BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans,
     TRUST,
 };
+pub use merged::Part;
 pub use reading::{Gap, Reading};
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use summary::{

@@ -67,6 +67,31 @@ impl Reading {
         true
     }
 
+    /// How reading went of several runs, each with what makes its clock the common one.
+    pub(super) fn merged<'a>(all: impl Iterator<Item = (&'a Self, i64)>) -> Self {
+        let mut merged = Self::default();
+        for (reading, shift_us) in all {
+            merged.read += reading.read;
+            merged.lost += reading.lost;
+            merged.repeated += reading.repeated;
+            merged.foreign += reading.foreign;
+            merged.suppressed += reading.suppressed;
+            merged.gaps_total += reading.gaps_total;
+            merged.lag.add(&reading.lag);
+            if let Some(before) = reading.before {
+                merged.before.get_or_insert(Gap { missing: 0, ..before }).missing += before.missing;
+            }
+            let gaps = reading.gaps.iter();
+            merged
+                .gaps
+                .extend(gaps.map(|gap| Gap { mono_us: gap.mono_us.saturating_add_signed(shift_us), ..*gap }));
+        }
+        merged.gaps.make_contiguous().sort_by_key(|gap| gap.mono_us);
+        let too_many = merged.gaps.len().saturating_sub(GAPS_MAX);
+        merged.gaps.drain(..too_many);
+        merged
+    }
+
     /// Takes back the newest gap if this record belongs into it and was not made before what followed the gap: records
     /// come in order, so the number that made the gap was damaged. Believed, it would make repetitions of all others.
     fn doubt_the_newest_gap(&mut self, stamp: &Stamp) {

@@ -1,5 +1,7 @@
 //! One run, as far as it has been read.
 
+mod merged;
+
 use std::collections::VecDeque;
 
 use crate::families::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};

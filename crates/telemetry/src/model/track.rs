@@ -1,5 +1,7 @@
 //! The series of one measured part, proxy or load: totals, intervals, windows.
 
+mod merged;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -12,12 +12,20 @@ use super::Format;
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME` [default: where `--journal auto` writes]
+    /// Journals to read, each a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several
+    /// are taken together. Behind an @ may stand a stretch of the run, such as @13:05..13:10 (UTC), @-10m.. or
+    /// @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
-    pub(crate) source: Option<OsString>,
-    /// The run to check, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
+    pub(crate) sources: Vec<OsString>,
+    /// The run to check, by its id or the beginning of it (TLSDASH_RUN) [default: the newest of each host]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
+    /// Leave out what is earlier: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) since: Option<String>,
+    /// Leave out what is later
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) until: Option<String>,
     /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 0.9' or 'lost == 0'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     pub(crate) assert: Vec<String>,
@@ -30,8 +38,19 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct CompactArgs {
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; it stays as it is
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: OsString,
+    /// File to write, which must not exist
+    #[arg(value_name = "FILE.journal")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`
+    /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`; behind an @
+    /// may stand a stretch of the run, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
     #[arg(value_name = "A")]
     pub(crate) a: OsString,
     /// Journal of the second run, which is compared with the first
@@ -62,12 +81,20 @@ pub(crate) struct CompareArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME` [default: where `--journal auto` writes]
+    /// Journals to read, each a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several
+    /// are taken together. Behind an @ may stand a stretch of the run, such as @13:05..13:10 (UTC), @-10m.. or
+    /// @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
-    pub(crate) source: Option<OsString>,
-    /// The run to report on, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
+    pub(crate) sources: Vec<OsString>,
+    /// The run to report on, by its id or the beginning of it (TLSDASH_RUN) [default: the newest of each host]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
+    /// Leave out what is earlier: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) since: Option<String>,
+    /// Leave out what is later
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) until: Option<String>,
     /// Write one page that works without a network and prints well; of this and all others, - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,

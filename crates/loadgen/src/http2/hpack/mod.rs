@@ -1,0 +1,154 @@
+//! Compressed header fields (HPACK, RFC 7541): those of answers are decoded, those of requests are written out
+//! beforehand as far as that goes.
+
+mod fields;
+mod huffman;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+pub(crate) use fields::{Fields, Indexed, Numbers};
+use table::{Added, STATIC};
+
+/// Room for added fields that both sides begin with (RFC 9113, section 6.5.2).
+pub(crate) const TABLE_BYTES: usize = 4096;
+/// Bytes of an integer beyond its prefix; what would need more is larger than anything that may be sent.
+const INTEGER_BYTES_MAX: usize = 4;
+
+/// What a peer has sent is not a header block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// Decodes the header blocks of a connection, each of them, in their order.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    added: Added,
+    /// Strings that were decoded, of the field that is looked at.
+    text: Vec<u8>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self { added: Added::new(TABLE_BYTES), text: Vec::new() }
+    }
+}
+
+/// A string, where it stands.
+enum Text<'b> {
+    InBlock(&'b [u8]),
+    Decoded(Range<usize>),
+}
+
+impl Text<'_> {
+    fn of<'t>(&'t self, decoded: &'t [u8]) -> &'t [u8] {
+        match self {
+            Self::InBlock(bytes) => bytes,
+            Self::Decoded(range) => &decoded[range.clone()],
+        }
+    }
+}
+
+impl Decoder {
+    /// Decodes a whole block, and hands on each field's name and value. After an error nothing that follows on the
+    /// connection can be understood.
+    pub(crate) fn decode(
+        &mut self,
+        mut block: &[u8],
+        mut field: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Malformed> {
+        // The table's size changes only between blocks (RFC 7541, section 4.2).
+        while let Some(0b0010_0000..=0b0011_1111) = block.first() {
+            let bytes_max = integer(&mut block, 5)?;
+            if bytes_max > TABLE_BYTES {
+                return Err(Malformed);
+            }
+            self.added.resize(bytes_max);
+        }
+        while let Some(first) = block.first() {
+            match first {
+                0b1000_0000.. => {
+                    let index = integer(&mut block, 7)?;
+                    let (name, value) = self.numbered(index)?;
+                    field(name, value);
+                }
+                0b0100_0000.. => self.literal(&mut block, 6, true, &mut field)?,
+                0b0010_0000.. => return Err(Malformed),
+                _ => self.literal(&mut block, 4, false, &mut field)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The field of a number.
+    fn numbered(&self, index: usize) -> Result<(&[u8], &[u8]), Malformed> {
+        let index = index.checked_sub(1).ok_or(Malformed)?;
+        match STATIC.get(index) {
+            Some(field) => Ok(*field),
+            None => self.added.get(index - STATIC.len()).ok_or(Malformed),
+        }
+    }
+
+    /// A field that is spelled out, but for a name that may have a number.
+    fn literal(
+        &mut self,
+        block: &mut &[u8],
+        prefix: u32,
+        is_added: bool,
+        field: &mut impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Malformed> {
+        self.text.clear();
+        let name = match integer(block, prefix)? {
+            0 => self.string(block)?,
+            index => {
+                if let Some((name, _)) = STATIC.get(index - 1) {
+                    Text::InBlock(name)
+                } else {
+                    let (name, _) = self.added.get(index - 1 - STATIC.len()).ok_or(Malformed)?;
+                    self.text.extend_from_slice(name);
+                    Text::Decoded(0..self.text.len())
+                }
+            }
+        };
+        let value = self.string(block)?;
+        let (name, value) = (name.of(&self.text), value.of(&self.text));
+        field(name, value);
+        if is_added {
+            self.added.add(name, value);
+        }
+        Ok(())
+    }
+
+    fn string<'b>(&mut self, block: &mut &'b [u8]) -> Result<Text<'b>, Malformed> {
+        let is_huffman = block.first().is_some_and(|first| first & 0x80 != 0);
+        let len = integer(block, 7)?;
+        let (string, rest) = block.split_at_checked(len).ok_or(Malformed)?;
+        *block = rest;
+        if !is_huffman {
+            return Ok(Text::InBlock(string));
+        }
+        let begins = self.text.len();
+        huffman::decode(string, &mut self.text)?;
+        Ok(Text::Decoded(begins..self.text.len()))
+    }
+}
+
+/// Takes an integer off the block (RFC 7541, section 5.1).
+fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, Malformed> {
+    let (first, mut rest) = block.split_first().ok_or(Malformed)?;
+    let most = (1 << prefix) - 1;
+    let mut value = usize::from(*first) & most;
+    if value == most {
+        for nth in 0.. {
+            let (byte, behind) = rest.split_first().filter(|_| nth < INTEGER_BYTES_MAX).ok_or(Malformed)?;
+            rest = behind;
+            value += usize::from(byte & 0x7f) << (7 * nth);
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+    }
+    *block = rest;
+    Ok(value)
+}

@@ -1,0 +1,136 @@
+//! Fields that have a number: those of RFC 7541, appendix A, and those that a connection has added.
+
+use std::collections::VecDeque;
+
+/// What an entry takes beyond its name and value (RFC 7541, section 4.1).
+pub(super) const ENTRY_BYTES: usize = 32;
+
+/// The fields that added ones are counted from.
+pub(super) const STATIC: [(&[u8], &[u8]); 61] = [
+    (b":authority", b""),
+    (b":method", b"GET"),
+    (b":method", b"POST"),
+    (b":path", b"/"),
+    (b":path", b"/index.html"),
+    (b":scheme", b"http"),
+    (b":scheme", b"https"),
+    (b":status", b"200"),
+    (b":status", b"204"),
+    (b":status", b"206"),
+    (b":status", b"304"),
+    (b":status", b"400"),
+    (b":status", b"404"),
+    (b":status", b"500"),
+    (b"accept-charset", b""),
+    (b"accept-encoding", b"gzip, deflate"),
+    (b"accept-language", b""),
+    (b"accept-ranges", b""),
+    (b"accept", b""),
+    (b"access-control-allow-origin", b""),
+    (b"age", b""),
+    (b"allow", b""),
+    (b"authorization", b""),
+    (b"cache-control", b""),
+    (b"content-disposition", b""),
+    (b"content-encoding", b""),
+    (b"content-language", b""),
+    (b"content-length", b""),
+    (b"content-location", b""),
+    (b"content-range", b""),
+    (b"content-type", b""),
+    (b"cookie", b""),
+    (b"date", b""),
+    (b"etag", b""),
+    (b"expect", b""),
+    (b"expires", b""),
+    (b"from", b""),
+    (b"host", b""),
+    (b"if-match", b""),
+    (b"if-modified-since", b""),
+    (b"if-none-match", b""),
+    (b"if-range", b""),
+    (b"if-unmodified-since", b""),
+    (b"last-modified", b""),
+    (b"link", b""),
+    (b"location", b""),
+    (b"max-forwards", b""),
+    (b"proxy-authenticate", b""),
+    (b"proxy-authorization", b""),
+    (b"range", b""),
+    (b"referer", b""),
+    (b"refresh", b""),
+    (b"retry-after", b""),
+    (b"server", b""),
+    (b"set-cookie", b""),
+    (b"strict-transport-security", b""),
+    (b"transfer-encoding", b""),
+    (b"user-agent", b""),
+    (b"vary", b""),
+    (b"via", b""),
+    (b"www-authenticate", b""),
+];
+
+/// The fields that the server's answers have added, the newest first.
+#[derive(Debug)]
+pub(super) struct Added {
+    entries: VecDeque<Entry>,
+    /// Of all entries, as RFC 7541 counts it; at most `bytes_max`.
+    bytes: usize,
+    bytes_max: usize,
+    /// An entry that has left, whose memory the next one takes.
+    spare: Option<Entry>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    /// The name, and behind it the value.
+    text: Vec<u8>,
+    name_len: usize,
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        self.text.len() + ENTRY_BYTES
+    }
+}
+
+impl Added {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { entries: VecDeque::new(), bytes: 0, bytes_max, spare: None }
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        self.entries.get(index).map(|entry| entry.text.split_at(entry.name_len))
+    }
+
+    /// Adds a field, for which older ones make room. One that finds no room in an empty table empties it.
+    pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
+        let bytes = name.len() + value.len() + ENTRY_BYTES;
+        self.shrink(self.bytes_max.saturating_sub(bytes));
+        if bytes > self.bytes_max {
+            return;
+        }
+        let mut entry = self.spare.take().unwrap_or_default();
+        entry.text.clear();
+        entry.text.extend_from_slice(name);
+        entry.text.extend_from_slice(value);
+        entry.name_len = name.len();
+        self.bytes += bytes;
+        self.entries.push_front(entry);
+    }
+
+    /// Gives the table another size.
+    pub(super) fn resize(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+        self.shrink(bytes_max);
+    }
+
+    fn shrink(&mut self, bytes_max: usize) {
+        while self.bytes > bytes_max
+            && let Some(entry) = self.entries.pop_back()
+        {
+            self.bytes -= entry.bytes();
+            self.spare = Some(entry);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! An answer as it comes in: its header fields, its body, and whether they are what they should be.
+
+use crate::http1::{Answer, Expected};
+use crate::http2::hpack::{Decoder, Malformed};
+
+/// Longest list of header fields, names and values.
+const PLAIN_BYTES_MAX: usize = 256 * 1024;
+/// Most interim answers (1xx) before the final one.
+const INTERIM_MAX: u32 = 16;
+
+/// What has come of an answer so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Incoming {
+    /// Of the final answer; 0 before it.
+    status: u16,
+    content_length: Option<u64>,
+    interim: u32,
+    head_bytes: u64,
+    head_plain_bytes: u64,
+    body_bytes: u64,
+    body_differs: bool,
+    /// When the final answer began.
+    pub(super) first_ns: u64,
+    /// What has come since the server was last given more room.
+    pub(super) unacknowledged: u32,
+}
+
+/// What a block of header fields says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Block {
+    status: Option<u16>,
+    content_length: Option<u64>,
+    plain_bytes: usize,
+    has_fields: bool,
+    /// It breaks a rule of RFC 9113, section 8.2 or 8.3.
+    is_malformed: bool,
+}
+
+/// The answer is none: why, for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoAnswer(pub(super) &'static str);
+
+impl Block {
+    /// Decodes a block, which has to be done whether or not anybody wants its answer.
+    pub(super) fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut block = Self::default();
+        decoder.decode(bytes, |name, value| block.field(name, value))?;
+        Ok(block)
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.plain_bytes = self.plain_bytes.saturating_add(name.len() + value.len());
+        if name == b":status" {
+            let status = parse_status(value).filter(|_| self.status.is_none() && !self.has_fields);
+            self.is_malformed |= status.is_none();
+            self.status = status;
+            return;
+        }
+        self.has_fields = true;
+        if name == b"content-length" {
+            let length = parse_length(value);
+            let differs = self.content_length.is_some_and(|other| Some(other) != length);
+            self.is_malformed |= length.is_none() || differs;
+            self.content_length = length;
+            return;
+        }
+        self.is_malformed |= !is_name(name) || is_of_the_connection(name) || !is_value(value);
+    }
+}
+
+impl Incoming {
+    /// True if the final answer has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.status > 0
+    }
+
+    /// Takes in a block of so many bytes on the wire.
+    pub(super) fn take_block(
+        &mut self,
+        block: Block,
+        wire_bytes: usize,
+        is_end: bool,
+    ) -> Result<(), NoAnswer> {
+        self.head_bytes += wire_bytes as u64;
+        self.head_plain_bytes += block.plain_bytes as u64;
+        if block.is_malformed || block.plain_bytes > PLAIN_BYTES_MAX {
+            return Err(NoAnswer("header fields that RFC 9113 does not allow"));
+        }
+        match block.status {
+            None if self.has_begun() && is_end => {}
+            // It must be there first, and not come again.
+            None => return Err(NoAnswer("an answer without a status")),
+            Some(_) if self.has_begun() => return Err(NoAnswer("a second answer on a stream")),
+            // An upgrade does not exist here (RFC 9113, section 8.6).
+            Some(100..200) if is_end || block.status == Some(101) => {
+                return Err(NoAnswer("an interim answer that cannot be one"));
+            }
+            Some(100..200) => {
+                self.interim += 1;
+                if self.interim > INTERIM_MAX {
+                    return Err(NoAnswer("too many interim answers"));
+                }
+            }
+            Some(status) => {
+                self.status = status;
+                self.content_length = block.content_length;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a piece of the body.
+    pub(super) fn take_body(&mut self, piece: &[u8], expected: &Expected) -> Result<(), NoAnswer> {
+        if !self.has_begun() {
+            return Err(NoAnswer("a body before its answer"));
+        }
+        if let Some(body) = &expected.body {
+            let at = usize::try_from(self.body_bytes).unwrap_or(usize::MAX);
+            let is_same = at.checked_add(piece.len()).and_then(|end| body.get(at..end)) == Some(piece);
+            self.body_differs |= !is_same;
+        }
+        self.body_bytes += piece.len() as u64;
+        Ok(())
+    }
+
+    /// The answer is whole.
+    pub(super) fn finish(&self, expected: &Expected) -> Result<Answer, NoAnswer> {
+        if !self.has_begun() {
+            return Err(NoAnswer("a stream that ends before its answer"));
+        }
+        let without_body = expected.head_only || matches!(self.status, 204 | 304);
+        let is_off = |length: u64| length != self.body_bytes && !(without_body && self.body_bytes == 0);
+        if self.content_length.is_some_and(is_off) {
+            return Err(NoAnswer("a body of another length than announced"));
+        }
+        let length = expected.body.as_ref().map(|body| body.len() as u64).or(expected.body_bytes);
+        let length_differs = !expected.head_only && length.is_some_and(|length| length != self.body_bytes);
+        Ok(Answer {
+            status: Some(self.status),
+            keep_alive: true,
+            head_bytes: self.head_bytes,
+            head_plain_bytes: self.head_plain_bytes,
+            body_bytes: self.body_bytes,
+            body_is_right: !self.body_differs && !length_differs,
+        })
+    }
+}
+
+fn parse_status(value: &[u8]) -> Option<u16> {
+    let [hundreds @ b'1'..=b'5', tens @ b'0'..=b'9', ones @ b'0'..=b'9'] = value else { return None };
+    let digit = |byte: &u8| u16::from(byte - b'0');
+    Some(digit(hundreds) * 100 + digit(tens) * 10 + digit(ones))
+}
+
+fn parse_length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() {
+        return None;
+    }
+    value.iter().try_fold(0_u64, |length, byte| {
+        let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        length.checked_mul(10)?.checked_add(digit.into())
+    })
+}
+
+/// Names are visible and in lower case; a colon begins those that only requests have, or nobody.
+fn is_name(name: &[u8]) -> bool {
+    let is_bad = |byte: u8| !byte.is_ascii_graphic() || byte.is_ascii_uppercase() || byte == b':';
+    // To the end in any case, so that many bytes are looked at at a time.
+    !name.is_empty() && !name.iter().fold(false, |bad, byte| bad | is_bad(*byte))
+}
+
+fn is_value(value: &[u8]) -> bool {
+    !value.iter().fold(false, |bad, byte| bad | matches!(byte, 0 | b'\r' | b'\n'))
+}
+
+/// Fields that speak of a connection, and have no place where streams share one (RFC 9113, section 8.2.2).
+pub(crate) fn is_of_the_connection(name: &[u8]) -> bool {
+    match name.len() {
+        7 => name == b"upgrade",
+        10 => name == b"connection" || name == b"keep-alive",
+        16 => name == b"proxy-connection",
+        17 => name == b"transfer-encoding",
+        _ => false,
+    }
+}

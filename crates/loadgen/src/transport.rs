@@ -1,0 +1,288 @@
+//! What carries a connection: the socket, and TLS if any.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Ipv4Addr;
+
+use telemetry::LoadEvent;
+
+use crate::clock::now_ns;
+use crate::ledger::Failure;
+use crate::socket::{Address, Socket};
+use crate::tls::{Engine, Handshake, Outbox, TlsError};
+
+/// Size of a read. Large reads matter: they save system calls and whole records.
+const READ_BYTES: usize = 128 * 1024;
+/// Reads of one connection before the others have their turn.
+const READS_MAX: usize = 16;
+/// Plaintext that is encrypted at a time, so that what the socket cannot take yet stays small.
+const SEND_BYTES: usize = 64 * 1024;
+
+/// Buffers that all connections of a thread share: a connection that waits owns none.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    read: Box<[u8]>,
+    out: Outbox,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { read: vec![0; READ_BYTES].into_boxed_slice(), out: Outbox::default() }
+    }
+}
+
+impl Scratch {
+    /// Forgets what was to be written to a connection that is gone.
+    pub(crate) fn clear(&mut self) {
+        self.out.clear();
+    }
+}
+
+/// A connection without the protocol that it speaks.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    pub(crate) socket: Socket,
+    engine: Option<Box<Engine>>,
+    /// Ciphertext that the socket had no room for.
+    pending: Vec<u8>,
+    is_established: bool,
+    inflow: Inflow,
+    /// Nothing more is written once `pending` is out.
+    closing: bool,
+    /// What went wrong in TLS.
+    trouble: Option<Failure>,
+    /// When it was begun.
+    pub(crate) opened_ns: u64,
+    /// When TCP stood.
+    pub(crate) established_ns: u64,
+}
+
+/// How far to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inflow {
+    /// A short read has brought all there is; an event tells of more.
+    Open,
+    /// The server has sent its end, so reading goes on up to it.
+    Shut,
+    /// A write has failed. What the server said before is read, and then the connection is over.
+    Broken,
+}
+
+/// What reading has brought, beside plaintext.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Received {
+    /// The handshake, when it has just been completed.
+    pub(crate) handshake: Option<Handshake>,
+    /// Plaintext received.
+    pub(crate) plaintext_bytes: u64,
+    /// The connection is over.
+    pub(crate) end: Option<End>,
+    /// There may be more to read, and no event will tell.
+    pub(crate) has_more: bool,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// In order: end of file, and with TLS a `close_notify` before it.
+    Clean,
+    /// Reset, or with TLS cut without a `close_notify`.
+    Cut,
+    /// By an error in TLS.
+    Tls,
+}
+
+impl Transport {
+    /// Begins to connect.
+    pub(crate) fn open(to: &Address, from: Option<Ipv4Addr>, now_ns: u64) -> io::Result<Self> {
+        Socket::open(to, from).map(|socket| Self::new(socket, now_ns))
+    }
+
+    fn new(socket: Socket, now_ns: u64) -> Self {
+        Self {
+            socket,
+            engine: None,
+            pending: Vec::new(),
+            is_established: false,
+            inflow: Inflow::Open,
+            closing: false,
+            trouble: None,
+            opened_ns: now_ns,
+            established_ns: now_ns,
+        }
+    }
+
+    /// True once the TCP connection stands; asks the socket while it is being made.
+    pub(crate) fn establish(&mut self) -> io::Result<bool> {
+        self.is_established = self.socket.is_connected()?;
+        if self.is_established {
+            self.established_ns = now_ns();
+        }
+        Ok(self.is_established)
+    }
+
+    pub(crate) fn is_established(&self) -> bool {
+        self.is_established
+    }
+
+    /// Begins the handshake.
+    pub(crate) fn shake_hands(&mut self, engine: Engine, scratch: &mut Scratch) -> Result<(), End> {
+        let engine = self.engine.insert(Box::new(engine));
+        if let Err(error) = engine.receive(&mut [], &mut scratch.out, |_| {}) {
+            self.note_trouble(&error);
+            return Err(End::Tls);
+        }
+        self.flush(scratch)
+    }
+
+    pub(crate) fn note_trouble(&mut self, error: &TlsError) {
+        self.trouble.get_or_insert_with(|| error.failure());
+    }
+
+    /// What went wrong in TLS.
+    pub(crate) fn take_trouble(&mut self) -> Failure {
+        self.trouble.take().unwrap_or_else(|| Failure::new(LoadEvent::Tls, ""))
+    }
+
+    /// Notes that the server has sent its end.
+    pub(crate) fn note_peer_shut(&mut self) {
+        if self.inflow == Inflow::Open {
+            self.inflow = Inflow::Shut;
+        }
+    }
+
+    /// Notes that a write has failed.
+    pub(crate) fn note_broken(&mut self) {
+        self.inflow = Inflow::Broken;
+    }
+
+    /// Reads what there is, up to a bound, and hands on the plaintext in it. What TLS answers by itself stays in
+    /// `scratch` until [`Self::flush`].
+    pub(crate) fn receive(&mut self, scratch: &mut Scratch, mut plaintext: impl FnMut(&[u8])) -> Received {
+        let mut received = Received::default();
+        for _ in 0..READS_MAX {
+            let kept = self.engine.as_ref().map_or(0, |engine| engine.restore(&mut scratch.read));
+            match self.socket.read(&mut scratch.read[kept..]) {
+                Ok(0) => {
+                    received.end = Some(if self.engine.is_none() { End::Clean } else { End::Cut });
+                    return received;
+                }
+                Ok(len) => {
+                    let is_short = kept + len < scratch.read.len();
+                    self.take_in(scratch, kept + len, &mut received, &mut plaintext);
+                    if received.end.is_some() || (is_short && self.inflow == Inflow::Open) {
+                        return received;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let is_drained = error.kind() == ErrorKind::WouldBlock;
+                    received.end = (!is_drained || self.inflow == Inflow::Broken).then_some(End::Cut);
+                    return received;
+                }
+            }
+        }
+        received.has_more = true;
+        received
+    }
+
+    fn take_in(
+        &mut self,
+        scratch: &mut Scratch,
+        len: usize,
+        received: &mut Received,
+        plaintext: &mut impl FnMut(&[u8]),
+    ) {
+        let input = &mut scratch.read[..len];
+        let mut counted = |piece: &[u8]| {
+            received.plaintext_bytes += piece.len() as u64;
+            plaintext(piece);
+        };
+        let Some(engine) = &mut self.engine else { return counted(input) };
+        let taken_in = engine.receive(input, &mut scratch.out, counted);
+        received.handshake = received.handshake.or_else(|| engine.new_handshake());
+        if let Err(error) = taken_in {
+            self.note_trouble(&error);
+            received.end = Some(End::Tls);
+        } else if engine.peer_has_closed() {
+            received.end = Some(End::Clean);
+        }
+    }
+
+    /// Hands over what the socket takes for now of some plaintext, and gives its length.
+    pub(crate) fn send(&mut self, plaintext: &[u8], scratch: &mut Scratch) -> Result<usize, End> {
+        let mut handed = 0;
+        while handed < plaintext.len() && self.pending.is_empty() {
+            let rest = &plaintext[handed..];
+            let Some(engine) = &mut self.engine else {
+                match write_some(&mut self.socket, rest)? {
+                    0 => break,
+                    len => handed += len,
+                }
+                continue;
+            };
+            let piece = &rest[..rest.len().min(SEND_BYTES)];
+            engine.send(piece, &mut scratch.out).map_err(|_| End::Tls)?;
+            handed += piece.len();
+            self.flush(scratch)?;
+        }
+        Ok(handed)
+    }
+
+    /// Writes out what waits in `scratch`, and before it what waited from earlier.
+    pub(crate) fn flush(&mut self, scratch: &mut Scratch) -> Result<(), End> {
+        let written = self.write_out(scratch.out.filled());
+        scratch.out.clear();
+        written?;
+        if self.closing && self.pending.is_empty() {
+            self.socket.shut_writing();
+        }
+        Ok(())
+    }
+
+    fn write_out(&mut self, new: &[u8]) -> Result<(), End> {
+        if !self.pending.is_empty() {
+            let mut at = 0;
+            while at < self.pending.len() {
+                match write_some(&mut self.socket, &self.pending[at..])? {
+                    0 => break,
+                    len => at += len,
+                }
+            }
+            self.pending.drain(..at);
+        }
+        let mut at = 0;
+        while at < new.len() && self.pending.is_empty() {
+            match write_some(&mut self.socket, &new[at..])? {
+                0 => break,
+                len => at += len,
+            }
+        }
+        self.pending.extend_from_slice(&new[at..]);
+        Ok(())
+    }
+
+    /// Says that nothing more is sent, in TLS and in TCP.
+    pub(crate) fn close(&mut self, scratch: &mut Scratch) -> Result<(), End> {
+        if self.closing {
+            return Ok(());
+        }
+        self.closing = true;
+        if let Some(engine) = &mut self.engine {
+            engine.close(&mut scratch.out).map_err(|_| End::Tls)?;
+        }
+        self.flush(scratch)
+    }
+}
+
+/// Writes what the socket takes; 0 when it takes nothing for now.
+fn write_some(socket: &mut Socket, bytes: &[u8]) -> Result<usize, End> {
+    loop {
+        match socket.write(bytes) {
+            Ok(0) => return Err(End::Cut),
+            Ok(len) => return Ok(len),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(_) => return Err(End::Cut),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! HTTP/2 against a server that sends what it likes: each failure has its class, and nothing hangs.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use loadgen::{LoadConfig, Protocol, Template, Trust};
+use telemetry::{LoadCounter as C, LoadDelta, LoadEvent as E};
+
+use crate::support::{eventually, plan, run};
+
+const PREFACE_BYTES: usize = 24;
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+fn frame(kind: u8, flags: u8, id: u32, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u32).to_be_bytes();
+    [&len[1..], &[kind, flags], &id.to_be_bytes(), payload].concat()
+}
+
+/// `:status: 200`, and no body.
+fn ok(id: u32) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS | END_STREAM, id, &[0x88])
+}
+
+/// What the server does with a request.
+enum Then {
+    Send(Vec<u8>),
+    SendAndClose(Vec<u8>),
+    Nothing,
+}
+
+/// A request as the script sees it.
+struct Asked {
+    /// On which connection, from 0.
+    connection: u64,
+    id: u32,
+}
+
+struct Scripted {
+    url: String,
+    stop: Arc<AtomicBool>,
+    seen: Arc<Seen>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    connections: AtomicU64,
+    requests: AtomicU64,
+    /// Codes of the client's farewells, summed up, and how many there were.
+    goaway_codes: AtomicU64,
+    goaways: AtomicU64,
+    resets: AtomicU64,
+}
+
+impl Scripted {
+    /// A server that begins with its settings.
+    fn start(settings: &[u8], script: impl Fn(&Asked) -> Then + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(Seen::default()));
+        let (stopped, shared, script) = (Arc::clone(&stop), Arc::clone(&seen), Arc::new(script));
+        let begin = frame(SETTINGS, 0, 0, settings);
+        let thread = std::thread::spawn(move || {
+            let mut serving = Vec::new();
+            for stream in listener.incoming() {
+                if stopped.load(Ordering::SeqCst) {
+                    break;
+                }
+                let (seen, script, begin) = (Arc::clone(&shared), Arc::clone(&script), begin.clone());
+                serving.push(std::thread::spawn(move || {
+                    // It ends with whatever the client does.
+                    let _ = serve(stream.unwrap(), &begin, &seen, &*script);
+                }));
+            }
+            for thread in serving {
+                thread.join().unwrap();
+            }
+        });
+        Self { url: format!("http://{address}/"), stop, seen, thread: Some(thread) }
+    }
+
+    fn config(&self, streams: u32, plan_text: &str) -> LoadConfig {
+        LoadConfig {
+            protocol: Protocol::Http2 { streams },
+            ..LoadConfig::new(self.url.parse().unwrap(), plan(plan_text), Trust::Roots)
+        }
+    }
+
+    fn requests(&self) -> u64 {
+        self.seen.requests.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        let address = self.url.trim_start_matches("http://").trim_end_matches('/');
+        drop(TcpStream::connect(address));
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    begin: &[u8],
+    seen: &Seen,
+    script: &impl Fn(&Asked) -> Then,
+) -> std::io::Result<()> {
+    let connection = seen.connections.fetch_add(1, Ordering::SeqCst);
+    stream.set_nodelay(true)?;
+    stream.read_exact(&mut [0; PREFACE_BYTES])?;
+    stream.write_all(begin)?;
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head)?;
+        let [_, b, c, kind, _, id @ ..] = head;
+        let mut payload = vec![0; usize::from(b) << 8 | usize::from(c)];
+        stream.read_exact(&mut payload)?;
+        match kind {
+            HEADERS => {
+                seen.requests.fetch_add(1, Ordering::SeqCst);
+                match script(&Asked { connection, id: u32::from_be_bytes(id) }) {
+                    Then::Send(bytes) => stream.write_all(&bytes)?,
+                    Then::SendAndClose(bytes) => {
+                        stream.write_all(&bytes)?;
+                        stream.shutdown(Shutdown::Write)?;
+                    }
+                    Then::Nothing => {}
+                }
+            }
+            RST_STREAM => drop(seen.resets.fetch_add(1, Ordering::SeqCst)),
+            GOAWAY => {
+                seen.goaways.fetch_add(1, Ordering::SeqCst);
+                seen.goaway_codes.fetch_add(payload[7].into(), Ordering::SeqCst);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn six(server: &Scripted) -> LoadDelta {
+    let (all, _) = run(server.config(2, "connections=1,requests=6"));
+    assert_eq!(all.counters[C::Scheduled], 6);
+    all
+}
+
+#[test]
+fn what_breaks_the_protocol_is_a_protocol_failure_and_said_to_the_server() {
+    type Case = (&'static str, fn(u32) -> Vec<u8>);
+    let cases: [Case; 9] = [
+        ("a frame that is too long", |id| frame(DATA, 0, id, &vec![0; 16_385])),
+        ("no header block", |id| frame(HEADERS, END_HEADERS, id, &[0xff; 20])),
+        ("continuations without an end", |id| {
+            [frame(HEADERS, 0, id, &[0x88]), frame(CONTINUATION, 0, id, b"").repeat(1_000)].concat()
+        }),
+        ("an endless header block", |id| {
+            [frame(HEADERS, 0, id, &[0x88]), frame(CONTINUATION, 0, id, &[0; 16_000]).repeat(10)].concat()
+        }),
+        ("data on an idle stream", |id| frame(DATA, 0, id + 1_000, b"surprise")),
+        ("a window that overflows", |_| frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff])),
+        ("a push", |id| frame(5, END_HEADERS, id, &[0, 0, 0, 2, 0x82])),
+        ("a flood of pings", |_| frame(PING, 0, 0, &[0; 8]).repeat(5_000)),
+        ("another protocol", |_| b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
+    ];
+    for (what, bytes) in cases {
+        let server = Scripted::start(&[], move |asked| Then::Send(bytes(asked.id)));
+        let all = six(&server);
+        assert_eq!(all.counters[C::FailedProtocol], 6, "{what}: {:?} {:?}", all.counters, all.tally);
+        assert_eq!(all.tally.of(E::Protocol), 6, "{what}");
+        let seen = Arc::clone(&server.seen);
+        drop(server);
+        // The last words may be lost, since the connection is dropped with them.
+        let [goaways, codes] = [&seen.goaways, &seen.goaway_codes].map(|count| count.load(Ordering::SeqCst));
+        assert!(codes >= goaways, "{what}: {goaways} farewells, and none of them in peace");
+    }
+}
+
+#[test]
+fn a_server_that_goes_away_at_once_is_not_hammered() {
+    for then in [Then::Send, Then::SendAndClose] {
+        let server = Scripted::start(&[], move |_| then(frame(GOAWAY, 0, 0, &[0; 8])));
+        let (all, _) = run(server.config(4, "connections=1,duration=500ms"));
+        assert!((1..=20).contains(&all.counters[C::Opened]), "{:?}", all.counters);
+        assert_eq!(all.counters[C::Ok], 0);
+        assert_eq!(all.counters[C::FailedReset], all.counters[C::Failed], "{:?}", all.tally);
+    }
+}
+
+#[test]
+fn requests_behind_the_last_that_a_server_looked_at_are_sent_once_more() {
+    // The first connection answers stream 1 once it has seen three, and has never looked at the others.
+    let farewell = frame(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]);
+    let server = Scripted::start(&[], move |asked| match asked {
+        Asked { connection: 0, id: 1 | 3 } => Then::Nothing,
+        Asked { connection: 0, .. } => Then::Send([farewell.clone(), ok(1)].concat()),
+        Asked { id, .. } => Then::Send(ok(*id)),
+    });
+    let (all, _) = run(server.config(3, "connections=1,requests=10"));
+    let counts = &all.counters;
+    assert_eq!((counts[C::Ok], counts[C::Retried], counts[C::Opened]), (10, 2, 2), "{:?}", all.tally);
+    assert_eq!(server.requests(), 12);
+    assert_eq!(counts[C::Sent], 10, "a request counts once");
+}
+
+#[test]
+fn a_connection_that_is_cut_costs_what_had_begun_to_be_answered() {
+    let server = Scripted::start(&[], move |asked| match asked {
+        Asked { connection: 0, id: 1 } => Then::Nothing,
+        Asked { connection: 0, .. } => {
+            let begun = frame(HEADERS, END_HEADERS, 1, &[0x88]);
+            Then::SendAndClose([begun, frame(DATA, 0, 1, b"half of")].concat())
+        }
+        Asked { id, .. } => Then::Send(ok(*id)),
+    });
+    let (all, _) = run(server.config(2, "connections=1,requests=10"));
+    let counts = &all.counters;
+    assert_eq!((counts[C::Ok], counts[C::FailedShort], counts[C::Retried]), (9, 1, 1), "{:?}", all.tally);
+}
+
+#[test]
+fn a_server_that_takes_fewer_streams_gets_no_more_at_a_time() {
+    // MAX_CONCURRENT_STREAMS is 1, so that each but the first few has to wait for the one before.
+    let server = Scripted::start(&[0, 3, 0, 0, 0, 1], |asked| Then::Send(ok(asked.id)));
+    let (all, _) = run(server.config(50, "connections=1,requests=500"));
+    assert_eq!((all.counters[C::Ok], all.counters[C::Opened]), (500, 1), "{:?}", all.tally);
+}
+
+#[test]
+fn a_timeout_cancels_its_stream_and_nothing_else() {
+    let server = Scripted::start(&[], |asked| match asked.id % 4 {
+        1 => Then::Nothing,
+        _ => Then::Send(ok(asked.id)),
+    });
+    let config = server.config(2, "connections=1,requests=10");
+    let (all, _) = run(LoadConfig { request_timeout: Duration::from_millis(200), ..config });
+    let counts = &all.counters;
+    assert_eq!(counts[C::Ok] + all.tally.of(E::AnswerTimeout), 10, "{:?}", all.tally);
+    assert!(counts[C::Ok] >= 4 && all.tally.of(E::AnswerTimeout) >= 1, "{:?}", all.tally);
+    assert_eq!(counts[C::Opened], 1);
+    eventually("each was cancelled", || {
+        server.seen.resets.load(Ordering::SeqCst) == all.tally.of(E::AnswerTimeout)
+    });
+}
+
+#[test]
+fn a_handshake_of_frames_that_never_comes_runs_into_the_timeout_of_the_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let config = LoadConfig {
+        protocol: Protocol::Http2 { streams: 3 },
+        request_timeout: Duration::from_millis(200),
+        requests: vec![Template::post("/", 1_000_000)],
+        ..LoadConfig::new(url.parse().unwrap(), plan("connections=1,requests=6"), Trust::Roots)
+    };
+    let (all, _) = run(config);
+    assert_eq!((all.counters[C::FailedTimeout], all.tally.of(E::AnswerTimeout)), (6, 6), "{:?}", all.tally);
+}

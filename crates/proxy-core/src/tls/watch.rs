@@ -1,0 +1,65 @@
+//! Looking at the files of certificates and keys, apart from the proxy that uses what is in them.
+//!
+//! A file may lie where looking at it takes for ever, such as on a network that is gone. So whoever looks may do it on
+//! a thread of its own, and nobody else waits for it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Certificate;
+use super::client_auth::ClientCa;
+use super::error::TlsFileError;
+use super::files::Watched;
+use super::tickets::TicketKeyFile;
+
+/// The files that a running proxy's certificates and keys come from. Clones share what they have seen.
+#[derive(Clone, Debug)]
+pub struct TlsFiles(Arc<Mutex<Files>>);
+
+#[derive(Debug)]
+struct Files {
+    certificates: Vec<Watched<Certificate>>,
+    client_ca: Option<Watched<ClientCa>>,
+    ticket_keys: Option<Watched<TicketKeyFile>>,
+}
+
+/// What was read again, and what could not be, for [`Proxy::take`](crate::Proxy::take).
+#[derive(Debug, Default)]
+pub struct Looked {
+    pub(super) at_once: bool,
+    /// Each with its place among the certificates.
+    pub(super) certificates: Vec<(usize, Result<Certificate, TlsFileError>)>,
+    pub(super) client_ca: Option<Result<ClientCa, TlsFileError>>,
+    pub(super) ticket_keys: Option<Result<TicketKeyFile, TlsFileError>>,
+}
+
+impl TlsFiles {
+    pub(super) fn new(
+        certificates: &[Certificate],
+        client_ca: Option<&ClientCa>,
+        ticket_keys: Option<&TicketKeyFile>,
+    ) -> Self {
+        Self(Arc::new(Mutex::new(Files {
+            certificates: certificates.iter().cloned().map(Watched::new).collect(),
+            client_ca: client_ca.cloned().map(Watched::new),
+            ticket_keys: ticket_keys.cloned().map(Watched::new),
+        })))
+    }
+
+    /// Reads files again that have changed and have stayed so since the last call; `at_once`, all of them. Waits for
+    /// the disks that they are on.
+    pub fn look(&self, at_once: bool) -> Looked {
+        // What a panic left half done is looked at again.
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Files { certificates, client_ca, ticket_keys } = &mut *files;
+        Looked {
+            at_once,
+            certificates: certificates
+                .iter_mut()
+                .enumerate()
+                .filter_map(|(i, one)| Some((i, one.look(at_once)?)))
+                .collect(),
+            client_ca: client_ca.as_mut().and_then(|ca| ca.look(at_once)),
+            ticket_keys: ticket_keys.as_mut().and_then(|keys| keys.look(at_once)),
+        }
+    }
+}

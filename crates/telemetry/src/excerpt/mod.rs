@@ -1,0 +1,123 @@
+//! A stretch of runs, cut out of their records.
+//!
+//! Records carry totals since the run began, so a part of a run cannot be read by itself. Here they become records of a
+//! run that began with the stretch: totals are counted from there, sequence numbers begin anew, and in front stands
+//! the run's first record, with the settings as they stood then. Whatever reads records reads a stretch of them as well.
+
+mod base;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) use tests::recorded as simulated;
+
+use foldhash::HashMap;
+
+use crate::ids::RunId;
+use crate::origin::{Origin, Writer};
+use crate::record::{Body, Phase, Record, RunRecord, Stamp};
+use crate::update::Batch;
+use base::Base;
+
+/// Runs that are told apart; one that turns up when there are so many is left out.
+const RUNS_MAX: usize = 1_024;
+
+/// A stretch of time, by `CLOCK_REALTIME` in microseconds: what is later than `from_us`, up to `until_us`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Its beginning.
+    pub from_us: u64,
+    /// Its end.
+    pub until_us: u64,
+}
+
+impl Stretch {
+    /// All there is.
+    pub const ALL: Self = Self { from_us: 0, until_us: u64::MAX };
+}
+
+/// Cuts a stretch out of the records of runs, as they come.
+#[derive(Debug)]
+pub struct Excerpt {
+    stretch: Stretch,
+    runs: HashMap<(Origin, RunId), Cut>,
+}
+
+/// How far one run has come.
+#[derive(Debug, Default)]
+struct Cut {
+    /// How it stood when the stretch began.
+    base: Base,
+    stage: Stage,
+    /// The last record that was let through, as it was then.
+    last: Option<Stamp>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Before,
+    Within,
+    After,
+}
+
+impl Excerpt {
+    /// Of nothing yet.
+    pub fn new(stretch: Stretch) -> Self {
+        Self { stretch, runs: HashMap::default() }
+    }
+
+    /// The records that take the place of those of a batch.
+    pub fn cut(&mut self, batch: Batch) -> Batch {
+        if self.stretch == Stretch::ALL {
+            return batch;
+        }
+        let mut records = Vec::with_capacity(batch.records.len());
+        for record in batch.records {
+            self.take(&batch.writer, record, &mut records);
+        }
+        Batch { records, ..batch }
+    }
+
+    /// Adds what takes the place of a record.
+    pub fn take(&mut self, writer: &Writer, record: Record, out: &mut Vec<Record>) {
+        let key = (writer.origin, record.stamp.run);
+        if !self.runs.contains_key(&key) && self.runs.len() == RUNS_MAX {
+            return;
+        }
+        let cut = self.runs.entry(key).or_default();
+        let at_us = record.stamp.realtime_us;
+        match cut.stage {
+            Stage::Before if at_us <= self.stretch.from_us => cut.base.note(&record),
+            Stage::Before | Stage::Within if at_us <= self.stretch.until_us => cut.pass(record, out),
+            Stage::Before => cut.base.note(&record),
+            Stage::Within => cut.end(&record.stamp, out),
+            Stage::After => {}
+        }
+    }
+}
+
+impl Cut {
+    fn pass(&mut self, mut record: Record, out: &mut Vec<Record>) {
+        if self.stage == Stage::Before {
+            self.stage = Stage::Within;
+            out.extend(self.base.header(record.stamp.run));
+        }
+        self.base.rebase(&mut record);
+        self.last = Some(record.stamp);
+        out.push(record);
+    }
+
+    /// Closes the run, unless it has ended within the stretch: what comes later is left out, not missing.
+    fn end(&mut self, later: &Stamp, out: &mut Vec<Record>) {
+        self.stage = Stage::After;
+        let Some(last) = self.last else { return };
+        let header = self.base.began().map(|run| RunRecord { phase: Phase::Stop, ..run.clone() });
+        let stamp = Stamp { run: later.run, seq: last.seq + 1, interval_us: 0, ..last };
+        out.push(Record {
+            stamp,
+            body: Body::Run(Box::new(
+                header.unwrap_or_else(|| RunRecord { phase: Phase::Stop, ..RunRecord::default() }),
+            )),
+        });
+    }
+}

@@ -1,0 +1,140 @@
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use super::*;
+use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::publish::{LoadState, Publisher, Refusal, Sink};
+use crate::record::SettingRecord;
+use crate::setting::{Applies, Setting, Value};
+use crate::{
+    ClientCounter, ClientDelta, Counters, CpuGroup, HostRecord, LoadDelta, LoadEvent, Model, ProxyDelta,
+    Sketch, Timestamps,
+};
+
+#[derive(Default)]
+struct Kept(Vec<Record>);
+
+impl Sink for Kept {
+    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
+        self.0.push(record.clone());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+const BEGAN_S: u64 = 1_700_000_000;
+
+fn at(second: u64) -> Timestamps {
+    Timestamps { realtime_us: (BEGAN_S + second) * 1_000_000, monotonic_us: (50 + second) * 1_000_000 }
+}
+
+fn workers(n: f64) -> Setting {
+    Setting {
+        name: "proxy.workers".to_owned(),
+        value: Value::Number(n),
+        unit: String::new(),
+        applies: Applies::Live,
+        range: None,
+    }
+}
+
+/// A run of so many seconds: in the n-th there are n requests, all of n milliseconds; in the fifth the workers change.
+pub(crate) fn recorded(seconds: u64) -> Vec<Record> {
+    let mut publisher = Publisher::new(RunId::from_bits(1), Kept::default(), 60, at(0));
+    publisher.start(RunRecord { settings: vec![workers(1.0)], ..RunRecord::default() }, at(0));
+    for second in 1..=seconds {
+        let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
+        let mut exchange = Sketch::default();
+        for _ in 0..second {
+            exchange.record(Duration::from_secs(second) / 1_000);
+            proxy.latencies[ProxyLatency::Exchange].record_ns(second * 1_000_000);
+            load.latencies[LoadLatency::Response].record_ns(second * 1_000_000);
+            load.tally.count(LoadEvent::Status(200), String::new);
+        }
+        proxy.counters[ProxyCounter::Exchanges] = second;
+        load.counters[LoadCounter::Ok] = second;
+        let mut counters = Counters::default();
+        counters[ClientCounter::Exchanges] = second;
+        let client = IpAddr::from(Ipv4Addr::LOCALHOST).into();
+        proxy.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
+        let mut host = HostRecord::default();
+        host.cpu[CpuGroup::Proxy] = second * 1_000;
+        let state = LoadState { measured_us: second * 1_000_000, ..LoadState::default() };
+        publisher.interval(Some(&proxy), Some((&load, state)), Some(host), at(second));
+        if second == 5 {
+            let after = Some(workers(2.0));
+            publisher.setting(
+                SettingRecord { name: "proxy.workers".to_owned(), before: "1".to_owned(), after },
+                at(second),
+            );
+        }
+    }
+    publisher.stop(RunRecord::default(), None, None, None, at(seconds));
+    publisher.into_sink().0
+}
+
+fn model(records: Vec<Record>, from_s: u64, until_s: u64) -> Model {
+    let stretch = Stretch { from_us: at(from_s).realtime_us, until_us: at(until_s).realtime_us };
+    let mut excerpt = Excerpt::new(stretch);
+    let mut model = Model::new(1_000);
+    model.apply_batch(excerpt.cut(Batch { records, ..Batch::default() }));
+    model
+}
+
+#[test]
+fn a_stretch_has_the_totals_and_latencies_of_its_own_time_only() {
+    let model = model(recorded(20), 6, 10);
+    let run = model.current().unwrap();
+    let sum = 7 + 8 + 9 + 10;
+    let (proxy, load) = (run.proxy().unwrap(), run.load().unwrap());
+    assert_eq!((proxy.totals()[ProxyCounter::Exchanges], load.totals()[LoadCounter::Ok]), (sum, sum));
+    let whole = &proxy.whole()[ProxyLatency::Exchange];
+    assert_eq!((whole.count(), whole.max_ns()), (sum, 10_000_000));
+    assert_eq!(whole.min_ns().unwrap().div_ceil(1_000_000), 7);
+    assert_eq!(proxy.samples_total(ProxyLatency::Exchange), sum);
+    assert_eq!(run.clients().iter().next().unwrap().totals()[ClientCounter::Exchanges], sum);
+    assert_eq!(run.host().unwrap().cpu[CpuGroup::Proxy], 4_000);
+    let record = run.load_record().unwrap();
+    assert_eq!((record.tally.of(LoadEvent::Status(200)), record.measured_us), (sum, 4_000_000));
+    assert_eq!((run.duration_us(), run.reading().lost(), run.reading().before()), (4_000_000, 0, 0));
+    assert!(run.stopped().is_some(), "what comes later is left out, not missing");
+    assert_eq!(run.setting("proxy.workers").unwrap().value, Value::Number(2.0));
+    let rates: Vec<_> =
+        proxy.intervals().map(|it| (it.rate(ProxyCounter::Exchanges), it.after_loss)).collect();
+    assert_eq!(rates, [7.0, 8.0, 9.0, 10.0].map(|rate| (Some(rate), false)));
+}
+
+#[test]
+fn stretches_that_follow_each_other_add_up_to_the_whole() {
+    let whole = model(recorded(20), 0, 1_000);
+    let of = |model: &Model| {
+        let run = model.current().unwrap();
+        let track = run.proxy().unwrap();
+        (track.totals()[ProxyCounter::Exchanges], track.whole()[ProxyLatency::Exchange].sum_ns())
+    };
+    for border in [1, 3, 10, 19] {
+        let (a, b) = (of(&model(recorded(20), 0, border)), of(&model(recorded(20), border, 1_000)));
+        assert_eq!((a.0 + b.0, a.1 + b.1), of(&whole), "{border}");
+    }
+}
+
+#[test]
+fn a_loss_within_a_stretch_is_one_and_a_loss_before_it_is_not() {
+    let lossy = |second| {
+        let mut records = recorded(20);
+        records.retain(|record| record.stamp.mono_us != at(second).monotonic_us);
+        model(records, 6, 10)
+    };
+    let (before, within) = (lossy(3), lossy(8));
+    assert_eq!(before.current().unwrap().reading().lost(), 0);
+    assert!(within.current().unwrap().reading().lost() > 0);
+    assert_eq!(within.current().unwrap().proxy().unwrap().totals()[ProxyCounter::Exchanges], 34);
+}
+
+#[test]
+fn a_stretch_without_records_holds_no_run() {
+    assert!(model(recorded(5), 100, 200).current().is_none());
+}

@@ -1,0 +1,160 @@
+//! Runs of several hosts as one.
+//!
+//! Counters and CPU times add up, latencies are merged bucket by bucket, clients are told apart by their addresses.
+//! Hosts have no clock in common but the wall's: the merged run's monotonic clock is `CLOCK_REALTIME`, as each host
+//! had it when its last record was made.
+
+use crate::ids::RunId;
+use crate::model::Model;
+use crate::model::run::Run;
+
+/// One of several runs that are taken together.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// What it is called, such as its host.
+    pub name: &'a str,
+    /// The run.
+    pub run: &'a Run,
+    /// The model that it is of, which knows what could not be read.
+    pub model: &'a Model,
+}
+
+impl Model {
+    /// A model of one run that is all of these together; nothing of none.
+    pub fn merged(parts: &[Part<'_>]) -> Self {
+        let mut merged = Self::default();
+        let runs: Vec<(&str, &Run)> = parts.iter().map(|part| (part.name, part.run)).collect();
+        merged.runs.extend(Run::merged(&runs));
+        let mut models: Vec<&Self> = Vec::new();
+        for part in parts {
+            if !models.iter().any(|known| std::ptr::eq(*known, part.model)) {
+                models.push(part.model);
+            }
+        }
+        merged.malformed = models.iter().map(|model| model.malformed).sum();
+        merged.skipped_bytes = models.iter().map(|model| model.skipped_bytes).sum();
+        merged
+    }
+}
+
+/// An id for all of them together, the same whenever they are the same.
+pub(super) fn id(runs: &[(&str, &Run)]) -> RunId {
+    runs.iter().fold(RunId::from_bits(0), |id, (_, run)| id.with(run.id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::families::{ClientCounter, ProxyCounter, ProxyLatency};
+    use crate::publish::{Publisher, Refusal, Sink};
+    use crate::record::{Record, RunRecord};
+    use crate::setting::{Applies, Setting, Value};
+    use crate::{ClientDelta, Counters, CpuGroup, HostRecord, ProxyDelta, Sketch, Timestamps};
+
+    #[derive(Default)]
+    struct Kept(Vec<Record>);
+
+    impl Sink for Kept {
+        fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
+            self.0.push(record.clone());
+            Ok(())
+        }
+
+        fn flush(&mut self) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    /// Ten seconds of a host that began `late_us` after the first, booted at another time, with so many exchanges a
+    /// second.
+    fn host(number: u64, late_us: u64, exchanges: u64) -> Model {
+        let at = |second: u64| Timestamps {
+            realtime_us: 1_700_000_000_000_000 + late_us + second * 1_000_000,
+            monotonic_us: number * 777_000_000 + second * 1_000_000,
+        };
+        let workers = Setting {
+            name: "proxy.workers".to_owned(),
+            value: Value::Number(number as f64),
+            unit: String::new(),
+            applies: Applies::Live,
+            range: None,
+        };
+        let run = RunRecord {
+            host: format!("box{number}"),
+            workers: number,
+            settings: vec![workers],
+            ..RunRecord::default()
+        };
+        let mut publisher = Publisher::new(RunId::from_bits(u128::from(number)), Kept::default(), 60, at(0));
+        publisher.start(run, at(0));
+        publisher.mark("here", at(1));
+        for second in 1..=10 {
+            let mut proxy = ProxyDelta::default();
+            for _ in 0..exchanges {
+                proxy.latencies[ProxyLatency::Exchange].record_ns(number * 1_000_000);
+            }
+            proxy.counters[ProxyCounter::Exchanges] = exchanges;
+            let mut counters = Counters::default();
+            counters[ClientCounter::Exchanges] = exchanges;
+            let client = std::net::IpAddr::from([127, 0, 0, 1]).into();
+            let mut exchange = Sketch::default();
+            exchange.record(std::time::Duration::from_millis(number));
+            proxy.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
+            let mut host = HostRecord::default();
+            host.cpu[CpuGroup::Proxy] = second * 1_000;
+            publisher.interval(Some(&proxy), None, Some(host), at(second));
+        }
+        publisher.stop(RunRecord::default(), None, None, None, at(10));
+        let mut model = Model::new(1_000);
+        publisher.into_sink().0.into_iter().for_each(|record| model.apply(record, None));
+        model
+    }
+
+    #[test]
+    fn runs_of_several_hosts_add_up() {
+        let (a, b) = (host(1, 0, 100), host(2, 2_400_000, 50));
+        let part = |name, model| Part { name, run: Model::current(model).unwrap(), model };
+        let merged = Model::merged(&[part("box1", &a), part("box2", &b)]);
+        let run = merged.current().unwrap();
+        let track = run.proxy().unwrap();
+        assert_eq!(track.totals()[ProxyCounter::Exchanges], 1_500);
+        let exchange = &track.whole()[ProxyLatency::Exchange];
+        assert_eq!(
+            (exchange.count(), exchange.max_ns(), exchange.sum_ns()),
+            (1_500, 2_000_000, 2_000_000_000)
+        );
+        assert_eq!(exchange.quantile_ns(0.66).unwrap() / 1_000_000, 1);
+        let client = run.clients().iter().next().unwrap();
+        assert_eq!(client.totals()[ClientCounter::Exchanges], 1_500);
+        assert_eq!((client.exchange().count(), client.exchange().max_ns()), (20, 2_000_000));
+        assert_eq!(run.host().unwrap().cpu[CpuGroup::Proxy], 20_000);
+        assert_eq!(run.duration_us(), 12_400_000);
+        assert!(run.stopped().is_some());
+        assert_eq!(run.hostname(), "box1, box2");
+        assert_eq!(run.began().unwrap().workers, 3);
+        assert_eq!(run.setting("proxy.workers").unwrap().value, Value::Text("1 (box1), 2 (box2)".to_owned()));
+        let reading = (a.current().unwrap().reading().read(), b.current().unwrap().reading().read());
+        assert_eq!((run.reading().read(), run.reading().lost()), (reading.0 + reading.1, 0));
+        let rates: Vec<f64> = track.timeline().filter_map(|it| it.rate(ProxyCounter::Exchanges)).collect();
+        assert_eq!(rates, [vec![100.0; 2], vec![150.0; 8], vec![50.0; 2]].concat());
+        let samples: u64 = track.timeline().map(|it| it.latency(ProxyLatency::Exchange).count()).sum();
+        assert_eq!(samples, 1_500);
+        let log: Vec<_> = run.log().map(|line| &*line.text).filter(|text| text.contains("mark")).collect();
+        assert_eq!(log, ["box1: mark 1 here", "box2: mark 1 here"]);
+    }
+
+    #[test]
+    fn one_run_alone_keeps_its_figures() {
+        let a = host(1, 0, 100);
+        let run = a.current().unwrap();
+        let merged = Model::merged(&[Part { name: "box1", run, model: &a }]);
+        let (one, all) = (run.summary(), merged.current().unwrap().summary());
+        let figures = |summary| {
+            let mut value = serde_json::to_value(summary).unwrap();
+            value.as_object_mut().unwrap().remove("run");
+            value
+        };
+        assert_eq!(figures(one), figures(all));
+        assert!(Model::merged(&[]).current().is_none());
+    }
+}

@@ -1,0 +1,94 @@
+//! Series of several runs as one.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::{Interval, Track};
+use crate::histogram::Distribution;
+use crate::metric::Metric;
+
+/// Length of what is kept of older intervals, in microseconds.
+const OLDER_US: u64 = 10_000_000;
+
+impl<C: Metric, L: Metric> Track<C, L> {
+    /// All of them as one, each with what makes its clock the common one.
+    pub(in crate::model) fn merged(parts: &[(&Self, i64)]) -> Self {
+        let mut merged = Self::new(None, 1);
+        for (track, shift_us) in parts {
+            merged.totals.add(&track.totals);
+            merged.samples_total.add(&track.samples_total);
+            merged.whole.add(&track.whole);
+            merged.last_us = merged.last_us.max(track.last_us.saturating_add_signed(*shift_us));
+        }
+        merged.begun = true;
+        merged.intervals = intervals(parts);
+        merged.history = merged.intervals.len().max(1);
+        merged.buckets = merged.intervals.iter().map(|interval| interval.buckets()).sum();
+        merged
+    }
+
+    /// The usual length of what is kept, in microseconds: of the coarsest part.
+    fn width_us(&self) -> u64 {
+        if self.older.iter().next().is_some() {
+            return OLDER_US;
+        }
+        let mut lengths: Vec<u64> = self.intervals.iter().map(|interval| interval.length_us()).collect();
+        lengths.sort_unstable();
+        lengths.get(lengths.len() / 2).copied().unwrap_or(0)
+    }
+}
+
+/// An interval, with what makes its clock the common one.
+type Shifted<'a, C, L> = (&'a Interval<C, L>, i64);
+
+/// What each did at the same time. Ticks wander by milliseconds, so each part's intervals are counted from its first
+/// one: then none of them has two in one stretch and none in the next.
+fn intervals<C: Metric, L: Metric>(parts: &[(&Track<C, L>, i64)]) -> VecDeque<Arc<Interval<C, L>>> {
+    let width_us = parts.iter().map(|(track, _)| track.width_us()).max().unwrap_or(0).max(1);
+    let beginning = |(track, shift_us): &(&Track<C, L>, i64)| {
+        let first = track.timeline().next()?;
+        Some((
+            first.start_us.saturating_add_signed(*shift_us),
+            moment_us(first).saturating_add_signed(*shift_us),
+        ))
+    };
+    let Some(began_us) = parts.iter().filter_map(beginning).map(|(start_us, _)| start_us).min() else {
+        return VecDeque::new();
+    };
+    let mut stretches: BTreeMap<u64, Vec<Shifted<'_, C, L>>> = BTreeMap::new();
+    for part @ (track, shift_us) in parts {
+        let Some((_, first_us)) = beginning(part) else { continue };
+        let first_at = (first_us - began_us.min(first_us)) / width_us;
+        for interval in track.timeline() {
+            let since_us = moment_us(interval).saturating_add_signed(*shift_us).saturating_sub(first_us);
+            let at = first_at + (since_us + width_us / 2) / width_us;
+            stretches.entry(at).or_default().push((interval, *shift_us));
+        }
+    }
+    let together = |(at, all): (u64, Vec<Shifted<'_, C, L>>)| {
+        if let ([(interval, shift_us)], [_]) = (&*all, parts) {
+            return Arc::new(Interval {
+                start_us: interval.start_us.saturating_add_signed(*shift_us),
+                end_us: interval.end_us.saturating_add_signed(*shift_us),
+                ..(*interval).clone()
+            });
+        }
+        let start_us = began_us + at * width_us;
+        let mut counters = crate::metric::Counters::default();
+        for (interval, _) in &all {
+            counters.add(&interval.counters);
+        }
+        let latency =
+            |&class: &L| Distribution::merged(all.iter().map(|(interval, _)| interval.latency(class)));
+        let after_loss = all.iter().any(|(interval, _)| interval.after_loss);
+        let latencies = L::ALL.iter().map(latency).collect();
+        Arc::new(Interval::new((start_us, start_us + width_us), after_loss, counters, latencies))
+    };
+    stretches.into_iter().map(together).collect()
+}
+
+/// Where it belongs. The last one of a run may have no length, and is of the stretch that ends with it.
+fn moment_us<C: Metric, L: Metric>(interval: &Interval<C, L>) -> u64 {
+    interval.place_us().min(interval.end_us.saturating_sub(1))
+}

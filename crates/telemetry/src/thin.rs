@@ -1,0 +1,182 @@
+//! Fewer records that say the same: intervals put together to longer ones.
+//!
+//! Totals stay as they are, since every record carries them; latencies are merged bucket by bucket, so that no
+//! percentile of a longer stretch changes. Whatever happened once (marks, changes, errors) is kept, and what was lost
+//! stays lost: a hole in the sequence is one afterwards too.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use foldhash::HashMap;
+
+use crate::histogram::Distribution;
+use crate::ids::RunId;
+use crate::metric::Metric;
+use crate::origin::{Origin, Writer};
+use crate::record::{Body, ClientRecord, Latencies, LoadRecord, ProxyRecord, Record, Stamp};
+
+/// Thins the records of runs, as they come.
+#[derive(Debug)]
+pub struct Thinner {
+    stretch_us: u64,
+    runs: HashMap<(Origin, RunId), Run>,
+}
+
+/// One run.
+#[derive(Debug, Default)]
+struct Run {
+    /// The last number that was read, and the last that was given.
+    read_seq: u64,
+    given_seq: u64,
+    /// Which stretch the records are of that wait.
+    stretch: u64,
+    waiting: Vec<Record>,
+    /// Where each client's record is among them.
+    clients: HashMap<(crate::ClientId, u64), usize>,
+    /// Records of sides that must stand alone, since they follow a loss.
+    alone: Alone,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Alone {
+    proxy: bool,
+    load: bool,
+}
+
+impl Thinner {
+    /// Puts what is in the same stretch of so long together.
+    pub fn new(stretch: Duration) -> Self {
+        Self { stretch_us: (stretch.as_micros() as u64).max(1), runs: HashMap::default() }
+    }
+
+    /// Takes in a record, and adds to `out` what is complete by it.
+    pub fn take(&mut self, writer: &Writer, record: Record, out: &mut Vec<Record>) {
+        let run = self.runs.entry((writer.origin, record.stamp.run)).or_default();
+        run.take(record, self.stretch_us, out);
+    }
+
+    /// Adds what still waits of the runs of a writer.
+    pub fn finish(&mut self, writer: &Writer, out: &mut Vec<Record>) {
+        for ((origin, _), run) in &mut self.runs {
+            if *origin == writer.origin {
+                run.flush(out);
+            }
+        }
+    }
+}
+
+impl Run {
+    fn take(&mut self, record: Record, stretch_us: u64, out: &mut Vec<Record>) {
+        let Stamp { seq, mono_us, interval_us, .. } = record.stamp;
+        if seq <= self.read_seq {
+            // Read again, or out of order: a reader would not count it.
+            return;
+        }
+        let missing = seq - self.read_seq - 1;
+        if missing > 0 {
+            self.flush(out);
+            self.given_seq += missing;
+            self.alone = Alone { proxy: self.read_seq > 0, load: self.read_seq > 0 };
+        }
+        self.read_seq = seq;
+        match &record.body {
+            Body::Proxy(_) | Body::Load(_) | Body::Host(_) | Body::Client(_) => {
+                // Ticks come some milliseconds late, so the middle of an interval says where it belongs.
+                let stretch = (mono_us - (interval_us / 2).min(mono_us)) / stretch_us;
+                if stretch != self.stretch && is_side(&record.body) {
+                    self.flush(out);
+                    self.stretch = stretch;
+                }
+                self.wait(record);
+                if self.is_due() {
+                    self.flush(out);
+                }
+            }
+            // What happened in a stretch and says nothing of its borders.
+            Body::Connection(_) | Body::Health(_) | Body::Notice(_) => self.give(record, out),
+            Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) => {
+                self.flush(out);
+                self.give(record, out);
+            }
+        }
+    }
+
+    /// Whether the record that came last must not be put together with later ones.
+    fn is_due(&mut self) -> bool {
+        match self.waiting.last().map(|record| &record.body) {
+            Some(Body::Proxy(_)) => std::mem::take(&mut self.alone.proxy),
+            Some(Body::Load(_)) => std::mem::take(&mut self.alone.load),
+            _ => false,
+        }
+    }
+
+    /// Puts a record together with the one of its kind that waits, if there is one.
+    fn wait(&mut self, record: Record) {
+        let before = match &record.body {
+            Body::Client(client) => self.clients.get(&(client.client, client.epoch)).copied(),
+            body => self.waiting.iter().position(|waiting| waiting.body.kind().word == body.kind().word),
+        };
+        if let Some(at) = before {
+            let merged = together(&self.waiting[at], record);
+            self.waiting[at] = merged;
+            return;
+        }
+        if let Body::Client(ClientRecord { client, epoch, .. }) = &record.body {
+            self.clients.insert((*client, *epoch), self.waiting.len());
+        }
+        self.waiting.push(record);
+    }
+
+    fn flush(&mut self, out: &mut Vec<Record>) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.clients.clear();
+        waiting.sort_by_key(|record| (record.stamp.mono_us, record.stamp.seq));
+        for record in waiting {
+            self.give(record, out);
+        }
+    }
+
+    fn give(&mut self, mut record: Record, out: &mut Vec<Record>) {
+        self.given_seq += 1;
+        record.stamp.seq = self.given_seq;
+        out.push(record);
+    }
+}
+
+fn is_side(body: &Body) -> bool {
+    matches!(body, Body::Proxy(_) | Body::Load(_))
+}
+
+/// Two records of a kind as one: the later one's totals, over the time of both.
+fn together(a: &Record, b: Record) -> Record {
+    let began_us = a.stamp.mono_us.saturating_sub(a.stamp.interval_us);
+    let covers_time = a.stamp.interval_us > 0 || b.stamp.interval_us > 0;
+    let interval_us = if covers_time { b.stamp.mono_us.saturating_sub(began_us) } else { 0 };
+    let body = match (&a.body, b.body) {
+        (Body::Proxy(a), Body::Proxy(b)) => {
+            let latencies = merged(&a.latencies, &b.latencies);
+            Body::Proxy(Box::new(ProxyRecord { latencies, ..*b }))
+        }
+        (Body::Load(a), Body::Load(b)) => {
+            let latencies = merged(&a.latencies, &b.latencies);
+            Body::Load(Box::new(LoadRecord { latencies, ..*b }))
+        }
+        (Body::Client(a), Body::Client(mut b)) => {
+            b.exchange.add(&a.exchange);
+            Body::Client(b)
+        }
+        (_, body) => body,
+    };
+    Record { stamp: Stamp { interval_us, ..b.stamp }, body }
+}
+
+/// The later one's counts of samples, with the samples of both.
+fn merged<M: Metric>(a: &Latencies<M>, b: &Latencies<M>) -> Latencies<M> {
+    let mut merged = b.clone();
+    for &class in M::ALL {
+        merged[class].interval = Distribution::merged([&a[class].interval, &b[class].interval].into_iter());
+    }
+    merged
+}

@@ -1,0 +1,84 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::excerpt::simulated;
+use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::{Batch, Model};
+
+fn thinned(records: Vec<Record>) -> Vec<Record> {
+    let mut thinner = Thinner::new(Duration::from_secs(10));
+    let mut out = Vec::new();
+    for record in records {
+        thinner.take(&Writer::default(), record, &mut out);
+    }
+    thinner.finish(&Writer::default(), &mut out);
+    out
+}
+
+fn model(records: Vec<Record>) -> Model {
+    let mut model = Model::new(10_000);
+    model.apply_batch(Batch { records, ..Batch::default() });
+    model
+}
+
+/// All that must be the same afterwards.
+fn figures(model: &Model) -> serde_json::Value {
+    let run = model.current().unwrap();
+    let (proxy, load) = (run.proxy().unwrap(), run.load().unwrap());
+    let proxy = ProxyLatency::ALL.iter().map(|&class| proxy.whole()[class].to_distribution());
+    let load = LoadLatency::ALL.iter().map(|&class| load.whole()[class].to_distribution());
+    let whole: Vec<String> = proxy.chain(load).map(|distribution| format!("{distribution:?}")).collect();
+    let mut summary = serde_json::to_value(model.summary(run, Some("x"))).unwrap();
+    let journal = summary["journal"].as_object_mut().unwrap();
+    journal.remove("made");
+    journal.remove("read");
+    serde_json::json!([summary, whole])
+}
+
+#[test]
+fn a_tenth_of_the_records_says_the_same() {
+    let records = simulated(100);
+    let thin = thinned(records.clone());
+    assert!(thin.len() * 5 < records.len(), "{} of {}", thin.len(), records.len());
+    let (before, after) = (model(records), model(thin));
+    assert_eq!(figures(&before), figures(&after));
+    let track = after.current().unwrap().proxy().unwrap();
+    let lengths: Vec<u64> = track.intervals().map(|interval| interval.length_us() / 1_000_000).collect();
+    // A setting was changed in the fifth second.
+    assert_eq!(lengths[..4], [5, 5, 10, 10]);
+    assert!(track.intervals().all(|interval| !interval.after_loss));
+    let client = after.current().unwrap().clients().iter().next().unwrap();
+    assert_eq!(client.totals()[ClientCounter::Exchanges], 5_050);
+    assert_eq!(client.exchange().count(), 5_050);
+    assert_eq!(client.exchange(), before.current().unwrap().clients().iter().next().unwrap().exchange());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_was_lost_before_totals_latencies_and_losses_stay(
+        lost in prop::collection::vec(0_usize..200, 0..20),
+        seconds in 1_u64..60,
+    ) {
+        let mut at = 0;
+        let mut records = simulated(seconds);
+        // The beginning is there, or nothing is known of what was before.
+        records.retain(|_| { at += 1; at == 1 || !lost.contains(&at) });
+        let thin = thinned(records.clone());
+        prop_assert!(thin.len() <= records.len());
+        let (before, after) = (model(records), model(thin));
+        let (a, b) = (before.current().unwrap(), after.current().unwrap());
+        prop_assert_eq!(a.reading().lost(), b.reading().lost());
+        prop_assert_eq!(a.stopped().is_some(), b.stopped().is_some());
+        let of = |run: &crate::model::Run| run.proxy().map(|track| {
+            let whole = track.whole()[ProxyLatency::Exchange].to_distribution();
+            (track.totals()[ProxyCounter::Exchanges], whole, track.samples_total(ProxyLatency::Exchange))
+        });
+        prop_assert_eq!(of(a), of(b));
+        let counted = |run: &crate::model::Run| run.proxy().map_or(0, |track| {
+            track.intervals().map(|interval| interval.counters[ProxyCounter::Exchanges]).sum::<u64>()
+        });
+        prop_assert_eq!(counted(a), counted(b));
+    }
+}

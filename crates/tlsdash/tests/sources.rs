@@ -1,0 +1,121 @@
+//! Several recordings taken together, and stretches of one.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::process::Output;
+
+use common::{run, stderr};
+use serde_json::Value;
+
+/// A run of so long, with ten intervals a second.
+fn recorded(folder: &Path, name: &str, duration: &str) -> String {
+    let at = folder.join(name).display().to_string();
+    let place = format!("file:{at}");
+    let args = ["demo", "--headless", "--duration", duration, "--interval", "100ms", "--journal", &place];
+    let output = run(folder, &[&args[..], &["--load", "rate=200,connections=4"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    at
+}
+
+fn report(folder: &Path, args: &[&str]) -> Output {
+    run(folder, &[&["report", "--json", "-"], args].concat())
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn ok(report: &Value) -> u64 {
+    report["summary"]["load"]["requests"]["ok"].as_u64().unwrap()
+}
+
+#[test]
+fn recordings_of_several_hosts_become_one_report_and_one_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (a, b) = (recorded(folder, "a.journal", "2s"), recorded(folder, "b.journal", "2s"));
+    let (of_a, of_b) = (json(&report(folder, &[&a])), json(&report(folder, &[&b])));
+    let both = json(&report(folder, &[&a, &b]));
+    assert_eq!(ok(&both), ok(&of_a) + ok(&of_b));
+    let n = |report: &Value| report["summary"]["proxy"]["latency_us"]["exchange"]["n"].as_u64().unwrap();
+    assert_eq!(n(&both), n(&of_a) + n(&of_b));
+    let of_intervals: u64 = both["load_intervals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|interval| interval["counters"]["ok"].as_u64())
+        .sum();
+    assert_eq!(of_intervals, ok(&both));
+
+    let md = run(folder, &["report", "--md", "-", &a, &b]);
+    let md = String::from_utf8(md.stdout).unwrap();
+    for part in ["2 runs are taken together", of_a["summary"]["run"].as_str().unwrap(), "from 0.000 s to"] {
+        assert!(md.contains(part), "{part} in {md}");
+    }
+    let wanted = format!("requests.ok == {}", ok(&both));
+    let checked = run(folder, &["check", &a, &b, "--assert", &wanted, "--assert", "lost == 0"]);
+    assert!(checked.status.success(), "{}", stderr(&checked));
+
+    let twice = report(folder, &[&a, &a]);
+    assert_eq!(twice.status.code(), Some(2));
+    assert!(stderr(&twice).contains("would count twice"), "{}", stderr(&twice));
+}
+
+#[test]
+fn stretches_of_a_run_add_up_to_it_and_can_be_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let a = recorded(folder, "a.journal", "6s");
+    let whole = json(&report(folder, &[&a]));
+    let stretch = |window: &str| json(&report(folder, &[&format!("{a}@{window}")]));
+    let (first, second) = (stretch("..2s"), stretch("2s.."));
+    assert!(ok(&first) > 0 && ok(&second) > ok(&first));
+    assert_eq!(ok(&first) + ok(&second), ok(&whole));
+    let exchanges =
+        |report: &Value| report["summary"]["proxy"]["latency_us"]["exchange"]["n"].as_u64().unwrap();
+    assert_eq!(exchanges(&first) + exchanges(&second), exchanges(&whole));
+    let lasted = first["summary"]["duration_s"].as_f64().unwrap();
+    assert!((1.7..=2.1).contains(&lasted), "{lasted}");
+    assert_eq!(second["summary"]["journal"]["lost"], 0);
+
+    let windows = [format!("{a}@1s..3500ms"), format!("{a}@3500ms..6s")];
+    let args = ["compare", &*windows[0], &*windows[1], "--block", "400ms", "--discard", "1ms", "--metric"];
+    let compared = run(folder, &[&args[..], &["exchange.p50", "--format", "json"]].concat());
+    let compared = json(&compared);
+    assert!(compared["metrics"][0]["estimate"]["p"].as_f64().is_some(), "{compared}");
+}
+
+#[test]
+fn the_clock_cuts_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let a = recorded(folder, "a.journal", "2s");
+    assert_eq!(ok(&json(&report(folder, &[&a, "--since", "-1h"]))), ok(&json(&report(folder, &[&a]))));
+    let gone = report(folder, &[&a, "--until", "-1h"]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(stderr(&gone).contains("holds no records of a run"), "{}", stderr(&gone));
+}
+
+#[test]
+fn what_is_no_stretch_is_one_line_and_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let a = recorded(folder, "a.journal", "1s");
+    let cases: [(&[&str], &str); 5] = [
+        (&[&format!("{a}@soon..")], "\"soon\" is no time"),
+        (&[&format!("{a}@mark:9..")], "has no mark 9"),
+        (&[&format!("{a}@1s..1s")], "ends before it begins"),
+        (&[&a, "--since", "mark:1"], "expected a time by the clock"),
+        (&[&a, "--since", "-1h", "--until", "-2h"], "--until is not later than --since"),
+    ];
+    for (args, expected) in cases {
+        let output = report(folder, args);
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}
