@@ -73,6 +73,12 @@ bench-peers *ARGS:
 bench-frame *ARGS:
     cargo bench --locked -p tui --bench frame -- {{ARGS}}
 
+# How soon a key shows in a terminal, and CPU of the dashboard's threads at four frames a second with 10,000 clients.
+bench-terminal:
+    cargo build --release --locked -p tlsdash
+    cargo bench --locked -p tui --bench terminal -- "$(realpath "${CARGO_TARGET_DIR:-target}")/release/tlsdash" demo \
+        --interval 250ms --load rate=1000,connections=64,sources=10000,keepalive=1,resume=80%
+
 # Instructions for handshakes and forwarding, and how they compare with another revision: just bench-instructions main
 bench-instructions REVISION="":
     #!/usr/bin/env bash

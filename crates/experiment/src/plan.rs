@@ -108,13 +108,27 @@ pub enum PlanError {
     Same(String),
 }
 
+/// The change, and the words behind it. A value may hold commas, as a list of ciphers does: it goes on until something
+/// comes that is a word of a plan, or has `=` as only such a word does.
+fn parts(text: &str) -> (&str, Vec<&str>) {
+    let is_word = |part: &str| part.contains('=') || matches!(part, "flush" | "keep");
+    let mut end = text.find(',').unwrap_or(text.len());
+    while let Some(rest) = text.get(end + 1..) {
+        let next = rest.split(',').next().unwrap_or_default();
+        if is_word(next.trim()) {
+            return (&text[..end], rest.split(',').map(str::trim).collect());
+        }
+        end += 1 + next.len();
+    }
+    (&text[..end], Vec::new())
+}
+
 impl FromStr for Plan {
     type Err = PlanError;
 
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let text = telemetry::clean::text(text);
-        let mut words = text.split(',').map(str::trim);
-        let change = words.next().unwrap_or_default();
+        let (change, words) = parts(&text);
         let no_change = || PlanError::NoChange(change.to_owned());
         let (setting, values) = change.split_once('=').ok_or_else(no_change)?;
         let (a, b) = values.split_once("..").ok_or_else(no_change)?;
@@ -134,7 +148,7 @@ impl FromStr for Plan {
             discard: Duration::from_secs(2),
             flush: None,
         };
-        words.try_for_each(|word| plan.take(word))?;
+        words.iter().try_for_each(|word| plan.take(word))?;
         plan.check()?;
         Ok(plan)
     }
@@ -319,13 +333,23 @@ mod tests {
     }
 
     #[test]
+    fn values_may_hold_commas() {
+        let plan: Plan = "ciphers=A,B..C, D,E,pairs=20,flush".parse().unwrap();
+        assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("ciphers", "A,B", "C, D,E"));
+        assert_eq!((plan.pairs, plan.flush), (20, Some(true)));
+        let plan: Plan = "groups=x25519..x25519,p256".parse().unwrap();
+        assert_eq!((&*plan.a, &*plan.b, plan.flush), ("x25519", "x25519,p256", None));
+    }
+
+    #[test]
     fn words_that_mean_nothing_are_refused_in_one_line() {
         for (words, expected) in [
             ("", "expected SETTING=A..B"),
             ("workers", "expected SETTING=A..B"),
             ("workers=1", "expected SETTING=A..B"),
             ("workers=1..", "expected SETTING=A..B"),
-            ("workers=1..2,often", "expected metric="),
+            ("workers=1..2,keep,often", "expected metric="),
+            ("workers=1..2,often=3", "expected metric="),
             ("workers=1..2,metric=p99", "there are exchanges.rate"),
             ("workers=1..2,pairs=many", "a number of pairs"),
             ("workers=1..2,pairs=5", "6 pairs are the fewest"),
@@ -350,6 +374,7 @@ mod tests {
             ("rate=1..2", "there is no setting rate"),
             ("listen=:1..:2", "there is no setting listen"),
             ("workers=1..1000", "a number from 1 to 256"),
+            ("workers=1..2,often", "a number from 1 to 256"),
             ("workers=1..two", "a number from 1 to 256"),
             ("resumption=on..maybe", "on or off"),
             ("workers=2..2.0", "both values are the same"),

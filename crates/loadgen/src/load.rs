@@ -19,7 +19,7 @@ use crate::http2;
 use crate::ledger::Span;
 use crate::pacer::Part;
 use crate::plan::Plan;
-use crate::tls::TlsSetup;
+use crate::tls::{Forgetting, TlsSetup};
 use crate::worker::{Setup, Start, TIMER, WAKER, Worker};
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.
@@ -28,6 +28,7 @@ pub struct Load {
     setup: Arc<Setup>,
     collector: Collector<LoadDelta>,
     threads: Vec<JoinHandle<()>>,
+    forgetting: Forgetting,
 }
 
 /// What a thread waits with.
@@ -74,7 +75,8 @@ impl Load {
             early_data: plan.early_data,
             control: Control::new(original, requests, &plan, paused, wakers.clone()),
         });
-        let mut load = Self { setup, collector: Collector::default(), threads: Vec::new() };
+        let forgetting = tls.as_ref().map(TlsSetup::forgetting).unwrap_or_default();
+        let mut load = Self { setup, collector: Collector::default(), threads: Vec::new(), forgetting };
         for ((thread, event_loop), waker) in (0..plan.threads).zip(loops).zip(wakers) {
             let reporter = load.collector.add_worker(move || drop(waker.wake()));
             let part = Part { thread, threads: plan.threads };
@@ -109,6 +111,11 @@ impl Load {
     /// Adds to `into` what all threads counted since the last call; waits up to `patience` for their answers.
     pub fn collect(&mut self, into: &mut LoadDelta, patience: Duration) {
         self.collector.collect(into, patience);
+    }
+
+    /// Makes every client forget the sessions and tickets that it could resume: its next connection is a full handshake.
+    pub fn forget_sessions(&self) {
+        self.forgetting.ask();
     }
 
     /// Asks the load to end: no more requests fall due, and those that have may still be sent and answered for up

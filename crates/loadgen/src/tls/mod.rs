@@ -18,6 +18,7 @@ use telemetry::LoadEvent;
 use crate::ledger::Failure;
 use early::Early;
 pub(crate) use outbox::Outbox;
+pub(crate) use sessions::Forgetting;
 use sessions::Sessions;
 pub use setup::{Alpn, Identity, TlsOptions, TlsVersion};
 pub(crate) use setup::{Stream, TlsSetup};

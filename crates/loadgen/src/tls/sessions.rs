@@ -1,7 +1,8 @@
 //! Sessions of one client, to be offered when we say so.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
@@ -18,12 +19,30 @@ const TICKETS_MAX_LEAST: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     kept: Mutex<Kept>,
+    forgetting: Forgetting,
+}
+
+/// Asks the sessions of all clients of a load to be forgotten. Clones share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forgetting(Arc<AtomicU64>);
+
+impl Forgetting {
+    /// Each client forgets what it keeps before its next connection.
+    pub(crate) fn ask(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn asked(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Debug, Default)]
 struct Kept {
     allowed: bool,
     offered: bool,
+    /// How often all was forgotten.
+    forgotten: u64,
     group: Option<NamedGroup>,
     /// TLS 1.2: one session that serves again and again.
     session: Option<Tls12ClientSessionValue>,
@@ -36,14 +55,20 @@ struct Kept {
 impl Sessions {
     /// A store for a client of so many connections at once: servers send one or two tickets a connection, and a
     /// connection that resumes uses one up.
-    pub(crate) fn new(connections: usize) -> Self {
+    pub(crate) fn new(connections: usize, forgetting: Forgetting) -> Self {
         let tickets_max = connections.saturating_mul(2).max(TICKETS_MAX_LEAST);
-        Self { kept: Mutex::new(Kept { tickets_max, ..Kept::default() }) }
+        let kept = Kept { tickets_max, forgotten: forgetting.asked(), ..Kept::default() };
+        Self { kept: Mutex::new(kept), forgetting }
     }
 
     /// Decides whether the next connection may offer a session.
     pub(crate) fn allow(&self, allowed: bool) {
         let mut kept = self.kept();
+        let asked = self.forgetting.asked();
+        if std::mem::replace(&mut kept.forgotten, asked) != asked {
+            kept.session = None;
+            kept.tickets.clear();
+        }
         (kept.allowed, kept.offered) = (allowed, false);
     }
 
@@ -103,7 +128,7 @@ mod tests {
 
     #[test]
     fn room_for_tickets_goes_with_the_connections_and_not_with_time() {
-        assert_eq!(Sessions::new(1).kept().tickets_max, TICKETS_MAX_LEAST);
-        assert_eq!(Sessions::new(100).kept().tickets_max, 200);
+        assert_eq!(Sessions::new(1, Forgetting::default()).kept().tickets_max, TICKETS_MAX_LEAST);
+        assert_eq!(Sessions::new(100, Forgetting::default()).kept().tickets_max, 200);
     }
 }

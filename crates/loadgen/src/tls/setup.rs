@@ -14,7 +14,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
 use super::verify::verifier;
-use super::{ClientTls, Sessions};
+use super::{ClientTls, Forgetting, Sessions};
 use crate::config::{StartError, Trust};
 
 /// What the load offers in TLS, where that differs from the library's defaults.
@@ -87,6 +87,7 @@ pub struct Identity {
 pub(crate) struct TlsSetup {
     config: ClientConfig,
     name: ServerName<'static>,
+    forgetting: Forgetting,
 }
 
 impl TlsSetup {
@@ -113,7 +114,7 @@ impl TlsSetup {
             }
         };
         config.alpn_protocols = options.alpn.iter().map(|alpn| alpn.name().into()).collect();
-        Ok(Self { config, name })
+        Ok(Self { config, name, forgetting: Forgetting::default() })
     }
 
     /// Shakes hands once over a stream with timeouts, to see whether it can be done, and on which protocol both agree.
@@ -142,10 +143,15 @@ impl TlsSetup {
         Ok(connection.alpn_protocol().and_then(Alpn::known))
     }
 
+    /// What makes all its clients forget their sessions.
+    pub(crate) fn forgetting(&self) -> Forgetting {
+        self.forgetting.clone()
+    }
+
     /// TLS for a client of so many connections at once, with sessions of its own.
     /// With `early_data` connections that resume send their first request before the handshake is over.
     pub(crate) fn client(&self, connections: usize, early_data: bool) -> ClientTls {
-        let sessions = Arc::new(Sessions::new(connections));
+        let sessions = Arc::new(Sessions::new(connections, self.forgetting.clone()));
         let mut config = self.config.clone();
         config.enable_early_data = early_data;
         let store: Arc<Sessions> = Arc::clone(&sessions);

@@ -11,6 +11,7 @@ use crate::config::Trust;
 struct Pair {
     client: ClientTls,
     server: Arc<ServerConfig>,
+    forgetting: Forgetting,
 }
 
 fn pair(version: &'static rustls::SupportedProtocolVersion) -> Pair {
@@ -25,8 +26,9 @@ fn pair(version: &'static rustls::SupportedProtocolVersion) -> Pair {
         .unwrap();
     server.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().unwrap();
     let trust = Trust::Certificate(made.cert.der().to_vec());
-    let client = TlsSetup::new(&trust, "localhost", &TlsOptions::default()).unwrap().client(1, false);
-    Pair { client, server: Arc::new(server) }
+    let setup = TlsSetup::new(&trust, "localhost", &TlsOptions::default()).unwrap();
+    let (client, forgetting) = (setup.client(1, false), setup.forgetting());
+    Pair { client, server: Arc::new(server), forgetting }
 }
 
 /// What a client has received.
@@ -82,6 +84,24 @@ fn take_in(
     engine.receive(&mut buffer[..kept + new.len()], out, |plaintext| {
         received.plaintext.extend_from_slice(plaintext);
     })
+}
+
+#[test]
+fn what_was_forgotten_is_not_offered() {
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let pair = pair(version);
+        let connect = || {
+            let (mut engine, offered) = pair.client.begin(true).unwrap();
+            let mut server = ServerConnection::new(Arc::clone(&pair.server)).unwrap();
+            let mut received = Received::default();
+            let mut whole = std::iter::repeat(usize::MAX);
+            exchange(&mut engine, &mut server, &mut whole, |_, _| {}, &mut received).unwrap();
+            (offered, received.handshake.unwrap().resumed)
+        };
+        assert_eq!([connect(), connect()], [(false, false), (true, true)]);
+        pair.forgetting.ask();
+        assert_eq!([connect(), connect()], [(false, false), (true, true)]);
+    }
 }
 
 proptest! {

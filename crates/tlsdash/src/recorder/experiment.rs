@@ -2,6 +2,7 @@
 
 use experiment::Step;
 use journal::Timestamps;
+use loadgen::Load;
 use telemetry::{Counters, CpuGroup, Level};
 
 use super::Recorder;
@@ -51,7 +52,9 @@ impl Recorder {
         }
     }
 
+    /// Both sides, so that no client offers what the proxy does not know any more.
     fn forget_sessions(&self) -> Result<(), String> {
+        self.measured.load.iter().for_each(Load::forget_sessions);
         let proxy = self.measured.proxy.as_ref();
         proxy.map_or(Ok(()), |proxy| proxy.forget_sessions().map_err(|error| error.to_string()))
     }

@@ -1,0 +1,92 @@
+//! The dashboard on a terminal, as far as words, keys and the mouse change it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+#[path = "common/terminal.rs"]
+mod terminal;
+
+use common::{journal, until};
+use rustix::process::Signal;
+use terminal::Terminal;
+
+/// A demo whose records go to a file in the folder.
+fn demo(folder: &std::path::Path, more: &[&str]) -> Terminal {
+    let at = format!("file:{}", journal(folder).display());
+    Terminal::start(folder, &[&["demo", "--journal", &at], more].concat())
+}
+
+#[test]
+fn keys_of_the_configuration_take_the_place_of_the_usual_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tlsdash.toml");
+    std::fs::write(&file, "[keys]\nmark = [\"f5\"]\nquit = [\"shift-q\"]\n").unwrap();
+    let mut terminal = demo(folder.path(), &["--config", &file.display().to_string()]);
+    terminal.shows("LIVE");
+    terminal.shows("Q quit");
+    terminal.press("mq\x1b[15~");
+    terminal.shows("note mark 1");
+    assert!(!terminal.contents().contains("mark 2"), "m is no key any more");
+    terminal.press("Q");
+    assert_eq!(terminal.ended(), 0);
+}
+
+/// The first row, from 1, that begins so.
+fn row(terminal: &Terminal, text: &str) -> Option<usize> {
+    terminal.contents().lines().position(|line| line.starts_with(text)).map(|at| at + 1)
+}
+
+/// Presses and lets go of the left button in it, as terminals tell it (xterm's SGR mode).
+fn click(terminal: &mut Terminal, text: &str) {
+    let row = row(terminal, text).unwrap();
+    terminal.press(&format!("\x1b[<0;4;{row}M\x1b[<0;4;{row}m"));
+}
+
+#[test]
+fn the_mouse_selects_and_opens_a_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut terminal = demo(folder.path(), &[]);
+    until("clients are listed", || row(&terminal, " 127.0.0.").is_some());
+    click(&mut terminal, " 127.0.0.");
+    terminal.shows("▶127.0.0.");
+    click(&mut terminal, "▶127.0.0.");
+    terminal.shows("┌ client 127.0.0.");
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+}
+
+#[test]
+fn without_the_mouse_a_click_is_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut terminal = demo(folder.path(), &["--no-mouse"]);
+    terminal.shows("LIVE");
+    let mode = terminal.screen.lock().unwrap().screen().mouse_protocol_mode();
+    assert_eq!(mode, vt100::MouseProtocolMode::None);
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+}
+
+#[test]
+fn plain_sentences_leave_the_terminal_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut terminal = demo(folder.path(), &["--plain"]);
+    terminal.shows(concat!("tlsdash ", env!("CARGO_PKG_VERSION"), " started"));
+    assert!(!terminal.screen.lock().unwrap().screen().alternate_screen());
+    assert!(!terminal.screen.lock().unwrap().screen().hide_cursor());
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.ended(), 0);
+}
+
+#[test]
+fn a_hang_up_on_a_terminal_that_stays_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut terminal = demo(folder.path(), &[]);
+    terminal.shows("LIVE 00:01");
+    terminal.signal(Signal::HUP);
+    terminal.press("m");
+    terminal.shows("note mark 1");
+    let at = terminal.contents();
+    until("frames go on", || terminal.contents() != at && terminal.contents().contains("LIVE"));
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+}
