@@ -210,7 +210,7 @@ impl Simulation {
             counters[ClientCounter::BytesOut] = share(requests) * 300 + u64::from(n);
             let mut exchange = Sketch::default();
             for _ in 0..share(requests) {
-                exchange.record(self.spread(300.0));
+                exchange.record(self.spread.draw(300.0));
             }
             counted.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
         }
