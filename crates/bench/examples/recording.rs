@@ -15,7 +15,7 @@ use journal::Timestamps;
 use telemetry::{
     Applies, ClientCounter, ClientDelta, ClientId, Counters, CpuGroup, Delta, HostRecord, LoadCounter,
     LoadDelta, LoadEvent, LoadLatency, LoadState, ProxyCounter, ProxyDelta, ProxyLatency, Publisher,
-    RECORDS_PER_SECOND_OWN, RunId, RunRecord, Setting, SettingRecord, Value,
+    RECORDS_PER_SECOND_OWN, RunId, RunRecord, Setting, SettingRecord, Sketch, Value,
 };
 
 const SECOND_US: u64 = 1_000_000;
@@ -159,7 +159,9 @@ fn count_proxy(counted: &mut ProxyDelta, traffic: Traffic, spread: &mut Spread) 
         counters[ClientCounter::Exchanges] = requests / u64::from(clients);
         counters[ClientCounter::BytesIn] = requests * 100 / u64::from(clients) + u64::from(n);
         counters[ClientCounter::BytesOut] = requests * 8_000 / u64::from(clients) + u64::from(n);
-        counted.clients.push(ClientDelta { client, open_change: 0, counters });
+        let mut exchange = Sketch::default();
+        (0..requests / u64::from(clients)).for_each(|_| exchange.record(spread.draw(300.0)));
+        counted.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
     }
 }
 

@@ -85,6 +85,8 @@ pub enum Command {
     Experiment(String),
     /// End the experiment that is under way before its time.
     EndExperiment,
+    /// Begin to record from now on into a file of its own, or end what is being recorded.
+    Record,
 }
 
 /// Why a setting keeps its value.

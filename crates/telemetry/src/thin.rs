@@ -163,6 +163,12 @@ fn together(a: &Record, b: Record) -> Record {
             let latencies = merged(&a.latencies, &b.latencies);
             Body::Load(Box::new(LoadRecord { latencies, ..*b }))
         }
+        (Body::Client(a), Body::Client(mut b)) => {
+            let mut exchange = a.exchange.clone();
+            exchange.add(&b.exchange);
+            b.exchange = exchange;
+            Body::Client(b)
+        }
         (_, body) => body,
     };
     Record { stamp: Stamp { interval_us, ..b.stamp }, body }

@@ -234,6 +234,7 @@ impl Clients {
                 let sum = merged.rows.entry(id).or_insert_with(|| Client::new(id));
                 sum.open += client.open;
                 sum.present.add(&client.totals());
+                sum.exchange.add(&client.exchange);
             }
         }
         merged

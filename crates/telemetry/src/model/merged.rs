@@ -97,7 +97,12 @@ mod tests {
             let mut counters = Counters::default();
             counters[ClientCounter::Exchanges] = exchanges;
             let client = std::net::IpAddr::from([127, 0, 0, 1]).into();
-            proxy.clients.push(ClientDelta { client, open_change: 0, counters });
+            proxy.clients.push(ClientDelta {
+                client,
+                open_change: 0,
+                counters,
+                exchange: crate::Sketch::default(),
+            });
             let mut host = HostRecord::default();
             host.cpu[CpuGroup::Proxy] = second * 1_000;
             publisher.interval(Some(&proxy), None, Some(host), at(second));

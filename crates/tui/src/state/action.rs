@@ -70,6 +70,7 @@ intents! {
     ResumeDown,
     ResumeUp,
     Mark,
+    Record,
     Redraw,
     Suspend,
 }

@@ -88,7 +88,11 @@ fn title(state: &State, width: u16) -> Line<'static> {
     }
     let mut extra = String::new();
     let experiment = super::experiment::badge(state).unwrap_or_default();
-    for part in [&experiment, setup, &run].into_iter().filter(|part| !part.is_empty()) {
+    let recording = state.recording().map_or_else(String::new, |(seconds, is_failing)| {
+        let word = if is_failing { "NOT RECORDING" } else { "REC" };
+        format!("[{word} {}]", format::clock(seconds))
+    });
+    for part in [&recording, &experiment, setup, &run].into_iter().filter(|part| !part.is_empty()) {
         if format::width(&extra) + format::width(part) + 3 <= left {
             extra = format!("{extra}  {part}");
         }
