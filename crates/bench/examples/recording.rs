@@ -160,7 +160,7 @@ fn count_proxy(counted: &mut ProxyDelta, traffic: Traffic, spread: &mut Spread) 
         counters[ClientCounter::BytesIn] = requests * 100 / u64::from(clients) + u64::from(n);
         counters[ClientCounter::BytesOut] = requests * 8_000 / u64::from(clients) + u64::from(n);
         let mut exchange = Sketch::default();
-        (0..requests / u64::from(clients)).for_each(|_| exchange.record(spread.draw(300.0)));
+        (0..counters[ClientCounter::Exchanges]).for_each(|_| exchange.record(spread.draw(300.0)));
         counted.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
     }
 }

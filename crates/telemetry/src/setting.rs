@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::NoticeRecord;
+
 /// Settings that are kept of a run; more are not taken from a journal.
 pub(crate) const SETTINGS_MAX: usize = 256;
 
@@ -87,6 +89,8 @@ pub enum Command {
     EndExperiment,
     /// Begin to record from now on into a file of its own, or end what is being recorded.
     Record,
+    /// Put on record what befell the front end.
+    Notice(NoticeRecord),
 }
 
 /// Why a setting keeps its value.

@@ -164,9 +164,7 @@ fn together(a: &Record, b: Record) -> Record {
             Body::Load(Box::new(LoadRecord { latencies, ..*b }))
         }
         (Body::Client(a), Body::Client(mut b)) => {
-            let mut exchange = a.exchange.clone();
-            exchange.add(&b.exchange);
-            b.exchange = exchange;
+            b.exchange.add(&a.exchange);
             Body::Client(b)
         }
         (_, body) => body,

@@ -131,6 +131,9 @@ pub(crate) struct RunWords {
     /// Run without a dashboard, until SIGTERM or Ctrl-C
     #[arg(long)]
     pub(crate) headless: bool,
+    /// Go on without a dashboard when the terminal goes away, until SIGTERM; without this the run ends then
+    #[arg(long)]
+    pub(crate) keep_running: bool,
     /// How the summary at the end is printed [default: text]
     #[arg(long, value_name = "FORMAT")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -327,6 +330,7 @@ impl RunWords {
             append: self.append || other.append,
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
+            keep_running: self.keep_running || other.keep_running,
             format: self.format.or(other.format),
             ab: self.ab.or(other.ab),
         }

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use telemetry::{Command, Model, RunId, Update};
+use telemetry::{Command, Level, Model, NoticeRecord, RunId, Update};
 use tui::{Event, Exit, Inbox};
 
 use crate::look::Look;
@@ -53,6 +53,8 @@ pub(crate) struct Options {
     pub(crate) look: Look,
     /// True if connections may outlast the front end.
     pub(crate) drains: bool,
+    /// True if the run goes on when the terminal goes away.
+    pub(crate) keep_running: bool,
     pub(crate) unattended: Unattended,
 }
 
@@ -102,6 +104,7 @@ pub(crate) fn show(
         Frontend::Dashboard | Frontend::Plain => {
             // Exclusively, since a receiver is not to be shared; it comes back even if the dashboard panics.
             let lent = &mut inbox;
+            let kept = options.keep_running.then(|| commands.clone());
             let drawn = std::thread::scope(|scope| {
                 // CPU time is accounted by the beginning of the name.
                 let thread = std::thread::Builder::new().name("dashboard".to_owned());
@@ -111,19 +114,27 @@ pub(crate) fn show(
             })
             .context("cannot start the thread dashboard")?;
             // The rest of the program ends in order also after a panic.
-            let (model, failure) =
-                drawn.unwrap_or_else(|_| (None, Some(anyhow::anyhow!("the dashboard panicked"))));
-            Ok(Shown { inbox, model, failure })
+            let Left { model, failure, terminal_lost } = drawn.unwrap_or_else(|_| Left {
+                model: None,
+                failure: Some(anyhow::anyhow!("the dashboard panicked")),
+                terminal_lost: false,
+            });
+            match (model, kept) {
+                (Some(model), Some(commands)) if terminal_lost => Ok(go_on(model, inbox, commands)),
+                (model, _) => Ok(Shown { inbox, model, failure }),
+            }
         }
     }
 }
 
-fn dashboard(
-    frontend: Frontend,
-    options: Options,
-    inbox: &Inbox,
-    commands: SyncSender<Command>,
-) -> (Option<Model>, Option<anyhow::Error>) {
+/// What a dashboard leaves behind.
+struct Left {
+    model: Option<Model>,
+    failure: Option<anyhow::Error>,
+    terminal_lost: bool,
+}
+
+fn dashboard(frontend: Frontend, options: Options, inbox: &Inbox, commands: SyncSender<Command>) -> Left {
     let mut shape = tui::Options::new(options.title, options.source);
     shape.read_only = options.read_only;
     shape.run = options.run;
@@ -135,6 +146,7 @@ fn dashboard(
     } else {
         tui::run(shape, inbox, commands)
     };
+    let terminal_lost = matches!(ended.exit, Ok(Exit::TerminalLost));
     let failure = match ended.exit {
         Ok(Exit::Quit | Exit::Terminated) => {
             if options.drains {
@@ -145,7 +157,23 @@ fn dashboard(
         Ok(Exit::TerminalLost) => None,
         Err(error) => Some(error.into()),
     };
-    (Some(ended.model), failure)
+    Left { model: Some(ended.model), failure, terminal_lost }
+}
+
+/// Goes on without the terminal that a dashboard has lost, and puts that on record.
+fn go_on(mut model: Model, inbox: Inbox, commands: SyncSender<Command>) -> Shown {
+    let text = "the terminal is gone: going on without a dashboard until SIGTERM";
+    let lost = NoticeRecord::new(Level::Warning, "terminal", text);
+    // Fails only if the run ends at this moment.
+    let _ = commands.send(Command::Notice(lost));
+    loop {
+        match inbox.recv() {
+            Event::Terminate => break,
+            event => take_in(&mut model, event),
+        }
+    }
+    drop(commands);
+    Shown { inbox, model: Some(model), failure: None }
 }
 
 fn headless(options: &Options, inbox: Inbox, commands: SyncSender<Command>) -> Shown {

@@ -360,6 +360,7 @@ impl Recorder {
                 Ok(text) => self.voice.say(Level::Notice, &text),
                 Err(text) => self.voice.say(Level::Warning, &text),
             },
+            Command::Notice(notice) => self.tell(notice),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::journal_choice::{Journal, JournalChoice};
 use crate::look::Look;
 use crate::recorder::{Beginning, Measured, Recorded, Recorder};
 use crate::recording::{Place, Recording};
-use crate::signals::{self, Reload};
+use crate::signals::{self, HangUp, Reload};
 use crate::sink::RecordSink;
 use crate::source::Source;
 use crate::summary;
@@ -43,6 +43,8 @@ pub(crate) struct Shape {
     pub(crate) frontend: Frontend,
     /// Whether no dashboard was wanted.
     pub(crate) headless: bool,
+    /// Whether the run outlives its terminal.
+    pub(crate) keep_running: bool,
     pub(crate) format: Format,
     pub(crate) look: Look,
     pub(crate) duration: Option<Duration>,
@@ -77,6 +79,7 @@ impl Shape {
             interval: words.interval()?,
             frontend,
             headless: words.headless,
+            keep_running: words.keep_running,
             format: words.format.unwrap_or_default(),
             look,
             duration,
@@ -113,7 +116,8 @@ impl Wiring {
         shape.frontend.say_if_forced(shape.headless);
         let (events, inbox) = tui::channel();
         let reload = Reload::default();
-        signals::listen(shape.frontend, events.clone(), reload.clone())?;
+        let hang_up = if shape.keep_running { HangUp::IsSurvived } else { HangUp::Ends };
+        signals::listen(shape.frontend, hang_up, events.clone(), reload.clone())?;
         Ok(Self { events, inbox, reload })
     }
 }
@@ -222,6 +226,7 @@ impl Session {
             run: Some(run),
             look: shape.look,
             drains: measured.proxy.is_some(),
+            keep_running: shape.keep_running,
             unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
         };
         let records_per_second = journal.records_per_second();

@@ -26,6 +26,15 @@ impl Reload {
     }
 }
 
+/// What a hang-up means once the terminal is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HangUp {
+    /// The program ends in order.
+    Ends,
+    /// It goes on, and further ones are those of a program without a terminal.
+    IsSurvived,
+}
+
 /// Whether a signal has asked the program to end.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -35,7 +44,12 @@ pub(crate) fn asked_to_end() -> bool {
 }
 
 /// Listens for signals on a thread of its own, and tells the program.
-pub(crate) fn listen(frontend: Frontend, events: Sender, reload: Reload) -> anyhow::Result<()> {
+pub(crate) fn listen(
+    frontend: Frontend,
+    hang_up: HangUp,
+    events: Sender,
+    reload: Reload,
+) -> anyhow::Result<()> {
     let mut wanted = vec![SIGTERM, SIGINT];
     // nohup and the like ask for hang-ups to be ignored; so they are.
     if !is_ignored(SIGHUP) {
@@ -45,7 +59,7 @@ pub(crate) fn listen(frontend: Frontend, events: Sender, reload: Reload) -> anyh
     if frontend == Frontend::Dashboard {
         wanted.push(SIGTSTP);
     }
-    let had_terminal = has_controlling_terminal();
+    let mut had_terminal = has_controlling_terminal();
     let mut signals = Signals::new(wanted).context("cannot listen for signals")?;
     std::thread::Builder::new()
         .name("signals".into())
@@ -59,6 +73,7 @@ pub(crate) fn listen(frontend: Frontend, events: Sender, reload: Reload) -> anyh
                     SIGHUP if !had_terminal || has_controlling_terminal() => {
                         reload.ask();
                     }
+                    SIGHUP if hang_up == HangUp::IsSurvived => had_terminal = false,
                     SIGHUP if ending => {}
                     _ if ending => end_at_once(frontend),
                     _ => {

@@ -11,7 +11,7 @@ use crate::frontend::{self, Frontend, Unattended};
 use crate::look::Look;
 use crate::reading::{newest, opener, place, read_all, run_named, run_prefix};
 use crate::session::spawn;
-use crate::signals::{self, Reload};
+use crate::signals::{self, HangUp, Reload};
 use crate::summary;
 
 /// Watches until a person leaves, or prints the summary.
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
                 let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
             };
             let follower = Follower::start(opener(&place, warn), deliver)?;
-            signals::listen(frontend, events, Reload::default())?;
+            signals::listen(frontend, HangUp::Ends, events, Reload::default())?;
             let options = frontend::Options {
                 title: String::new(),
                 source,
@@ -53,6 +53,7 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
                 run,
                 look,
                 drains: false,
+                keep_running: false,
                 unattended: Unattended::default(),
             };
             // Nobody takes commands: the dashboard is read-only.

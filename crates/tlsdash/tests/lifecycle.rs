@@ -185,6 +185,35 @@ fn a_terminal_that_goes_away_ends_the_program_in_order() {
 }
 
 #[test]
+fn with_keep_running_a_terminal_that_goes_away_takes_only_the_dashboard_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = journal(folder.path());
+    let at = format!("file:{}", file.display());
+    let mut terminal = Terminal::start(folder.path(), &["demo", "--keep-running", "--journal", &at]);
+    terminal.shows("LIVE");
+    terminal.vanish();
+    let records = |matches: &[&str]| common::journalctl(&file, matches);
+    until("the loss is on record", || {
+        records(&["TLSDASH_KIND=notice"])
+            .iter()
+            .any(|it| it["MESSAGE"].to_string().contains("terminal is gone"))
+    });
+    let sent = || {
+        let last = records(&["TLSDASH_KIND=load"]).pop().unwrap();
+        last["TLSDASH_LOAD_SENT_TOTAL"].as_str().unwrap().parse::<u64>().unwrap()
+    };
+    let before = sent();
+    until("the load goes on", || sent() > before + 1_000);
+    // What a program without a terminal does at a hang-up: it reads its files again.
+    terminal.signal(Signal::HUP);
+    let before = sent();
+    until("the load still goes on", || sent() > before);
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.ended(), 0);
+    assert_eq!(records(&["TLSDASH_PHASE=stop"]).len(), 1, "the run was closed");
+}
+
+#[test]
 fn another_terminal_watches_a_running_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let socket = upstream(folder.path(), b"x");

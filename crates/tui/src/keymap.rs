@@ -104,6 +104,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("page-down", &["pagedown"], Intent::PageDown, ANYWHERE, "a page down"),
     bind("first", &["home", "g"], Intent::First, ANYWHERE, "first client or line"),
     bind("last", &["end", "shift-g"], Intent::Last, ANYWHERE, "last client or line"),
+    bind("copy", &["y"], Intent::Copy, ANYWHERE, "copy the selected client, or the screen as text"),
+    bind("export", &["e"], Intent::Export, PANES, "write the view to new files, text and JSON"),
     bind("log", &["shift-l"], Intent::Log, PANES, "more of the log, or less"),
     bind("next-run", &["h"], Intent::NextRun, PANES, "the next run or host, of those that are watched"),
     bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "runs and hosts that are watched, or leave them"),

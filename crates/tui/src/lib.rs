@@ -14,6 +14,7 @@
 
 mod channel;
 mod clock;
+mod export;
 mod figures;
 mod format;
 mod input;

@@ -5,6 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use crossterm::event::KeyEvent;
+use telemetry::model::Level;
 use telemetry::{Command, Model};
 
 use crate::channel::{Inbox, Message};
@@ -167,6 +168,19 @@ impl Dashboard {
                     self.pace.want(crate::pace::Urgency::Now);
                 }
                 Effect::Send(command) => self.send(command)?,
+                // A terminal that is busy would keep us waiting.
+                Effect::Copy(_) if self.terminal.is_busy() => {
+                    let what = "the terminal is busy: nothing was copied".to_owned();
+                    self.apply(Action::Done(Level::Warning, what))?;
+                }
+                Effect::Copy(text) => self.terminal.copy(text)?,
+                Effect::Export(view) => {
+                    let (level, what) = match view.write() {
+                        Ok(what) => (Level::Notice, what),
+                        Err(why) => (Level::Warning, why),
+                    };
+                    self.apply(Action::Done(level, what))?;
+                }
                 Effect::Suspend(whom) => return self.suspend(whom),
                 Effect::Leave(exit) => return Ok(Some(exit)),
             }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use crossterm::execute;
@@ -137,6 +138,15 @@ impl Terminal {
     /// Makes the next frame write every cell.
     pub(crate) fn forget(&mut self) -> Result<(), TuiError> {
         self.clear().map_err(TuiError::Draw)
+    }
+
+    /// Asks the terminal to put a text on its clipboard. One that does not know how ignores it, and none answers.
+    ///
+    /// # Errors
+    /// As [`Self::draw`].
+    pub(crate) fn copy(&mut self, text: String) -> Result<(), TuiError> {
+        self.check()?;
+        execute!(self.drawing.backend_mut(), CopyToClipboard::to_clipboard_from(text)).map_err(TuiError::Draw)
     }
 
     /// Cells of the terminal, columns and rows.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::hpack::Numbers;
 use super::session::{Ended, Outcome, Session};
-use crate::config::{StartError, Template};
+use crate::config::Template;
 use crate::ledger::{Over, Request};
 use crate::request::Prepared;
 use crate::worker::Requests;
@@ -37,18 +37,17 @@ pub struct Http2Tried {
     pub kept_bytes_max: usize,
 }
 
-impl Http2Trial {
+impl Default for Http2Trial {
     /// A trial whose requests have bodies.
-    ///
-    /// # Errors
-    /// None is known; the type is that of requests that are prepared.
-    pub fn new() -> Result<Self, StartError> {
+    fn default() -> Self {
         let target = "https://example.org/".parse().expect("a target");
         let template = Template::post("/", BODY_BYTES);
-        let prepared = Prepared::new(&template, &target, &mut Numbers::default())?;
-        Ok(Self { requests: Requests::new(Arc::new([prepared])) })
+        let prepared = Prepared::new(&template, &target, &mut Numbers::default()).expect("a plain request");
+        Self { requests: Requests::new(Arc::new([prepared])) }
     }
+}
 
+impl Http2Trial {
     /// Takes in what a server sends, in these pieces, while four requests are under way.
     pub fn receive<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Http2Tried {
         let (mut session, mut ended) = (Session::new(), Ended::new());

@@ -18,6 +18,8 @@ use crate::support::{Act, Server, TlsVersion, collect_until, plan, run};
 enum Do {
     /// Answers with the request's body.
     Echo,
+    /// Answers with [`fields`].
+    Fields,
     /// Answers 503.
     Busy,
     /// Refuses the stream without having looked at it.
@@ -157,6 +159,14 @@ async fn serve(
                     let mut stream = respond.send_response(answer(200), false).unwrap();
                     let _ = stream.send_data(Bytes::from(body), true);
                 }
+                Do::Fields => {
+                    let mut answer = answer(200);
+                    for (name, value) in fields(nth) {
+                        let name = http::HeaderName::from_bytes(name.as_bytes()).unwrap();
+                        answer.headers_mut().append(name, http::HeaderValue::from_bytes(&value).unwrap());
+                    }
+                    drop(respond.send_response(answer, true));
+                }
                 Do::Busy => drop(respond.send_response(answer(503), true)),
                 Do::Refuse => respond.send_reset(h2::Reason::REFUSED_STREAM),
                 Do::Break => {
@@ -169,6 +179,15 @@ async fn serve(
             }
         });
     }
+}
+
+/// Header fields of an answer: some that come again, and some that do not, of all bytes that may be sent.
+fn fields(nth: u64) -> Vec<(String, Vec<u8>)> {
+    let varied = |seed: u64| {
+        let bytes = (0..seed * 37 % 300).map(|at| (seed * 13 + at * 7 % 251) as u8);
+        bytes.filter(|byte| matches!(byte, b' '..=b'~' | 0x80..)).collect::<Vec<u8>>()
+    };
+    (0..5).map(|field| (format!("x-{}", (nth + field) % 11), varied(nth * field % 71))).collect()
 }
 
 fn echo(bytes: usize) -> Vec<Template> {
@@ -208,6 +227,16 @@ fn the_savings_of_header_compression_are_counted_on_the_wire() {
     assert!(plain > 100 * 110, "{plain}");
     // After the first answer a filled-up table says it all in a few bytes.
     assert!(wire > 100 && wire < plain / 5, "{wire} of {plain}");
+}
+
+#[test]
+fn header_fields_are_read_as_another_implementation_writes_them() {
+    let server = Http2::start(false, |_| Do::Fields);
+    let (all, _) = run(server.config(3, "connections=1,requests=500"));
+    assert_eq!(all.counters[C::Ok], 500, "{:?}", all.tally);
+    let len = |(name, value): (String, Vec<u8>)| name.len() + value.len();
+    let sum = |nth| ":status200x-filler".len() + 100 + fields(nth).into_iter().map(len).sum::<usize>();
+    assert_eq!(all.counters[C::HeadPlain], (0..500).map(sum).sum::<usize>() as u64);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use super::*;
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
@@ -7,7 +8,7 @@ use crate::record::SettingRecord;
 use crate::setting::{Applies, Setting, Value};
 use crate::{
     ClientCounter, ClientDelta, Counters, CpuGroup, HostRecord, LoadDelta, LoadEvent, Model, ProxyDelta,
-    Timestamps,
+    Sketch, Timestamps,
 };
 
 #[derive(Default)]
@@ -46,7 +47,9 @@ pub(crate) fn recorded(seconds: u64) -> Vec<Record> {
     publisher.start(RunRecord { settings: vec![workers(1.0)], ..RunRecord::default() }, at(0));
     for second in 1..=seconds {
         let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
+        let mut exchange = Sketch::default();
         for _ in 0..second {
+            exchange.record(Duration::from_secs(second) / 1_000);
             proxy.latencies[ProxyLatency::Exchange].record_ns(second * 1_000_000);
             load.latencies[LoadLatency::Response].record_ns(second * 1_000_000);
             load.tally.count(LoadEvent::Status(200), String::new);
@@ -56,12 +59,7 @@ pub(crate) fn recorded(seconds: u64) -> Vec<Record> {
         let mut counters = Counters::default();
         counters[ClientCounter::Exchanges] = second;
         let client = IpAddr::from(Ipv4Addr::LOCALHOST).into();
-        proxy.clients.push(ClientDelta {
-            client,
-            open_change: 0,
-            counters,
-            exchange: crate::Sketch::default(),
-        });
+        proxy.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
         let mut host = HostRecord::default();
         host.cpu[CpuGroup::Proxy] = second * 1_000;
         let state = LoadState { measured_us: second * 1_000_000, ..LoadState::default() };

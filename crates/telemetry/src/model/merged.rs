@@ -49,7 +49,7 @@ mod tests {
     use crate::publish::{Publisher, Refusal, Sink};
     use crate::record::{Record, RunRecord};
     use crate::setting::{Applies, Setting, Value};
-    use crate::{ClientDelta, Counters, CpuGroup, HostRecord, ProxyDelta, Timestamps};
+    use crate::{ClientDelta, Counters, CpuGroup, HostRecord, ProxyDelta, Sketch, Timestamps};
 
     #[derive(Default)]
     struct Kept(Vec<Record>);
@@ -97,12 +97,9 @@ mod tests {
             let mut counters = Counters::default();
             counters[ClientCounter::Exchanges] = exchanges;
             let client = std::net::IpAddr::from([127, 0, 0, 1]).into();
-            proxy.clients.push(ClientDelta {
-                client,
-                open_change: 0,
-                counters,
-                exchange: crate::Sketch::default(),
-            });
+            let mut exchange = Sketch::default();
+            exchange.record(std::time::Duration::from_millis(number));
+            proxy.clients.push(ClientDelta { client, open_change: 0, counters, exchange });
             let mut host = HostRecord::default();
             host.cpu[CpuGroup::Proxy] = second * 1_000;
             publisher.interval(Some(&proxy), None, Some(host), at(second));
@@ -127,7 +124,9 @@ mod tests {
             (1_500, 2_000_000, 2_000_000_000)
         );
         assert_eq!(exchange.quantile_ns(0.66).unwrap() / 1_000_000, 1);
-        assert_eq!(run.clients().iter().next().unwrap().totals()[ClientCounter::Exchanges], 1_500);
+        let client = run.clients().iter().next().unwrap();
+        assert_eq!(client.totals()[ClientCounter::Exchanges], 1_500);
+        assert_eq!((client.exchange().count(), client.exchange().max_ns()), (20, 2_000_000));
         assert_eq!(run.host().unwrap().cpu[CpuGroup::Proxy], 20_000);
         assert_eq!(run.duration_us(), 12_400_000);
         assert!(run.stopped().is_some());

@@ -49,6 +49,8 @@ fn a_tenth_of_the_records_says_the_same() {
     assert!(track.intervals().all(|interval| !interval.after_loss));
     let client = after.current().unwrap().clients().iter().next().unwrap();
     assert_eq!(client.totals()[ClientCounter::Exchanges], 5_050);
+    assert_eq!(client.exchange().count(), 5_050);
+    assert_eq!(client.exchange(), before.current().unwrap().clients().iter().next().unwrap().exchange());
 }
 
 proptest! {

@@ -1,8 +1,10 @@
 //! What happens to the dashboard, and what follows from it.
 
 use crossterm::event::{KeyEvent, MouseEvent};
+use telemetry::model::Level;
 use telemetry::{ClientId, Command, Update};
 
+use crate::export::Export;
 use crate::options::Exit;
 use crate::pace::Urgency;
 use crate::terminal::Suspend;
@@ -44,6 +46,8 @@ intents! {
     Filter,
     Open,
     Log,
+    Copy,
+    Export,
     NextRun,
     Runs,
     RunFilter,
@@ -90,6 +94,8 @@ pub(crate) enum Action {
     Tick,
     /// The terminal has so many columns and rows.
     Resize(u16, u16),
+    /// What was to be done outside was done, or not: a sentence.
+    Done(Level, String),
     /// The program takes no commands at this moment, or none any more.
     NotSent(&'static str),
 }
@@ -103,6 +109,10 @@ pub(crate) enum Effect {
     Redraw,
     /// The program is to be told.
     Send(Command),
+    /// A text is to go to the clipboard.
+    Copy(String),
+    /// The view is to be written to files.
+    Export(Box<Export>),
     /// Back to the shell until the process is continued.
     Suspend(Suspend),
     /// The dashboard ends.

@@ -1,6 +1,7 @@
 //! Typing a text: for a filter, a value, or to find something.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use telemetry::model::Level;
 use telemetry::{ClientId, Command};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
@@ -9,6 +10,8 @@ use super::palette::{self, Entry};
 use super::update::want;
 use super::{Effect, Screen, State};
 use crate::clock::Now;
+use crate::export::Export;
+use crate::format;
 use crate::pace::Urgency;
 
 /// Characters that are taken at the most.
@@ -32,6 +35,8 @@ pub(crate) enum Purpose {
     Value(String),
     /// The plan of an experiment.
     Experiment,
+    /// The name of files that the view is written to, without their endings.
+    FileName,
     /// What is looked for, with what was found and which of it is selected.
     Palette {
         /// The best first.
@@ -81,6 +86,28 @@ impl State {
         self.prompt = Some(Prompt::new(Purpose::Experiment, plan));
     }
 
+    /// Begins to type the name of files for the view.
+    pub(super) fn type_file_name(&mut self, now: Now) {
+        let Some(run) = self.figures().map(|figures| figures.run.clone()) else {
+            return self.notice(Level::Notice, "there is nothing to write yet", now);
+        };
+        let name = format!("tlsdash-{run}-{}", format::time_of_day(now.realtime_us).replace(':', ""));
+        self.prompt = Some(Prompt::new(Purpose::FileName, name));
+    }
+
+    /// The view, to be written to files of this name.
+    fn export_to(&mut self, name: &str, now: Now) -> Vec<Effect> {
+        let draw = Effect::Draw(Urgency::Now);
+        let name = name.trim();
+        if name.is_empty() || name.ends_with('/') {
+            self.notice(Level::Warning, "nothing was written: files need a name", now);
+            return vec![draw];
+        }
+        let Some(run) = self.run() else { return vec![draw] };
+        let summary = self.model.summary(run, Some(&self.options.source));
+        vec![draw, Effect::Export(Box::new(Export::of(self, name, &summary)))]
+    }
+
     /// Begins to look for something.
     pub(super) fn open_palette(&mut self) {
         let found = palette::find(self, "");
@@ -125,7 +152,7 @@ impl State {
                 let found = palette::find(self, prompt.text());
                 prompt.purpose = Purpose::Palette { found, selected: 0 };
             }
-            Purpose::Value(_) | Purpose::Experiment => {}
+            Purpose::Value(_) | Purpose::Experiment | Purpose::FileName => {}
         }
     }
 
@@ -145,6 +172,7 @@ impl State {
                 let command = Command::Experiment(prompt.text().to_owned());
                 return vec![Effect::Draw(Urgency::Now), Effect::Send(command)];
             }
+            Purpose::FileName => return self.export_to(prompt.text(), now),
             Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(Entry::Command(binding)) => return want(self, binding.intent, now),
                 Some(Entry::Setting(name)) => {

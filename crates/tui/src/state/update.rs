@@ -35,6 +35,10 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
             state.size = (columns, rows);
             vec![DRAW]
         }
+        Action::Done(level, what) => {
+            state.notice(level, what, now);
+            vec![DRAW]
+        }
         Action::NotSent(why) => {
             state.control.give_up();
             state.notice(Level::Warning, why, now);
@@ -103,6 +107,8 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         }
         Intent::Palette => state.open_palette(),
         Intent::Filter => state.type_filter(),
+        Intent::Copy => return copy(state, now),
+        Intent::Export => state.type_file_name(now),
         Intent::NextRun => {
             state.next_run(now);
             state.phase = Phase::of(state, now);
@@ -146,6 +152,18 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     }
     state.arrange();
     vec![DRAW]
+}
+
+/// What is selected, or else what is seen.
+fn copy(state: &mut State, now: Now) -> Vec<Effect> {
+    let (what, text) = match (state.screen, state.clients.selected) {
+        (Screen::Client(id), _) => (format!("all about {id}"), crate::view::client::text(state, id)),
+        (Screen::Dashboard | Screen::Log, Some(id)) => (id.to_string(), id.to_string()),
+        _ => ("the screen".to_owned(), crate::export::screen_text(state)),
+    };
+    // Nobody answers whether the terminal has done it.
+    state.notice(Level::Notice, format!("{what} was given to the terminal's clipboard (OSC 52)"), now);
+    vec![DRAW, Effect::Copy(text)]
 }
 
 fn toggle_freeze(state: &mut State, now: Now) {

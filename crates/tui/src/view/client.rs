@@ -48,6 +48,16 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
     overlay::render(state, frame, area, &format!("client {id}"), &lines);
 }
 
+/// The same as lines of text.
+pub(crate) fn text(state: &State, id: ClientId) -> String {
+    let mut text = format!("client {id}\n");
+    for (name, what) in state.client_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail)) {
+        text.push_str(format!("{name:<NAME_CELLS$}{what}").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     let (theme, row) = (state.theme, &detail.row);
     let now = format!(

@@ -1,6 +1,6 @@
 //! The screen: layout and formatting of what stands in the state, and nothing else.
 
-mod client;
+pub(crate) mod client;
 mod clients;
 mod course;
 mod experiment;

@@ -1,0 +1,189 @@
+//! What a person takes away from the screen: files, and text for the clipboard.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Cell;
+use serde_json::{Value, json};
+use telemetry::model::Summary;
+
+use crate::figures::{ClientRow, Figures, Latency, Quantile};
+use crate::state::State;
+use crate::view::view;
+
+/// Only the owner may read what is written: it names clients.
+const MODE: u32 = 0o600;
+
+/// The present view, to be written to `NAME.txt` and `NAME.json`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Export {
+    name: String,
+    text: String,
+    json: String,
+}
+
+impl Export {
+    /// The view as it stands: the screen as text, and its figures with the summary of the run as JSON.
+    pub(crate) fn of(state: &State, name: &str, summary: &Summary) -> Self {
+        let figures = state.figures().map(|figures| view_json(state, figures));
+        let json = json!({ "schema": 1, "view": figures, "summary": summary });
+        Self { name: name.to_owned(), text: screen_text(state), json: format!("{json:#}\n") }
+    }
+
+    /// Writes both files, none of which may exist, and says where they are.
+    ///
+    /// # Errors
+    /// With a sentence: what was tried, and why it failed. What was written of a pair that is not whole is taken away.
+    pub(crate) fn write(&self) -> Result<String, String> {
+        let [text, json] = ["txt", "json"].map(|ending| PathBuf::from(format!("{}.{ending}", self.name)));
+        write_new(&text, &self.text).map_err(|error| failed(&text, &error))?;
+        write_new(&json, &self.json).map_err(|error| {
+            let _ = std::fs::remove_file(&text);
+            failed(&json, &error)
+        })?;
+        Ok(format!("the view was written to {} and {}", text.display(), json.display()))
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("{} exists and is left as it is", path.display()),
+        _ => format!("cannot write {}: {error}", path.display()),
+    }
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
+    file.write_all(text.as_bytes()).inspect_err(|_| {
+        let _ = std::fs::remove_file(path);
+    })
+}
+
+/// The screen as text, a line for each row.
+pub(crate) fn screen_text(state: &State) -> String {
+    let (columns, rows) = state.size();
+    let Ok(mut terminal) = Terminal::new(TestBackend::new(columns, rows));
+    let Ok(_) = terminal.draw(|frame| view(state, frame));
+    let mut text = String::new();
+    for row in terminal.backend().buffer().content().chunks(usize::from(columns.max(1))) {
+        let line: String = row.iter().map(Cell::symbol).collect();
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// What the panes show, in the units of the summary: microseconds, bytes, events a second.
+fn view_json(state: &State, figures: &Figures) -> Value {
+    let span_s = match figures.span {
+        crate::figures::Span::Last(us) => Some(us as f64 / 1e6),
+        crate::figures::Span::WholeRun => None,
+    };
+    json!({
+        "run": figures.run,
+        "target": figures.target,
+        "source": state.options.source,
+        "frozen_at_s": state.earlier().map(|_| figures.duration_us as f64 / 1e6),
+        "window_s": span_s,
+        "latency_us": figures.latencies.iter().map(latency_json).collect::<Vec<_>>(),
+        "clients": state.clients.page().iter().map(client_json).collect::<Vec<_>>(),
+        "warnings": figures.warnings.iter().map(|warning| &warning.0).collect::<Vec<_>>(),
+    })
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+fn quantile_json(quantile: Option<Quantile>) -> Value {
+    quantile.map_or(Value::Null, |quantile| json!({ "us": us(quantile.ns), "is_thin": quantile.thin }))
+}
+
+fn latency_json(row: &Latency) -> Value {
+    let percentiles = Latency::QUANTILES.iter().zip(row.quantiles);
+    let percentiles: serde_json::Map<_, _> =
+        percentiles.map(|((_, name), quantile)| ((*name).to_owned(), quantile_json(quantile))).collect();
+    json!({
+        "class": row.class.name,
+        "percentiles": percentiles,
+        "p99_95": [row.p99.low_ns.map(us), row.p99.high_ns.map(us)],
+        "max": row.max_ns.map(us),
+        "per_second": row.per_second,
+        "n": row.n,
+    })
+}
+
+fn client_json(row: &ClientRow) -> Value {
+    json!({
+        "client": row.id.to_string(),
+        "in_per_second": row.in_per_second,
+        "out_per_second": row.out_per_second,
+        "exchanges_per_second": row.exchanges_per_second,
+        "p99": quantile_json(row.latency.map(|latency| latency.p99)),
+        "open": row.open,
+        "errors": row.errors,
+        "bytes_in": row.bytes_in,
+        "bytes_out": row.bytes_out,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Effect;
+    use crate::testing::{Stage, options};
+
+    fn copied(effects: &[Effect]) -> &str {
+        let copied = effects.iter().find_map(|effect| match effect {
+            Effect::Copy(text) => Some(text.as_str()),
+            _ => None,
+        });
+        copied.expect("something was copied")
+    }
+
+    #[test]
+    fn what_is_selected_is_copied_and_else_what_is_seen() {
+        let mut stage = Stage::live(options(), 3);
+        let screen = stage.screen(80, 24);
+        assert_eq!(copied(&stage.press('y')), screen);
+        assert!(stage.screen(120, 24).contains("the screen was given to the terminal's clipboard"));
+        stage.press('j');
+        assert_eq!(copied(&stage.press('y')), "10.0.0.11");
+        stage.press('\n');
+        let about = copied(&stage.press('y')).to_owned();
+        assert!(about.starts_with("client 10.0.0.11\nnow  "), "{about}");
+    }
+
+    #[test]
+    fn the_view_goes_to_new_files_and_never_over_others() {
+        let folder = std::env::temp_dir().join(format!("tlsdash-export-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut stage = Stage::live(options(), 3);
+        let screen = stage.screen(160, 48);
+        stage.press('e');
+        assert!(stage.screen(160, 48).contains("write to files: tlsdash-1a2b3c4d-120403Z"));
+        stage.press('\x15');
+        let name = folder.join("view").display().to_string();
+        name.chars().for_each(|key| drop(stage.press(key)));
+        let effects = stage.press('\n');
+        let exported = effects.iter().find_map(|effect| match effect {
+            Effect::Export(view) => Some(view),
+            _ => None,
+        });
+        let view = exported.expect("the view is to be written");
+        assert_eq!(view.write(), Ok(format!("the view was written to {name}.txt and {name}.json")));
+        assert_eq!(std::fs::read_to_string(format!("{name}.txt")).unwrap(), screen);
+        let json: Value = serde_json::from_slice(&std::fs::read(format!("{name}.json")).unwrap()).unwrap();
+        assert_eq!(json["view"]["latency_us"][0]["class"], "full handshake");
+        assert_eq!(json["summary"]["schema"], 1);
+        assert_eq!(view.write(), Err(format!("{name}.txt exists and is left as it is")));
+        std::fs::remove_file(format!("{name}.txt")).unwrap();
+        assert_eq!(view.write(), Err(format!("{name}.json exists and is left as it is")));
+        assert!(!Path::new(&format!("{name}.txt")).exists(), "half of it is no view");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
