@@ -64,5 +64,5 @@ pub use setting::{Applies, Command, Setting, SettingError, Value};
 pub use sketch::Sketch;
 pub use tally::{LoadEvent, Tallied, Tally};
 pub use thin::Thinner;
-pub use update::{BATCH_RECORDS_MAX, Batch, Update};
+pub use update::{BATCH_RECORDS_MAX, Batch, Recording, Update};
 pub use wire::DecodeError;

@@ -47,6 +47,19 @@ pub enum Update {
     /// The program has something to say that is not in the journal, such as a refused setting or a journal that
     /// cannot be written.
     Notice(Level, String),
+    /// How the recording of the run goes.
+    Recording(Recording),
+}
+
+/// How a recording goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recording {
+    /// Records are written, or are again.
+    Written,
+    /// They cannot be written at present.
+    Failing,
+    /// There is none, or none any more.
+    Ended,
 }
 
 impl Model {

@@ -50,6 +50,7 @@ fn what_was_written_before_the_end_is_delivered_before_it() {
         match update {
             Update::Batch(batch) => seqs.extend(batch.records.iter().map(|record| record.stamp.seq)),
             Update::CaughtUp => caught_up += 1,
+            Update::Recording(_) => {}
             Update::Notice(_, text) => panic!("{text}"),
         }
     }

@@ -121,6 +121,9 @@ pub(crate) struct RunWords {
     #[arg(long, value_name = "FILE.journal")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<PathBuf>,
+    /// Go on in the file of --record if it exists: what is there is archived beside it
+    #[arg(long)]
+    pub(crate) append: bool,
     /// How often counters become records, 100ms to 60s [default: 1s]
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -324,6 +327,7 @@ impl RunWords {
         Self {
             journal: self.journal.or(other.journal),
             record: self.record.or(other.record),
+            append: self.append || other.append,
             interval: self.interval.or(other.interval),
             headless: self.headless || other.headless,
             keep_running: self.keep_running || other.keep_running,

@@ -12,7 +12,7 @@ use telemetry::{LoadLatency, Metric, Model, ProxyLatency, Record, Thinner, Write
 use crate::args::{CompactArgs, usage};
 use crate::progress::Bar;
 use crate::reading::{place, read_all};
-use crate::recording::Recording;
+use crate::recording::check_new;
 use crate::source::Source;
 
 /// What intervals are put together to.
@@ -22,7 +22,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Writes the thinned copy, reads it back, and leaves it only if it says the same.
 pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
-    Recording::check_as("compact", &args.out)?;
+    check_new("compact", &args.out)?;
     let beside = files_of(&args.out)?;
     if let Some(file) = beside.first() {
         return Err(usage(format!(

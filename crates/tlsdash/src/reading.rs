@@ -264,7 +264,7 @@ fn read_stretch(source: &Source, history: usize, stretch: Stretch) -> anyhow::Re
                 bar.clear();
                 crate::say(format_args!("warning: {text}"));
             }
-            Update::CaughtUp => {}
+            Update::CaughtUp | Update::Recording(_) => {}
         }
     }
     bar.clear();

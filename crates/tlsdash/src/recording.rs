@@ -1,11 +1,12 @@
-//! `--record`: a second copy of all records of a run, in a file of its own.
+//! A second copy of all records of a run, in a file of its own: `--record`, and the key `R`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::Context;
 use journal::{EntryBuf, FileWriter, Timestamps, WriteError};
 use telemetry::model::Level;
-use telemetry::{Record, Update};
+use telemetry::{Excerpt, Record, Update, Writer};
 use tui::{Event, Sender};
 
 use crate::args::usage;
@@ -17,49 +18,99 @@ pub(crate) struct Recording {
     writer: FileWriter,
     entry: EntryBuf,
     events: Sender,
+    /// What makes a run of its own of one that is recorded from its middle on.
+    excerpt: Option<Excerpt>,
     /// Records that it lacks.
     missing: u64,
     /// Whether the last attempt to write failed.
     is_failing: bool,
 }
 
-impl Recording {
+/// What is wanted of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    path: PathBuf,
+    /// What is there already goes beside it as an archive, of which it is the continuation.
+    appends: bool,
+}
+
+impl Place {
     /// Finds out, before anything is started, whether a recording may be called so.
     ///
     /// # Errors
-    /// If the file exists, or is not called so that journalctl reads it.
-    pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
-        Self::check_as("--record", path)
+    /// If the file exists and is not to be continued, or is not called so that journalctl reads it.
+    pub(crate) fn check(path: &Path, appends: bool) -> anyhow::Result<Self> {
+        let place = Self { path: path.to_owned(), appends };
+        place.look()?;
+        Ok(place)
     }
 
-    /// The same for another file that is to hold records; `what` names the word that asked for it.
-    ///
-    /// # Errors
-    /// As those of [`Self::check`].
-    pub(crate) fn check_as(what: &str, path: &Path) -> anyhow::Result<()> {
-        if path.extension().is_none_or(|extension| extension != "journal") {
-            let reason = "the file's name must end in .journal, so that journalctl reads it";
-            return Err(usage(format!("{what} {}: {reason}", path.display())));
-        }
-        if path.exists() {
-            let reason = "it exists, and a recording is not to be lost; name another file";
-            return Err(usage(format!("{what} {}: {reason}", path.display())));
-        }
-        Ok(())
+    fn look(&self) -> anyhow::Result<()> {
+        if self.appends { check_name("--record", &self.path) } else { check_new("--record", &self.path) }
     }
 
+    /// One in the working directory, named after the time.
+    pub(crate) fn of_now() -> Self {
+        let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let path = format!("tlsdash-{}.journal", now.replace(['-', ':'], ""));
+        let path = std::env::current_dir().unwrap_or_default().join(path);
+        Self { path, appends: false }
+    }
+}
+
+/// Refuses a file that exists, or is not called so that journalctl reads it; `what` names the word that asked for it.
+pub(crate) fn check_new(what: &str, path: &Path) -> anyhow::Result<()> {
+    check_name(what, path)?;
+    if path.exists() {
+        let reason = "it exists, and a recording is not to be lost; name another file";
+        return Err(usage(format!("{what} {}: {reason}", path.display())));
+    }
+    Ok(())
+}
+
+fn check_name(what: &str, path: &Path) -> anyhow::Result<()> {
+    if path.extension().is_none_or(|extension| extension != "journal") {
+        let reason = "the file's name must end in .journal, so that journalctl reads it";
+        return Err(usage(format!("{what} {}: {reason}", path.display())));
+    }
+    Ok(())
+}
+
+impl Recording {
     /// Begins a recording.
     ///
     /// # Errors
     /// If the file exists by now, or cannot be begun.
-    pub(crate) fn create(path: &Path, events: Sender) -> anyhow::Result<Self> {
-        Self::check(path)?;
+    pub(crate) fn create(place: &Place, events: Sender) -> anyhow::Result<Self> {
+        place.look()?;
+        let path = &place.path;
         let writer =
             state_directory::create_named(path).with_context(|| format!("--record {}", path.display()))?;
-        Ok(Self { writer, entry: EntryBuf::new(), events, missing: 0, is_failing: false })
+        let recording =
+            Self { writer, entry: EntryBuf::new(), events, excerpt: None, missing: 0, is_failing: false };
+        recording.tell(telemetry::Recording::Written);
+        Ok(recording)
+    }
+
+    /// Makes it begin with the run as it stands now.
+    pub(crate) fn begin_with(self, history: &Excerpt) -> Self {
+        Self { excerpt: Some(history.from_now_on()), ..self }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.writer.path()
     }
 
     pub(crate) fn append(&mut self, record: &Record) {
+        let Some(excerpt) = &mut self.excerpt else { return self.write(record) };
+        let mut records = Vec::new();
+        excerpt.take(&Writer::default(), record.clone(), &mut records);
+        for record in &records {
+            self.write(record);
+        }
+    }
+
+    fn write(&mut self, record: &Record) {
         telemetry::encode(record, &mut self.entry);
         let at = Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
         let written = self.writer.append(&self.entry, at);
@@ -83,15 +134,29 @@ impl Recording {
             _ => return,
         };
         self.is_failing = result.is_err();
+        let how = if self.is_failing { telemetry::Recording::Failing } else { telemetry::Recording::Written };
+        self.tell(how);
         // Only fails once nobody watches any more.
         let _ = self.events.send(Event::Update(Update::Notice(level, text)));
+    }
+
+    fn tell(&self, how: telemetry::Recording) {
+        let _ = self.events.send(Event::Update(Update::Recording(how)));
     }
 
     /// Ends it in order.
     ///
     /// # Errors
     /// In words, if something is missing in it.
-    pub(crate) fn close(self) -> Result<(), String> {
+    pub(crate) fn close(mut self) -> Result<(), String> {
+        if let Some(mut excerpt) = self.excerpt.take() {
+            let mut last = Vec::new();
+            excerpt.close(&mut last);
+            for record in &last {
+                self.write(record);
+            }
+        }
+        self.tell(telemetry::Recording::Ended);
         let Self { writer, missing, .. } = self;
         let path = writer.path().display().to_string();
         writer.close().map_err(|error| format!("--record {path}: {error}"))?;

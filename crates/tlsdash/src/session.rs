@@ -1,6 +1,5 @@
 //! One run from beginning to end: journal, recorder, follower, front end, summary.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -24,7 +23,7 @@ use crate::frontend::{self, Frontend, Unattended};
 use crate::journal_choice::{Journal, JournalChoice};
 use crate::look::Look;
 use crate::recorder::{Beginning, Measured, Recorded, Recorder};
-use crate::recording::Recording;
+use crate::recording::{Place, Recording};
 use crate::signals::{self, HangUp, Reload};
 use crate::sink::RecordSink;
 use crate::source::Source;
@@ -52,7 +51,7 @@ pub(crate) struct Shape {
     /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
     pub(crate) history: usize,
     /// Where a second copy of all records goes.
-    pub(crate) record: Option<PathBuf>,
+    pub(crate) record: Option<Place>,
     /// What is compared during the run.
     pub(crate) experiment: Option<Plan>,
 }
@@ -68,7 +67,12 @@ impl Shape {
             ));
         }
         let duration = duration.map(|text| crate::args::time("duration", text)).transpose()?;
-        words.record.as_deref().map_or(Ok(()), Recording::check)?;
+        let record = words.record.as_deref().map(|path| Place::check(path, words.append)).transpose()?;
+        if words.append && record.is_none() {
+            return Err(usage(
+                "--append goes with --record FILE.journal: it says what becomes of a file that exists",
+            ));
+        }
         let experiment = words.ab.as_deref().map(|words| plan(words, duration)).transpose()?;
         Ok(Self {
             journal,
@@ -80,7 +84,7 @@ impl Shape {
             look,
             duration,
             history: 1,
-            record: words.record.clone(),
+            record,
             experiment,
         })
     }
@@ -210,7 +214,7 @@ impl Session {
         let Wiring { events, inbox, reload } = wiring;
         let ends_with_load = measured.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
-        let recording = shape.record.as_deref().map(|path| Recording::create(path, events.clone()));
+        let recording = shape.record.as_ref().map(|place| Recording::create(place, events.clone()));
         let recording = recording.transpose()?;
         let place = journal.source();
         let source = place.as_ref().map(ToString::to_string);

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use journal::{EntryBuf, FileWriter, SendError, Timestamps, WriteError};
-use telemetry::{Batch, Record, Refusal, Sink, Update};
+use telemetry::{Batch, Excerpt, Record, Refusal, Sink, Stretch, Update, Writer};
 use tui::{Event, Sender};
 
 use crate::journal_choice::Journal;
-use crate::recording::Recording;
+use crate::recording::{self, Recording};
 
 /// So long may the records of one interval wait, in all, for room in journald's queue: that holds as few as ten, and
 /// sixty records go through it in some 2 ms.
@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) struct RecordSink {
     journal: Place,
     recording: Option<Recording>,
+    /// How the run stands, for a recording that begins in its middle.
+    history: Excerpt,
+    events: Sender,
 }
 
 /// Where records go.
@@ -42,6 +45,7 @@ pub(crate) struct DaemonSink {
 
 impl RecordSink {
     pub(crate) fn new(journal: Journal, recording: Option<Recording>, events: Sender) -> Self {
+        let told = events.clone();
         let journal = match journal {
             Journal::File(writer) => Place::File(writer, EntryBuf::new()),
             Journal::Daemon(_, sender) => {
@@ -49,7 +53,26 @@ impl RecordSink {
             }
             Journal::Off => Place::Direct(events, Batch::default()),
         };
-        Self { journal, recording }
+        // It notes all there is, and lets none of it through.
+        let history = Excerpt::new(Stretch { from_us: u64::MAX, until_us: u64::MAX });
+        Self { journal, recording, history, events: told }
+    }
+
+    /// Begins to record from now on, or ends what is being recorded; what came of it, in words.
+    ///
+    /// # Errors
+    /// In words, if there is no recording, or something is missing in it.
+    pub(crate) fn toggle_recording(&mut self) -> Result<String, String> {
+        if let Some(recording) = self.recording.take() {
+            let path = recording.path().display().to_string();
+            recording.close()?;
+            return Ok(format!("recorded {path}"));
+        }
+        let recording = Recording::create(&recording::Place::of_now(), self.events.clone());
+        let recording = recording.map_err(|error| format!("not recording: {error:#}"))?;
+        let text = format!("recording from now on into {}", recording.path().display());
+        self.recording = Some(recording.begin_with(&self.history));
+        Ok(text)
     }
 
     /// Ends the journal in order, and the recording.
@@ -87,6 +110,7 @@ impl Sink for RecordSink {
         if let Some(recording) = &mut self.recording {
             recording.append(record);
         }
+        self.history.note(&Writer::default(), record);
         Ok(())
     }
 

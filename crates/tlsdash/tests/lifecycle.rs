@@ -15,6 +15,32 @@ use rustix::process::Signal;
 use terminal::Terminal;
 
 #[test]
+fn a_recording_is_begun_and_ended_by_a_key_and_is_a_run_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("file:{}", journal(folder.path()).display());
+    let mut terminal = Terminal::start(folder.path(), &["demo", "--interval", "200ms", "--journal", &place]);
+    terminal.shows("LIVE");
+    terminal.press("R");
+    terminal.shows("[REC 00:01]");
+    terminal.press("q");
+    terminal.shows("quit again");
+    terminal.press("R");
+    until("the recording ends", || !terminal.contents().contains("[REC"));
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+    let is_recording = |name: &str| name.starts_with("tlsdash-") && name.ends_with("Z.journal");
+    let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.into_iter().find(|path| is_recording(&path.file_name().unwrap().to_string_lossy()));
+    let watched =
+        run(folder.path(), &["watch", file.unwrap().to_str().unwrap(), "--headless", "--format", "json"]);
+    assert!(watched.status.success(), "{}", stderr(&watched));
+    let summary: serde_json::Value = serde_json::from_slice(&watched.stdout).unwrap();
+    assert_eq!((&summary["ended"], &summary["journal"]["lost"]), (&true.into(), &0.into()), "{summary}");
+    assert_eq!(summary["journal"]["before"], 0, "it begins with itself");
+    assert!(summary["proxy"]["latency_us"]["exchange"]["n"].as_u64().unwrap() > 0, "{summary}");
+}
+
+#[test]
 fn the_demo_shows_live_figures_and_leaves_the_terminal_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let mut terminal = Terminal::start(folder.path(), &["demo"]);

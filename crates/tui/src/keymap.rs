@@ -117,6 +117,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("resume-less", &["{"], Intent::ResumeDown, LOAD, "resume 10 points less"),
     bind("resume-more", &["}"], Intent::ResumeUp, LOAD, "resume 10 points more"),
     bind("mark", &["m"], Intent::Mark, CONTROL, "leave a numbered mark in the time line"),
+    bind("record", &["shift-r"], Intent::Record, CONTROL, "record from now on, or end the recording"),
     bind("undo", &["u"], Intent::Undo, CONTROL, "take the last change of a setting back"),
     bind("step-down", &["left"], Intent::StepDown, TUNING, "stage a smaller value, or the other one"),
     bind("step-up", &["right"], Intent::StepUp, TUNING, "stage a larger value, or the other one"),

@@ -3,16 +3,17 @@
 use foldhash::HashMap;
 
 use crate::delta::CLIENTS_MAX;
-use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::ids::{ClientId, RunId};
 use crate::metric::{Counters, Metric};
 use crate::record::{
     Body, ClientRecord, HealthRecord, HostRecord, Latencies, LoadRecord, Phase, Record, RunRecord, Stamp,
 };
 use crate::setting::{SETTINGS_MAX, Setting};
+use crate::tally::Tally;
 
 /// How a run stood.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Base {
     /// The last record before.
     last: Option<Stamp>,
@@ -22,7 +23,10 @@ pub(super) struct Base {
     began: Option<Box<RunRecord>>,
     proxy: Counters<ProxyCounter>,
     proxy_samples: Counters<ProxyLatency>,
-    load: LoadRecord,
+    load: Counters<LoadCounter>,
+    load_tally: Tally,
+    /// Due, sending and measured.
+    load_spans_us: [u64; 3],
     load_samples: Counters<LoadLatency>,
     host: HostRecord,
     health: HealthRecord,
@@ -47,7 +51,9 @@ impl Base {
             Body::Load(load) => {
                 self.ticked = Some(record.stamp);
                 self.load_samples = samples(&load.latencies);
-                self.load = LoadRecord { latencies: Latencies::default(), ..(**load).clone() };
+                self.load = load.counters;
+                self.load_tally.clone_from(&load.tally);
+                self.load_spans_us = [load.due_us, load.sending_us, load.measured_us];
             }
             Body::Host(host) => self.host = host.clone(),
             Body::Health(health) => self.health = health.clone(),
@@ -118,14 +124,11 @@ impl Base {
     }
 
     fn rebase_load(&self, load: &mut LoadRecord) {
-        load.counters = load.counters.since(&self.load.counters);
+        load.counters = load.counters.since(&self.load);
         count_from(&mut load.latencies, &self.load_samples);
-        load.tally = load.tally.since(&self.load.tally);
-        for (time_us, before_us) in [
-            (&mut load.due_us, self.load.due_us),
-            (&mut load.sending_us, self.load.sending_us),
-            (&mut load.measured_us, self.load.measured_us),
-        ] {
+        load.tally = load.tally.since(&self.load_tally);
+        let times = [&mut load.due_us, &mut load.sending_us, &mut load.measured_us];
+        for (time_us, before_us) in times.into_iter().zip(self.load_spans_us) {
             *time_us = time_us.saturating_sub(before_us);
         }
     }

@@ -36,20 +36,22 @@ impl Stretch {
 }
 
 /// Cuts a stretch out of the records of runs, as they come.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Excerpt {
     stretch: Stretch,
     runs: HashMap<(Origin, RunId), Cut>,
 }
 
 /// How far one run has come.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Cut {
     /// How it stood when the stretch began.
     base: Base,
     stage: Stage,
     /// The last record that was let through, as it was then.
     last: Option<Stamp>,
+    /// It was the run's own last one.
+    has_ended: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +68,18 @@ impl Excerpt {
         Self { stretch, runs: HashMap::default() }
     }
 
+    /// One whose stretch begins with the next record of each run, as they stand here: this one has not begun.
+    pub fn from_now_on(&self) -> Self {
+        Self { stretch: Stretch::ALL, runs: self.runs.clone() }
+    }
+
+    /// Closes the runs that have not ended: what comes later is left out, not missing.
+    pub fn close(&mut self, out: &mut Vec<Record>) {
+        for ((_, run), cut) in &mut self.runs {
+            cut.end(*run, out);
+        }
+    }
+
     /// The records that take the place of those of a batch.
     pub fn cut(&mut self, batch: Batch) -> Batch {
         if self.stretch == Stretch::ALL {
@@ -76,6 +90,14 @@ impl Excerpt {
             self.take(&batch.writer, record, &mut records);
         }
         Batch { records, ..batch }
+    }
+
+    /// Takes in a record from before the stretch.
+    pub fn note(&mut self, writer: &Writer, record: &Record) {
+        let key = (writer.origin, record.stamp.run);
+        if self.runs.contains_key(&key) || self.runs.len() < RUNS_MAX {
+            self.runs.entry(key).or_default().base.note(record);
+        }
     }
 
     /// Adds what takes the place of a record.
@@ -90,7 +112,7 @@ impl Excerpt {
             Stage::Before if at_us <= self.stretch.from_us => cut.base.note(&record),
             Stage::Before | Stage::Within if at_us <= self.stretch.until_us => cut.pass(record, out),
             Stage::Before => cut.base.note(&record),
-            Stage::Within => cut.end(&record.stamp, out),
+            Stage::Within => cut.end(record.stamp.run, out),
             Stage::After => {}
         }
     }
@@ -104,15 +126,16 @@ impl Cut {
         }
         self.base.rebase(&mut record);
         self.last = Some(record.stamp);
+        self.has_ended = matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop);
         out.push(record);
     }
 
     /// Closes the run, unless it has ended within the stretch: what comes later is left out, not missing.
-    fn end(&mut self, later: &Stamp, out: &mut Vec<Record>) {
-        self.stage = Stage::After;
-        let Some(last) = self.last else { return };
+    fn end(&mut self, run: RunId, out: &mut Vec<Record>) {
+        let has_begun = std::mem::replace(&mut self.stage, Stage::After) == Stage::Within;
+        let Some(last) = self.last.filter(|_| has_begun && !self.has_ended) else { return };
         let header = self.base.began().map(|run| RunRecord { phase: Phase::Stop, ..run.clone() });
-        let stamp = Stamp { run: later.run, seq: last.seq + 1, interval_us: 0, ..last };
+        let stamp = Stamp { run, seq: last.seq + 1, interval_us: 0, ..last };
         out.push(Record {
             stamp,
             body: Body::Run(Box::new(

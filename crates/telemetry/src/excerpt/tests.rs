@@ -138,3 +138,27 @@ fn a_loss_within_a_stretch_is_one_and_a_loss_before_it_is_not() {
 fn a_stretch_without_records_holds_no_run() {
     assert!(model(recorded(5), 100, 200).current().is_none());
 }
+
+#[test]
+fn what_is_recorded_from_now_on_is_a_run_of_its_own() {
+    let mut history = Excerpt::new(Stretch { from_us: u64::MAX, until_us: u64::MAX });
+    let (mut recording, mut out) = (None::<Excerpt>, Vec::new());
+    for record in recorded(20) {
+        let second = record.stamp.mono_us / 1_000_000 - 50;
+        if second == 11 && recording.is_none() {
+            recording = Some(history.from_now_on());
+        }
+        history.take(&Writer::default(), record.clone(), &mut Vec::new());
+        if let Some(recording) = recording.as_mut().filter(|_| (11..=15).contains(&second)) {
+            recording.take(&Writer::default(), record, &mut out);
+        }
+    }
+    recording.unwrap().close(&mut out);
+    let mut model = Model::new(100);
+    model.apply_batch(Batch { records: out, ..Batch::default() });
+    let run = model.current().unwrap();
+    assert_eq!(run.proxy().unwrap().totals()[ProxyCounter::Exchanges], 11 + 12 + 13 + 14 + 15);
+    assert_eq!((run.duration_us(), run.reading().lost()), (5_000_000, 0));
+    assert!(run.stopped().is_some());
+    assert_eq!(run.setting("proxy.workers").unwrap().value, Value::Number(2.0));
+}

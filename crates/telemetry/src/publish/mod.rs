@@ -253,6 +253,11 @@ impl<S: Sink> Publisher<S> {
         self.seq
     }
 
+    /// Where records go.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
     /// Gives the sink back.
     pub fn into_sink(self) -> S {
         self.sink

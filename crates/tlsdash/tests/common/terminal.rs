@@ -31,6 +31,7 @@ impl Terminal {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_tlsdash"));
         command.args(args);
         command.env("STATE_DIRECTORY", folder);
+        command.cwd(folder);
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
         let child = pty.slave.spawn_command(command).unwrap();

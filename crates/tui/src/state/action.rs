@@ -74,6 +74,7 @@ intents! {
     ResumeDown,
     ResumeUp,
     Mark,
+    Record,
     Redraw,
     Suspend,
 }

@@ -9,6 +9,7 @@ mod mouse;
 mod palette;
 mod phase;
 mod prompt;
+mod recording;
 mod runs;
 mod scrub;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub(crate) use palette::Entry;
 use phase::Heard;
 pub(crate) use phase::Phase;
 pub(crate) use prompt::{Prompt, Purpose};
+use recording::Recorded;
 use runs::RunList;
 pub(crate) use time::{Course as CourseView, TimeView};
 pub(crate) use tuning::Tuning;
@@ -82,6 +84,7 @@ pub(crate) struct State {
     /// The run that was shown last.
     shown: Option<RunId>,
     notices: VecDeque<LogLine>,
+    recorded: Recorded,
     /// Columns and rows of the terminal.
     size: (u16, u16),
 }
@@ -115,6 +118,7 @@ impl State {
             heard: None,
             shown: None,
             notices: VecDeque::new(),
+            recorded: Recorded::default(),
             size,
         }
     }
@@ -204,6 +208,7 @@ impl State {
     /// Takes the figures anew if something has changed since; to be called before each frame. Reading a long
     /// journal brings many batches a frame, and only the last of them is worth the work.
     pub(crate) fn prepare(&mut self, now: Now) {
+        self.time_recording(now);
         if std::mem::take(&mut self.stale) {
             self.refresh(now);
         }

@@ -67,6 +67,7 @@ fn take_in(state: &mut State, news: Update, now: Now) {
             }
             state.notice(level, text, now);
         }
+        Update::Recording(recording) => state.note_recording(recording, now),
     }
 }
 
@@ -88,7 +89,8 @@ fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
 /// Does what a person wants.
 pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     match intent {
-        Intent::Quit => return vec![Effect::Leave(Exit::Quit)],
+        Intent::Quit if state.may_leave(now) => return vec![Effect::Leave(Exit::Quit)],
+        Intent::Quit => {}
         Intent::Suspend => return vec![Effect::Suspend(Suspend::Group)],
         Intent::Redraw => return vec![Effect::Redraw],
         Intent::Help
@@ -146,6 +148,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::ResumeDown => return pull(state, Lever::Resume, Direction::Down, now),
         Intent::ResumeUp => return pull(state, Lever::Resume, Direction::Up, now),
         Intent::Mark => return mark(state, now),
+        Intent::Record => return record(state, now),
     }
     state.arrange();
     vec![DRAW]
@@ -309,6 +312,13 @@ fn mark(state: &mut State, now: Now) -> Vec<Effect> {
     }
     // The number that a mark is known by is given where its record is made.
     vec![DRAW, Effect::Send(Command::Mark(String::new()))]
+}
+
+fn record(state: &mut State, now: Now) -> Vec<Effect> {
+    if refuse_if_read_only(state, now) {
+        return vec![DRAW];
+    }
+    vec![DRAW, Effect::Send(Command::Record)]
 }
 
 fn refuse_if_read_only(state: &mut State, now: Now) -> bool {

@@ -78,7 +78,8 @@ fn title(state: &State, width: u16) -> Line<'static> {
     }
     let setup = figures.map_or("", |figures| &figures.setup);
     let (badge, badge_style) = badge(state);
-    let room = usize::from(width).saturating_sub(format::width(&badge) + 9);
+    let (recording, recording_style) = recording(state);
+    let room = usize::from(width).saturating_sub(format::width(&badge) + format::width(&recording) + 9);
     let target = format::cut(&target, room, theme.glyphs);
     let left = room - format::width(&target);
     let mut run = figures.map_or_else(String::new, |figures| format!("run {}", figures.run));
@@ -99,8 +100,20 @@ fn title(state: &State, width: u16) -> Line<'static> {
         Span::styled(target, theme.figure()),
         Span::styled(extra, theme.quiet()),
         Span::raw(" ".repeat(fill + 1)),
+        Span::styled(recording, recording_style),
         Span::styled(badge, badge_style),
     ])
+}
+
+/// For how long the run has been recorded; nothing where it is not.
+fn recording(state: &State) -> (String, Style) {
+    match state.recording() {
+        None => (String::new(), state.theme.quiet()),
+        Some((seconds, false)) => (format!("[REC {}] ", format::clock(seconds)), state.theme.notice()),
+        Some((seconds, true)) => {
+            (format!("[NOT RECORDING {}] ", format::clock(seconds)), state.theme.warning())
+        }
+    }
 }
 
 fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -> Line<'static> {

@@ -1,0 +1,92 @@
+//! Whether the run is being recorded, and leaving while it is.
+
+use std::time::{Duration, Instant};
+
+use telemetry::Recording;
+use telemetry::model::Level;
+
+use super::State;
+use crate::clock::Now;
+
+/// So long after the first time leaving is meant by the second.
+const MEANT: Duration = Duration::from_secs(10);
+
+/// How the recording goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recorded {
+    /// Since when, and whether it fails at present; nothing where none is made.
+    since: Option<(Instant, bool)>,
+    /// How long it had lasted when the screen was drawn last.
+    seconds: u64,
+    /// When somebody wanted to leave meanwhile.
+    leaving: Option<Instant>,
+}
+
+impl State {
+    /// Takes in how the recording goes.
+    pub(super) fn note_recording(&mut self, recording: Recording, now: Now) {
+        let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
+        self.recorded.since = match recording {
+            Recording::Written => Some((since, false)),
+            Recording::Failing => Some((since, true)),
+            Recording::Ended => None,
+        };
+        self.stale = true;
+    }
+
+    /// True if the recording that is being made shall end by leaving: whoever leaves is asked once.
+    pub(super) fn may_leave(&mut self, now: Now) -> bool {
+        let asked = self.recorded.leaving.replace(now.instant);
+        let is_meant = asked.is_some_and(|asked| now.instant.duration_since(asked) < MEANT);
+        if self.recorded.since.is_none() || is_meant {
+            return true;
+        }
+        self.notice(Level::Warning, "recording: quit again within 10 s to end it and leave", now);
+        false
+    }
+
+    /// Takes the time that a recording has lasted.
+    pub(super) fn time_recording(&mut self, now: Now) {
+        let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
+        self.recorded.seconds = now.instant.saturating_duration_since(since).as_secs();
+    }
+
+    /// Seconds for which the run has been recorded, and whether that fails; nothing where it is not.
+    pub(crate) fn recording(&self) -> Option<(u64, bool)> {
+        self.recorded.since.map(|(_, is_failing)| (self.recorded.seconds, is_failing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use telemetry::{Command, Recording, Update};
+
+    use crate::state::{Action, Effect, Intent};
+    use crate::testing::{Stage, options};
+
+    #[test]
+    fn whoever_leaves_while_it_is_recorded_is_asked_once() {
+        let mut stage = Stage::live(options(), 3);
+        assert!(stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
+        let leaves = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Leave(_)));
+        stage.act(Action::Update(Update::Recording(Recording::Written)));
+        assert!(!leaves(&stage.want(Intent::Quit)));
+        stage.pass(2);
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("quit again within 10 s") && screen.contains("[REC 00:02]"), "{screen}");
+        assert!(leaves(&stage.want(Intent::Quit)));
+        stage.act(Action::Update(Update::Recording(Recording::Failing)));
+        let screen = stage.screen(120, 40);
+        assert!(screen.contains("[NOT RECORDING 00:02]"), "{screen}");
+        stage.pass(20);
+        assert!(!leaves(&stage.want(Intent::Quit)), "it is asked anew");
+        stage.act(Action::Update(Update::Recording(Recording::Ended)));
+        assert!(leaves(&stage.want(Intent::Quit)));
+    }
+
+    #[test]
+    fn who_only_watches_cannot_record() {
+        let mut stage = Stage::live(crate::Options { read_only: true, ..options() }, 3);
+        assert!(!stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
+    }
+}
