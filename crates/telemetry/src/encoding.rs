@@ -91,7 +91,8 @@ impl Inflater {
             self.plain.reserve(room.min(INFLATED_BYTES_MAX + 1 - self.plain.len()));
             let read = body.get(self.inflate.total_in() as usize..).unwrap_or_default();
             let before = self.plain.len();
-            let status = self.inflate.decompress_vec(read, &mut self.plain, FlushDecompress::Finish);
+            // Told to finish, it would give up where the room for what comes out is too small.
+            let status = self.inflate.decompress_vec(read, &mut self.plain, FlushDecompress::None);
             match status {
                 Ok(Status::StreamEnd) => break,
                 Ok(_) if self.plain.len() <= INFLATED_BYTES_MAX && self.plain.len() > before => room *= 2,
@@ -175,6 +176,15 @@ mod tests {
         let bytes = STANDARD.decode(text).ok()?;
         let hdr = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
         Some(Histogram::from_hdr(hdr, 0, 0, 0).to_distribution())
+    }
+
+    #[test]
+    fn what_packs_well_is_read_whole() {
+        let mut histogram = Histogram::new();
+        (0..2_000_u64).for_each(|n| histogram.record_ns(10_000 + n * 500_000));
+        (1..1_000_u64).for_each(|n| histogram.record_ns(n * 64));
+        let text = encode(&histogram.to_distribution());
+        assert_eq!(decode(&text).ok(), read_by_library(&text));
     }
 
     #[test]
