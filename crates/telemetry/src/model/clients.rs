@@ -142,7 +142,7 @@ impl Client {
     }
 
     /// The latencies that its records after `from_us` and up to `until_us` told, which may reach back some seconds
-    /// before them; of the latest [`SKETCHES_MAX`] such records only.
+    /// before them; of the latest 12 such records only.
     pub fn exchange_between(&self, from_us: u64, until_us: u64) -> Sketch {
         let within = |(us, _): &&(u64, Sketch)| from_us < *us && *us <= until_us;
         let mut sum = Sketch::default();
