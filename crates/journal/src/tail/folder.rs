@@ -272,14 +272,7 @@ mod tests {
 
             fs::rename(&path, dir.path().join("a@1.journal")).unwrap();
             fs::write(&path, beginning).unwrap();
-            let mut progress = Progress {
-                entries: 0,
-                more: false,
-                rotations: 0,
-                skipped_bytes: 0,
-                walked_bytes: 0,
-                writer: FileState::Online,
-            };
+            let mut progress = Progress::new(FileState::Online);
             folder.go_on_to(id, &mut progress).unwrap();
             let mut read = 0;
             while folder.step(&mut progress).unwrap() {

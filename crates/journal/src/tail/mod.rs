@@ -79,6 +79,13 @@ pub struct Progress {
     pub writer: FileState,
 }
 
+impl Progress {
+    /// Nothing was found yet, and there may be more.
+    fn new(writer: FileState) -> Self {
+        Self { entries: 0, more: true, rotations: 0, skipped_bytes: 0, walked_bytes: 0, writer }
+    }
+}
+
 /// Follows a journal file, or all those of a folder, from one end to the other, and on to the files that come later.
 ///
 /// It never writes and takes no lock. It has one file open at a time, in a folder also those that are being written.
@@ -184,9 +191,7 @@ impl Tail {
     /// If a file, or the one that replaced it, cannot be read. Polling again tries again, and goes on with others. When something was found
     /// before the error, that is told first, and the error by the next poll.
     pub fn poll(&mut self, mut each: impl FnMut(&Entry)) -> Result<Progress, ReadError> {
-        let writer = self.followed.writer();
-        let mut progress =
-            Progress { entries: 0, more: true, rotations: 0, skipped_bytes: 0, walked_bytes: 0, writer };
+        let mut progress = Progress::new(self.followed.writer());
         for _ in 0..STEPS_PER_POLL_MAX {
             progress.entries += self.followed.read(ENTRIES_PER_POLL_MAX - progress.entries, &mut each);
             if progress.entries >= ENTRIES_PER_POLL_MAX {

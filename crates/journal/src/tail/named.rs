@@ -188,14 +188,7 @@ mod tests {
         }
         writer.flush().unwrap();
 
-        let mut progress = Progress {
-            entries: 0,
-            more: false,
-            rotations: 0,
-            skipped_bytes: 0,
-            walked_bytes: 0,
-            writer: FileState::Online,
-        };
+        let mut progress = Progress::new(FileState::Online);
         assert!(tail.go_on(&mut progress).unwrap());
         assert_eq!(progress.rotations, 0);
         let mut read = Vec::new();
