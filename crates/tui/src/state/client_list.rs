@@ -27,6 +27,22 @@ pub(super) enum Move {
     Last,
 }
 
+impl Move {
+    /// Goes from line `at` of a list whose last line is `last`.
+    pub(super) fn from(self, at: usize, last: usize) -> usize {
+        const PAGE: usize = 10;
+        let to = match self {
+            Self::Up => at.saturating_sub(1),
+            Self::Down => at + 1,
+            Self::PageUp => at.saturating_sub(PAGE),
+            Self::PageDown => at + PAGE,
+            Self::First => 0,
+            Self::Last => last,
+        };
+        to.min(last)
+    }
+}
+
 impl ClientList {
     /// Puts so many rows in sight in order, lets go of a selected client that is no more, and keeps it in sight
     /// otherwise.

@@ -37,18 +37,9 @@ impl State {
 
     /// Selects another line.
     pub(super) fn select_run(&mut self, to: Move) {
-        const PAGE: usize = 10;
-        let (rows, at) = (self.run_rows(), self.selected_run());
-        let last = rows.len().saturating_sub(1);
-        let at = match to {
-            Move::Up => at.saturating_sub(1),
-            Move::Down => at + 1,
-            Move::PageUp => at.saturating_sub(PAGE),
-            Move::PageDown => at + PAGE,
-            Move::First => 0,
-            Move::Last => last,
-        };
-        self.runs.selected = rows.get(at.min(last)).map(|row| row.id);
+        let rows = self.run_rows();
+        let at = to.from(self.selected_run(), rows.len().saturating_sub(1));
+        self.runs.selected = rows.get(at).map(|row| row.id);
     }
 
     /// Shows the selected run.

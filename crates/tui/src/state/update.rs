@@ -215,18 +215,8 @@ fn scroll(state: &mut State, to: Move) {
 }
 
 fn select_setting(state: &mut State, to: Move) {
-    const PAGE: usize = 10;
     let last = state.settings().len().saturating_sub(1);
-    let at = state.tuning.selected;
-    let at = match to {
-        Move::Up => at.saturating_sub(1),
-        Move::Down => at + 1,
-        Move::PageUp => at.saturating_sub(PAGE),
-        Move::PageDown => at + PAGE,
-        Move::First => 0,
-        Move::Last => last,
-    };
-    state.tuning.selected = at.min(last);
+    state.tuning.selected = to.from(state.tuning.selected, last);
     state.tuning.complaint = None;
 }
 
