@@ -2,9 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use telemetry::{LoadCounter, LoadLatency};
+
 use crate::config::SourceTotals;
+use crate::ledger::Ledger;
 use crate::plan::Share;
-use crate::tls::ClientTls;
+use crate::tls::{ClientTls, Engine, Handshake, TlsError};
+use crate::transport::Transport;
 
 /// Sessions are not shared between clients, since a ticket that wanders from one address to another is nothing a
 /// server sees in earnest.
@@ -18,6 +22,41 @@ pub(crate) struct Client {
     /// Its own counts; the address is known with its first connection.
     pub(crate) address: Option<IpAddr>,
     pub(crate) totals: Totals,
+}
+
+impl Client {
+    /// One of its connections stands.
+    pub(crate) fn established(&mut self, transport: &Transport, warmup: bool, ledger: &mut Ledger) {
+        ledger.count(LoadCounter::Opened);
+        self.totals.connections += 1;
+        if self.address.is_none() {
+            self.address = transport.socket.local_ip();
+        }
+        if !warmup {
+            ledger.time(LoadLatency::Connect, Some(transport.opened_ns), transport.established_ns);
+        }
+    }
+
+    /// Begins TLS, if there is any, with a session to resume where its turn for that has come; gives also whether it has.
+    pub(crate) fn begin(
+        &mut self,
+        resume: Share,
+        ledger: &mut Ledger,
+    ) -> Option<(Result<Engine, TlsError>, bool)> {
+        let tls = self.tls.as_ref()?;
+        let wanted = self.resume.next(resume);
+        let begun = tls.begin(wanted);
+        let offered = matches!(begun, Ok((_, true)));
+        ledger.add(LoadCounter::ResumptionsWanted, u64::from(wanted));
+        ledger.add(LoadCounter::ResumptionsOffered, u64::from(offered));
+        Some((begun.map(|(engine, _)| engine), wanted))
+    }
+
+    /// One of its handshakes is done.
+    pub(crate) fn shaken(&mut self, handshake: &Handshake) {
+        self.totals.handshakes_resumed += u64::from(handshake.resumed);
+        self.totals.handshakes_full += u64::from(!handshake.resumed);
+    }
 }
 
 /// What a client has done, counted apart from the figures that are published.

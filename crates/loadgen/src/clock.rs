@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use mio::unix::SourceFd;
-use mio::{Interest, Registry, Token};
+use mio::{Events, Interest, Poll, Registry, Token};
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
@@ -49,6 +49,26 @@ impl Timer {
         }
         self.armed_ns = at_ns;
         arm(&self.fd, at_ns)
+    }
+
+    /// Waits for events, until the moment `at_ns` or for so long as `patience` lasts; a signal ends it too.
+    pub(crate) fn wait(
+        &mut self,
+        poll: &mut Poll,
+        events: &mut Events,
+        at_ns: Option<u64>,
+        patience: Option<Duration>,
+    ) -> io::Result<()> {
+        if let Some(at_ns) = at_ns {
+            self.set(at_ns)?;
+        }
+        match poll.poll(events, patience) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            other => other,
+        }
     }
 }
 

@@ -18,10 +18,12 @@
 
 use std::io;
 
-use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
+use telemetry::{Asked, LoadCounter, LoadDelta, LoadEvent, LoadLatency, Reporter};
 
 use crate::clock::now_ns;
+use crate::control::Control;
 use crate::http1::Answer;
+use crate::pacer::Due;
 use crate::socket::Address;
 use crate::tls::Handshake;
 
@@ -44,6 +46,22 @@ pub(crate) struct Request {
     pub(crate) warmup: bool,
     /// What it went over.
     pub(crate) over: Over,
+}
+
+impl Request {
+    /// Made from this template, and taken on now by a connection that may have so long for it.
+    pub(crate) fn new(template: usize, due: Due, now_ns: u64, timeout_ns: u64, warmup: bool) -> Self {
+        Self {
+            template,
+            intended_ns: due.intended_ns,
+            begun_ns: now_ns,
+            sent_ns: None,
+            deadline_ns: now_ns.saturating_add(timeout_ns),
+            retried: false,
+            warmup,
+            over: Over::default(),
+        }
+    }
 }
 
 /// What a request goes over, which decides what it costs.
@@ -150,6 +168,15 @@ impl Ledger {
 
     pub(crate) fn add(&mut self, counter: LoadCounter, n: u64) {
         self.delta.counters[counter] += n;
+    }
+
+    /// Hands the counts over if they are asked for; false if nobody asks any more.
+    pub(crate) fn report(&mut self, reporter: &Reporter<LoadDelta>, control: &Control) -> bool {
+        let asked = reporter.answer(&mut self.delta, |_| {});
+        if asked == Asked::Yes {
+            control.note_span(self.span);
+        }
+        asked != Asked::Gone
     }
 
     pub(crate) fn tally(&mut self, event: LoadEvent, example: impl FnOnce() -> String) {

@@ -143,6 +143,19 @@ impl Transport {
         self.trouble.take().unwrap_or_else(|| Failure::new(LoadEvent::Tls, ""))
     }
 
+    /// Why a handshake came to nothing.
+    pub(crate) fn handshake_failure(&mut self, end: End, scratch: &mut Scratch) -> Failure {
+        let failure = match end {
+            End::Tls => self.take_trouble(),
+            End::Clean | End::Cut => {
+                Failure::new(LoadEvent::HandshakeCut, "the connection ended during the handshake")
+            }
+        };
+        // An alert may say why; whether it arrives makes no difference here.
+        let _ = self.flush(scratch);
+        failure
+    }
+
     /// Notes that the server has sent its end.
     pub(crate) fn note_peer_shut(&mut self) {
         if self.inflow == Inflow::Open {

@@ -43,7 +43,7 @@ impl Default for Http2Trial {
         let target = "https://example.org/".parse().expect("a target");
         let template = Template::post("/", BODY_BYTES);
         let prepared = Prepared::new(&template, &target, &mut Numbers::default()).expect("a plain request");
-        Self { requests: Requests::new(Arc::new([prepared])) }
+        Self { requests: Requests::new(Arc::new([prepared]), 0) }
     }
 }
 

@@ -8,7 +8,7 @@ use super::slot::Phase;
 use crate::clock::now_ns;
 use crate::connection::Inbound;
 use crate::http1::Answer;
-use crate::ledger::{Arrived, Over, Request};
+use crate::ledger::{Arrived, Request};
 use crate::pacer::Due;
 use crate::plan::KeepAlive;
 
@@ -19,20 +19,10 @@ const PARTING_NS: u64 = 100_000_000;
 impl Worker {
     /// Gives a request to a free slot.
     pub(super) fn begin(&mut self, index: usize, due: Due, now_ns: u64) {
-        let template = self.next_template();
+        let template = self.requests.next(&self.setup.sequence);
         let warmup = self.course.is_warmup(due, now_ns);
-        let deadline_ns = now_ns.saturating_add(self.setup.timeout_ns);
         let slot = &mut self.slots[index];
-        slot.request = Some(Request {
-            template,
-            intended_ns: due.intended_ns,
-            begun_ns: now_ns,
-            sent_ns: None,
-            deadline_ns,
-            retried: false,
-            warmup,
-            over: Over::default(),
-        });
+        slot.request = Some(Request::new(template, due, now_ns, self.setup.timeout_ns, warmup));
         if slot.phase == Phase::Ready {
             self.start_request(index);
         } else {

@@ -7,12 +7,11 @@ mod requests;
 mod slot;
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
-use telemetry::{Asked, LoadDelta, Reporter};
+use telemetry::{LoadDelta, Reporter};
 
 use crate::client::Client;
 use crate::clock::{Timer, now_ns};
@@ -49,6 +48,20 @@ pub(crate) struct Setup {
     pub(crate) control: Control,
 }
 
+impl Setup {
+    /// Hands over the last that a thread has counted.
+    pub(crate) fn finish(&self, clients: &[Client], ledger: Ledger, reporter: Reporter<LoadDelta>) {
+        for client in clients {
+            if let Some(address) = client.address {
+                self.control.account(address, client.totals);
+            }
+        }
+        self.control.note_span(ledger.span);
+        self.control.thread_ended();
+        reporter.finish(ledger.delta, |_| {});
+    }
+}
+
 /// What a thread begins with.
 #[derive(Debug)]
 pub(crate) struct Start {
@@ -75,8 +88,6 @@ pub(crate) struct Worker {
     next_client: usize,
     /// The server's address that worked last.
     address: usize,
-    /// The place in the sequence of requests.
-    next_place: usize,
     /// At least `active`; more while connections that are not wanted any more end.
     slots: Vec<Slot>,
     /// Slots that may take requests: the first ones.
@@ -88,7 +99,7 @@ pub(crate) struct Worker {
     next_tick_ns: u64,
     scratch: Scratch,
     ledger: Ledger,
-    reporter: Option<Reporter<LoadDelta>>,
+    reporter: Reporter<LoadDelta>,
 }
 
 impl Worker {
@@ -101,12 +112,11 @@ impl Worker {
             timer,
             resume: wanted.resume,
             keepalive: wanted.keepalive,
-            requests: Requests::new(wanted.requests),
+            requests: Requests::new(wanted.requests, start.part.thread as usize % start.setup.sequence.len()),
             part: start.part,
             clients: start.clients,
             next_client: 0,
             address: 0,
-            next_place: start.part.thread as usize % start.setup.sequence.len(),
             slots: (0..connections).map(|_| Slot::new()).collect(),
             active: connections,
             free: VecDeque::with_capacity(connections),
@@ -114,7 +124,7 @@ impl Worker {
             next_tick_ns: 0,
             scratch: Scratch::default(),
             ledger: Ledger::default(),
-            reporter: Some(start.reporter),
+            reporter: start.reporter,
             setup: start.setup,
         }
     }
@@ -124,7 +134,8 @@ impl Worker {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.course.has_ended() {
             self.turn(now_ns());
-            if self.wait(&mut events).is_err() {
+            let (at_ns, patience) = (self.next_moment_ns(), self.patience());
+            if self.timer.wait(&mut self.poll, &mut events, at_ns, patience).is_err() {
                 // Without its poll a thread can do nothing but say what became of its requests.
                 break;
             }
@@ -143,19 +154,6 @@ impl Worker {
             self.report();
         }
         self.finish();
-    }
-
-    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        if let Some(at_ns) = self.next_moment_ns() {
-            self.timer.set(at_ns)?;
-        }
-        match self.poll.poll(events, self.patience()) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                events.clear();
-                Ok(())
-            }
-            other => other,
-        }
     }
 
     /// The moment at which something is to be done that cannot wait for the next tick.
@@ -250,12 +248,6 @@ impl Worker {
         }
     }
 
-    fn next_template(&mut self) -> usize {
-        let template = self.setup.sequence[self.next_place];
-        self.next_place = (self.next_place + 1) % self.setup.sequence.len();
-        self.requests.newest(template.into())
-    }
-
     /// Ends a drain that is complete, or has lasted long enough.
     fn settle(&mut self, now_ns: u64) {
         if !self.course.is_draining() {
@@ -291,11 +283,8 @@ impl Worker {
     }
 
     fn report(&mut self) {
-        let Some(reporter) = &self.reporter else { return };
-        match reporter.answer(&mut self.ledger.delta, |_| {}) {
-            Asked::Yes => self.setup.control.note_span(self.ledger.span),
-            Asked::No => {}
-            Asked::Gone => self.give_up(now_ns()),
+        if !self.ledger.report(&self.reporter, &self.setup.control) {
+            self.give_up(now_ns());
         }
     }
 
@@ -304,15 +293,6 @@ impl Worker {
         for index in 0..self.slots.len() {
             self.drop_connection(index);
         }
-        for client in &self.clients {
-            if let Some(address) = client.address {
-                self.setup.control.account(address, client.totals);
-            }
-        }
-        self.setup.control.note_span(self.ledger.span);
-        self.setup.control.thread_ended();
-        if let Some(reporter) = self.reporter.take() {
-            reporter.finish(self.ledger.delta, |_| {});
-        }
+        self.setup.finish(&self.clients, self.ledger, self.reporter);
     }
 }

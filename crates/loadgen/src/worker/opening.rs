@@ -3,7 +3,7 @@
 use std::io;
 
 use mio::{Interest, Token};
-use telemetry::{LoadCounter, LoadLatency};
+use telemetry::LoadCounter;
 
 use super::Worker;
 use super::slot::Phase;
@@ -56,25 +56,15 @@ impl Worker {
         let slot = &mut self.slots[index];
         let Some(connection) = &mut slot.connection else { return };
         let client = &mut self.clients[slot.client];
-        self.ledger.count(LoadCounter::Opened);
-        client.totals.connections += 1;
-        if client.address.is_none() {
-            client.address = connection.transport.socket.local_ip();
-        }
-        if slot.request.as_ref().is_some_and(|request| !request.warmup) {
-            let (since_ns, now_ns) = (connection.transport.opened_ns, connection.transport.established_ns);
-            self.ledger.time(LoadLatency::Connect, Some(since_ns), now_ns);
-        }
-        let Some(tls) = &client.tls else { return self.start_over(index, Over::Plain) };
+        let warmup = slot.request.as_ref().is_none_or(|request| request.warmup);
+        client.established(&connection.transport, warmup, &mut self.ledger);
+        let Some((begun, wanted)) = client.begin(self.resume, &mut self.ledger) else {
+            return self.start_over(index, Over::Plain);
+        };
         slot.phase = Phase::Handshaking;
-        let wanted = client.resume.next(self.resume);
-        let begun = tls.begin(wanted);
-        let offered = matches!(begun, Ok((_, true)));
-        self.ledger.add(LoadCounter::ResumptionsWanted, u64::from(wanted));
-        self.ledger.add(LoadCounter::ResumptionsOffered, u64::from(offered));
         self.ledger.add(LoadCounter::EarlyWanted, u64::from(wanted && self.setup.early_data));
         let begun = match begun {
-            Ok((engine, _)) => self.shake_hands(index, engine),
+            Ok(engine) => self.shake_hands(index, engine),
             Err(error) => {
                 connection.transport.note_trouble(&error);
                 Err(End::Tls)
@@ -104,9 +94,7 @@ impl Worker {
         let slot = &mut self.slots[index];
         let (Some(connection), Some(request)) = (&slot.connection, &slot.request) else { return };
         let over = self.ledger.shaken(&handshake, connection.transport.established_ns, request.warmup);
-        let totals = &mut self.clients[slot.client].totals;
-        totals.handshakes_resumed += u64::from(handshake.resumed);
-        totals.handshakes_full += u64::from(!handshake.resumed);
+        self.clients[slot.client].shaken(&handshake);
         if slot.phase != Phase::Handshaking {
             return;
         }

@@ -12,11 +12,14 @@ pub(crate) struct Requests {
     begins: usize,
     /// Those before, oldest first, each with the number of its first; none longer than it is in use.
     older: Vec<(usize, Arc<[Prepared]>)>,
+    /// The place in the sequence of what is to be sent next.
+    place: usize,
 }
 
 impl Requests {
-    pub(crate) fn new(requests: Arc<[Prepared]>) -> Self {
-        Self { newest: requests, begins: 0, older: Vec::new() }
+    /// Begins at a place of the sequence in which they are sent.
+    pub(crate) fn new(requests: Arc<[Prepared]>, place: usize) -> Self {
+        Self { newest: requests, begins: 0, older: Vec::new(), place }
     }
 
     /// Goes over to other requests, if these are others. `in_use` are the numbers of those under way.
@@ -31,8 +34,10 @@ impl Requests {
         self.older.retain(|(begins, requests)| begins + requests.len() > oldest);
     }
 
-    /// The number of a request among the newest.
-    pub(crate) fn newest(&self, index: usize) -> usize {
+    /// The number of the request that the sequence has next, among the newest.
+    pub(crate) fn next(&mut self, sequence: &[u16]) -> usize {
+        let index = usize::from(sequence[self.place]);
+        self.place = (self.place + 1) % sequence.len();
         self.begins + index
     }
 

@@ -27,14 +27,7 @@ impl Worker {
         match connection.phase {
             Phase::Connecting => {}
             Phase::Handshaking => {
-                let failure = match end {
-                    End::Tls => connection.transport.take_trouble(),
-                    End::Clean | End::Cut => {
-                        Failure::new(LoadEvent::HandshakeCut, "the connection ended during the handshake")
-                    }
-                };
-                // An alert may say why; whether it arrives makes no difference here.
-                let _ = connection.transport.flush(&mut self.scratch);
+                let failure = connection.transport.handshake_failure(end, &mut self.scratch);
                 self.fail_connection(key, &failure);
             }
             Phase::Open if end == End::Tls => {

@@ -13,16 +13,9 @@ use crate::plan::KeepAlive;
 impl Worker {
     /// Gives a request to a free lane.
     pub(super) fn take_on(&mut self, index: usize, due: Due, now_ns: u64) {
-        let request = Request {
-            template: self.next_template(),
-            intended_ns: due.intended_ns,
-            begun_ns: now_ns,
-            sent_ns: None,
-            deadline_ns: now_ns.saturating_add(self.setup.timeout_ns),
-            retried: false,
-            warmup: self.course.is_warmup(due, now_ns),
-            over: Over::default(),
-        };
+        let template = self.requests.next(&self.setup.sequence);
+        let warmup = self.course.is_warmup(due, now_ns);
+        let request = Request::new(template, due, now_ns, self.setup.timeout_ns, warmup);
         let lane = &mut self.lanes[index];
         lane.waiting.push_back(request);
         lane.under_way += 1;

@@ -6,14 +6,13 @@ mod lane;
 mod opening;
 
 use std::collections::VecDeque;
-use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token};
 use slab::Slab;
-use telemetry::{Asked, LoadDelta, Reporter};
+use telemetry::{LoadDelta, Reporter};
 
 use super::session::{Ended, Session};
 use crate::client::Client;
@@ -46,8 +45,6 @@ pub(crate) struct Worker {
     next_client: usize,
     /// The server's address that worked last.
     address: usize,
-    /// The place in the sequence of requests.
-    next_place: usize,
     /// Most requests of a lane at a time.
     streams: usize,
     /// At least `active`; more while those that are not wanted any more end what they have.
@@ -70,7 +67,7 @@ pub(crate) struct Worker {
     /// Requests that a connection is done with, while it is read.
     ended: Ended,
     ledger: Ledger,
-    reporter: Option<Reporter<LoadDelta>>,
+    reporter: Reporter<LoadDelta>,
 }
 
 /// A connection of a lane.
@@ -122,12 +119,11 @@ impl Worker {
             timer,
             resume: wanted.resume,
             keepalive: wanted.keepalive,
-            requests: Requests::new(wanted.requests),
+            requests: Requests::new(wanted.requests, start.part.thread as usize % start.setup.sequence.len()),
             part: start.part,
             clients: start.clients,
             next_client: 0,
             address: 0,
-            next_place: start.part.thread as usize % start.setup.sequence.len(),
             streams: streams as usize,
             lanes: (0..lanes).map(|_| Lane::new()).collect(),
             active: lanes,
@@ -141,7 +137,7 @@ impl Worker {
             scratch: Scratch::default(),
             ended: Vec::new(),
             ledger: Ledger::default(),
-            reporter: Some(start.reporter),
+            reporter: start.reporter,
             setup: start.setup,
         }
     }
@@ -151,7 +147,8 @@ impl Worker {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.course.has_ended() {
             self.turn(now_ns());
-            if self.wait(&mut events).is_err() {
+            let (at_ns, patience) = (self.next_moment_ns(), self.patience());
+            if self.timer.wait(&mut self.poll, &mut events, at_ns, patience).is_err() {
                 // Without its poll a thread can do nothing but say what became of its requests.
                 break;
             }
@@ -170,19 +167,6 @@ impl Worker {
             self.report();
         }
         self.finish();
-    }
-
-    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
-        if let Some(at_ns) = self.next_moment_ns() {
-            self.timer.set(at_ns)?;
-        }
-        match self.poll.poll(events, self.patience()) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                events.clear();
-                Ok(())
-            }
-            other => other,
-        }
     }
 
     /// The moment at which something is to be done that cannot wait for the next tick.
@@ -300,12 +284,6 @@ impl Worker {
         }
     }
 
-    fn next_template(&mut self) -> usize {
-        let template = self.setup.sequence[self.next_place];
-        self.next_place = (self.next_place + 1) % self.setup.sequence.len();
-        self.requests.newest(template.into())
-    }
-
     /// Ends a drain that is complete, or has lasted long enough.
     fn settle(&mut self, now_ns: u64) {
         if !self.course.is_draining() {
@@ -329,25 +307,13 @@ impl Worker {
     }
 
     fn report(&mut self) {
-        let Some(reporter) = &self.reporter else { return };
-        match reporter.answer(&mut self.ledger.delta, |_| {}) {
-            Asked::Yes => self.setup.control.note_span(self.ledger.span),
-            Asked::No => {}
-            Asked::Gone => self.give_up(now_ns()),
+        if !self.ledger.report(&self.reporter, &self.setup.control) {
+            self.give_up(now_ns());
         }
     }
 
     fn finish(mut self) {
         self.give_up(now_ns());
-        for client in &self.clients {
-            if let Some(address) = client.address {
-                self.setup.control.account(address, client.totals);
-            }
-        }
-        self.setup.control.note_span(self.ledger.span);
-        self.setup.control.thread_ended();
-        if let Some(reporter) = self.reporter.take() {
-            reporter.finish(self.ledger.delta, |_| {});
-        }
+        self.setup.finish(&self.clients, self.ledger, self.reporter);
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use mio::{Interest, Token};
-use telemetry::{LoadCounter, LoadEvent, LoadLatency};
+use telemetry::LoadEvent;
 
 use super::{Connection, Phase, Session, Worker};
 use crate::clock::now_ns;
@@ -70,23 +70,14 @@ impl Worker {
         let connection = &mut self.connections[key];
         let client = &mut self.clients[connection.client];
         let transport = &mut connection.transport;
-        self.ledger.count(LoadCounter::Opened);
-        client.totals.connections += 1;
-        if client.address.is_none() {
-            client.address = transport.socket.local_ip();
-        }
-        if self.lanes[connection.lane].waiting.front().is_some_and(|request| !request.warmup) {
-            self.ledger.time(LoadLatency::Connect, Some(transport.opened_ns), transport.established_ns);
-        }
-        let Some(tls) = &client.tls else { return self.on_ready(key, Over::Plain) };
+        let warmup = self.lanes[connection.lane].waiting.front().is_none_or(|request| request.warmup);
+        client.established(transport, warmup, &mut self.ledger);
+        let Some((begun, _)) = client.begin(self.resume, &mut self.ledger) else {
+            return self.on_ready(key, Over::Plain);
+        };
         connection.phase = Phase::Handshaking;
-        let wanted = client.resume.next(self.resume);
-        let begun = tls.begin(wanted);
-        let offered = matches!(begun, Ok((_, true)));
-        self.ledger.add(LoadCounter::ResumptionsWanted, u64::from(wanted));
-        self.ledger.add(LoadCounter::ResumptionsOffered, u64::from(offered));
         let begun = match begun {
-            Ok((engine, _)) => transport.shake_hands(engine, &mut self.scratch),
+            Ok(engine) => transport.shake_hands(engine, &mut self.scratch),
             Err(error) => {
                 transport.note_trouble(&error);
                 Err(End::Tls)
@@ -101,9 +92,7 @@ impl Worker {
         let connection = &self.connections[key];
         let is_warmup = self.lanes[connection.lane].waiting.front().is_some_and(|request| request.warmup);
         let over = self.ledger.shaken(handshake, connection.transport.established_ns, is_warmup);
-        let totals = &mut self.clients[connection.client].totals;
-        totals.handshakes_resumed += u64::from(handshake.resumed);
-        totals.handshakes_full += u64::from(!handshake.resumed);
+        self.clients[connection.client].shaken(handshake);
         self.on_ready(key, over);
         if handshake.alpn != Some(Alpn::Http2) {
             let failure = Failure::new(LoadEvent::Protocol, "the server did not agree to h2");

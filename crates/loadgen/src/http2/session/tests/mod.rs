@@ -60,7 +60,7 @@ impl Played {
     fn new(template: &Template) -> Self {
         let target = "http://localhost/".parse().unwrap();
         let prepared = Prepared::new(template, &target, &mut Numbers::default()).unwrap();
-        let requests = Requests::new(Arc::new([prepared]));
+        let requests = Requests::new(Arc::new([prepared]), 0);
         let session = Session::new();
         let mut played = Self { session, requests, ended: Vec::new(), seen: Vec::new(), unread: Vec::new() };
         played.send();
