@@ -135,6 +135,9 @@ impl FromStr for Sketch {
             }
             buckets.push((at, count));
         }
+        if buckets.is_empty() && max_ns > 0 {
+            return Err(ParseIdError);
+        }
         Ok(Self { buckets, max_ns })
     }
 }
@@ -166,6 +169,7 @@ mod tests {
         for text in [
             "",
             "x",
+            "5",
             "5 1",
             "5 1:",
             "5 1:0",
