@@ -4,6 +4,8 @@
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -22,14 +24,19 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn start(folder: &std::path::Path, args: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
+        Self::of(folder, Command::new(env!("CARGO_BIN_EXE_tlsdash")).args(args))
+    }
+
+    /// The same, however the program is started.
+    pub(crate) fn of(folder: &Path, started: &Command) -> Self {
         const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
         const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
         let (rows, cols) = (ROWS.get(), COLUMNS.get());
         let pty =
             native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_tlsdash"));
-        command.args(args);
+        let mut command = CommandBuilder::new(started.get_program());
+        command.args(started.get_args());
         command.env("STATE_DIRECTORY", folder);
         command.cwd(folder);
         command.env("TERM", "xterm-256color");
