@@ -6,26 +6,12 @@ use report::Report;
 use telemetry::{
     Applies, ClientCounter, ClientDelta, HostSampler, LoadCounter, LoadDelta, LoadEvent, LoadLatency,
     LoadState, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, Record, RunId, RunRecord, Setting,
-    Sink, Timestamps, Value,
+    Timestamps, Value,
 };
 
 const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='x'>|*[a](b)\\`&lt;";
 const HOST: &str = "secret-host";
 const CLIENT: &str = "198.51.100.7";
-
-#[derive(Default)]
-struct Kept(Vec<Record>);
-
-impl Sink for Kept {
-    fn accept(&mut self, record: &Record) -> Result<(), telemetry::Refusal> {
-        self.0.push(record.clone());
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-}
 
 fn at(second: u64) -> Timestamps {
     Timestamps {
@@ -42,7 +28,7 @@ fn setting(name: &str, value: &str) -> Setting {
 /// Ten seconds of a proxy under load, of which the records of the fifth are lost if `with_loss`.
 fn model(with_loss: bool) -> (Model, RunId) {
     let run = RunId::from_bits(0xabcd << 112);
-    let mut publisher = Publisher::new(run, Kept::default(), 60, at(0));
+    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
     let settings = vec![setting("proxy.alpn", HOSTILE), setting("load.target", &format!("https://{HOST}/"))];
     let began = RunRecord {
         host: format!("{HOST}{HOSTILE}"),
@@ -93,7 +79,6 @@ fn model(with_loss: bool) -> (Model, RunId) {
     let is_lost = |record: &Record| with_loss && record.stamp.mono_us == at(5).monotonic_us;
     publisher
         .into_sink()
-        .0
         .into_iter()
         .filter(|record| !is_lost(record))
         .for_each(|record| model.apply(record, None));
@@ -181,10 +166,10 @@ fn a_loss_is_told_and_drawn_as_a_gap() {
 #[test]
 fn a_run_without_anything_has_a_report() {
     let run = RunId::from_bits(1);
-    let mut publisher = Publisher::new(run, Kept::default(), 60, at(0));
+    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
     publisher.start(RunRecord::default(), at(0));
     let mut model = Model::new(1);
-    publisher.into_sink().0.into_iter().for_each(|record| model.apply(record, None));
+    publisher.into_sink().into_iter().for_each(|record| model.apply(record, None));
     let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
     assert!(report.html().contains("still ran, or was killed"));
     assert!(report.markdown().contains("# tlsdash: run") && report.csv().is_empty());
