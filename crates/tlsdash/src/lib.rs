@@ -33,6 +33,7 @@ mod tls_words;
 mod voice;
 mod watch;
 mod window;
+mod written;
 
 use std::fmt::Display;
 use std::io::Write;

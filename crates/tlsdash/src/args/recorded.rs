@@ -74,6 +74,13 @@ pub(crate) struct CompareArgs {
     /// How it is printed [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
+    /// Write one page with both runs drawn over each other, which works without a network and prints well; of this and
+    /// all others, - is standard output, in place of what is printed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write it as documented JSON too (docs/reports.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
     /// Write it as Markdown too
     #[arg(long, value_name = "FILE")]
     pub(crate) md: Option<PathBuf>,
