@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{CLIENT, HOST, HOSTILE, Kept, Played, assert_harmless, at, model};
+use common::{CLIENT, HOST, HOSTILE, Played, assert_harmless, at, model};
 use report::Report;
 use telemetry::{Model, Publisher, RunId, RunRecord};
 
@@ -79,10 +79,10 @@ fn a_loss_is_told_and_drawn_as_a_gap() {
 #[test]
 fn a_run_without_anything_has_a_report() {
     let run = RunId::from_bits(1);
-    let mut publisher = Publisher::new(run, Kept::default(), 60, at(0));
+    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
     publisher.start(RunRecord::default(), at(0));
     let mut model = Model::new(1);
-    publisher.into_sink().0.into_iter().for_each(|record| model.apply(record, None));
+    publisher.into_sink().into_iter().for_each(|record| model.apply(record, None));
     let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
     assert!(report.html().contains("still ran, or was killed"));
     assert!(report.markdown().contains("# tlsdash: run") && report.csv().is_empty());

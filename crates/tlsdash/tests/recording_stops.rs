@@ -13,7 +13,7 @@ use std::process::Command;
 use common::{Running, inside, journal, on_small_disk, outside, run, stderr, tlsdash, until, upstream};
 use rustix::process::Signal;
 use serde_json::Value;
-use terminal::Terminal;
+use terminal::{NOTHING, Terminal};
 
 /// Room for the beginning of a recording, and for a second or two.
 const DISK_KIB: u32 = 2_600;
@@ -106,7 +106,7 @@ fn the_dashboard_says_at_once_that_it_does_not_record() {
         .arg(format!("file:{}", journal(folder.path()).display()))
         .arg("--record")
         .arg(disk.join("r.journal"));
-    let mut terminal = Terminal::of(folder.path(), &command);
+    let mut terminal = Terminal::of(NOTHING, folder.path(), &command);
     terminal.shows("NOT RECORDING");
     terminal.shows("LIVE");
     terminal.press("q");

@@ -3,7 +3,7 @@
 use telemetry::{Model, RunId, Update};
 
 use crate::keymap::Keymap;
-use crate::theme::{Glyphs, Palette};
+use crate::theme::{Colours, Glyphs, Palette};
 
 /// How a dashboard looks and what it may do.
 #[derive(Clone, Debug)]
@@ -29,7 +29,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Live control of what is watched, in the characters and colours that the environment asks for.
+    /// Live control of what is watched, in the characters that the environment asks for and the terminal's own colours;
+    /// for others see [`Scheme::palette`](crate::Scheme::palette).
     pub fn new(title: impl Into<String>, source: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -37,7 +38,7 @@ impl Options {
             read_only: false,
             run: None,
             glyphs: Glyphs::detect(),
-            palette: Palette::detect(),
+            palette: Palette::Coloured(Colours::SIXTEEN),
             keymap: Keymap::default(),
             mouse: true,
             frames_per_second_max: 4,

@@ -5,26 +5,12 @@
 use telemetry::{
     Applies, ClientCounter, ClientDelta, HostSampler, LoadCounter, LoadDelta, LoadEvent, LoadLatency,
     LoadState, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, Record, RunId, RunRecord, Setting,
-    Sink, Timestamps, Value,
+    Timestamps, Value,
 };
 
 pub(crate) const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='x'>|*[a](b)\\`&lt;";
 pub(crate) const HOST: &str = "secret-host";
 pub(crate) const CLIENT: &str = "198.51.100.7";
-
-#[derive(Default)]
-pub(crate) struct Kept(pub(crate) Vec<Record>);
-
-impl Sink for Kept {
-    fn accept(&mut self, record: &Record) -> Result<(), telemetry::Refusal> {
-        self.0.push(record.clone());
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-}
 
 pub(crate) fn at(second: u64) -> Timestamps {
     Timestamps {
@@ -56,7 +42,7 @@ impl Default for Played {
 
 pub(crate) fn model(played: &Played) -> (Model, RunId) {
     let run = RunId::from_bits(u128::from(played.id) << 112);
-    let mut publisher = Publisher::new(run, Kept::default(), 60, at(0));
+    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
     let settings = vec![setting("proxy.alpn", HOSTILE), setting("load.target", &format!("https://{HOST}/"))];
     let began = RunRecord {
         host: format!("{HOST}{HOSTILE}"),
@@ -107,7 +93,6 @@ pub(crate) fn model(played: &Played) -> (Model, RunId) {
     let is_lost = |record: &Record| played.with_loss && record.stamp.mono_us == at(5).monotonic_us;
     publisher
         .into_sink()
-        .0
         .into_iter()
         .filter(|record| !is_lost(record))
         .for_each(|record| model.apply(record, None));
