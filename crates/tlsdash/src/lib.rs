@@ -32,7 +32,6 @@ mod summary;
 mod tls_words;
 mod voice;
 mod watch;
-mod window;
 
 use std::fmt::Display;
 use std::io::Write;
