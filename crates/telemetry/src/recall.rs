@@ -5,6 +5,8 @@
 //! as it is asked to, so that they can be played. It holds one model while it reads and two polls of records besides.
 
 mod reel;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
