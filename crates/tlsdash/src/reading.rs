@@ -8,14 +8,13 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use journal::{ReadError, Start, Tail, Timestamps};
 use telemetry::model::{Part, Run};
-use telemetry::{Excerpt, Follower, Model, RunId, Stretch, Update};
+use telemetry::{Excerpt, Follower, Model, Moment, RunId, Stretch, Update, Window};
 
 use crate::args::usage;
 use crate::journal_choice;
 use crate::progress::Bar;
 use crate::session::spawn;
 use crate::source::Source;
-use crate::window::{Moment, Window};
 
 /// What is to be read.
 #[derive(Clone, Copy, Debug)]
