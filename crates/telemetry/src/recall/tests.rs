@@ -200,7 +200,8 @@ fn a_journal_that_is_gone_is_said_and_the_thread_ends_with_those_who_ask() {
     let Recalled::Failed { ticket: 1, why } = told(&news) else { panic!("it is gone") };
     assert!(why.contains("a.journal"), "{why}");
     drop(recaller);
-    assert!(news.recv_timeout(Duration::from_secs(60)).is_err_and(|error| {
-        error == std::sync::mpsc::RecvTimeoutError::Disconnected
-    }));
+    assert!(
+        news.recv_timeout(Duration::from_secs(60))
+            .is_err_and(|error| { error == std::sync::mpsc::RecvTimeoutError::Disconnected })
+    );
 }
