@@ -1,12 +1,11 @@
 //! `tlsdash compare`: two runs, as journals hold them.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use ::report::{Comparing, Report};
 use experiment::Metric;
 
-use crate::args::{CompareArgs, Format, time, usage};
+use crate::args::{CompareArgs, Format, time, time_or_none, usage};
 use crate::reading::{Recorded, Wanted};
 use crate::summary;
 use crate::written::{command, is_standard_output, write};
@@ -18,14 +17,10 @@ const INTERVALS_MAX: usize = 100_000;
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let metric = |name: &str| name.parse::<Metric>().map_err(|error| usage(format!("--metric {error}")));
     let metrics = args.metric.as_deref().map(|names| names.split('+').map(metric).collect()).transpose()?;
-    let optional = |flag, text: &Option<String>, usual| match text {
-        Some(text) => time(flag, text),
-        None => Ok(Duration::from_secs(usual)),
-    };
     let how = Comparing {
         metrics: metrics.unwrap_or_default(),
-        block: optional("block", &args.block, 10)?,
-        discard: optional("discard", &args.discard, 5)?,
+        block: time("block", args.block.as_deref().unwrap_or("10s"))?,
+        discard: time_or_none("discard", args.discard.as_deref().unwrap_or("5s"))?,
     };
     let read = |source: &OsString, run: &Option<String>| {
         let (run, history) = (run.as_deref(), INTERVALS_MAX);

@@ -50,6 +50,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
+    signals::survive_file_limits();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

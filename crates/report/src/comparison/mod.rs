@@ -103,7 +103,7 @@ pub(crate) struct Figures {
 /// Compares two runs, at the wish of `command`.
 ///
 /// # Errors
-/// If the load differed, a setting changed during one of them, or they have no figure in common.
+/// If the settings of one are not known, the load differed, a setting changed during one of them, or they have no figure in common.
 pub fn comparison<'a>(
     a: &'a Report<'a>,
     b: &'a Report<'a>,
@@ -111,6 +111,11 @@ pub fn comparison<'a>(
     command: &'a str,
 ) -> Result<Comparison<'a>, NotComparable> {
     for (name, side) in [("the first", a), ("the second", b)] {
+        if side.run.began().is_none() {
+            return Err(NotComparable(format!(
+                "the first record of {name} run was not read, so that its settings are not known"
+            )));
+        }
         if let Some(changed) = changed_during(side.run) {
             return Err(NotComparable(format!("{changed} changed during {name} run")));
         }

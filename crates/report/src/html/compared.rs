@@ -139,7 +139,7 @@ impl Comparison<'_> {
 
     /// Where the blocks begin.
     fn counted(&self) -> Vec<Tick> {
-        vec![(self.discard_s, "counted from here".to_owned())]
+        if self.discard_s > 0.0 { vec![(self.discard_s, "counted from here".to_owned())] } else { Vec::new() }
     }
 
     fn handshakes(&self) -> Markup {

@@ -4,6 +4,8 @@
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -30,18 +32,23 @@ pub(crate) const BLACK: &str = "\x1b]10;rgb:ffff/ffff/ffff\x07\x1b]11;rgb:0000/0
 pub(crate) const WHITE: &str = "\x1b]10;rgb:0000/0000/0000\x1b\\\x1b]11;rgb:ffff/ffff/ffff\x1b\\";
 
 impl Terminal {
-    pub(crate) fn start(folder: &std::path::Path, args: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
         Self::with_colours(NOTHING, folder, args)
     }
 
-    pub(crate) fn with_colours(told: &'static str, folder: &std::path::Path, args: &[&str]) -> Self {
+    pub(crate) fn with_colours(told: &'static str, folder: &Path, args: &[&str]) -> Self {
+        Self::of(told, folder, Command::new(env!("CARGO_BIN_EXE_tlsdash")).args(args))
+    }
+
+    /// The same, however the program is started.
+    pub(crate) fn of(told: &'static str, folder: &Path, started: &Command) -> Self {
         const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
         const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
         let (rows, cols) = (ROWS.get(), COLUMNS.get());
         let pty =
             native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_tlsdash"));
-        command.args(args);
+        let mut command = CommandBuilder::new(started.get_program());
+        command.args(started.get_args());
         command.env("STATE_DIRECTORY", folder);
         command.cwd(folder);
         command.env("TERM", "xterm-256color");
