@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
-use crate::histogram::{DIGITS, Distribution, HIGHEST_NS, Histogram, LOWEST_NS};
+use crate::histogram::{Buckets, DIGITS, Distribution, HIGHEST_NS, Histogram, LOWEST_NS};
 use crate::merged::highest_units;
 
 /// Longest base64 text that is decoded; one with every bucket in use is shorter.
@@ -107,35 +107,38 @@ impl Inflater {
 /// empty.
 fn counts(plain: &[u8]) -> Result<Distribution, NotAHistogram> {
     let mut rest = plain.get(HEADER_BYTES..).unwrap_or_default();
-    let (mut at, mut samples) = (0, 0);
-    let mut buckets = Vec::with_capacity(rest.len() / 2);
+    let mut at = 0;
+    let mut buckets = Buckets::with_capacity(rest.len());
     while !rest.is_empty() {
         let number = signed(&mut rest).ok_or(NotAHistogram)?;
-        let empty = usize::try_from(number.unsigned_abs()).map_err(|_| NotAHistogram)?;
-        match number {
-            ..0 => at += empty.min(BUCKETS + 1),
-            0 => at += 1,
-            1.. => {
-                samples += number as u64;
-                if at >= BUCKETS || samples > SAMPLES_MAX {
-                    return Err(NotAHistogram);
-                }
-                buckets.push((highest_units(at), number as u64));
-                at += 1;
+        if number <= 0 {
+            let empty = usize::try_from(number.unsigned_abs()).map_err(|_| NotAHistogram)?;
+            at += empty.clamp(1, BUCKETS + 1);
+        } else {
+            let samples = number as u64;
+            if at >= BUCKETS || samples > SAMPLES_MAX - buckets.count() {
+                return Err(NotAHistogram);
             }
+            buckets.push(highest_units(at), samples);
+            at += 1;
         }
         if at > BUCKETS {
             return Err(NotAHistogram);
         }
     }
-    if buckets.is_empty() {
+    if buckets.count() == 0 {
         return Err(NotAHistogram);
     }
-    Ok(Distribution::from_units(buckets.into_iter(), [0; 3]))
+    Ok(buckets.into_distribution())
 }
 
 /// Takes a number from the front: LEB128 of at most nine bytes, the ninth whole, then zigzag, as `HdrHistogram` has it.
 fn signed(bytes: &mut &[u8]) -> Option<i64> {
+    // Most are small.
+    if let [byte @ ..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Some(i64::from(byte >> 1) ^ -i64::from(byte & 1));
+    }
     let mut number = 0_u64;
     for n in 0..9 {
         let (&byte, rest) = bytes.split_first()?;

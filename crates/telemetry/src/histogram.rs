@@ -65,8 +65,9 @@ impl Histogram {
         if other.count > COUNT_MAX.saturating_sub(self.count()) {
             return;
         }
-        for (value_ns, count) in other.buckets() {
-            self.dense().saturating_record_n(value_ns, count);
+        if !other.buckets.is_empty() {
+            let dense = self.dense();
+            other.buckets().for_each(|(value_ns, count)| dense.saturating_record_n(value_ns, count));
         }
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -220,6 +221,39 @@ impl Bucket {
     }
 }
 
+/// Buckets in the making of a [`Distribution`].
+pub(crate) struct Buckets {
+    buckets: Vec<Bucket>,
+    count: u64,
+}
+
+impl Buckets {
+    pub(crate) fn with_capacity(buckets: usize) -> Self {
+        Self { buckets: Vec::with_capacity(buckets), count: 0 }
+    }
+
+    /// Adds samples of one bucket, by its highest latency in units of [`UNIT_NS`]; each call is of a higher one.
+    pub(crate) fn push(&mut self, units: u32, count: u64) {
+        self.count = self.count.saturating_add(count);
+        match u32::try_from(count) {
+            Ok(0) => {}
+            Ok(count) => self.buckets.push(Bucket { units, count }),
+            Err(_) => self.buckets.extend(Bucket::all(u64::from(units) * UNIT_NS, count)),
+        }
+    }
+
+    /// Number of samples so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// All of them, without the figures that travel beside them.
+    pub(crate) fn into_distribution(self) -> Distribution {
+        let Self { buckets, count } = self;
+        Distribution { buckets: buckets.into_boxed_slice(), count, sum_ns: 0, max_ns: 0, saturated: 0 }
+    }
+}
+
 /// A histogram at rest: only the buckets that hold samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
@@ -237,10 +271,9 @@ impl Distribution {
         units: impl Iterator<Item = (u32, u64)>,
         [sum_ns, max_ns, saturated]: [u64; 3],
     ) -> Self {
-        let buckets: Box<[Bucket]> =
-            units.flat_map(|(units, count)| Bucket::all(u64::from(units) * UNIT_NS, count)).collect();
-        let count = buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(u64::from(bucket.count)));
-        Self { buckets, count, sum_ns, max_ns, saturated }
+        let mut buckets = Buckets::with_capacity(units.size_hint().0);
+        units.for_each(|(units, count)| buckets.push(units, count));
+        Self { sum_ns, max_ns, saturated, ..buckets.into_distribution() }
     }
 
     /// The same buckets with the exact figures that travel beside them.

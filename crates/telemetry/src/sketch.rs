@@ -124,7 +124,8 @@ impl FromStr for Sketch {
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let mut words = text.split(' ');
         let max_ns = words.next().and_then(|word| word.parse().ok()).ok_or(ParseIdError)?;
-        let mut buckets: Vec<(u8, u32)> = Vec::new();
+        let room = text.bytes().filter(|&byte| byte == b':').count().min(BUCKETS_MAX);
+        let mut buckets: Vec<(u8, u32)> = Vec::with_capacity(room);
         for word in words {
             let (at, count) = word.split_once(':').ok_or(ParseIdError)?;
             let at: u8 = at.parse().map_err(|_| ParseIdError)?;

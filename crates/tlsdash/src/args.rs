@@ -20,7 +20,7 @@ use crate::look::LookWords;
 
 pub(crate) use configuration::ProxyWords;
 pub use configuration::read_configuration;
-pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs};
+pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs, RunsArgs};
 
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);

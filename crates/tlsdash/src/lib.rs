@@ -32,7 +32,6 @@ mod summary;
 mod tls_words;
 mod voice;
 mod watch;
-mod window;
 mod written;
 
 use std::fmt::Display;

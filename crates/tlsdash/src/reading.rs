@@ -8,14 +8,13 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use journal::{ReadError, Start, Tail, Timestamps};
 use telemetry::model::{Part, Run};
-use telemetry::{Excerpt, Follower, Model, RunId, Stretch, Update};
+use telemetry::{Excerpt, Follower, Model, Moment, RunId, Stretch, Update, Window};
 
-use crate::args::usage;
+use crate::args::{RunsArgs, usage};
 use crate::journal_choice;
 use crate::progress::Bar;
 use crate::session::spawn;
 use crate::source::Source;
-use crate::window::{Moment, Window};
 
 /// What is to be read.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +29,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) since: Option<&'a str>,
     /// And what is later.
     pub(crate) until: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn of(mode: &'a str, runs: &'a RunsArgs, history: usize) -> Self {
+        let (run, since, until) = (runs.run.as_deref(), runs.since.as_deref(), runs.until.as_deref());
+        Self { mode, run, history, since, until }
+    }
 }
 
 /// A run as a journal holds it, or several as one.

@@ -19,14 +19,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     if files.iter().all(|file| file.is_none()) {
         return Err(usage("report: name a file with --html, --json, --csv, --md, --hgrm or --hlog"));
     }
-    let wanted = Wanted {
-        mode: "report",
-        run: args.run.as_deref(),
-        history: INTERVALS_MAX,
-        since: args.since.as_deref(),
-        until: args.until.as_deref(),
-    };
-    let recorded = Recorded::read(&args.sources, &wanted)?;
+    let recorded = Recorded::read(&args.runs.sources, &Wanted::of("report", &args.runs, INTERVALS_MAX))?;
     let run = recorded.run()?;
     let report =
         Report::new(recorded.model(), run, &recorded.source, command()).of_parts(recorded.parts.clone());

@@ -28,17 +28,42 @@ pub(super) struct Head {
 /// A field, which many entries may have.
 #[derive(Debug)]
 pub(super) struct Field {
-    pub(super) name: Rc<str>,
-    pub(super) name_hash: u64,
-    /// What is not UTF-8 in it is replaced.
-    pub(super) value: Rc<str>,
+    /// `NAME=value`; what is not UTF-8 in the value is replaced.
+    text: Box<str>,
+    name_len: usize,
+    name_hash: u64,
     /// The value byte for byte, if it is no text.
-    pub(super) bytes: Option<Box<[u8]>>,
+    bytes: Option<Box<[u8]>>,
 }
 
 impl Field {
+    /// A field that is text, whose name has so many bytes.
+    pub(super) fn of_text(text: &str, name_len: usize) -> Self {
+        Self { text: text.into(), name_len, name_hash: name_hash(&text[..name_len]), bytes: None }
+    }
+
+    /// A field of which this is what the reader made.
+    pub(super) fn decoded(name: &str, value: &str, field: &[u8]) -> Self {
+        let of_text = Self::of_text(&[name, "=", value].concat(), name.len());
+        let bytes = field.get(name.len() + 1..).filter(|bytes| *bytes != value.as_bytes());
+        Self { bytes: bytes.map(Box::from), ..of_text }
+    }
+
+    /// Gives what it takes, in bytes, besides what is of the same size for all.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.text.len() + self.bytes.as_ref().map_or(0, |bytes| bytes.len())
+    }
+
+    fn name(&self) -> &str {
+        &self.text[..self.name_len]
+    }
+
+    fn text(&self) -> &str {
+        &self.text[self.name_len + 1..]
+    }
+
     fn bytes(&self) -> &[u8] {
-        self.bytes.as_deref().unwrap_or(self.value.as_bytes())
+        self.bytes.as_deref().unwrap_or_else(|| self.text().as_bytes())
     }
 }
 
@@ -57,9 +82,9 @@ impl Item {
 }
 
 /// The hash by which names are told apart at first; they are compared where it is the same.
-pub(super) fn name_hash(name: &[u8]) -> u64 {
+fn name_hash(name: &str) -> u64 {
     let mut hasher = FixedState::with_seed(0).build_hasher();
-    hasher.write(name);
+    hasher.write(name.as_bytes());
     hasher.finish()
 }
 
@@ -115,7 +140,7 @@ impl Entry {
     ///
     /// Of a field that appears more than once the last value is given, by the order of the file.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.fields_named(name).next_back().map(|field| &*field.value)
+        self.fields_named(name).next_back().map(Field::text)
     }
 
     /// Gives the value of a field, byte for byte, of a field that appears more than once the last one.
@@ -130,12 +155,12 @@ impl Entry {
 
     /// Iterates over names and values of all fields, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.fields.iter().map(|item| (&*item.field.name, item.field.bytes()))
+        self.fields.iter().map(|item| (item.field.name(), item.field.bytes()))
     }
 
     fn fields_named(&self, name: &str) -> impl DoubleEndedIterator<Item = &Field> {
-        let hash = name_hash(name.as_bytes());
+        let hash = name_hash(name);
         let items = self.fields.iter().filter(move |item| item.name_hash == hash);
-        items.map(|item| &*item.field).filter(move |field| *field.name == *name)
+        items.map(|item| &*item.field).filter(move |field| field.name() == name)
     }
 }

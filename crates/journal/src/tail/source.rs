@@ -48,7 +48,7 @@ impl Source {
             walk: Walk::new(&objects),
             wanted: Wanted::new(filter.clone()),
             values: Values::new(),
-            fields: Fields::new().map_err(ReadError::io("read", path))?,
+            fields: Fields::new(),
             entries: VecDeque::new(),
             walked_bytes: 0,
             objects,
@@ -101,7 +101,7 @@ impl Source {
 
     /// Looks at the next part of the file for entries.
     pub(super) fn step(&mut self) -> io::Result<Step> {
-        self.fields.begin_step()?;
+        self.fields.begin_step();
         self.objects.refresh()?;
         if self.walk.is_at_end(&self.objects) {
             return Ok(Step::CaughtUp);

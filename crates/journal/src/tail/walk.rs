@@ -50,7 +50,7 @@ impl<'a> Stored<'a> {
     }
 
     /// Gives where its fields lie.
-    pub(super) fn items(self) -> impl Iterator<Item = u64> + 'a {
+    pub(super) fn items(self) -> impl ExactSizeIterator<Item = u64> + 'a {
         let size = (u64_at(self.bytes, 8) as usize).min(self.bytes.len());
         let item_bytes = if self.is_compact { 4 } else { 16 };
         // Between two looks at it the file may have been changed.

@@ -84,6 +84,13 @@ impl Model {
         Self { history: history.max(1), runs: Vec::new(), malformed: 0, skipped_bytes: 0 }
     }
 
+    /// A model of one run for reading it again from a moment on, given what is known of it: what its later records do not
+    /// repeat is as it was then. Counted from there are gaps and losses, reasons of failures, experiments, latencies of
+    /// the whole run and the series.
+    pub fn joining(run: &Run, us: u64) -> Self {
+        Self { runs: vec![run.joined_at(us, HISTORY)], ..Self::default() }
+    }
+
     /// Takes in one record of a writer of whom nothing is known, as [`Self::apply_from`] does.
     pub fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
         self.apply_from(&Writer::default(), record, read_mono_us);
