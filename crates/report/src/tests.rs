@@ -31,6 +31,7 @@ fn assertions_hold_or_say_why_not() {
         ("response.p50 < 1ms", "it is 1.494 ms, 49.4 % above"),
         ("rate.achieved > 100", "it is 50, 50.0 % below"),
         ("errors == 0", "it is 10"),
+        ("ended == 0", "it is 1"),
         ("response.p99 < 5ms", "too few samples: 990 of the 1000"),
         ("response.p999 < 5ms", "too few samples: 990 of the 10000"),
         ("lag.max < 5ms", "no samples"),

@@ -17,8 +17,12 @@ struct Forms {
     html: String,
 }
 
-/// The run that is played against the same with exchanges of half a millisecond, and losses if they are wanted.
 fn forms(with_loss: bool) -> Forms {
+    forms_of_blocks(Duration::from_secs(1), with_loss)
+}
+
+/// The run that is played against the same with exchanges of half a millisecond, and losses if they are wanted.
+fn forms_of_blocks(block: Duration, with_loss: bool) -> Forms {
     let (model_a, run_a) = model(&Played::default());
     let (model_b, run_b) = model(&Played { id: 0xb, exchange_ns: 500_000, with_loss });
     let [a, b] = [(&model_a, run_a), (&model_b, run_b)].map(|(model, run)| {
@@ -27,7 +31,7 @@ fn forms(with_loss: bool) -> Forms {
     let metrics = ["exchange.p50", "handshake_full.p50", "resumed.ratio", "exchange.p99.99"];
     let how = Comparing {
         metrics: metrics.map(|name| name.parse().unwrap()).to_vec(),
-        block: Duration::from_secs(1),
+        block,
         discard: Duration::ZERO,
     };
     let found = comparison(&a, &b, &how, HOSTILE).unwrap();
@@ -109,4 +113,17 @@ fn what_is_not_comparable_says_why_and_has_no_difference() {
     }
     assert!(html.contains(reason) && html.contains("Some figures are not comparable"), "{html}");
     assert!(json["b"]["quality"][0].as_str().unwrap().contains(" lost."), "{json}");
+}
+
+#[test]
+fn runs_that_are_too_short_say_what_would_be_enough() {
+    let of = |seconds| forms_of_blocks(Duration::from_secs(seconds), false);
+    let Forms { text, markdown, json, html } = of(5);
+    let advice = "runs of 25 s would have enough blocks, and so would these with --block 2s";
+    assert_eq!(json["notes"][1], advice);
+    for form in [text, markdown, html] {
+        assert!(form.contains(advice) && form.contains("too few blocks: 2 of the 5"), "{form}");
+    }
+    let followed = of(2).json;
+    assert_eq!((&followed["metrics"][0]["outcome"], &followed["notes"][1]), (&"worse".into(), &Value::Null));
 }

@@ -6,7 +6,7 @@ mod text;
 use std::fmt;
 use std::time::Duration;
 
-use experiment::{Estimate, Method, Metric, Scale, blocks, compare};
+use experiment::{Estimate, Method, Metric, Reading, Scale, blocks, blocks_min, compare};
 use serde::{Serialize, Serializer};
 use telemetry::LoadLatency;
 use telemetry::experiment::Outcome;
@@ -15,7 +15,7 @@ use telemetry::model::Run;
 use crate::content::Report;
 pub(crate) use differences::beside;
 use differences::{Difference, changed_during, differences, in_the_way, notes};
-pub(crate) use text::digits;
+pub(crate) use text::{digits, probability};
 
 /// Error rate over all figures together.
 const ALPHA: f64 = 0.05;
@@ -151,10 +151,38 @@ pub fn comparison<'a>(
         b: Side::new(b, of_b.len()),
         block_s: how.block.as_secs_f64(),
         discard_s: how.discard.as_secs_f64(),
-        notes: notes(a, b, &differs),
+        notes: notes(a, b, &differs)
+            .into_iter()
+            .chain(too_short([a, b], [&of_a, &of_b], how, alpha))
+            .collect(),
         metrics: rows,
         differs,
         command,
+    })
+}
+
+/// What would give enough blocks, if there are too few.
+fn too_short(
+    reports: [&Report<'_>; 2],
+    blocks: [&[Vec<Reading>]; 2],
+    how: &Comparing,
+    alpha: f64,
+) -> Option<String> {
+    let needed = blocks_min(alpha) as f64;
+    let fewest = blocks.iter().map(|blocks| blocks.len()).min().unwrap_or(0);
+    if fewest as f64 >= needed {
+        return None;
+    }
+    let lasted_s = reports.map(|report| report.summary.duration_s).into_iter().fold(f64::INFINITY, f64::min);
+    let usable_s = lasted_s - how.discard.as_secs_f64();
+    let long_s = how.discard.as_secs_f64() + needed * how.block.as_secs_f64();
+    let longer = format!("runs of {long_s:.0} s would have enough blocks");
+    // A block is some intervals at least, which are of a second if nobody asked for others.
+    Some(match (usable_s / needed).floor() {
+        seconds @ 2.0.. if seconds < how.block.as_secs_f64() => {
+            format!("{longer}, and so would these with --block {seconds:.0}s")
+        }
+        _ => longer,
     })
 }
 

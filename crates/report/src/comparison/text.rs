@@ -47,6 +47,11 @@ pub(crate) fn digits(value: f64) -> String {
     format!("{value:.behind$}")
 }
 
+/// How often chance alone would make such a difference; that is never never.
+pub(crate) fn probability(p: f64) -> String {
+    if p < 0.000_1 { "<0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
 impl Row {
     /// Its name and by how much it differs.
     fn told(&self) -> String {
@@ -77,7 +82,8 @@ impl Row {
         };
         let Figures { a, b, effect_percent, low_percent, high_percent, confidence_percent, p } = figures;
         let difference = format!(
-            "{effect_percent:+.2} ({low_percent:+.2} to {high_percent:+.2} at {confidence_percent:.1} %), p {p:.4}"
+            "{effect_percent:+.2} ({low_percent:+.2} to {high_percent:+.2} at {confidence_percent:.1} %), p {}",
+            probability(*p)
         );
         [self.name(), digits(*a), digits(*b), difference, outcome]
     }
@@ -113,8 +119,8 @@ impl Comparison<'_> {
     pub(crate) fn sides(&self) -> [String; 2] {
         [("A", &self.a), ("B", &self.b)].map(|(name, side)| {
             format!(
-                "{name}: {}, run {}, {:.1} s, {} blocks of {} s",
-                side.source, side.run, side.duration_s, side.blocks, self.block_s
+                "{name}: {}, run {}, {:.1} s, blocks of {} s: {}",
+                side.source, side.run, side.duration_s, self.block_s, side.blocks
             )
         })
     }

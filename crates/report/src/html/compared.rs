@@ -9,7 +9,7 @@ use super::heat::{self, Extent};
 use super::plot::{Scale, Tick, short};
 use super::tables::latency_table;
 use super::{effects, made_by, page, section, time};
-use crate::comparison::{Comparison, Found, Row, are_open, beside, digits};
+use crate::comparison::{Comparison, Found, Row, are_open, beside, digits, probability};
 use crate::content::{Column, Latency, Report, columns};
 
 /// Columns of both runs.
@@ -218,7 +218,7 @@ fn figure_cells(row: &Row) -> Markup {
         td.n { (digits(figures.b)) }
         td.n { (format!("{:+.2} {}", figures.effect_percent, row.unit_of_effect())) }
         td.n { (format!("{:+.2} to {:+.2}", figures.low_percent, figures.high_percent)) }
-        td.n { (format!("{:.4}", figures.p)) }
+        td.n { (probability(figures.p)) }
     }
 }
 

@@ -133,8 +133,8 @@ impl Report<'_> {
             @let settings = self.settings();
             @if !settings.is_empty() {
                 table {
-                    thead { tr { th { "setting, at the end" } th { "value" } th { "a change acts" } } }
-                    tbody { @for (name, value, applies) in settings { tr { td { (name) } td { (value) } td { (applies) } } } }
+                    thead { tr { th { "setting, at the end" } th { "value" } th.keep { "a change acts" } } }
+                    tbody { @for (name, value, applies) in settings { tr { td { (name) } td { (value) } td.keep { (applies) } } } }
                 }
             }
         }

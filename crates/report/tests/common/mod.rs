@@ -3,9 +3,9 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use telemetry::{
-    Applies, ClientCounter, ClientDelta, HostSampler, LoadCounter, LoadDelta, LoadEvent, LoadLatency,
-    LoadState, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, Record, RunId, RunRecord, Setting,
-    Timestamps, Value,
+    Applies, ClientCounter, ClientDelta, CpuGroup, HostRecord, LoadCounter, LoadDelta, LoadEvent,
+    LoadLatency, LoadState, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, Record, RunId,
+    RunRecord, Setting, Timestamps, Value,
 };
 
 pub(crate) const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='x'>|*[a](b)\\`&lt;";
@@ -80,13 +80,10 @@ pub(crate) fn model(played: &Played) -> (Model, RunId) {
     };
     client.counters[ClientCounter::BytesIn] = 500;
     proxy.clients.push(client);
+    let mut host = HostRecord::default();
     for second in 1..=10 {
-        publisher.interval(
-            Some(&proxy),
-            Some((&load, state)),
-            Some(HostSampler::default().sample()),
-            at(second),
-        );
+        host.cpu[CpuGroup::Proxy] += 120_000;
+        publisher.interval(Some(&proxy), Some((&load, state)), Some(host.clone()), at(second));
     }
     publisher.stop(RunRecord::default(), None, None, None, at(11));
     let mut model = Model::new(100);
