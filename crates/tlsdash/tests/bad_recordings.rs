@@ -183,6 +183,29 @@ fn a_file_that_may_not_be_read_or_written_is_named() {
 }
 
 #[test]
+fn the_name_of_a_recording_is_printable_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = recorded(folder.path());
+    let file = folder.path().join("\u{1b}]0;title\u{7}\u{1b}[2J\u{202e}<b>.journal");
+    fs::write(&file, whole).unwrap();
+    let file = file.to_str().unwrap();
+    for args in [
+        &["watch", "--headless", file][..],
+        &["watch", "--headless", "--format", "json", file],
+        &["report", "--html", "-", file],
+        &["report", "--md", "-", file],
+        &["compare", "--html", "-", file, "whole.journal"],
+        &["compare", file, "whole.journal"],
+    ] {
+        let output = tlsdash(folder.path()).args(args).current_dir(folder.path()).output().unwrap();
+        let printed = String::from_utf8(output.stdout.clone()).unwrap();
+        assert!(output.status.success() && printed.contains("journal"), "{args:?}: {}", stderr(&output));
+        let is_printable = |c: char| c == '\n' || (!c.is_control() && c != '\u{202e}');
+        assert!(printed.chars().all(is_printable), "{args:?}: {printed:?}");
+    }
+}
+
+#[test]
 fn a_recording_that_was_cut_is_read_up_to_there() {
     let folder = tempfile::tempdir().unwrap();
     let whole = recorded(folder.path());

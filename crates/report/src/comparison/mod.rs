@@ -14,7 +14,7 @@ use telemetry::model::Run;
 
 use crate::content::Report;
 pub(crate) use differences::beside;
-use differences::{Difference, changed_during, differences, in_the_way, notes};
+use differences::{Difference, changed_during, differences, in_the_way};
 pub(crate) use text::{digits, probability};
 
 /// Error rate over all figures together.
@@ -144,6 +144,10 @@ pub fn comparison<'a>(
         Row::new(metric, Found::Judged(judged.outcome), judged.reason, judged.estimate)
     };
     let rows: Vec<Row> = metrics.iter().enumerate().map(row).collect();
+    let mut notes = differences::notes(a, b, &differs);
+    if rows.iter().any(|row| row.outcome == Found::Judged(Outcome::Inconclusive)) {
+        notes.extend(too_short([a, b], [&of_a, &of_b], how, alpha));
+    }
     Ok(Comparison {
         schema: 1,
         verdict: text::verdict(&rows),
@@ -151,10 +155,7 @@ pub fn comparison<'a>(
         b: Side::new(b, of_b.len()),
         block_s: how.block.as_secs_f64(),
         discard_s: how.discard.as_secs_f64(),
-        notes: notes(a, b, &differs)
-            .into_iter()
-            .chain(too_short([a, b], [&of_a, &of_b], how, alpha))
-            .collect(),
+        notes,
         metrics: rows,
         differs,
         command,
