@@ -130,8 +130,7 @@ impl FromStr for Sketch {
 fn parsed(text: &[u8]) -> Option<Sketch> {
     let mut words = text.split(|&byte| byte == b' ');
     let max_ns = number(words.next()?)?;
-    let colons = text.iter().filter(|&&byte| byte == b':').count();
-    let mut buckets: Vec<(u8, u32)> = Vec::with_capacity(colons.min(BUCKETS_MAX));
+    let mut buckets: Vec<(u8, u32)> = Vec::with_capacity(words.clone().count().min(BUCKETS_MAX));
     for word in words {
         let colon = word.iter().position(|&byte| byte == b':')?;
         let at = u8::try_from(number(&word[..colon])?).ok()?;
