@@ -199,7 +199,9 @@ where
                     (ticket, self.seek(*seek).map(|found| reel = found.map(|reel| (ticket, reel))))
                 }
                 Ask::On { ticket, until_us, last_seq } => match &mut reel {
-                    Some((of, reel)) if *of == ticket => (ticket, self.go_on(ticket, reel, until_us, last_seq)),
+                    Some((of, reel)) if *of == ticket => {
+                        (ticket, self.go_on(ticket, reel, until_us, last_seq))
+                    }
                     _ => continue,
                 },
             };

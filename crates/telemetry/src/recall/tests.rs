@@ -173,7 +173,9 @@ fn what_follows_is_given_out_as_far_as_it_is_asked_for_and_makes_the_same_run() 
         loop {
             let Recalled::Followed { ticket: 9, records, until_us } = told(&news) else { panic!("{second}") };
             assert!(records.len() <= RECORDS_MAX);
-            records.into_iter().for_each(|(writer, record)| model.apply_from(&writer, record, None));
+            for (writer, record) in records {
+                model.apply_from(&writer, record, None);
+            }
             if until_us.is_some() {
                 break;
             }
@@ -198,7 +200,8 @@ fn a_journal_that_is_gone_is_said_and_the_thread_ends_with_those_who_ask() {
     let Recalled::Failed { ticket: 1, why } = told(&news) else { panic!("it is gone") };
     assert!(why.contains("a.journal"), "{why}");
     drop(recaller);
-    assert!(news.recv_timeout(Duration::from_secs(60)).is_err_and(|error| {
-        error == std::sync::mpsc::RecvTimeoutError::Disconnected
-    }));
+    assert!(
+        news.recv_timeout(Duration::from_secs(60))
+            .is_err_and(|error| { error == std::sync::mpsc::RecvTimeoutError::Disconnected })
+    );
 }

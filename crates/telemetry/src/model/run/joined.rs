@@ -33,7 +33,12 @@ impl Run {
             let mut changes = changes.peekable();
             changes.peek().is_none().then(|| now.clone()).or_else(|| {
                 let at_first = began.iter().find(|setting| setting.name == now.name);
-                changes.take_while(|(at_us, _)| *at_us <= us).last().map(|(_, after)| after).or(at_first).cloned()
+                changes
+                    .take_while(|(at_us, _)| *at_us <= us)
+                    .last()
+                    .map(|(_, after)| after)
+                    .or(at_first)
+                    .cloned()
             })
         };
         self.settings.iter().filter_map(then).collect()
