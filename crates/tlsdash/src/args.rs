@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
+use telemetry::Moment;
+use tui::Speed;
 
 use crate::load::LoadArgs;
 use crate::look::LookWords;
@@ -179,9 +181,19 @@ pub(crate) struct DemoArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME` [default: where `--journal auto` writes]
+    /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME`; with @FROM..TO behind
+    /// it a stretch of its run, such as @13:05..13:10, @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<OsString>,
+    /// Play what was recorded, from its beginning or --from, so many times as fast: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64
+    /// [default: 1]
+    #[arg(long, value_name = "SPEED", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(conflicts_with = "headless")]
+    pub(crate) play: Option<Speed>,
+    /// Begin at this time of the run instead of its end: 13:05 or 2026-01-31T13:05:00Z (UTC), 5m into it, -10m before its
+    /// end, or mark:2
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "headless")]
+    pub(crate) from: Option<Moment>,
     /// The run to show, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use journal::{ReadError, Start, Tail, Timestamps};
-use telemetry::model::{Part, Run};
+use telemetry::model::{self, Run};
 use telemetry::{Excerpt, Follower, Model, Moment, RunId, Stretch, Update, Window};
 
 use crate::args::{RunsArgs, usage};
@@ -38,6 +38,37 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// A journal, or a stretch of what it holds.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) place: Source,
+    pub(crate) stretch: Stretch,
+    /// As a person would name it.
+    pub(crate) name: String,
+}
+
+impl Part {
+    /// Understands a source with or without a window behind it. What a window is of is read once for that.
+    ///
+    /// # Errors
+    /// If it means nothing, or a window of a run that cannot be read.
+    pub(crate) fn parse(mode: &str, source: Option<&OsStr>, prefix: Option<&str>) -> anyhow::Result<Self> {
+        let (place, window) = place_and_window(mode, source)?;
+        match window {
+            None => Ok(Self { stretch: Stretch::ALL, name: place.to_string(), place }),
+            Some(window) => {
+                let stretch = of_run(&window, &place, prefix)?;
+                Ok(Self { stretch, name: shown(source), place })
+            }
+        }
+    }
+
+    /// Reads it to its present end.
+    pub(crate) fn read(&self) -> anyhow::Result<Model> {
+        read_stretch(&self.place, 1, self.stretch)
+    }
+}
+
 /// A run as a journal holds it, or several as one.
 #[derive(Debug)]
 pub(crate) struct Recorded {
@@ -63,14 +94,9 @@ impl Recorded {
         };
         let mut read = Vec::new();
         for source in each {
-            let (place, window) = place_and_window(wanted.mode, source)?;
-            let stretch = match &window {
-                Some(window) => within(clock, of_run(window, &place, prefix)?),
-                None => clock,
-            };
-            let model = read_stretch(&place, wanted.history, stretch)?;
+            let Part { place, stretch, name } = Part::parse(wanted.mode, source, prefix)?;
+            let model = read_stretch(&place, wanted.history, within(clock, stretch))?;
             let runs = chosen(&model, prefix, &place)?;
-            let name = window.map_or_else(|| place.to_string(), |_| shown(source));
             read.push((model, runs, name));
         }
         Self::of(read)
@@ -95,8 +121,8 @@ impl Recorded {
             )));
         }
         let names = names(&runs);
-        let parts: Vec<Part<'_>> =
-            runs.iter().zip(&names).map(|((model, run), name)| Part { name, run, model }).collect();
+        let parts: Vec<model::Part<'_>> =
+            runs.iter().zip(&names).map(|((model, run), name)| model::Part { name, run, model }).collect();
         let model = Model::merged(&parts);
         let run = model.current().context("there is nothing to take together")?.id();
         let source = read.iter().map(|(.., name)| &**name).collect::<Vec<_>>().join(", ");
@@ -124,9 +150,9 @@ fn names(runs: &[(&Model, &Run)]) -> Vec<String> {
 }
 
 /// Which runs they are, and how far apart their clocks say that they began.
-fn described(parts: &[Part<'_>]) -> Vec<String> {
+fn described(parts: &[model::Part<'_>]) -> Vec<String> {
     let first_us = parts.iter().map(|part| part.run.began_realtime_us()).min().unwrap_or(0);
-    let part = |part: &Part<'_>| {
+    let part = |part: &model::Part<'_>| {
         let run = part.run;
         let late_s = (run.began_realtime_us() - first_us) as f64 / 1e6;
         let step_s = run.health().clock_step_us as f64 / 1e6;

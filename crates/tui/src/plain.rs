@@ -101,7 +101,9 @@ fn sentence(figures: &Figures, phase: Phase) -> String {
         Phase::Live => "live".to_owned(),
         Phase::Silent(seconds) => format!("no data for {}", format::clock(seconds)),
         Phase::Ended => "ended".to_owned(),
-        Phase::Waiting | Phase::Reading | Phase::Frozen(_) => "waiting".to_owned(),
+        Phase::Waiting | Phase::Reading | Phase::Frozen(_) | Phase::Playing | Phase::Paused => {
+            "waiting".to_owned()
+        }
     };
     let time = format::clock(figures.duration_us / 1_000_000);
     let mut text = format!("{word} {time}, over {}", figures.span.words());

@@ -63,6 +63,21 @@ impl Glyphs {
         }
     }
 
+    /// Stands behind how many times as fast something is.
+    pub(crate) fn times(self) -> char {
+        self.pick('×', 'x')
+    }
+
+    /// It is played, it pauses, it is at its end.
+    pub(crate) fn transport(self) -> [&'static str; 3] {
+        self.pick(["▶", "⏸", "■"], [">", "||", "[]"])
+    }
+
+    /// The part of a length that is over, its end, and the rest of it.
+    pub(crate) fn bar(self) -> [char; 3] {
+        self.pick(['━', '●', '─'], ['=', 'O', '-'])
+    }
+
     /// Stands where a setting was changed.
     pub(crate) fn marker(self) -> char {
         self.pick('▲', '^')

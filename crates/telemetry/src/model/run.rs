@@ -75,6 +75,8 @@ pub struct Run {
     history: usize,
     /// True if reading began in its middle with what was known of it.
     is_joined: bool,
+    /// True if it had to make room: only totals and its last interval are kept.
+    is_brief: bool,
 }
 
 impl Run {
@@ -102,6 +104,7 @@ impl Run {
             reading: Reading::default(),
             history,
             is_joined: false,
+            is_brief: false,
         }
     }
 
@@ -297,6 +300,11 @@ impl Run {
         let proxy = self.proxy.as_ref().and_then(|track| Some(track.timeline().next()?.start_us));
         let load = self.load.as_ref().and_then(|track| Some(track.timeline().next()?.start_us));
         [proxy, load].into_iter().flatten().min().unwrap_or_else(|| self.began_us())
+    }
+
+    /// True if only its totals and its last interval are kept, since there are too many runs.
+    pub fn is_brief(&self) -> bool {
+        self.is_brief
     }
 
     /// True if reading began in its middle, with what was known of it from before: then latencies of the whole run are

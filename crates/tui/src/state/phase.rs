@@ -49,12 +49,19 @@ pub(crate) enum Phase {
     Silent(u64),
     /// The view stands still for so many seconds.
     Frozen(u64),
+    /// It is played.
+    Playing,
+    /// It stands still in what is played.
+    Paused,
     /// The run has ended.
     Ended,
 }
 
 impl Phase {
     pub(super) fn of(state: &State, now: Now) -> Self {
+        if state.frozen.is_some() && state.is_replay() {
+            return if state.is_playing() { Self::Playing } else { Self::Paused };
+        }
         if let Some(frozen) = &state.frozen {
             return Self::Frozen(since(frozen.since, now).as_secs());
         }

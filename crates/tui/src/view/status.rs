@@ -64,6 +64,8 @@ pub(super) fn badge(state: &State) -> (String, Style) {
         Phase::Frozen(seconds) => {
             (format!("FROZEN at {time} for {}", format::clock(seconds)), theme.notice())
         }
+        Phase::Playing => (format!("PLAYING {time}"), theme.good()),
+        Phase::Paused => (format!("PAUSED at {time}"), theme.notice()),
         Phase::Ended => (format!("ENDED {time}"), theme.notice()),
     };
     (format!(" {text} "), theme.badge(style))
