@@ -9,6 +9,7 @@ use std::time::Duration;
 use common::{HOSTILE, Played, assert_harmless, model};
 use report::{Comparing, Report, comparison};
 use serde_json::Value;
+use telemetry::Model;
 
 struct Forms {
     text: String,
@@ -24,7 +25,7 @@ fn forms(with_loss: bool) -> Forms {
 /// The run that is played against the same with exchanges of half a millisecond, and losses if they are wanted.
 fn forms_of_blocks(block: Duration, with_loss: bool) -> Forms {
     let (model_a, run_a) = model(&Played::default());
-    let (model_b, run_b) = model(&Played { id: 0xb, exchange_ns: 500_000, with_loss });
+    let (model_b, run_b) = model(&Played { id: 0xb, exchange_ns: 500_000, with_loss, ..Played::default() });
     let [a, b] = [(&model_a, run_a), (&model_b, run_b)].map(|(model, run)| {
         Report::new(model, model.run(run).unwrap(), &format!("file:{HOSTILE}"), String::new())
     });
@@ -126,4 +127,22 @@ fn runs_that_are_too_short_say_what_would_be_enough() {
     }
     let followed = of(2).json;
     assert_eq!((&followed["metrics"][0]["outcome"], &followed["notes"][1]), (&"worse".into(), &Value::Null));
+}
+
+#[test]
+fn a_run_whose_settings_are_not_known_is_compared_with_itself_only() {
+    let (whole, run) = model(&Played::default());
+    let (other, other_run) = model(&Played { id: 0xb, ..Played::default() });
+    let (headless, _) = model(&Played { without_header: true, ..Played::default() });
+    let how = Comparing {
+        metrics: vec!["exchange.p50".parse().unwrap()],
+        block: Duration::from_secs(1),
+        discard: Duration::ZERO,
+    };
+    let of = |model, run| Report::new(model, Model::run(model, run).unwrap(), "file:x", String::new());
+    let (a, headless, other) = (of(&whole, run), of(&headless, run), of(&other, other_run));
+    assert!(comparison(&headless, &headless, &how, "").is_ok());
+    let refused = comparison(&headless, &other, &how, "").unwrap_err().to_string();
+    assert!(refused.contains("the first record of the first run was not read"), "{refused}");
+    assert!(comparison(&a, &other, &how, "").is_ok());
 }

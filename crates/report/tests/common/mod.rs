@@ -32,11 +32,13 @@ pub(crate) struct Played {
     pub(crate) exchange_ns: u64,
     /// The records of the fifth second are lost.
     pub(crate) with_loss: bool,
+    /// The run's first record is lost.
+    pub(crate) without_header: bool,
 }
 
 impl Default for Played {
     fn default() -> Self {
-        Self { id: 0xabcd, exchange_ns: 400_000, with_loss: false }
+        Self { id: 0xabcd, exchange_ns: 400_000, with_loss: false, without_header: false }
     }
 }
 
@@ -87,7 +89,11 @@ pub(crate) fn model(played: &Played) -> (Model, RunId) {
     }
     publisher.stop(RunRecord::default(), None, None, None, at(11));
     let mut model = Model::new(100);
-    let is_lost = |record: &Record| played.with_loss && record.stamp.mono_us == at(5).monotonic_us;
+    let is_lost = |record: &Record| {
+        let is_first = record.stamp.seq <= 1;
+        let is_of_the_fifth = record.stamp.mono_us == at(5).monotonic_us;
+        played.with_loss && is_of_the_fifth || played.without_header && is_first
+    };
     publisher
         .into_sink()
         .into_iter()
