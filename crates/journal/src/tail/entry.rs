@@ -105,6 +105,12 @@ impl Entry {
         Self { head, fields }
     }
 
+    /// Gives the room that its fields took, empty.
+    pub(super) fn into_emptied(mut self) -> Vec<Item> {
+        self.fields.clear();
+        self.fields
+    }
+
     /// Gives the time of the entry by the realtime clock, in microseconds since 1970-01-01 UTC.
     pub fn realtime_us(&self) -> u64 {
         self.head.realtime_us

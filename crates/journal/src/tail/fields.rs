@@ -28,6 +28,10 @@ const STEP_BYTES_MAX: usize = 1 << 20;
 /// A buffer that grew above this is given back.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
 
+/// So much room for entries is kept: for as many as a step usually finds, and of a size that is usual.
+const SPARE_MAX: usize = 1024;
+const SPARE_ITEMS_MAX: usize = 256;
+
 /// The fields that were met.
 pub(super) struct Fields {
     /// Where the reader is, once there was something for it.
@@ -41,11 +45,21 @@ pub(super) struct Fields {
     step_bytes: usize,
     /// The field at hand.
     buffer: Vec<u8>,
+    /// Room for entries. Those of a step are let go one after the other, and the allocator would join and part what
+    /// they leave again and again.
+    spare: Vec<Vec<Item>>,
 }
 
 impl Fields {
     pub(super) fn new() -> Self {
-        Self { stream: None, known: HashMap::default(), kept_bytes: 0, step_bytes: 0, buffer: Vec::new() }
+        Self {
+            stream: None,
+            known: HashMap::default(),
+            kept_bytes: 0,
+            step_bytes: 0,
+            buffer: Vec::new(),
+            spare: Vec::new(),
+        }
     }
 
     /// Begins a step; forgets all fields if they take much.
@@ -75,7 +89,7 @@ impl Fields {
         values: &mut Values,
     ) -> io::Result<Entry> {
         values.begin_entry();
-        let mut items = Vec::with_capacity(stored.items().len());
+        let mut items = self.spare.pop().unwrap_or_default();
         for offset in stored.items() {
             let field = match self.known.get(&offset) {
                 Some(known) => known.as_ref(),
@@ -102,6 +116,14 @@ impl Fields {
         self.step_bytes += bytes;
         self.kept_bytes += FIELD_BYTES + bytes;
         Ok(self.known.entry(offset).or_insert_with(|| field.map(Rc::new)).as_ref())
+    }
+
+    /// Takes back the room of an entry that is done.
+    pub(super) fn take_back(&mut self, entry: Entry) {
+        let items = entry.into_emptied();
+        if items.capacity() <= SPARE_ITEMS_MAX && self.spare.len() < SPARE_MAX {
+            self.spare.push(items);
+        }
     }
 
     /// Decodes the field in the buffer.

@@ -95,6 +95,7 @@ impl Source {
         while entries < entries_max {
             let Some(entry) = self.entries.pop_front() else { break };
             entries += u64::from(each(&entry));
+            self.fields.take_back(entry);
         }
         entries
     }
