@@ -48,7 +48,7 @@ impl Source {
             walk: Walk::new(&objects),
             wanted: Wanted::new(filter.clone()),
             values: Values::new(),
-            fields: Fields::new(),
+            fields: Fields::default(),
             entries: VecDeque::new(),
             walked_bytes: 0,
             objects,
