@@ -12,7 +12,7 @@ use super::walk::Stored;
 pub struct Entry {
     head: Head,
     /// In the order of the file.
-    fields: Vec<Item>,
+    fields: Vec<Field>,
 }
 
 /// What an entry says of itself, besides its fields.
@@ -25,59 +25,53 @@ pub(super) struct Head {
     xor_hash: u64,
 }
 
-/// A field, which many entries may have.
-#[derive(Debug)]
+/// A field of an entry: a part of a text that holds all those that were new when it was met.
+#[derive(Clone, Debug)]
 pub(super) struct Field {
-    /// `NAME=value`; what is not UTF-8 in the value is replaced.
-    text: Box<str>,
-    name_len: usize,
-    name_hash: u64,
+    texts: Rc<str>,
+    place: Place,
     /// The value byte for byte, if it is no text.
-    bytes: Option<Box<[u8]>>,
+    bytes: Option<Rc<[u8]>>,
+}
+
+/// Where a field stands in a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// The hash of its name: an entry is asked for dozens of names, and most of its fields are none of them.
+    name_hash: u64,
+    start: u32,
+    /// Where its `=` stands.
+    equals: u32,
+    end: u32,
+}
+
+impl Place {
+    /// Appends a field, and gives where it stands then. What is not UTF-8 in its value was replaced.
+    pub(super) fn append(name: &str, value: &str, texts: &mut String) -> Self {
+        let start = texts.len() as u32;
+        texts.push_str(name);
+        let equals = texts.len() as u32;
+        texts.push('=');
+        texts.push_str(value);
+        Self { name_hash: name_hash(name), start, equals, end: texts.len() as u32 }
+    }
 }
 
 impl Field {
-    /// A field that is text, whose name has so many bytes.
-    pub(super) fn of_text(text: &str, name_len: usize) -> Self {
-        Self { text: text.into(), name_len, name_hash: name_hash(&text[..name_len]), bytes: None }
-    }
-
-    /// A field of which this is what the reader made.
-    pub(super) fn decoded(name: &str, value: &str, field: &[u8]) -> Self {
-        let of_text = Self::of_text(&[name, "=", value].concat(), name.len());
-        let bytes = field.get(name.len() + 1..).filter(|bytes| *bytes != value.as_bytes());
-        Self { bytes: bytes.map(Box::from), ..of_text }
-    }
-
-    /// Gives what it takes, in bytes, besides what is of the same size for all.
-    pub(super) fn kept_bytes(&self) -> usize {
-        self.text.len() + self.bytes.as_ref().map_or(0, |bytes| bytes.len())
+    pub(super) fn new(texts: &Rc<str>, place: Place, bytes: Option<Rc<[u8]>>) -> Self {
+        Self { texts: Rc::clone(texts), place, bytes }
     }
 
     fn name(&self) -> &str {
-        &self.text[..self.name_len]
+        &self.texts[self.place.start as usize..self.place.equals as usize]
     }
 
     fn text(&self) -> &str {
-        &self.text[self.name_len + 1..]
+        &self.texts[self.place.equals as usize + 1..self.place.end as usize]
     }
 
     fn bytes(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_else(|| self.text().as_bytes())
-    }
-}
-
-/// A field of an entry, with the hash of its name beside it: an entry is asked for dozens of names, and most of its
-/// fields are none of them.
-#[derive(Debug)]
-pub(super) struct Item {
-    name_hash: u64,
-    field: Rc<Field>,
-}
-
-impl Item {
-    pub(super) fn of(field: &Rc<Field>) -> Self {
-        Self { name_hash: field.name_hash, field: Rc::clone(field) }
     }
 }
 
@@ -101,8 +95,14 @@ impl Head {
 }
 
 impl Entry {
-    pub(super) fn new(head: Head, fields: Vec<Item>) -> Self {
+    pub(super) fn new(head: Head, fields: Vec<Field>) -> Self {
         Self { head, fields }
+    }
+
+    /// Gives the room that its fields took, empty.
+    pub(super) fn into_emptied(mut self) -> Vec<Field> {
+        self.fields.clear();
+        self.fields
     }
 
     /// Gives the time of the entry by the realtime clock, in microseconds since 1970-01-01 UTC.
@@ -155,12 +155,12 @@ impl Entry {
 
     /// Iterates over names and values of all fields, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.fields.iter().map(|item| (item.field.name(), item.field.bytes()))
+        self.fields.iter().map(|field| (field.name(), field.bytes()))
     }
 
     fn fields_named(&self, name: &str) -> impl DoubleEndedIterator<Item = &Field> {
         let hash = name_hash(name);
-        let items = self.fields.iter().filter(move |item| item.name_hash == hash);
-        items.map(|item| &*item.field).filter(move |field| field.name() == name)
+        let fields = self.fields.iter().filter(move |field| field.place.name_hash == hash);
+        fields.filter(move |field| field.name() == name)
     }
 }

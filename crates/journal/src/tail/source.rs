@@ -48,7 +48,7 @@ impl Source {
             walk: Walk::new(&objects),
             wanted: Wanted::new(filter.clone()),
             values: Values::new(),
-            fields: Fields::new(),
+            fields: Fields::default(),
             entries: VecDeque::new(),
             walked_bytes: 0,
             objects,
@@ -95,6 +95,7 @@ impl Source {
         while entries < entries_max {
             let Some(entry) = self.entries.pop_front() else { break };
             entries += u64::from(each(&entry));
+            self.fields.take_back(entry);
         }
         entries
     }
