@@ -1,4 +1,4 @@
-//! Latencies: recorded densely where they happen, carried sparsely in records.
+//! Latencies as they are recorded: densely, where they happen.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram as Hdr;
 
+use crate::distribution::{Buckets, Distribution, UNIT_NS};
 use crate::metric::Metric;
 
 /// Below this a latency is not told apart, in nanoseconds.
@@ -62,15 +63,16 @@ impl Histogram {
     /// Adds all samples of a distribution that came from a record. Beyond 2⁵³ samples, which no honest journal
     /// holds, it adds none.
     pub fn add_distribution(&mut self, other: &Distribution) {
-        if other.count > COUNT_MAX.saturating_sub(self.count()) {
+        if other.count() > COUNT_MAX.saturating_sub(self.count()) {
             return;
         }
-        for (value_ns, count) in other.buckets() {
-            self.dense().saturating_record_n(value_ns, count);
+        if !other.is_empty() {
+            let dense = self.dense();
+            other.buckets().for_each(|(value_ns, count)| dense.saturating_record_n(value_ns, count));
         }
-        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-        self.saturated = self.saturated.saturating_add(other.saturated);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns());
+        self.max_ns = self.max_ns.max(other.max_ns());
+        self.saturated = self.saturated.saturating_add(other.saturated());
     }
 
     /// Forgets all samples. The memory is kept for the next ones, and given back if there were none.
@@ -147,18 +149,11 @@ impl Histogram {
 
     /// The same samples in the form that travels.
     pub fn to_distribution(&self) -> Distribution {
-        Distribution {
-            buckets: self
-                .recorded()
-                .into_iter()
-                .flat_map(Hdr::iter_recorded)
-                .flat_map(|v| Bucket::all(v.value_iterated_to(), v.count_at_value()))
-                .collect(),
-            count: self.count(),
-            sum_ns: self.sum_ns,
-            max_ns: self.max_ns,
-            saturated: self.saturated,
+        let mut buckets = Buckets::with_capacity(0);
+        for bucket in self.recorded().into_iter().flat_map(Hdr::iter_recorded) {
+            buckets.push((bucket.value_iterated_to() / UNIT_NS) as u32, bucket.count_at_value());
         }
+        buckets.into_distribution().with_exact(self.sum_ns, self.max_ns, self.saturated)
     }
 
     /// The buckets, if any of them holds a sample.
@@ -192,128 +187,6 @@ fn empty() -> Hdr<u64> {
 pub fn quantile_is_thin(n: u64, q: f64) -> bool {
     // One part in a million of slack: 1 − 0.99 is not exactly a hundredth.
     n as f64 * (1.0 - q) < SAMPLES_ABOVE_MIN * (1.0 - 1e-6)
-}
-
-/// Width of the narrowest bucket: the largest power of two within [`LOWEST_NS`].
-pub(crate) const UNIT_NS: u64 = 64;
-
-/// Samples of one bucket. Series hold many of these, so it is kept small.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bucket {
-    /// Highest latency of the bucket, in units of [`UNIT_NS`] rounded down; 60 s are 2³⁰ of them.
-    units: u32,
-    count: u32,
-}
-
-impl Bucket {
-    /// As many as it takes to hold the count.
-    fn all(highest_ns: u64, count: u64) -> impl Iterator<Item = Self> {
-        let units = (highest_ns / UNIT_NS) as u32;
-        let full = count / u64::from(u32::MAX);
-        let rest = (count % u64::from(u32::MAX)) as u32;
-        let full = std::iter::repeat_n(u32::MAX, full as usize);
-        full.chain((rest > 0).then_some(rest)).map(move |count| Self { units, count })
-    }
-
-    fn highest_ns(self) -> u64 {
-        u64::from(self.units) * UNIT_NS + (UNIT_NS - 1)
-    }
-}
-
-/// A histogram at rest: only the buckets that hold samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Distribution {
-    /// In ascending order.
-    buckets: Box<[Bucket]>,
-    count: u64,
-    sum_ns: u64,
-    max_ns: u64,
-    saturated: u64,
-}
-
-impl Distribution {
-    /// Samples by bucket, in ascending order, with the exact figures beside them.
-    pub(crate) fn from_units(
-        units: impl Iterator<Item = (u32, u64)>,
-        [sum_ns, max_ns, saturated]: [u64; 3],
-    ) -> Self {
-        let buckets: Box<[Bucket]> =
-            units.flat_map(|(units, count)| Bucket::all(u64::from(units) * UNIT_NS, count)).collect();
-        let count = buckets.iter().fold(0_u64, |sum, bucket| sum.saturating_add(u64::from(bucket.count)));
-        Self { buckets, count, sum_ns, max_ns, saturated }
-    }
-
-    /// The same buckets with the exact figures that travel beside them.
-    pub(crate) fn with_exact(self, sum_ns: u64, max_ns: u64, saturated: u64) -> Self {
-        Self { sum_ns, max_ns, saturated, ..self }
-    }
-
-    /// The samples of all of them, bucket by bucket: nothing is lost.
-    pub(crate) fn merged<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
-        let mut units: Vec<(u32, u64)> = all.clone().flat_map(Self::units).collect();
-        units.sort_unstable_by_key(|&(units, _)| units);
-        units.dedup_by(|next, kept| {
-            let is_same = next.0 == kept.0;
-            kept.1 = if is_same { kept.1.saturating_add(next.1) } else { kept.1 };
-            is_same
-        });
-        let exact = all.fold([0_u64; 3], |[sum_ns, max_ns, saturated], one| {
-            [
-                sum_ns.saturating_add(one.sum_ns),
-                max_ns.max(one.max_ns),
-                saturated.saturating_add(one.saturated),
-            ]
-        });
-        Self::from_units(units.into_iter(), exact)
-    }
-
-    /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
-    pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + ExactSizeIterator {
-        self.buckets.iter().map(|bucket| (bucket.highest_ns(), u64::from(bucket.count)))
-    }
-
-    /// Highest latency of each bucket in units of [`UNIT_NS`], with the number of samples in it, in ascending order.
-    pub(crate) fn units(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.buckets.iter().map(|bucket| (bucket.units, u64::from(bucket.count)))
-    }
-
-    /// Number of samples.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Exact sum of all samples, in nanoseconds.
-    pub fn sum_ns(&self) -> u64 {
-        self.sum_ns
-    }
-
-    /// Exact largest sample, in nanoseconds.
-    pub fn max_ns(&self) -> u64 {
-        self.max_ns
-    }
-
-    /// Samples above 60 s.
-    pub fn saturated(&self) -> u64 {
-        self.saturated
-    }
-
-    /// True without samples.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// The latency that the share `q` (above 0, to 1) of the samples does not exceed, in nanoseconds; `None` without
-    /// samples. Agrees with [`Histogram::quantile_ns`].
-    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
-        let last = self.buckets.last()?;
-        let wanted = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
-        let mut below = 0_u64;
-        let bucket = self.buckets.iter().find(|bucket| {
-            below = below.saturating_add(u64::from(bucket.count));
-            below >= wanted
-        });
-        Some(bucket.unwrap_or(last).highest_ns().min(self.max_ns))
-    }
 }
 
 /// A dense histogram for each class of a family, as workers keep them.

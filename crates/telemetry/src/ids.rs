@@ -53,11 +53,19 @@ impl FromStr for RunId {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(ParseIdError);
-        }
-        u128::from_str_radix(text, 16).map(Self).map_err(|_| ParseIdError)
+        bits(text).map(Self).ok_or(ParseIdError)
     }
+}
+
+/// The 128 bits of an id that is written as 32 hexadecimal digits, without a sign.
+pub(crate) fn bits(text: &str) -> Option<u128> {
+    let digits: &[u8; 32] = text.as_bytes().try_into().ok()?;
+    let mut bytes = [0; 16];
+    for (byte, pair) in bytes.iter_mut().zip(digits.as_chunks::<2>().0) {
+        let [high, low] = pair.map(|digit| char::from(digit).to_digit(16));
+        *byte = (high? << 4 | low?) as u8;
+    }
+    Some(u128::from_be_bytes(bytes))
 }
 
 /// Numbers a connection within its run, from 1, in order of acceptance on its worker.

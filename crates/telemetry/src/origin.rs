@@ -1,6 +1,7 @@
 //! Who wrote an entry, by the fields that the journal adds and takes from nobody.
 
 use crate::clean;
+use crate::ids;
 use crate::wire::Source;
 
 /// The `MESSAGE_ID` with which journald says that it dropped messages (`SD_MESSAGE_JOURNAL_DROPPED` of sd-messages.h).
@@ -38,14 +39,7 @@ impl Origin {
 }
 
 fn id(entry: &dyn Source, name: &str) -> Option<u128> {
-    let text = entry.text(name)?;
-    // The digits are looked at because a sign in front would pass too.
-    if text.len() != 32 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    // In halves, since every record is asked for two of these, and 128-bit arithmetic takes ten times as long.
-    let half = |text: &str| u64::from_str_radix(text, 16).ok().map(u128::from);
-    Some(half(&text[..16])? << 64 | half(&text[16..])?)
+    entry.text(name).and_then(ids::bits)
 }
 
 /// A process that wrote records, and what the journal says of it besides.

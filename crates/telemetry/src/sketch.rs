@@ -122,24 +122,34 @@ impl FromStr for Sketch {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        let mut words = text.split(' ');
-        let max_ns = words.next().and_then(|word| word.parse().ok()).ok_or(ParseIdError)?;
-        let mut buckets: Vec<(u8, u32)> = Vec::new();
-        for word in words {
-            let (at, count) = word.split_once(':').ok_or(ParseIdError)?;
-            let at: u8 = at.parse().map_err(|_| ParseIdError)?;
-            let count: u32 = count.parse().map_err(|_| ParseIdError)?;
-            let is_next = buckets.last().is_none_or(|&(last, _)| last < at);
-            if !is_next || usize::from(at) >= BUCKETS_MAX || count == 0 {
-                return Err(ParseIdError);
-            }
-            buckets.push((at, count));
-        }
-        if buckets.is_empty() && max_ns > 0 {
-            return Err(ParseIdError);
-        }
-        Ok(Self { buckets, max_ns })
+        parsed(text.as_bytes()).ok_or(ParseIdError)
     }
+}
+
+/// A journal of many clients is these texts for the most part, so they are read byte by byte.
+fn parsed(text: &[u8]) -> Option<Sketch> {
+    let mut words = text.split(|&byte| byte == b' ');
+    let max_ns = number(words.next()?)?;
+    let mut buckets: Vec<(u8, u32)> = Vec::with_capacity(words.clone().count().min(BUCKETS_MAX));
+    for word in words {
+        let colon = word.iter().position(|&byte| byte == b':')?;
+        let at = u8::try_from(number(&word[..colon])?).ok()?;
+        let count = u32::try_from(number(&word[colon + 1..])?).ok()?;
+        let is_next = buckets.last().is_none_or(|&(last, _)| last < at);
+        if !is_next || usize::from(at) >= BUCKETS_MAX || count == 0 {
+            return None;
+        }
+        buckets.push((at, count));
+    }
+    (!buckets.is_empty() || max_ns == 0).then_some(Sketch { buckets, max_ns })
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let append = |number: u64, digit: &u8| {
+        let digit = char::from(*digit).to_digit(10)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    };
+    if digits.is_empty() { None } else { digits.iter().try_fold(0, append) }
 }
 
 #[cfg(test)]
@@ -178,6 +188,12 @@ mod tests {
             "5 192:1",
             "5 300:1",
             "5 1:4294967296",
+            "5 1:+1",
+            "+5 1:1",
+            "5  1:1",
+            "5 1:1 ",
+            "5 1:1:1",
+            "18446744073709551616 1:1",
         ] {
             assert!(text.parse::<Sketch>().is_err(), "{text}");
         }

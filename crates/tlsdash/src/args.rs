@@ -22,7 +22,7 @@ use crate::look::LookWords;
 
 pub(crate) use configuration::ProxyWords;
 pub use configuration::read_configuration;
-pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs};
+pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs, RunsArgs};
 
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -212,13 +212,17 @@ pub(crate) struct WatchArgs {
 
 /// Reads a length of time such as `10s`; `flag` names it in the error.
 pub(crate) fn time(flag: &str, text: &str) -> anyhow::Result<Duration> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err(usage(format!("--{flag} {text}: must be longer than nothing"))),
-        Ok(time) => Ok(time),
-        Err(_) => {
-            Err(usage(format!("--{flag} {text}: expected a time with its unit, such as 500ms, 10s or 5m")))
-        }
+    match time_or_none(flag, text)? {
+        Duration::ZERO => Err(usage(format!("--{flag} {text}: must be longer than nothing"))),
+        time => Ok(time),
     }
+}
+
+/// The same, where nothing is a length too.
+pub(crate) fn time_or_none(flag: &str, text: &str) -> anyhow::Result<Duration> {
+    humantime::parse_duration(text).map_err(|_| {
+        usage(format!("--{flag} {text}: expected a time with its unit, such as 500ms, 10s or 5m"))
+    })
 }
 
 impl RunWords {

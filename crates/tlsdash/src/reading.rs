@@ -10,7 +10,7 @@ use journal::{ReadError, Start, Tail, Timestamps};
 use telemetry::model::{self, RUNS_MAX, Run};
 use telemetry::{Excerpt, Follower, Model, Moment, RunId, Stretch, Update, Window};
 
-use crate::args::usage;
+use crate::args::{RunsArgs, usage};
 use crate::journal_choice;
 use crate::progress::Bar;
 use crate::session::spawn;
@@ -29,6 +29,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) since: Option<&'a str>,
     /// And what is later.
     pub(crate) until: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn of(mode: &'a str, runs: &'a RunsArgs, history: usize) -> Self {
+        let (run, since, until) = (runs.run.as_deref(), runs.since.as_deref(), runs.until.as_deref());
+        Self { mode, run, history, since, until }
+    }
 }
 
 /// A journal, or a stretch of what it holds.
@@ -253,7 +260,21 @@ fn chosen(model: &Model, prefix: Option<&str>, place: &Source) -> anyhow::Result
 
 /// The run that began last.
 pub(crate) fn newest<'a>(model: &'a Model, place: &Source) -> anyhow::Result<&'a Run> {
-    model.current().with_context(|| format!("{place} holds no records of a run of tlsdash"))
+    model.current().with_context(|| no_run(place, &[]))
+}
+
+/// That there is nothing to tell of, and what may be the reason.
+fn no_run(place: &Source, reasons: &[String]) -> String {
+    let because = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) };
+    format!("{place} holds no records of a run of tlsdash{because}")
+}
+
+/// What of a journal could not be read.
+fn unread(model: &Model) -> Vec<String> {
+    let bytes =
+        (model.skipped_bytes() > 0).then(|| format!("{} bytes cannot be read", model.skipped_bytes()));
+    let records = (model.malformed() > 0).then(|| format!("{} records are malformed", model.malformed()));
+    bytes.into_iter().chain(records).collect()
 }
 
 /// What opens the journal, and warns of a part of it that cannot be read: on many systems a user may read the own
@@ -293,6 +314,7 @@ fn read_stretch(
     let mut model = Model::new(history);
     let mut excerpt = Excerpt::new(stretch);
     let mut bar = Bar::new(|| source.size_bytes());
+    let mut notices = Vec::new();
     for update in read {
         bar.show(walked.load(Ordering::Relaxed));
         match update {
@@ -301,21 +323,23 @@ fn read_stretch(
                 batch.records.retain(|record| is_wanted(record.stamp.run));
                 model.apply_batch(excerpt.cut(batch));
             }
-            Update::Notice(_, text) => {
-                bar.clear();
-                crate::say(format_args!("warning: {text}"));
-            }
+            Update::Notice(_, text) => notices.push(text),
             Update::CaughtUp | Update::Recording(_) => {}
         }
     }
     bar.clear();
     // It has delivered all there is: its end of the channel is closed.
     let _ = ending.join();
-    if model.skipped_bytes() > 0 {
-        crate::say(format_args!("warning: {} bytes of {source} cannot be read", model.skipped_bytes()));
+    let unread = unread(&model);
+    if model.current().is_none() && (!notices.is_empty() || !unread.is_empty()) {
+        // A journal of a newer tlsdash says so, and is nothing but malformed to this one.
+        anyhow::bail!(no_run(source, if notices.is_empty() { &unread } else { &notices }));
     }
-    if model.malformed() > 0 {
-        crate::say(format_args!("warning: {} records of {source} are malformed", model.malformed()));
+    for notice in notices {
+        crate::say(format_args!("warning: {notice}"));
+    }
+    if !unread.is_empty() {
+        crate::say(format_args!("warning: {source}: {}", unread.join(", ")));
     }
     Ok(model)
 }

@@ -10,7 +10,9 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use common::{Running, connects, journal, outside, proxy, run, stderr, tlsdash, until, upstream};
+use common::{
+    Running, connects, journal, on_small_disk, outside, proxy, run, stderr, tlsdash, until, upstream,
+};
 use rustix::process::Signal;
 use terminal::Terminal;
 
@@ -300,20 +302,13 @@ fn a_full_disk_is_said_and_serving_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let socket = upstream(folder.path(), b"x");
     let disk = folder.path().join("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
-    // A disk of its own, in a mount namespace of its own: root may make one, others where user namespaces may.
-    let mut command = outside("unshare", "util-linux");
-    if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
+    let mut command = on_small_disk(&disk, 2_600, 0);
     command
-        .args(["--mount", "sh", "-c"])
-        .arg("mount -t tmpfs -o size=2600k tmpfs \"$0\" && exec \"$@\"")
-        .args([path(&disk), env!("CARGO_BIN_EXE_tlsdash").to_owned(), "--headless".to_owned()])
-        .args(["--listen", "127.0.0.1:0", "--interval", "100ms", "--format", "json"])
-        .args(["--upstream".to_owned(), format!("unix:{}", path(&socket))])
-        .args(["--journal".to_owned(), format!("file:{}/x.journal", path(&disk))])
+        .args(["--headless", "--listen", "127.0.0.1:0", "--interval", "100ms", "--format", "json"])
+        .arg("--upstream")
+        .arg(format!("unix:{}", socket.display()))
+        .arg("--journal")
+        .arg(format!("file:{}", journal(&disk).display()))
         .args(["--load", "rate=300,sources=20,connections=20,keepalive=off"]);
     let mut running = Running::start(command);
     let url = format!("https://{}/", running.address());

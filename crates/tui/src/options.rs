@@ -4,7 +4,7 @@ use telemetry::{Model, Moment, Recaller, RunId, Update};
 
 use crate::keymap::Keymap;
 use crate::state::Speed;
-use crate::theme::{Glyphs, Palette};
+use crate::theme::{Colours, Glyphs, Palette};
 
 /// How a dashboard looks and what it may do.
 #[derive(Clone, Debug)]
@@ -34,7 +34,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Live control of what is watched, in the characters and colours that the environment asks for.
+    /// Live control of what is watched, in the characters that the environment asks for and the terminal's own colours;
+    /// for others see [`Scheme::palette`](crate::Scheme::palette).
     pub fn new(title: impl Into<String>, source: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -42,7 +43,7 @@ impl Options {
             read_only: false,
             run: None,
             glyphs: Glyphs::detect(),
-            palette: Palette::detect(),
+            palette: Palette::Coloured(Colours::SIXTEEN),
             keymap: Keymap::default(),
             mouse: true,
             recaller: None,

@@ -261,6 +261,14 @@ fn keys_show_at_once() {
 }
 
 #[test]
+fn a_terminals_answer_that_comes_late_presses_no_key() {
+    let mut session = Session::start("");
+    // Taken for keys, it would open the palette at the first colon and type the rest into it.
+    session.press("\x1b]11;rgb:ffff/ffff/ffff\x1b\\?");
+    session.until("the help is drawn", |screen| screen.contents().contains("show or leave this help"));
+}
+
+#[test]
 fn without_a_terminal_it_says_so() {
     let output = std::process::Command::new(fixture()).env("TERM", "dumb").output().unwrap();
     assert!(!output.stdout.contains(&0x1b), "no escape codes");

@@ -4,6 +4,7 @@ mod compressed;
 mod copies;
 mod entry;
 mod feed;
+mod fields;
 mod folder;
 mod listing;
 mod named;

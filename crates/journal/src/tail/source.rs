@@ -1,5 +1,6 @@
 //! One file that is being read.
 
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -8,10 +9,10 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::entry::Entry;
+use super::fields::Fields;
 use super::objects::{Objects, Refusal};
-use super::stream::{Head, Stream};
-use super::values::{Values, name_len};
-use super::walk::{Passed, Stored, Walk};
+use super::values::Values;
+use super::walk::{Passed, Walk};
 use super::wanted::{Filter, Wanted};
 use crate::ReadError;
 use crate::layout::Header;
@@ -19,13 +20,15 @@ use crate::layout::Header;
 /// What gives away a file that journald is just making: it has its name before its header.
 pub(super) const EMPTY: &str = "it is empty";
 
-/// A file, the walk over its entries, and the reader that makes them readable.
+/// A file, the walk over its entries, and the fields that these are made of.
 pub(super) struct Source {
     objects: Objects,
     walk: Walk,
     wanted: Wanted,
     values: Values,
-    stream: Stream,
+    fields: Fields,
+    /// Those of the last step that were not handed out yet.
+    entries: VecDeque<Entry>,
     walked_bytes: u64,
 }
 
@@ -45,7 +48,8 @@ impl Source {
             walk: Walk::new(&objects),
             wanted: Wanted::new(filter.clone()),
             values: Values::new(),
-            stream: Stream::new().map_err(ReadError::io("read", path))?,
+            fields: Fields::new(),
+            entries: VecDeque::new(),
             walked_bytes: 0,
             objects,
         })
@@ -54,6 +58,7 @@ impl Source {
     /// Hands out only what is wanted from now on.
     pub(super) fn set_filter(&mut self, filter: &Filter) {
         self.wanted = Wanted::new(filter.clone());
+        self.entries.retain(|entry| filter.is_met(entry));
     }
 
     /// Passes over some of the entries.
@@ -84,23 +89,19 @@ impl Source {
         std::mem::take(&mut self.walked_bytes)
     }
 
-    /// Hands out what the reader was given, until `each` has taken `entries_max` entries, and counts these.
+    /// Hands out what was found, until `each` has taken `entries_max` entries, and counts these.
     pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry) -> bool) -> u64 {
         let mut entries = 0;
         while entries < entries_max {
-            let Some((head, inner)) = self.stream.next_entry() else { break };
-            if self.wanted.filter().is_met(&inner) {
-                let is_exact = head.is_text && head.fields == inner.fields.len();
-                let exact = if is_exact { None } else { self.exact(head) };
-                entries += u64::from(each(&Entry::new(head, inner, exact)));
-            }
+            let Some(entry) = self.entries.pop_front() else { break };
+            entries += u64::from(each(&entry));
         }
         entries
     }
 
     /// Looks at the next part of the file for entries.
     pub(super) fn step(&mut self) -> io::Result<Step> {
-        self.stream.begin_step()?;
+        self.fields.begin_step();
         self.objects.refresh()?;
         if self.walk.is_at_end(&self.objects) {
             return Ok(Step::CaughtUp);
@@ -114,42 +115,21 @@ impl Source {
         }
         let window_start = self.walk.position();
         self.objects.load_window(window_start)?;
-        while !self.stream.is_step_full()
-            && let Some(entry) = self.walk.find_entry(&self.objects)
+        while !self.fields.is_step_full()
+            && let Some(stored) = self.walk.find_entry(&self.objects)
         {
-            if !self.walk.is_passed_over(entry) && self.wanted.has(entry) {
-                self.stream.push(entry, &self.objects, &mut self.values)?;
+            if !self.walk.is_passed_over(stored) && self.wanted.has(stored) {
+                let entry = self.fields.entry(stored, &self.objects, &mut self.values)?;
+                if self.wanted.filter().is_met(&entry) {
+                    self.entries.push_back(entry);
+                }
             }
-            self.walk.pass_entry(entry);
+            self.walk.pass_entry(stored);
         }
         self.values.note_walked(self.walk.position() - window_start);
         self.walked_bytes += self.walk.position() - start;
         // Without this the rest of a file that was cut off would be looked at for ever.
         Ok(if self.walk.position() == start { Step::CaughtUp } else { Step::Moved })
-    }
-
-    /// Reads all fields of an entry anew, byte for byte.
-    ///
-    /// If that fails, the file can no longer be read, which the next step will find; the entry remains as it is.
-    fn exact(&mut self, head: Head) -> Option<Vec<(String, Vec<u8>)>> {
-        let mut scratch = Vec::new();
-        let bytes = self.objects.bytes_at(head.offset, head.bytes, &mut scratch).ok()?;
-        if bytes.len() < head.bytes {
-            return None;
-        }
-        let entry = Stored { offset: head.offset, bytes, is_compact: self.objects.is_compact() };
-        let mut fields = Vec::with_capacity(head.fields);
-        self.values.begin_entry();
-        for offset in entry.items() {
-            let mut name = Vec::new();
-            if self.values.append(&self.objects, offset, &mut name).ok()?.is_some() {
-                let value_at = name_len(&name)? + 1;
-                let value = name.split_off(value_at);
-                name.truncate(value_at - 1);
-                fields.push((String::from_utf8(name).ok()?, value));
-            }
-        }
-        Some(fields)
     }
 }
 

@@ -25,6 +25,13 @@ const SCRATCH_BYTES_MAX: usize = 1 << 20;
 const READ_BYTES_PER_FILE_BYTE: u64 = 16;
 const READ_BYTES_MIN: u64 = 256 << 20;
 
+/// How a field stands in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Plain,
+    Compressed,
+}
+
 /// Reads fields.
 #[derive(Debug)]
 pub(super) struct Values {
@@ -75,7 +82,7 @@ impl Values {
         objects: &Objects,
         offset: u64,
         out: &mut Vec<u8>,
-    ) -> io::Result<Option<()>> {
+    ) -> io::Result<Option<Form>> {
         let parse = |bytes: &[u8]| {
             objects.parse(bytes, offset, objects.end()).filter(|object| object.kind == kind::DATA)
         };
@@ -109,7 +116,7 @@ impl Values {
         }
         if is_taken {
             self.entry_bytes_left -= out.len() - before;
-            return Ok(Some(()));
+            return Ok(Some(if object.compression.is_none() { Form::Plain } else { Form::Compressed }));
         }
         out.truncate(before);
         if offset >= self.counted_to {

@@ -21,8 +21,6 @@ const ENTRY_BYTES_MAX: u64 = ITEMS_AT as u64 + 16 * ITEMS_MAX;
 /// A whole ENTRY object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stored<'a> {
-    /// Where it lies in the file.
-    pub(super) offset: u64,
     pub(super) bytes: &'a [u8],
     pub(super) is_compact: bool,
 }
@@ -52,7 +50,7 @@ impl<'a> Stored<'a> {
     }
 
     /// Gives where its fields lie.
-    pub(super) fn items(self) -> impl Iterator<Item = u64> + 'a {
+    pub(super) fn items(self) -> impl ExactSizeIterator<Item = u64> + 'a {
         let size = (u64_at(self.bytes, 8) as usize).min(self.bytes.len());
         let item_bytes = if self.is_compact { 4 } else { 16 };
         // Between two looks at it the file may have been changed.
@@ -155,7 +153,7 @@ impl Walk {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(size) => {
                     let bytes = rest.get(..size)?;
-                    return Some(Stored { offset: self.position, bytes, is_compact: objects.is_compact() });
+                    return Some(Stored { bytes, is_compact: objects.is_compact() });
                 }
             }
         }

@@ -6,6 +6,7 @@
 use std::io;
 use std::rc::Rc;
 
+use super::entry::Entry;
 use super::objects::Objects;
 use super::walk::Stored;
 use crate::hash;
@@ -36,8 +37,8 @@ impl Filter {
     }
 
     /// Tells whether an entry is wanted by the names of its fields.
-    pub(super) fn is_met(&self, entry: &systemd_journal_reader::Entry) -> bool {
-        self.0.is_empty() || self.0.iter().any(|name| entry.fields.contains_key(&**name))
+    pub(super) fn is_met(&self, entry: &Entry) -> bool {
+        self.0.is_empty() || self.0.iter().any(|name| entry.has(name))
     }
 }
 

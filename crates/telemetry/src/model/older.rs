@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::histogram::Distribution;
+use crate::distribution::Distribution;
 use crate::metric::{Counters, Metric};
 use crate::model::track::Interval;
 
@@ -57,7 +57,8 @@ impl<C: Metric, L: Metric> Older<C, L> {
 fn together<C: Metric, L: Metric>(a: &Interval<C, L>, b: &Interval<C, L>) -> Interval<C, L> {
     let mut counters: Counters<C> = a.counters;
     counters.add(&b.counters);
-    let latencies = L::ALL.iter().map(|&class| merged(a.latency(class), b.latency(class)));
+    let merged = |&class: &L| Distribution::merged_wider(a.latency(class), b.latency(class), two_digits);
+    let latencies = L::ALL.iter().map(merged);
     Interval::new((a.start_us, b.end_us), a.after_loss || b.after_loss, counters, latencies.collect())
 }
 
@@ -65,24 +66,6 @@ fn together<C: Metric, L: Metric>(a: &Interval<C, L>, b: &Interval<C, L>) -> Int
 fn two_digits(units: u32) -> u32 {
     let power = (units | 255).ilog2() - 7;
     (units >> power << power) | ((1 << power) - 1)
-}
-
-/// Both in buckets of two significant digits.
-fn merged(a: &Distribution, b: &Distribution) -> Distribution {
-    let mut units: Vec<(u32, u64)> =
-        a.units().chain(b.units()).map(|(units, count)| (two_digits(units), count)).collect();
-    units.sort_unstable_by_key(|&(units, _)| units);
-    units.dedup_by(|next, kept| {
-        let is_same = next.0 == kept.0;
-        kept.1 = if is_same { kept.1.saturating_add(next.1) } else { kept.1 };
-        is_same
-    });
-    let exact = [
-        a.sum_ns().saturating_add(b.sum_ns()),
-        a.max_ns().max(b.max_ns()),
-        a.saturated().saturating_add(b.saturated()),
-    ];
-    Distribution::from_units(units.into_iter(), exact)
 }
 
 #[cfg(test)]
@@ -95,7 +78,7 @@ mod tests {
         let mut histogram = Histogram::new();
         (1..=10_000_u64).for_each(|i| histogram.record_ns(i * 10_000));
         let fine = histogram.to_distribution();
-        let coarse = merged(&fine, &Distribution::default());
+        let coarse = Distribution::merged_wider(&fine, &Distribution::default(), two_digits);
         assert_eq!((coarse.count(), coarse.max_ns()), (fine.count(), fine.max_ns()));
         assert!(coarse.buckets().len() * 4 < fine.buckets().len());
         for q in [0.5, 0.9, 0.99, 0.999] {

@@ -5,7 +5,8 @@ mod merged;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::histogram::{Distribution, Histograms};
+use crate::distribution::Distribution;
+use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 use crate::model::HISTORY;
 use crate::model::older::Older;

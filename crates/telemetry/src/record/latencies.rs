@@ -1,6 +1,7 @@
 //! Latencies as records carry them.
 
-use crate::histogram::{Distribution, Histograms};
+use crate::distribution::Distribution;
+use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 
 /// The latencies of one class in a record.
