@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use journal::{ReadError, Start, Tail, Timestamps};
-use telemetry::model::{self, Run};
+use telemetry::model::{self, RUNS_MAX, Run};
 use telemetry::{Excerpt, Follower, Model, Moment, RunId, Stretch, Update, Window};
 
 use crate::args::{RunsArgs, usage};
@@ -63,9 +63,9 @@ impl Part {
         }
     }
 
-    /// Reads it to its present end.
-    pub(crate) fn read(&self) -> anyhow::Result<Model> {
-        read_stretch(&self.place, 1, self.stretch)
+    /// Reads it to its present end, or only the runs whose id begins so.
+    pub(crate) fn read(&self, prefix: Option<&str>) -> anyhow::Result<Model> {
+        read_stretch(&self.place, 1, self.stretch, prefix)
     }
 }
 
@@ -95,7 +95,7 @@ impl Recorded {
         let mut read = Vec::new();
         for source in each {
             let Part { place, stretch, name } = Part::parse(wanted.mode, source, prefix)?;
-            let model = read_stretch(&place, wanted.history, within(clock, stretch))?;
+            let model = read_stretch(&place, wanted.history, within(clock, stretch), prefix)?;
             let runs = chosen(&model, prefix, &place)?;
             read.push((model, runs, name));
         }
@@ -197,7 +197,7 @@ fn within(a: Stretch, b: Stretch) -> Stretch {
 
 /// Where a window lies: what it is of is read once before.
 fn of_run(window: &Window, place: &Source, prefix: Option<&str>) -> anyhow::Result<Stretch> {
-    let model = read_all(place, 1)?;
+    let model = read_stretch(place, 1, Stretch::ALL, prefix)?;
     let run = match prefix {
         Some(prefix) => run_named(&model, prefix, place)?,
         None => newest(&model, place)?,
@@ -249,7 +249,13 @@ fn chosen(model: &Model, prefix: Option<&str>, place: &Source) -> anyhow::Result
         };
         !model.runs().iter().any(is_later)
     };
-    Ok(model.runs().iter().filter(is_newest).map(Run::id).collect())
+    let runs: Vec<&Run> = model.runs().iter().filter(is_newest).collect();
+    anyhow::ensure!(
+        !runs.iter().any(|run| run.is_brief()),
+        "{place} holds runs of {} hosts, and at most {RUNS_MAX} are read at once: choose one with --run",
+        runs.len()
+    );
+    Ok(runs.into_iter().map(Run::id).collect())
 }
 
 /// The run that began last.
@@ -289,11 +295,17 @@ pub(crate) fn opener(
 
 /// Reads the journal to its present end. Keeps the latest `history` intervals of each series.
 pub(crate) fn read_all(source: &Source, history: usize) -> anyhow::Result<Model> {
-    read_stretch(source, history, Stretch::ALL)
+    read_stretch(source, history, Stretch::ALL, None)
 }
 
-/// The same of a stretch of time.
-fn read_stretch(source: &Source, history: usize, stretch: Stretch) -> anyhow::Result<Model> {
+/// Reads a stretch of the journal up to its present end, of all runs or of those whose id begins so. Keeps the latest
+/// `history` intervals of each series.
+fn read_stretch(
+    source: &Source,
+    history: usize,
+    stretch: Stretch,
+    prefix: Option<&str>,
+) -> anyhow::Result<Model> {
     let (updates, read) = sync_channel(4);
     let warn = |text| crate::say(format_args!("warning: {text}"));
     let follower = Follower::start(opener(source, warn), move |update| updates.send(update).is_ok())?;
@@ -306,7 +318,11 @@ fn read_stretch(source: &Source, history: usize, stretch: Stretch) -> anyhow::Re
     for update in read {
         bar.show(walked.load(Ordering::Relaxed));
         match update {
-            Update::Batch(batch) => model.apply_batch(excerpt.cut(batch)),
+            Update::Batch(mut batch) => {
+                let is_wanted = |run: RunId| prefix.is_none_or(|prefix| run.to_string().starts_with(prefix));
+                batch.records.retain(|record| is_wanted(record.stamp.run));
+                model.apply_batch(excerpt.cut(batch));
+            }
             Update::Notice(_, text) => notices.push(text),
             Update::CaughtUp | Update::Recording(_) => {}
         }

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
     frontend.say_if_forced(args.headless);
     match frontend {
         Frontend::Headless => {
-            let model = part.read()?;
+            let model = part.read(prefix)?;
             let run = match prefix {
                 Some(prefix) => run_named(&model, prefix, &part.place)?,
                 None => newest(&model, &part.place)?,
@@ -46,7 +46,7 @@ fn show(
     frontend: Frontend,
 ) -> anyhow::Result<()> {
     let run = match prefix {
-        Some(prefix) => Some(run_named(&part.read()?, prefix, &part.place)?.id()),
+        Some(prefix) => Some(run_named(&part.read(Some(prefix))?, prefix, &part.place)?.id()),
         None => None,
     };
     let (events, inbox) = tui::channel();

@@ -131,6 +131,49 @@ fn with_keep_running_a_terminal_that_goes_away_takes_only_the_dashboard_with_it(
     assert_eq!(records(&["TLSDASH_PHASE=stop"]).len(), 1, "the run was closed");
 }
 
+/// Starts the program, reads a line of what it says on standard output, and closes that.
+fn read_no_further(mut program: std::process::Child) -> std::process::Output {
+    use std::io::{BufRead, BufReader};
+    let mut said = BufReader::new(program.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(!line.is_empty());
+    drop(said);
+    program.wait_with_output().unwrap()
+}
+
+#[test]
+fn sentences_that_nobody_reads_any_more_end_the_run_in_order_and_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = journal(folder.path());
+    let at = format!("file:{}", file.display());
+    let mut demo = tlsdash(folder.path());
+    let demo = demo.args(["demo", "--plain", "--journal", &at]);
+    let demo =
+        demo.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let ended = read_no_further(demo);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    assert!(!said.contains("roken pipe") && !said.contains("panicked"), "{said}");
+    assert_eq!(common::journalctl(&file, &["TLSDASH_PHASE=stop"]).len(), 1, "the run was closed");
+}
+
+#[test]
+fn a_summary_that_nobody_reads_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["text", "json"] {
+        let mut demo = tlsdash(folder.path());
+        let demo = demo.args(["demo", "--headless", "--duration", "1s", "--format", format]);
+        let mut demo =
+            demo.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        drop(demo.stdout.take());
+        let ended = demo.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{said}");
+        assert!(!said.contains("roken pipe") && !said.contains("panicked"), "{said}");
+    }
+}
+
 #[test]
 fn another_terminal_watches_a_running_proxy() {
     let folder = tempfile::tempdir().unwrap();

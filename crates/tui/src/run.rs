@@ -45,7 +45,7 @@ pub fn run(options: Options, inbox: &Inbox, commands: SyncSender<Command>) -> En
 }
 
 /// True if there is no terminal any more behind the descriptor.
-fn is_gone(error: &io::Error) -> bool {
+pub(crate) fn is_gone(error: &io::Error) -> bool {
     use rustix::io::Errno;
     [Errno::IO, Errno::PIPE, Errno::NXIO]
         .iter()

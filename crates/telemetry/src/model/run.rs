@@ -1,5 +1,6 @@
 //! One run, as far as it has been read.
 
+mod brief;
 mod joined;
 mod merged;
 
@@ -117,7 +118,11 @@ impl Run {
         } else {
             // What was taken in before was written later, and by somebody else.
             let foreign = self.reading.read().saturating_add(self.reading.foreign());
+            let was_brief = self.is_brief;
             *self = Self::new(self.id, writer.clone(), self.history);
+            if was_brief {
+                self.abridge();
+            }
             self.note_foreign(foreign, &record.stamp);
             self.apply(record, read_mono_us);
         }
@@ -151,6 +156,9 @@ impl Run {
         let stamp = record.stamp;
         self.first.get_or_insert(stamp);
         self.last = Some(stamp);
+        if self.is_brief {
+            return self.apply_briefly(record);
+        }
         self.note_log(&record);
         match record.body {
             Body::Run(run) => self.apply_run(stamp, run),

@@ -70,6 +70,9 @@ impl Phase {
         let age = if state.caught_up { heard.age } else { Duration::ZERO };
         let silence = since(heard.at, now) + age;
         let patience = SILENCE_MIN.max(Duration::from_micros(figures.interval_us) * SILENT_INTERVALS);
+        if state.is_run_recalled() {
+            return Self::Reading;
+        }
         match (figures.ended, silence > patience) {
             (true, _) => Self::Ended,
             (false, true) => Self::Silent(silence.as_secs()),

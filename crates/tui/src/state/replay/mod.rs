@@ -5,6 +5,7 @@
 //! with the records that follow, as time does.
 
 mod reel;
+mod restore;
 mod speed;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use super::{Span, State, shown_run};
 use crate::clock::Now;
 use crate::figures::ClientTable;
 pub(super) use reel::Reel;
+use restore::Whole;
 pub use speed::{NoSpeed, Speed};
 pub(super) use transport::Transport;
 pub(crate) use transport::{Standing, TransportLine};
@@ -42,6 +44,8 @@ pub(crate) struct Replay {
     asked: Option<Asked>,
     reel: Option<Reel>,
     transport: Option<Transport>,
+    /// A run that was read as a whole, and may lack the latest records.
+    pending: Option<Whole>,
     /// The moment that could not be read: it is not tried again.
     failed_us: Option<u64>,
 }
@@ -102,13 +106,17 @@ impl State {
     /// How much of what is being read has been, from 0 to 1.
     pub(crate) fn recalled_share(&self) -> Option<f64> {
         let asked = self.replay.asked.filter(|asked| !asked.is_on)?;
-        let whole_us = asked.until_us.saturating_sub(asked.from_us).max(1);
+        let until_us = asked.until_us.min(self.last_us());
+        let whole_us = until_us.saturating_sub(asked.from_us).max(1);
         Some((asked.reached_us.saturating_sub(asked.from_us) as f64 / whole_us as f64).min(1.0))
     }
 
     /// What is to be read, if the moment that is shown needs it and it is not being read yet.
     pub(crate) fn recall(&mut self) -> Option<Ask> {
         self.options.recaller.as_ref()?;
+        if self.run().is_some_and(Run::is_brief) {
+            return self.recall_run();
+        }
         let us = self.frozen.as_ref().and_then(super::Frozen::earlier_us);
         let Some(us) = us.filter(|_| self.needs_recall()) else {
             if self.replay.transport.is_none() && self.frozen.is_none() {
@@ -149,7 +157,7 @@ impl State {
     /// From when on series are wanted for a moment.
     fn series_from(&self, run: &Run, us: u64) -> u64 {
         let began_us = run.began_us();
-        if us.saturating_sub(began_us) <= FROM_BEGINNING_US || run.is_brief() {
+        if us.saturating_sub(began_us) <= FROM_BEGINNING_US {
             return began_us;
         }
         let shown_us = self.course.column_us().saturating_mul(self.course.columns().len() as u64);
@@ -213,8 +221,15 @@ impl State {
             }
             Recalled::Stood { ticket, model, until_us } if is_wanted(ticket) => {
                 let Some(asked) = self.replay.asked.take() else { return false };
+                if asked.until_us == u64::MAX {
+                    self.restore(Whole { ticket, run: asked.run, model: *model });
+                    return true;
+                }
                 self.take_reel(Reel::new(ticket, asked.run, *model, asked.from_us, until_us));
                 true
+            }
+            Recalled::Followed { ticket, records, until_us } if self.is_pending(ticket) => {
+                self.complete(records, until_us.is_some())
             }
             Recalled::Followed { ticket, records, until_us } => {
                 let reel = self.replay.reel.as_mut().filter(|reel| reel.ticket == ticket);

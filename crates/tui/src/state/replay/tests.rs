@@ -343,6 +343,45 @@ fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
 }
 
 #[test]
+fn each_of_many_runs_can_be_shown_whole() {
+    let mut stage = Stage::empty(watching());
+    let records = |run: u128| {
+        let mut made = crate::synthetic::Synthetic::default();
+        let mut records = vec![made.start()];
+        records.extend((0..3).flat_map(|_| made.second()));
+        for record in &mut records {
+            record.stamp.run = telemetry::RunId::from_bits(run << 96);
+            record.stamp.realtime_us += run as u64 * 1_000_000;
+        }
+        records
+    };
+    (1..=20).for_each(|run| stage.read(records(run)));
+    stage.act(Action::Update(Update::CaughtUp));
+    stage.want(Intent::Runs);
+    stage.want(Intent::First);
+    assert!(stage.screen(80, 30).contains("runs 1-20/20"));
+    stage.want(Intent::RunOpen);
+    assert_eq!(stage.state.phase, Phase::Reading);
+    let Some(Ask::Seek(seek)) = stage.state.recall() else { panic!("it is not read again") };
+    assert!(stage.state.recall().is_none(), "once is enough");
+    let (mut model, ticket) = (Model::default(), seek.ticket);
+    let all = records(1);
+    let (most, rest) = all.split_at(all.len() - 5);
+    for record in most {
+        model.apply(record.clone(), None);
+    }
+    let stood = Recalled::Stood { ticket, model: Box::new(model), until_us: seek.until_us };
+    stage.act(Action::Recalled(stood));
+    let Some(Ask::On { ticket, .. }) = stage.state.recall() else { panic!("it lacks the latest records") };
+    let records = rest.iter().map(|record| (Arc::default(), record.clone())).collect();
+    stage.act(Action::Recalled(Recalled::Followed { ticket, records, until_us: Some(seek.until_us) }));
+    assert!(stage.state.recall().is_none());
+    let screen = stage.screen(80, 30);
+    assert!(screen.contains("clients 1-") && screen.contains("gaps 0  lost 0"), "{screen}");
+    assert_ne!(stage.state.phase, Phase::Reading);
+}
+
+#[test]
 fn without_a_journal_to_read_again_nothing_is_played() {
     let mut stage = Stage::live(options(), 10);
     stage.want(Intent::Play);

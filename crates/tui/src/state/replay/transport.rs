@@ -200,7 +200,7 @@ impl State {
             self.span = Span::WholeRun;
             self.clients.order.key = SortKey::Total;
         }
-        (self.replay.reel, self.replay.asked) = (None, None);
+        (self.replay.reel, self.replay.asked, self.replay.failed_us) = (None, None, None);
     }
 
     /// Plays as far as time has passed; true if something is to be drawn.
