@@ -104,9 +104,9 @@ soak MIB="1024":
 smoke:
     .ci/smoke
 
-# Feed the readers of journals and records what nobody writes, for so long each.
-fuzz SECONDS="20":
-    .ci/fuzz {{SECONDS}}
+# Feed the readers of journals and records what nobody writes, for so long each, or one of them: just fuzz 600 decode
+fuzz SECONDS="20" TARGET="":
+    .ci/fuzz {{SECONDS}} {{TARGET}}
 
 # What CI runs.
 ci: lint test doc deny smoke fuzz

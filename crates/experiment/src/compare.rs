@@ -78,24 +78,22 @@ fn cpu(run: &Run, start_us: u64, end_us: u64) -> Counters<CpuGroup> {
     }
 }
 
-/// How the blocks of one run compare with those of another, for the metric in this place of each. `in_the_way` tells why
-/// nothing can be said, if so.
+/// How the blocks of one run compare with those of another, for the metric in this place of each.
 pub fn compare(
     metric: &Metric,
     at: usize,
     a: &[Vec<Reading>],
     b: &[Vec<Reading>],
     method: &Method,
-    in_the_way: Option<&str>,
 ) -> Judged {
     let of = |blocks: &'_ [Vec<Reading>]| -> Vec<Reading> {
         blocks.iter().filter_map(|readings| readings.get(at).cloned()).collect()
     };
     let estimate: Option<Estimate> = estimate_unpaired(metric, &of(a), &of(b), method);
     let (fewest, min) = (a.len().min(b.len()), blocks_min(method.alpha));
-    let too_few = format!("too few blocks: {fewest} of the {min} that it takes of each run");
-    let in_the_way = in_the_way.or_else(|| (fewest < min).then_some(&*too_few));
-    judge_by(metric, Stage::Comparison, estimate, min as u32, in_the_way)
+    let too_few =
+        (fewest < min).then(|| format!("too few blocks: {fewest} of the {min} that it takes of each run"));
+    judge_by(metric, Stage::Comparison, estimate, min as u32, too_few.as_deref())
 }
 
 #[cfg(test)]

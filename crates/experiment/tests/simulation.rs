@@ -62,7 +62,7 @@ fn two_runs_of_the_same_system_differ_far_more_often_than_the_error_rate() {
     let differs = (1..=200).filter(|&seed| {
         let [a, b] = [seed, seed + 1_000].map(|seed| System::new(ORDINARY, seed).blocks(12));
         let method = Method { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
-        let outcome = compare(&metric, 0, &a, &b, &method, None).outcome;
+        let outcome = compare(&metric, 0, &a, &b, &method).outcome;
         matches!(outcome, Outcome::Better | Outcome::Worse)
     });
     // Which is why a comparison of runs says that it is one, and that experiments are to be preferred.
@@ -77,7 +77,7 @@ fn two_runs_of_a_system_that_does_not_drift_differ_no_more_often_than_the_error_
     let differs = (1..=400).filter(|&seed| {
         let [a, b] = [seed, seed + 1_000].map(|seed| System::new(steady, seed).blocks(12));
         let method = Method { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
-        let outcome = compare(&metric, 0, &a, &b, &method, None).outcome;
+        let outcome = compare(&metric, 0, &a, &b, &method).outcome;
         matches!(outcome, Outcome::Better | Outcome::Worse)
     });
     // Of 400 at 5 %: more than 34 would come up once in a thousand times.

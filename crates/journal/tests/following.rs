@@ -1,10 +1,12 @@
 //! The tail: rotations, beginnings, and files that are damaged.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod common;
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::*;
@@ -186,10 +188,9 @@ fn damaged_files_neither_panic_nor_hang_nor_bring_entries_that_were_not_there() 
     assert!(read_at_all > 100 && skipped > 50, "{read_at_all} could be read, {skipped} with parts skipped");
 }
 
-#[test]
-fn entries_behind_a_damaged_part_are_read() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.journal");
+/// A closed file of 200 entries, and where in it the 101st begins: with the object of its number.
+fn two_hundred(folder: &Path) -> (PathBuf, u64) {
+    let path = folder.join("a.journal");
     let mut writer = FileWriter::create(&path, small()).unwrap();
     for number in 0..100 {
         writer.append(&numbered(number), Timestamps::now()).unwrap();
@@ -199,6 +200,13 @@ fn entries_behind_a_damaged_part_are_read() {
         writer.append(&numbered(number), Timestamps::now()).unwrap();
     }
     writer.close().unwrap();
+    (path, middle)
+}
+
+#[test]
+fn entries_behind_a_damaged_part_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, middle) = two_hundred(dir.path());
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.write_all_at(&[0xff; 1000], middle).unwrap();
     let mut tail = Tail::open(&path, Start::File).unwrap();
@@ -213,16 +221,7 @@ fn entries_behind_a_damaged_part_are_read() {
 #[test]
 fn an_object_whose_size_cannot_be_costs_only_itself() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
-    for number in 0..100 {
-        writer.append(&numbered(number), Timestamps::now()).unwrap();
-    }
-    let object = writer.size_bytes();
-    for number in 100..200 {
-        writer.append(&numbered(number), Timestamps::now()).unwrap();
-    }
-    writer.close().unwrap();
+    let (path, object) = two_hundred(dir.path());
     let file = fs::File::options().write(true).open(&path).unwrap();
     for size in [0, 15, 63, 1 << 24, 1 << 40, u64::MAX - 6, u64::MAX] {
         file.write_all_at(&size.to_le_bytes(), object + 8).unwrap();
@@ -242,16 +241,7 @@ fn an_object_whose_size_cannot_be_costs_only_itself() {
 #[test]
 fn a_file_cut_short_reads_to_the_cut() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, small()).unwrap();
-    for number in 0..100 {
-        writer.append(&numbered(number), Timestamps::now()).unwrap();
-    }
-    let middle = writer.size_bytes();
-    for number in 100..200 {
-        writer.append(&numbered(number), Timestamps::now()).unwrap();
-    }
-    writer.close().unwrap();
+    let (path, middle) = two_hundred(dir.path());
     fs::File::options().write(true).open(&path).unwrap().set_len(middle + 50).unwrap();
     assert_eq!(values(&path, Start::File, "NUMBER"), numbers(0..100));
 }

@@ -150,7 +150,11 @@ impl Assertion {
         if self.holds(value) {
             return Verdict::Holds;
         }
-        let shown = if is_latency { format!("{:.3} ms", value / 1e3) } else { format!("{value}") };
+        let shown = match value {
+            us if is_latency => format!("{:.3} ms", us / 1e3),
+            count if count.fract() == 0.0 => count.to_string(),
+            share => format!("{share:.6}"),
+        };
         Verdict::Breached(format!("it is {shown}{}", self.distance(value)))
     }
 

@@ -170,7 +170,7 @@ impl<'a> Report<'a> {
         }
         if !self.parts.is_empty() {
             all.push(format!(
-                "{} runs are taken together, placed in time by the wall clock of each host; how far these clocks are apart is not known, and as much may what is drawn at the same time be.",
+                "{} runs are taken together, placed in time by the wall clock of each host. How far these clocks are apart is not known, since no record of one host tells the time of another; as far apart may what is drawn at the same time be. Totals and percentiles do not depend on it.",
                 self.parts.len()
             ));
             all.extend(self.parts.iter().map(|part| format!("{part}.")));

@@ -222,6 +222,7 @@ fn of_run(summary: &Summary) -> Vec<Figure> {
     let load_errors = summary.load.as_ref().map_or(0, load_errors);
     let mut all = vec![
         figure("duration", summary.duration_s),
+        count("ended", u64::from(summary.ended)),
         count("errors", proxy_errors.saturating_add(load_errors)),
         count("clients", summary.clients.len() as u64),
     ];

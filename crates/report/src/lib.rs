@@ -15,7 +15,7 @@ mod markdown;
 mod repeated;
 
 pub use assertion::{Assertion, AssertionError, Verdict};
-pub use comparison::{Compared, Comparing, Comparison, NotComparable, comparison};
+pub use comparison::{Comparing, Comparison, NotComparable, comparison};
 pub use content::Report;
 pub use figures::{Figure, Figures, csv, load_figures};
 pub use hdr::{interval_log, percentile_file};

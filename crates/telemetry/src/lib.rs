@@ -22,10 +22,12 @@ mod merged;
 mod message;
 mod metric;
 pub mod model;
+mod moment;
 mod observe;
 mod origin;
 mod percentile;
 mod publish;
+mod recall;
 mod record;
 mod setting;
 mod sketch;
@@ -53,10 +55,12 @@ pub use journal::Timestamps;
 pub use merged::Merged;
 pub use metric::{Counters, Metric};
 pub use model::Model;
+pub use moment::{Moment, NoMoment, Window};
 pub use observe::ProcessTree;
 pub use origin::{Origin, Suppressed, Writer};
 pub use percentile::parse_percentile;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
+pub use recall::{Ask, Recalled, Recaller, Seek};
 pub use record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,
     Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,

@@ -14,13 +14,15 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
+use telemetry::Moment;
+use tui::Speed;
 
 use crate::load::LoadArgs;
 use crate::look::LookWords;
 
 pub(crate) use configuration::ProxyWords;
 pub use configuration::read_configuration;
-pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs};
+pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs, RunsArgs};
 
 /// Shortest interval: the budget of records must hold proxy, load and host of every interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -179,9 +181,19 @@ pub(crate) struct DemoArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME` [default: where `--journal auto` writes]
+    /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME`; with @FROM..TO behind
+    /// it a stretch of its run, such as @13:05..13:10, @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<OsString>,
+    /// Play what was recorded, from its beginning or --from, so many times as fast: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64
+    /// [default: 1]
+    #[arg(long, value_name = "SPEED", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(conflicts_with = "headless")]
+    pub(crate) play: Option<Speed>,
+    /// Begin at this time of the run instead of its end: 13:05 or 2026-01-31T13:05:00Z (UTC), 5m into it, -10m before its
+    /// end, or mark:2
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "headless")]
+    pub(crate) from: Option<Moment>,
     /// The run to show, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
@@ -200,13 +212,17 @@ pub(crate) struct WatchArgs {
 
 /// Reads a length of time such as `10s`; `flag` names it in the error.
 pub(crate) fn time(flag: &str, text: &str) -> anyhow::Result<Duration> {
-    match humantime::parse_duration(text) {
-        Ok(Duration::ZERO) => Err(usage(format!("--{flag} {text}: must be longer than nothing"))),
-        Ok(time) => Ok(time),
-        Err(_) => {
-            Err(usage(format!("--{flag} {text}: expected a time with its unit, such as 500ms, 10s or 5m")))
-        }
+    match time_or_none(flag, text)? {
+        Duration::ZERO => Err(usage(format!("--{flag} {text}: must be longer than nothing"))),
+        time => Ok(time),
     }
+}
+
+/// The same, where nothing is a length too.
+pub(crate) fn time_or_none(flag: &str, text: &str) -> anyhow::Result<Duration> {
+    humantime::parse_duration(text).map_err(|_| {
+        usage(format!("--{flag} {text}: expected a time with its unit, such as 500ms, 10s or 5m"))
+    })
 }
 
 impl RunWords {

@@ -32,15 +32,14 @@ impl Breach {
 /// Checks, tells of each condition on standard output, and fails if one does not hold.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let assertions = assertions(&args.assert, &args.assert_file)?;
-    let wanted = Wanted {
-        mode: "check",
-        run: args.run.as_deref(),
-        history: 1,
-        since: args.since.as_deref(),
-        until: args.until.as_deref(),
-    };
-    let recorded = Recorded::read(&args.sources, &wanted)?;
+    let recorded = Recorded::read(&args.runs.sources, &Wanted::of("check", &args.runs, 1))?;
     let run = recorded.run()?;
+    if run.stopped().is_none() {
+        crate::say(format_args!(
+            "warning: the last record of run {} was not read: it still runs, or was killed",
+            run.id().short()
+        ));
+    }
     let figures = Figures::of(recorded.model(), run, Some(&recorded.source));
     let check = |assertion: Assertion| -> anyhow::Result<Checked> {
         assertion.is_known(&figures).map_err(usage)?;

@@ -1,15 +1,14 @@
 //! `tlsdash compare`: two runs, as journals hold them.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
-use ::report::{Compared, Comparing};
-use anyhow::Context;
+use ::report::{Comparing, Report};
 use experiment::Metric;
 
-use crate::args::{CompareArgs, Format, time, usage};
+use crate::args::{CompareArgs, Format, time, time_or_none, usage};
 use crate::reading::{Recorded, Wanted};
 use crate::summary;
+use crate::written::{command, is_standard_output, write};
 
 /// Intervals that are kept of each run: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
@@ -18,14 +17,10 @@ const INTERVALS_MAX: usize = 100_000;
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let metric = |name: &str| name.parse::<Metric>().map_err(|error| usage(format!("--metric {error}")));
     let metrics = args.metric.as_deref().map(|names| names.split('+').map(metric).collect()).transpose()?;
-    let optional = |flag, text: &Option<String>, usual| match text {
-        Some(text) => time(flag, text),
-        None => Ok(Duration::from_secs(usual)),
-    };
     let how = Comparing {
         metrics: metrics.unwrap_or_default(),
-        block: optional("block", &args.block, 10)?,
-        discard: optional("discard", &args.discard, 5)?,
+        block: time("block", args.block.as_deref().unwrap_or("10s"))?,
+        discard: time_or_none("discard", args.discard.as_deref().unwrap_or("5s"))?,
     };
     let read = |source: &OsString, run: &Option<String>| {
         let (run, history) = (run.as_deref(), INTERVALS_MAX);
@@ -41,17 +36,17 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
             run_a.id()
         )));
     }
-    let summaries =
-        [(&a, run_a), (&b, run_b)].map(|(read, run)| read.model().summary(run, Some(&read.source)));
-    let [of_a, of_b] = &summaries;
-    let comparison = ::report::comparison(
-        Compared { run: run_a, summary: of_a },
-        Compared { run: run_b, summary: of_b },
-        &how,
-    )?;
-    if let Some(path) = &args.md {
-        std::fs::write(path, comparison.markdown())
-            .with_context(|| format!("cannot write --md {}", path.display()))?;
+    let command = command();
+    let report = |recorded: &'_ Recorded, run| {
+        Report::new(recorded.model(), run, &recorded.source, command.clone()).of_parts(recorded.parts.clone())
+    };
+    let (of_a, of_b) = (report(&a, run_a), report(&b, run_b));
+    let comparison = ::report::comparison(&of_a, &of_b, &how, &command)?;
+    write("html", args.html.as_ref(), || Ok(comparison.html()))?;
+    write("json", args.json.as_ref(), || Ok(comparison.json()?))?;
+    write("md", args.md.as_ref(), || Ok(comparison.markdown()))?;
+    if [&args.html, &args.json, &args.md].into_iter().flatten().any(|file| is_standard_output(file)) {
+        return Ok(());
     }
     summary::print_text(&match args.format.unwrap_or_default() {
         Format::Text => comparison.text(),

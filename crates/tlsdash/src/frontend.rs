@@ -5,8 +5,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use telemetry::{Command, Level, Model, NoticeRecord, RunId, Update};
-use tui::{Event, Exit, Inbox};
+use telemetry::{Command, Level, Model, NoticeRecord, Recaller, RunId, Update};
+use tui::{Event, Exit, Inbox, Opening};
 
 use crate::look::Look;
 use crate::progress::Progress;
@@ -56,6 +56,14 @@ pub(crate) struct Options {
     /// True if the run goes on when the terminal goes away.
     pub(crate) keep_running: bool,
     pub(crate) unattended: Unattended,
+    pub(crate) replay: Replay,
+}
+
+/// How earlier moments are read again, and what is played.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Replay {
+    pub(crate) recaller: Option<Recaller>,
+    pub(crate) opening: Option<Opening>,
 }
 
 /// What is done where there is no dashboard.
@@ -138,6 +146,7 @@ fn dashboard(frontend: Frontend, options: Options, inbox: &Inbox, commands: Sync
     let mut shape = tui::Options::new(options.title, options.source);
     shape.read_only = options.read_only;
     shape.run = options.run;
+    (shape.recaller, shape.opening) = (options.replay.recaller, options.replay.opening);
     options.look.give(&mut shape);
     let ended = if frontend == Frontend::Plain {
         let ended = tui::run_plain(shape, inbox, &mut std::io::stdout().lock());

@@ -32,7 +32,7 @@ mod summary;
 mod tls_words;
 mod voice;
 mod watch;
-mod window;
+mod written;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -50,6 +50,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
+    signals::survive_file_limits();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tui::{Colours, Glyphs, Keymap, Palette};
+use tui::{Colours, Glyphs, Keymap, Scheme};
 
 use crate::args::{ProxyWords, usage};
 
@@ -55,7 +55,7 @@ pub(crate) struct LookTables {
 pub(crate) struct Look {
     pub(crate) plain: bool,
     glyphs: Glyphs,
-    palette: Palette,
+    scheme: Scheme,
     keymap: Keymap,
     mouse: bool,
 }
@@ -67,17 +67,15 @@ impl Look {
     /// When one of them means nothing.
     pub(crate) fn resolve(words: &LookWords, tables: &LookTables) -> anyhow::Result<Self> {
         let name = words.theme.as_deref().unwrap_or("auto");
-        let palette = Palette::named(name)
+        let scheme = Scheme::named(name)
             .ok_or_else(|| usage(format!("--theme {name}: expected auto, dark, light, 16 or none")))?;
-        let palette = match palette {
-            Palette::Coloured(colours) => Palette::Coloured(recoloured(colours, tables)?),
-            Palette::Monochrome => palette,
-        };
+        let recoloured = |scheme: Scheme, (role, colour): (&String, &String)| scheme.with(role, colour);
+        let scheme = tables.colors.iter().try_fold(scheme, recoloured).map_err(|error| no_colour(&error))?;
         let changes = tables.keys.iter().map(|(action, keys)| (&**action, &**keys));
         Ok(Self {
             plain: words.plain,
             glyphs: if words.ascii { Glyphs::Ascii } else { Glyphs::detect() },
-            palette,
+            scheme,
             keymap: Keymap::with(changes).map_err(|error| usage(format!("keys: {error}")))?,
             mouse: !words.no_mouse,
         })
@@ -92,18 +90,20 @@ impl Look {
         Self::resolve(&words.clone().or(file.look), &file.tables)
     }
 
-    /// Gives a dashboard this look.
+    /// Gives a dashboard that is about to be drawn this look, and asks its terminal what it shows; see
+    /// [`Scheme::palette`].
     pub(crate) fn give(&self, options: &mut tui::Options) {
         options.glyphs = self.glyphs;
-        options.palette = self.palette;
+        if !self.plain {
+            options.palette = self.scheme.palette();
+        }
         options.keymap = self.keymap.clone();
         options.mouse = self.mouse;
     }
 }
 
-fn recoloured(colours: Colours, tables: &LookTables) -> anyhow::Result<Colours> {
-    let change = |colours: Colours, (role, colour): (&String, &String)| colours.with(role, colour);
-    tables.colors.iter().try_fold(colours, change).map_err(|error| usage(format!("colors: {error}")))
+fn no_colour(error: &tui::ColourError) -> anyhow::Error {
+    usage(format!("colors: {error}"))
 }
 
 impl LookTables {
@@ -117,7 +117,9 @@ impl LookTables {
         let changes = self.keys.iter().map(|(action, keys)| (&**action, &**keys));
         let keymap = Keymap::with(changes).map_err(|error| usage(format!("keys: {error}")))?;
         let keys = keymap.entries().map(|(action, keys)| (action.to_owned(), keys)).collect();
-        let theme = recoloured(Colours::SIXTEEN, self)?;
+        let recoloured = |colours: Colours, (role, colour): (&String, &String)| colours.with(role, colour);
+        let theme =
+            self.colors.iter().try_fold(Colours::SIXTEEN, recoloured).map_err(|error| no_colour(&error))?;
         let colors = theme.entries().map(|(role, colour)| (role.to_owned(), colour)).collect();
         let text = toml::to_string(&Self { keys, colors })?;
         let (keys, roles) = text.split_once("[colors]\n").unwrap_or((&text, ""));
@@ -146,7 +148,7 @@ mod tests {
     fn keys_and_colours_of_a_file_are_taken_and_what_means_nothing_is_refused() {
         let text = "theme = \"dark\"\n[keys]\nquit = [\"ctrl-q\"]\n[colors]\ngraph = \"#102030\"";
         let look = resolve(text).unwrap();
-        assert_ne!(look.palette, Palette::named("dark").unwrap());
+        assert_eq!(look.scheme, Scheme::named("dark").unwrap().with("graph", "#102030").unwrap());
         assert!(look.keymap.entries().any(|(action, keys)| action == "quit" && keys == ["ctrl-q"]));
         for (text, why) in [
             ("theme = \"sepia\"", "--theme sepia: expected auto, dark, light, 16 or none"),

@@ -7,15 +7,14 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use journal::{ReadError, Start, Tail, Timestamps};
-use telemetry::model::{Part, Run};
-use telemetry::{Excerpt, Follower, Model, RunId, Stretch, Update};
+use telemetry::model::{self, RUNS_MAX, Run};
+use telemetry::{Excerpt, Follower, Model, Moment, RunId, Stretch, Update, Window};
 
-use crate::args::usage;
+use crate::args::{RunsArgs, usage};
 use crate::journal_choice;
 use crate::progress::Bar;
 use crate::session::spawn;
 use crate::source::Source;
-use crate::window::{Moment, Window};
 
 /// What is to be read.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +29,44 @@ pub(crate) struct Wanted<'a> {
     pub(crate) since: Option<&'a str>,
     /// And what is later.
     pub(crate) until: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn of(mode: &'a str, runs: &'a RunsArgs, history: usize) -> Self {
+        let (run, since, until) = (runs.run.as_deref(), runs.since.as_deref(), runs.until.as_deref());
+        Self { mode, run, history, since, until }
+    }
+}
+
+/// A journal, or a stretch of what it holds.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) place: Source,
+    pub(crate) stretch: Stretch,
+    /// As a person would name it.
+    pub(crate) name: String,
+}
+
+impl Part {
+    /// Understands a source with or without a window behind it. What a window is of is read once for that.
+    ///
+    /// # Errors
+    /// If it means nothing, or a window of a run that cannot be read.
+    pub(crate) fn parse(mode: &str, source: Option<&OsStr>, prefix: Option<&str>) -> anyhow::Result<Self> {
+        let (place, window) = place_and_window(mode, source)?;
+        match window {
+            None => Ok(Self { stretch: Stretch::ALL, name: place.to_string(), place }),
+            Some(window) => {
+                let stretch = of_run(&window, &place, prefix)?;
+                Ok(Self { stretch, name: shown(source), place })
+            }
+        }
+    }
+
+    /// Reads it to its present end, or only the runs whose id begins so.
+    pub(crate) fn read(&self, prefix: Option<&str>) -> anyhow::Result<Model> {
+        read_stretch(&self.place, 1, self.stretch, prefix)
+    }
 }
 
 /// A run as a journal holds it, or several as one.
@@ -57,14 +94,9 @@ impl Recorded {
         };
         let mut read = Vec::new();
         for source in each {
-            let (place, window) = place_and_window(wanted.mode, source)?;
-            let stretch = match &window {
-                Some(window) => within(clock, of_run(window, &place, prefix)?),
-                None => clock,
-            };
-            let model = read_stretch(&place, wanted.history, stretch)?;
+            let Part { place, stretch, name } = Part::parse(wanted.mode, source, prefix)?;
+            let model = read_stretch(&place, wanted.history, within(clock, stretch), prefix)?;
             let runs = chosen(&model, prefix, &place)?;
-            let name = window.map_or_else(|| place.to_string(), |_| shown(source));
             read.push((model, runs, name));
         }
         Self::of(read)
@@ -89,8 +121,8 @@ impl Recorded {
             )));
         }
         let names = names(&runs);
-        let parts: Vec<Part<'_>> =
-            runs.iter().zip(&names).map(|((model, run), name)| Part { name, run, model }).collect();
+        let parts: Vec<model::Part<'_>> =
+            runs.iter().zip(&names).map(|((model, run), name)| model::Part { name, run, model }).collect();
         let model = Model::merged(&parts);
         let run = model.current().context("there is nothing to take together")?.id();
         let source = read.iter().map(|(.., name)| &**name).collect::<Vec<_>>().join(", ");
@@ -118,9 +150,9 @@ fn names(runs: &[(&Model, &Run)]) -> Vec<String> {
 }
 
 /// Which runs they are, and how far apart their clocks say that they began.
-fn described(parts: &[Part<'_>]) -> Vec<String> {
+fn described(parts: &[model::Part<'_>]) -> Vec<String> {
     let first_us = parts.iter().map(|part| part.run.began_realtime_us()).min().unwrap_or(0);
-    let part = |part: &Part<'_>| {
+    let part = |part: &model::Part<'_>| {
         let run = part.run;
         let late_s = (run.began_realtime_us() - first_us) as f64 / 1e6;
         let step_s = run.health().clock_step_us as f64 / 1e6;
@@ -165,7 +197,7 @@ fn within(a: Stretch, b: Stretch) -> Stretch {
 
 /// Where a window lies: what it is of is read once before.
 fn of_run(window: &Window, place: &Source, prefix: Option<&str>) -> anyhow::Result<Stretch> {
-    let model = read_all(place, 1)?;
+    let model = read_stretch(place, 1, Stretch::ALL, prefix)?;
     let run = match prefix {
         Some(prefix) => run_named(&model, prefix, place)?,
         None => newest(&model, place)?,
@@ -217,12 +249,32 @@ fn chosen(model: &Model, prefix: Option<&str>, place: &Source) -> anyhow::Result
         };
         !model.runs().iter().any(is_later)
     };
-    Ok(model.runs().iter().filter(is_newest).map(Run::id).collect())
+    let runs: Vec<&Run> = model.runs().iter().filter(is_newest).collect();
+    anyhow::ensure!(
+        !runs.iter().any(|run| run.is_brief()),
+        "{place} holds runs of {} hosts, and at most {RUNS_MAX} are read at once: choose one with --run",
+        runs.len()
+    );
+    Ok(runs.into_iter().map(Run::id).collect())
 }
 
 /// The run that began last.
 pub(crate) fn newest<'a>(model: &'a Model, place: &Source) -> anyhow::Result<&'a Run> {
-    model.current().with_context(|| format!("{place} holds no records of a run of tlsdash"))
+    model.current().with_context(|| no_run(place, &[]))
+}
+
+/// That there is nothing to tell of, and what may be the reason.
+fn no_run(place: &Source, reasons: &[String]) -> String {
+    let because = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) };
+    format!("{place} holds no records of a run of tlsdash{because}")
+}
+
+/// What of a journal could not be read.
+fn unread(model: &Model) -> Vec<String> {
+    let bytes =
+        (model.skipped_bytes() > 0).then(|| format!("{} bytes cannot be read", model.skipped_bytes()));
+    let records = (model.malformed() > 0).then(|| format!("{} records are malformed", model.malformed()));
+    bytes.into_iter().chain(records).collect()
 }
 
 /// What opens the journal, and warns of a part of it that cannot be read: on many systems a user may read the own
@@ -243,11 +295,17 @@ pub(crate) fn opener(
 
 /// Reads the journal to its present end. Keeps the latest `history` intervals of each series.
 pub(crate) fn read_all(source: &Source, history: usize) -> anyhow::Result<Model> {
-    read_stretch(source, history, Stretch::ALL)
+    read_stretch(source, history, Stretch::ALL, None)
 }
 
-/// The same of a stretch of time.
-fn read_stretch(source: &Source, history: usize, stretch: Stretch) -> anyhow::Result<Model> {
+/// Reads a stretch of the journal up to its present end, of all runs or of those whose id begins so. Keeps the latest
+/// `history` intervals of each series.
+fn read_stretch(
+    source: &Source,
+    history: usize,
+    stretch: Stretch,
+    prefix: Option<&str>,
+) -> anyhow::Result<Model> {
     let (updates, read) = sync_channel(4);
     let warn = |text| crate::say(format_args!("warning: {text}"));
     let follower = Follower::start(opener(source, warn), move |update| updates.send(update).is_ok())?;
@@ -256,25 +314,32 @@ fn read_stretch(source: &Source, history: usize, stretch: Stretch) -> anyhow::Re
     let mut model = Model::new(history);
     let mut excerpt = Excerpt::new(stretch);
     let mut bar = Bar::new(|| source.size_bytes());
+    let mut notices = Vec::new();
     for update in read {
         bar.show(walked.load(Ordering::Relaxed));
         match update {
-            Update::Batch(batch) => model.apply_batch(excerpt.cut(batch)),
-            Update::Notice(_, text) => {
-                bar.clear();
-                crate::say(format_args!("warning: {text}"));
+            Update::Batch(mut batch) => {
+                let is_wanted = |run: RunId| prefix.is_none_or(|prefix| run.to_string().starts_with(prefix));
+                batch.records.retain(|record| is_wanted(record.stamp.run));
+                model.apply_batch(excerpt.cut(batch));
             }
+            Update::Notice(_, text) => notices.push(text),
             Update::CaughtUp | Update::Recording(_) => {}
         }
     }
     bar.clear();
     // It has delivered all there is: its end of the channel is closed.
     let _ = ending.join();
-    if model.skipped_bytes() > 0 {
-        crate::say(format_args!("warning: {} bytes of {source} cannot be read", model.skipped_bytes()));
+    let unread = unread(&model);
+    if model.current().is_none() && (!notices.is_empty() || !unread.is_empty()) {
+        // A journal of a newer tlsdash says so, and is nothing but malformed to this one.
+        anyhow::bail!(no_run(source, if notices.is_empty() { &unread } else { &notices }));
     }
-    if model.malformed() > 0 {
-        crate::say(format_args!("warning: {} records of {source} are malformed", model.malformed()));
+    for notice in notices {
+        crate::say(format_args!("warning: {notice}"));
+    }
+    if !unread.is_empty() {
+        crate::say(format_args!("warning: {source}: {}", unread.join(", ")));
     }
     Ok(model)
 }

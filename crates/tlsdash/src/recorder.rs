@@ -1,7 +1,9 @@
 //! The thread that owns what is measured: it ticks, publishes, carries out commands, and ends everything in order.
 
+mod certificates;
 mod experiment;
 mod files;
+mod measured;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use journal::Timestamps;
 use loadgen::Load;
-use proxy_core::{Looked, Proxy, Refreshed};
+use proxy_core::Proxy;
 use telemetry::{
-    Command, HostRecord, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProcessTree, ProxyDelta,
-    Publisher, RunRecord, Setting, SettingError, SettingRecord, Value,
+    Command, HostRecord, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProxyDelta, Publisher,
+    RunRecord, SettingError, SettingRecord, Value,
 };
 
 use crate::args::usage;
@@ -23,7 +25,10 @@ use crate::service::{self, Watchdog};
 use crate::signals::Reload;
 use crate::sink::RecordSink;
 use crate::voice::Voice;
-use files::{FileWatch, Watching};
+use files::FileWatch;
+
+pub(crate) use certificates::CERTIFICATE;
+pub(crate) use measured::Measured;
 
 /// How often the recorder looks whether what it waits for has ended.
 const POLL: Duration = Duration::from_millis(20);
@@ -33,20 +38,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the end is offered to it: the socket of a busy journald holds few records at a time.
 const END_POLL: Duration = Duration::from_millis(1);
-
-/// The topic of notices about certificates, keys and authorities.
-pub(crate) const CERTIFICATE: &str = "certificate";
-
-/// What is measured.
-#[derive(Debug)]
-pub(crate) struct Measured {
-    pub(crate) proxy: Option<Proxy>,
-    pub(crate) load: Option<Load>,
-    /// Another process that is observed beside them.
-    pub(crate) observed: Option<ProcessTree>,
-    /// True if the run ends when its load does.
-    pub(crate) ends_with_load: bool,
-}
 
 /// What a run begins with.
 #[derive(Debug)]
@@ -133,7 +124,7 @@ impl Recorder {
     /// When a part of the program panicked, or what is to be compared cannot be.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<Recorded> {
         self.experiments
-            .check(&self.settings(), self.beginning.interval)
+            .check(&self.measured.settings(), self.beginning.interval)
             .map_err(|error| usage(format!("--ab {error}")))?;
         // So that it knows every thread, however soon it ends.
         self.host.sample();
@@ -171,52 +162,6 @@ impl Recorder {
             }
         }
         self.finish()
-    }
-
-    /// Follows the files of certificates and keys, and tells what came of it.
-    fn look_at_certificates(&mut self) {
-        let Some(files) = &mut self.files else { return };
-        if self.reload.take() {
-            service::reloading();
-            files.reload();
-        }
-        match files.poll(Instant::now()) {
-            None => {}
-            Some(Watching::Ended { looked, was_asked }) => self.take_certificates(looked, was_asked),
-            // A new key for tickets needs no file.
-            Some(Watching::StillStuck) => self.take_certificates(Looked::default(), false),
-            Some(Watching::Stuck(waited)) => {
-                let text = format!(
-                    "looking at the files of certificates and keys has not ended for {} s; what was read from them \
-                     before stays in use",
-                    waited.as_secs()
-                );
-                self.tell(NoticeRecord::new(Level::Warning, CERTIFICATE, &text));
-            }
-        }
-    }
-
-    fn take_certificates(&mut self, looked: Looked, was_asked: bool) {
-        let Some(proxy) = &self.measured.proxy else { return };
-        let Refreshed { changes, warnings, refusals, .. } = proxy.take(looked);
-        if was_asked {
-            service::ready();
-        }
-        if was_asked && changes.is_empty() && refusals.is_empty() {
-            let text = "SIGHUP: certificates and keys were read again and are the same";
-            self.tell(NoticeRecord::new(Level::Notice, CERTIFICATE, text));
-        }
-        let refusals = refusals.iter().map(ToString::to_string);
-        let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
-        for text in refusals.chain(warnings) {
-            self.tell(NoticeRecord::new(Level::Warning, CERTIFICATE, &text));
-        }
-        for change in changes {
-            let after = change.after.as_ref().map_or_else(String::new, |after| after.value.to_string());
-            let text = format!("{}: {after}; before: {}", change.name, change.before);
-            self.voice.echo(Level::Notice, &text);
-            self.publisher.setting(change, Timestamps::now());
-        }
     }
 
     /// Says something to the person on the box, and records it.
@@ -285,7 +230,7 @@ impl Recorder {
         let now = Timestamps::now();
         let cpu = host.cpu;
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
-        let load = self.load_state().map(|state| (&self.load_delta, state));
+        let load = self.measured.load_state().map(|state| (&self.load_delta, state));
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host), now);
         self.tell_refusals();
@@ -305,27 +250,6 @@ impl Recorder {
             observed.sample(&mut host);
         }
         host
-    }
-
-    fn load_state(&self) -> Option<LoadState> {
-        let load = self.measured.load.as_ref()?;
-        let settings = load.settings();
-        let value =
-            |name: &str| settings.iter().find(|setting| setting.name == name).map(|setting| &setting.value);
-        let number = |name| match value(name) {
-            Some(Value::Number(number)) => *number,
-            _ => 0.0,
-        };
-        Some(LoadState {
-            running: value("load.running") == Some(&Value::Flag(true)) && !load.is_finished(),
-            rate: number("load.rate"),
-            resume_percent: number("load.resume"),
-            connections: number("load.connections") as u64,
-            threads: number("load.threads") as u64,
-            due_us: load.measured().due.as_micros() as u64,
-            sending_us: load.measured().sending.as_micros() as u64,
-            measured_us: load.measured().whole.as_micros() as u64,
-        })
     }
 
     /// Says once an episode that the journal refuses records: the journal itself cannot.
@@ -366,7 +290,7 @@ impl Recorder {
 
     /// Changes a setting and records it; false if it had that value already.
     fn change(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
-        let (before, after) = self.set(name, value)?;
+        let (before, after) = self.measured.set(name, value)?;
         if before.value == after.value {
             return Ok(false);
         }
@@ -376,32 +300,8 @@ impl Recorder {
         Ok(true)
     }
 
-    /// Changes a setting; how it stood before, and how it stands now.
-    fn set(&self, name: &str, value: &Value) -> Result<(Setting, Setting), SettingError> {
-        let unknown = || SettingError::Unknown(name.to_owned());
-        let (before, now) = match name.split_once('.') {
-            Some(("proxy", _)) => {
-                let proxy = self.measured.proxy.as_ref().ok_or_else(unknown)?;
-                (proxy.set(name, value)?, proxy.settings())
-            }
-            Some(("load", _)) => {
-                let load = self.measured.load.as_ref().ok_or_else(unknown)?;
-                (load.set(name, value)?, load.settings())
-            }
-            _ => return Err(unknown()),
-        };
-        let after = now.into_iter().find(|setting| setting.name == name).ok_or_else(unknown)?;
-        Ok((before, after))
-    }
-
-    fn settings(&self) -> Vec<Setting> {
-        let mut settings = self.measured.proxy.as_ref().map(Proxy::settings).unwrap_or_default();
-        settings.extend(self.measured.load.as_ref().map(Load::settings).unwrap_or_default());
-        settings
-    }
-
     fn with_settings(&self) -> RunRecord {
-        RunRecord { settings: self.settings(), ..self.beginning.header.clone() }
+        RunRecord { settings: self.measured.settings(), ..self.beginning.header.clone() }
     }
 
     /// Offers the last records until the journal has taken them, or patience ends.
@@ -425,7 +325,8 @@ impl Recorder {
         let host = self.sample_host();
         let stop = self.with_settings();
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
-        let load = self.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));
+        let load =
+            self.measured.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));
         self.publisher.stop(stop, proxy, load, Some(host), Timestamps::now());
         let missing = self.await_the_end();
         self.tell_refusals();

@@ -22,6 +22,10 @@ pub(crate) struct Recording {
     excerpt: Option<Excerpt>,
     /// Records that it lacks.
     missing: u64,
+    /// Records that the writer holds, and the disk does not yet.
+    waiting: u64,
+    /// Whether a record was refused since the last attempt to write what waits.
+    has_refused: bool,
     /// Whether the last attempt to write failed.
     is_failing: bool,
 }
@@ -86,8 +90,16 @@ impl Recording {
         let path = &place.path;
         let writer =
             state_directory::create_named(path).with_context(|| format!("--record {}", path.display()))?;
-        let recording =
-            Self { writer, entry: EntryBuf::new(), events, excerpt: None, missing: 0, is_failing: false };
+        let recording = Self {
+            writer,
+            entry: EntryBuf::new(),
+            events,
+            excerpt: None,
+            missing: 0,
+            waiting: 0,
+            has_refused: false,
+            is_failing: false,
+        };
         recording.tell(telemetry::Recording::Written);
         Ok(recording)
     }
@@ -113,29 +125,50 @@ impl Recording {
     fn write(&mut self, record: &Record) {
         telemetry::encode(record, &mut self.entry);
         let at = Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-        let written = self.writer.append(&self.entry, at);
-        self.missing += u64::from(written.is_err());
-        self.note(&written);
+        match self.writer.append(&self.entry, at) {
+            Ok(()) => self.waiting += 1,
+            Err(error) => {
+                self.missing += 1;
+                self.has_refused = true;
+                self.fails(&error);
+            }
+        }
     }
 
     pub(crate) fn flush(&mut self) {
-        let flushed = self.writer.flush();
-        self.note(&flushed);
+        match self.writer.flush() {
+            Ok(()) => self.waiting = 0,
+            Err(error) => return self.fails(&error),
+        }
+        // What the writer took while it refused something else says nothing yet.
+        if !std::mem::take(&mut self.has_refused) {
+            self.goes_on();
+        }
     }
 
-    /// Says once an episode that it fails, and when it goes on.
-    fn note(&mut self, result: &Result<(), WriteError>) {
-        let path = self.writer.path().display();
-        let (level, text) = match result {
-            Err(error) if !self.is_failing => (Level::Warning, format!("not recording: {error}")),
-            Ok(()) if self.is_failing => {
-                (Level::Notice, format!("recording again; {path} lacks {} records", self.missing))
-            }
-            _ => return,
-        };
-        self.is_failing = result.is_err();
-        let how = if self.is_failing { telemetry::Recording::Failing } else { telemetry::Recording::Written };
-        self.tell(how);
+    /// Says it once an episode.
+    fn fails(&mut self, error: &WriteError) {
+        if !std::mem::replace(&mut self.is_failing, true) {
+            self.tell(telemetry::Recording::Failing);
+            self.notice(Level::Warning, format!("not recording: {error}"));
+        }
+    }
+
+    fn goes_on(&mut self) {
+        if std::mem::take(&mut self.is_failing) {
+            self.tell(telemetry::Recording::Written);
+            let lacks = match self.missing {
+                0 => "nothing is missing".to_owned(),
+                missing => format!("{missing} records are missing"),
+            };
+            self.notice(
+                Level::Notice,
+                format!("recording again into {}; {lacks}", self.writer.path().display()),
+            );
+        }
+    }
+
+    fn notice(&self, level: Level, text: String) {
         // Only fails once nobody watches any more.
         let _ = self.events.send(Event::Update(Update::Notice(level, text)));
     }
@@ -157,9 +190,13 @@ impl Recording {
             }
         }
         self.tell(telemetry::Recording::Ended);
-        let Self { writer, missing, .. } = self;
+        let Self { writer, missing, waiting, .. } = self;
         let path = writer.path().display().to_string();
-        writer.close().map_err(|error| format!("--record {path}: {error}"))?;
-        if missing > 0 { Err(format!("--record {path}: {missing} records are not in it")) } else { Ok(()) }
+        let lacks = |records: u64| format!("--record {path}: {records} records are not in it");
+        match writer.close() {
+            Ok(()) if missing == 0 => Ok(()),
+            Ok(()) => Err(lacks(missing)),
+            Err(error) => Err(format!("{}: {error}", lacks(missing + waiting))),
+        }
     }
 }

@@ -228,6 +228,7 @@ impl Session {
             drains: measured.proxy.is_some(),
             keep_running: shape.keep_running,
             unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
+            replay: frontend::Replay::default(),
         };
         let records_per_second = journal.records_per_second();
         let sink = RecordSink::new(journal, recording, events.clone());

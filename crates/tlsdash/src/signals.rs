@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use tui::{Event, Sender};
 
@@ -41,6 +41,13 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 /// True once a signal has asked the program to end.
 pub(crate) fn asked_to_end() -> bool {
     ASKED.load(Ordering::Relaxed)
+}
+
+/// Makes a file that may not grow any more an error of the write, like a full disk, instead of the end of the program: a
+/// recording is not worth a proxy.
+pub(crate) fn survive_file_limits() {
+    // Only fails for signals that cannot be caught.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
 /// Listens for signals on a thread of its own, and tells the program.

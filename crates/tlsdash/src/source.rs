@@ -106,11 +106,13 @@ fn files_in(folder: &Path, depth: u32) -> u64 {
     within.sum::<u64>() + journals(folder, |_| true)
 }
 
+/// Made printable: it stands in summaries and reports, on terminals and in files.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let printable = |path: &Path| telemetry::clean::line(&path.to_string_lossy());
         match self {
-            Self::Path(path) if path.is_dir() => write!(f, "{}", path.display()),
-            Self::Path(path) => write!(f, "file:{}", path.display()),
+            Self::Path(path) if path.is_dir() => f.write_str(&printable(path)),
+            Self::Path(path) => write!(f, "file:{}", printable(path)),
             Self::Instance(instance) => write!(f, "{instance}"),
         }
     }

@@ -2,14 +2,15 @@
 
 use std::sync::mpsc::sync_channel;
 
+use anyhow::Context;
 use telemetry::model::Level;
-use telemetry::{Follower, Update};
-use tui::Event;
+use telemetry::{Excerpt, Follower, Recaller, Update};
+use tui::{Event, Opening, Sender};
 
-use crate::args::WatchArgs;
-use crate::frontend::{self, Frontend, Unattended};
+use crate::args::{WatchArgs, usage};
+use crate::frontend::{self, Frontend, Replay, Unattended};
 use crate::look::Look;
-use crate::reading::{newest, opener, place, read_all, run_named, run_prefix};
+use crate::reading::{Part, newest, opener, run_named, run_prefix};
 use crate::session::spawn;
 use crate::signals::{self, HangUp, Reload};
 use crate::summary;
@@ -17,51 +18,85 @@ use crate::summary;
 /// Watches until a person leaves, or prints the summary.
 pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
     let prefix = args.run.as_deref().map(run_prefix).transpose()?;
-    let place = place("watch", args.source.as_deref())?;
-    let source = place.to_string();
     let look = Look::with_file(&args.look, args.config.as_deref())?;
     let frontend = Frontend::choose(args.headless, &look);
+    if frontend == Frontend::Plain && (args.play.is_some() || args.from.is_some()) {
+        return Err(usage("--play and --from need the dashboard, and --plain has none"));
+    }
+    let part = Part::parse("watch", args.source.as_deref(), prefix)?;
     frontend.say_if_forced(args.headless);
-    let (events, inbox) = tui::channel();
     match frontend {
         Frontend::Headless => {
-            let model = read_all(&place, 1)?;
+            let model = part.read(prefix)?;
             let run = match prefix {
-                Some(prefix) => run_named(&model, prefix, &place)?,
-                None => newest(&model, &place)?,
+                Some(prefix) => run_named(&model, prefix, &part.place)?,
+                None => newest(&model, &part.place)?,
             };
-            summary::print(&model.summary(run, Some(&source)), args.format.unwrap_or_default())
+            summary::print(&model.summary(run, Some(&part.name)), args.format.unwrap_or_default())
         }
-        Frontend::Dashboard | Frontend::Plain => {
-            let run = match prefix {
-                Some(prefix) => Some(run_named(&read_all(&place, 1)?, prefix, &place)?.id()),
-                None => None,
-            };
-            let told = events.clone();
-            let deliver = move |update| told.send(Event::Update(update)).is_ok();
-            let warned = events.clone();
-            let warn = move |text| {
-                // Only fails once nobody watches any more.
-                let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
-            };
-            let follower = Follower::start(opener(&place, warn), deliver)?;
-            signals::listen(frontend, HangUp::Ends, events, Reload::default())?;
-            let options = frontend::Options {
-                title: String::new(),
-                source,
-                read_only: true,
-                run,
-                look,
-                drains: false,
-                keep_running: false,
-                unattended: Unattended::default(),
-            };
-            // Nobody takes commands: the dashboard is read-only.
-            let (commands, _) = sync_channel(1);
-            let shown = frontend::show(frontend, options, inbox, commands)?;
-            let ending = spawn("ending", move || follower.finish())?;
-            let (_, failure) = shown.until_ended(&ending);
-            failure.map_or(Ok(()), Err)
-        }
+        Frontend::Dashboard | Frontend::Plain => show(args, prefix, part, look, frontend),
     }
+}
+
+fn show(
+    args: &WatchArgs,
+    prefix: Option<&str>,
+    part: Part,
+    look: Look,
+    frontend: Frontend,
+) -> anyhow::Result<()> {
+    let run = match prefix {
+        Some(prefix) => Some(run_named(&part.read(Some(prefix))?, prefix, &part.place)?.id()),
+        None => None,
+    };
+    let (events, inbox) = tui::channel();
+    let opening = Opening { from: args.from.clone(), speed: args.play };
+    let replay = Replay {
+        recaller: Some(recaller(&part, events.clone())?),
+        opening: (args.from.is_some() || args.play.is_some()).then_some(opening),
+    };
+    let follower = follow(&part, events.clone())?;
+    signals::listen(frontend, HangUp::Ends, events, Reload::default())?;
+    let options = frontend::Options {
+        title: String::new(),
+        source: part.name,
+        read_only: true,
+        run,
+        look,
+        drains: false,
+        keep_running: false,
+        unattended: Unattended::default(),
+        replay,
+    };
+    // Nobody takes commands: the dashboard is read-only.
+    let (commands, _) = sync_channel(1);
+    let shown = frontend::show(frontend, options, inbox, commands)?;
+    let ending = spawn("ending", move || follower.finish())?;
+    let (_, failure) = shown.until_ended(&ending);
+    failure.map_or(Ok(()), Err)
+}
+
+fn follow(part: &Part, events: Sender) -> anyhow::Result<Follower> {
+    let warned = events.clone();
+    let warn = move |text| {
+        // Only fails once nobody watches any more.
+        let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
+    };
+    let mut excerpt = Excerpt::new(part.stretch);
+    let deliver = move |update| {
+        let update = match update {
+            Update::Batch(batch) => Update::Batch(excerpt.cut(batch)),
+            other => other,
+        };
+        events.send(Event::Update(update)).is_ok()
+    };
+    Ok(Follower::start(opener(&part.place, warn), deliver)?)
+}
+
+/// Reads the journal again for what the dashboard holds no more.
+fn recaller(part: &Part, events: Sender) -> anyhow::Result<Recaller> {
+    let place = part.place.clone();
+    let open = move |start| place.opener(start)();
+    let deliver = move |news| events.recalled(news).is_ok();
+    Recaller::start(open, part.stretch, deliver).context("cannot start the thread dashboard-recall")
 }

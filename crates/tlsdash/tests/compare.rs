@@ -45,11 +45,19 @@ fn runs_of_the_same_load_are_compared_and_runs_of_another_are_not() {
         assert!(low <= effect && effect <= high, "{row}");
         assert!(figures["a"].as_f64().unwrap() > 0.0, "{row}");
     }
-    let md = folder.join("out.md");
-    let output = compare(folder, &[&a, &b, "--md", md.to_str().unwrap()]);
+    let file = |name: &str| folder.join(name).display().to_string();
+    let (md, html) = (file("out.md"), file("out.html"));
+    let output = compare(folder, &[&a, &b, "--md", &md, "--html", &html]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("differs: proxy.workers 1 and 2") && text.contains("one run of each"), "{text}");
-    assert!(std::fs::read_to_string(md).unwrap().contains("| figure | A | B |"));
+    let verdict = text.lines().next().unwrap();
+    for file in [md, html] {
+        assert!(std::fs::read_to_string(&file).unwrap().contains(verdict), "{file}: {verdict}");
+    }
+    let printed = compare(folder, &[&a, &b, "--json", "-"]);
+    let json: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert_eq!(json["verdict"], verdict);
+    assert!(json["command"].as_str().unwrap().starts_with("tlsdash compare --block 600ms"), "{json}");
 
     let other = recorded(folder, "c.journal", &["--load", "rate=200,connections=8"]);
     let refused = compare(folder, &[&a, &other]);
@@ -67,6 +75,7 @@ fn what_cannot_be_compared_is_one_line() {
         (vec![&*a, &*a], 2, "both are run"),
         (vec![&*a, "/nowhere/x.journal"], 1, "/nowhere/x.journal"),
         (vec![&*a, &*a, "--metric", "speed"], 2, "there is no figure speed"),
+        (vec![&*a, &*a, "--html"], 2, "--html"),
     ] {
         let output = compare(folder, &args);
         let said = stderr(&output);

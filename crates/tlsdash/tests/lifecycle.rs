@@ -10,7 +10,9 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use common::{Running, connects, journal, outside, proxy, run, stderr, tlsdash, until, upstream};
+use common::{
+    Running, connects, journal, on_small_disk, outside, proxy, run, stderr, tlsdash, until, upstream,
+};
 use rustix::process::Signal;
 use terminal::Terminal;
 
@@ -127,6 +129,49 @@ fn with_keep_running_a_terminal_that_goes_away_takes_only_the_dashboard_with_it(
     terminal.signal(Signal::TERM);
     assert_eq!(terminal.ended(), 0);
     assert_eq!(records(&["TLSDASH_PHASE=stop"]).len(), 1, "the run was closed");
+}
+
+/// Starts the program, reads a line of what it says on standard output, and closes that.
+fn read_no_further(mut program: std::process::Child) -> std::process::Output {
+    use std::io::{BufRead, BufReader};
+    let mut said = BufReader::new(program.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(!line.is_empty());
+    drop(said);
+    program.wait_with_output().unwrap()
+}
+
+#[test]
+fn sentences_that_nobody_reads_any_more_end_the_run_in_order_and_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = journal(folder.path());
+    let at = format!("file:{}", file.display());
+    let mut demo = tlsdash(folder.path());
+    let demo = demo.args(["demo", "--plain", "--journal", &at]);
+    let demo =
+        demo.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let ended = read_no_further(demo);
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    assert!(!said.contains("roken pipe") && !said.contains("panicked"), "{said}");
+    assert_eq!(common::journalctl(&file, &["TLSDASH_PHASE=stop"]).len(), 1, "the run was closed");
+}
+
+#[test]
+fn a_summary_that_nobody_reads_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["text", "json"] {
+        let mut demo = tlsdash(folder.path());
+        let demo = demo.args(["demo", "--headless", "--duration", "1s", "--format", format]);
+        let mut demo =
+            demo.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        drop(demo.stdout.take());
+        let ended = demo.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{said}");
+        assert!(!said.contains("roken pipe") && !said.contains("panicked"), "{said}");
+    }
 }
 
 #[test]
@@ -257,20 +302,13 @@ fn a_full_disk_is_said_and_serving_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let socket = upstream(folder.path(), b"x");
     let disk = folder.path().join("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
-    // A disk of its own, in a mount namespace of its own: root may make one, others where user namespaces may.
-    let mut command = outside("unshare", "util-linux");
-    if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
+    let mut command = on_small_disk(&disk, 2_600, 0);
     command
-        .args(["--mount", "sh", "-c"])
-        .arg("mount -t tmpfs -o size=2600k tmpfs \"$0\" && exec \"$@\"")
-        .args([path(&disk), env!("CARGO_BIN_EXE_tlsdash").to_owned(), "--headless".to_owned()])
-        .args(["--listen", "127.0.0.1:0", "--interval", "100ms", "--format", "json"])
-        .args(["--upstream".to_owned(), format!("unix:{}", path(&socket))])
-        .args(["--journal".to_owned(), format!("file:{}/x.journal", path(&disk))])
+        .args(["--headless", "--listen", "127.0.0.1:0", "--interval", "100ms", "--format", "json"])
+        .arg("--upstream")
+        .arg(format!("unix:{}", socket.display()))
+        .arg("--journal")
+        .arg(format!("file:{}", journal(&disk).display()))
         .args(["--load", "rate=300,sources=20,connections=20,keepalive=off"]);
     let mut running = Running::start(command);
     let url = format!("https://{}/", running.address());

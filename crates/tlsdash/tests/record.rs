@@ -71,3 +71,38 @@ fn a_recording_that_exists_or_cannot_be_made_is_refused_in_one_line() {
     }
     assert_eq!(std::fs::read(&there).unwrap(), b"kept");
 }
+
+#[test]
+fn a_recording_goes_on_beside_what_is_there_however_that_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("session.journal");
+    let path = file.to_str().unwrap();
+    let go_on = || {
+        let args =
+            ["demo", "--headless", "--duration", "1s", "--format", "json", "--journal", "off", "--append"];
+        summary(&run(folder.path(), &[&args[..], &["--record", path], &LOAD].concat()))
+    };
+    let first = go_on();
+    let second = go_on();
+    // What was killed in mid-word, or is damaged, is kept as it is too.
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 4_000]).unwrap();
+    let third = go_on();
+    let recorded = |run_id: &Value| {
+        let args = ["watch", path, "--run", run_id.as_str().unwrap(), "--headless", "--format", "json"];
+        summary(&run(folder.path(), &args))
+    };
+    for made in [&first, &third] {
+        let recorded = recorded(&made["run"]);
+        for part in ["run", "proxy", "load", "clients"] {
+            assert_eq!(made[part], recorded[part], "{part}");
+        }
+        assert_eq!((&recorded["ended"], &recorded["journal"]["lost"]), (&true.into(), &0.into()));
+    }
+    assert_eq!(recorded(&second["run"])["ended"], false, "its end is gone");
+    let newest = summary(&run(folder.path(), &["watch", path, "--headless", "--format", "json"]));
+    assert_eq!(newest["run"], third["run"]);
+    let archives = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let archives = archives.filter(|name| name.to_string_lossy().starts_with("session@"));
+    assert_eq!(archives.count(), 2);
+}

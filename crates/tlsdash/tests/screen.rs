@@ -8,7 +8,7 @@ mod terminal;
 
 use common::{journal, until};
 use rustix::process::Signal;
-use terminal::Terminal;
+use terminal::{BLACK, NOTHING, Terminal, WHITE};
 
 /// A demo whose records go to a file in the folder.
 fn demo(folder: &std::path::Path, more: &[&str]) -> Terminal {
@@ -64,6 +64,28 @@ fn without_the_mouse_a_click_is_nothing() {
     assert_eq!(mode, vt100::MouseProtocolMode::None);
     terminal.press("q");
     assert_eq!(terminal.ended(), 0);
+}
+
+#[test]
+fn colours_suit_the_background_that_the_terminal_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    // Those of a heading: the terminal's own, and of 256 for either background.
+    for (background, colour) in [(NOTHING, 6), (BLACK, 80), (WHITE, 24)] {
+        let mut terminal = Terminal::with_colours(background, folder.path(), &["demo", "--journal", "auto"]);
+        terminal.shows("LIVE");
+        let screen = terminal.screen.lock().unwrap().screen().clone();
+        let cells = (0..24).flat_map(|row| (0..80).map(move |column| (row, column)));
+        let has = |colour| {
+            let wanted = vt100::Color::Idx(colour);
+            cells
+                .clone()
+                .filter_map(|(row, column)| screen.cell(row, column))
+                .any(|cell| cell.fgcolor() == wanted)
+        };
+        assert_eq!([6, 80, 24].map(has), [6, 80, 24].map(|one| one == colour), "{background:?}");
+        terminal.press("q");
+        assert_eq!(terminal.ended(), 0);
+    }
 }
 
 #[test]

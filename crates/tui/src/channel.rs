@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyEvent, MouseEvent};
+use telemetry::Recalled;
 
 use crate::options::Event;
 
@@ -16,6 +17,8 @@ const MESSAGES_MAX: usize = 16;
 pub(crate) enum Message {
     /// The program has news.
     Program(Event),
+    /// Something was read again.
+    Recalled(Recalled),
     /// A key was pressed.
     Key(KeyEvent),
     /// The mouse did something.
@@ -50,6 +53,14 @@ impl Sender {
     /// When the inbox is gone.
     pub fn send(&self, event: Event) -> Result<(), Gone> {
         self.messages.send(Message::Program(event)).map_err(|_| Gone)
+    }
+
+    /// Hands over what was read again, as [`Self::send`] does.
+    ///
+    /// # Errors
+    /// When the inbox is gone.
+    pub fn recalled(&self, news: Recalled) -> Result<(), Gone> {
+        self.messages.send(Message::Recalled(news)).map_err(|_| Gone)
     }
 }
 

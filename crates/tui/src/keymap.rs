@@ -12,6 +12,8 @@ pub(crate) enum Context {
     Anywhere,
     /// On the panes.
     Panes,
+    /// On the panes while a run is played; a key that also means something else there means this.
+    Replay,
     /// On the list of settings.
     Tuning,
     /// On the experiments.
@@ -23,7 +25,12 @@ pub(crate) enum Context {
 impl Context {
     /// True if a key of this context means something where the other is.
     fn reaches(self, here: Self) -> bool {
-        self == Self::Anywhere || self == here
+        self == Self::Anywhere || self == here || (self, here) == (Self::Panes, Self::Replay)
+    }
+
+    /// True if a key cannot have a meaning in both.
+    fn clashes(self, other: Self) -> bool {
+        self == other || self == Self::Anywhere || other == Self::Anywhere
     }
 }
 
@@ -34,6 +41,8 @@ pub(crate) enum Needs {
     Nothing,
     /// A table of clients.
     Clients,
+    /// A journal that can be read again.
+    Journal,
     /// A run that takes commands.
     Control,
     /// One with a load.
@@ -68,6 +77,8 @@ const fn bind(
 const ANYWHERE: (Context, Needs) = (Context::Anywhere, Needs::Nothing);
 const PANES: (Context, Needs) = (Context::Panes, Needs::Nothing);
 const CLIENTS: (Context, Needs) = (Context::Panes, Needs::Clients);
+const JOURNAL: (Context, Needs) = (Context::Panes, Needs::Journal);
+const REPLAY: (Context, Needs) = (Context::Replay, Needs::Journal);
 const CONTROL: (Context, Needs) = (Context::Anywhere, Needs::Control);
 const LOAD: (Context, Needs) = (Context::Panes, Needs::Load);
 const EXPERIMENTS: (Context, Needs) = (Context::Experiments, Needs::Control);
@@ -88,6 +99,15 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("previous-mark", &["shift-n"], Intent::MarkPrevious, PANES, "to the mark or change before"),
     bind("next-mark", &["n"], Intent::MarkNext, PANES, "to the mark or change after"),
     bind("worst", &["w"], Intent::Worst, PANES, "to the worst latency that is kept"),
+    bind("interval-back", &[","], Intent::PreviousInterval, PANES, "back in time by a record's interval"),
+    bind("interval-forward", &["."], Intent::NextInterval, PANES, "forward in time by a record's interval"),
+    bind("beginning", &["0"], Intent::Beginning, PANES, "to the beginning of the run"),
+    bind("end", &["$"], Intent::End, PANES, "to the end, or to the present"),
+    bind("go-to", &["@"], Intent::GoTo, PANES, "to a time: 13:05, 5m (into the run), -10m, mark:2"),
+    bind("play", &["p"], Intent::Play, JOURNAL, "play from here, or pause; Space too while it plays"),
+    bind("play-slower", &["["], Intent::PlaySlower, REPLAY, "half the speed, down to 1/4"),
+    bind("play-faster", &["]"], Intent::PlayFaster, REPLAY, "twice the speed, up to 64"),
+    bind("play-normal", &["backspace"], Intent::PlayOwnPace, REPLAY, "at its own pace"),
     bind("zoom-out", &["z"], Intent::ZoomOut, PANES, "more time in a column"),
     bind("zoom-in", &["shift-z"], Intent::ZoomIn, PANES, "less time in a column"),
     bind("class", &["c"], Intent::Subject, PANES, "another class of latencies over time"),
@@ -166,6 +186,21 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Palette], "find", Needs::Nothing),
     hint(&[Intent::ResumeDown, Intent::ResumeUp], "resume", Needs::Load),
     hint(&[Intent::ScrubBack, Intent::ScrubForward], "time", Needs::Nothing),
+    hint(&[Intent::Play], "play", Needs::Journal),
+];
+
+/// What stands below what is played.
+pub(crate) const REPLAY_HINTS: &[Hint] = &[
+    hint(&[Intent::Quit], "quit", Needs::Nothing),
+    hint(&[Intent::Help], "help", Needs::Nothing),
+    hint(&[Intent::Play], "play or pause", Needs::Nothing),
+    hint(&[Intent::PlaySlower, Intent::PlayFaster], "speed", Needs::Nothing),
+    hint(&[Intent::ScrubBack, Intent::ScrubForward], "time", Needs::Nothing),
+    hint(&[Intent::MarkPrevious, Intent::MarkNext], "marks", Needs::Nothing),
+    hint(&[Intent::Back], "leave", Needs::Nothing),
+    hint(&[Intent::GoTo], "go to", Needs::Nothing),
+    hint(&[Intent::Beginning, Intent::End], "ends", Needs::Nothing),
+    hint(&[Intent::Palette], "find", Needs::Nothing),
 ];
 
 /// What stands below the experiments.
@@ -255,7 +290,7 @@ impl Keymap {
         let all = || BINDINGS.iter().zip(&self.keys).enumerate();
         for (at, (first, keys)) in all() {
             for (_, (second, others)) in all().skip(at + 1) {
-                let meet = first.context.reaches(second.context) || second.context.reaches(first.context);
+                let meet = first.context.clashes(second.context);
                 if let Some(key) = keys.iter().find(|key| meet && others.contains(key)) {
                     let [first, second] = [first, second].map(|binding| binding.name.to_owned());
                     return Err(KeymapError::Twice { key: name(*key), first, second });
@@ -289,7 +324,9 @@ impl Keymap {
         let bound = |(binding, keys): &(&Binding, &Vec<KeyCombination>)| {
             binding.context.reaches(here) && keys.contains(&pressed)
         };
-        BINDINGS.iter().zip(&self.keys).find(bound).map(|(binding, _)| binding.intent)
+        let all = || BINDINGS.iter().zip(&self.keys).filter(bound);
+        let here_only = all().find(|(binding, _)| binding.context == here);
+        here_only.or_else(|| all().next()).map(|(binding, _)| binding.intent)
     }
 
     /// The names of the keys of an intent.

@@ -1,9 +1,10 @@
 //! What a dashboard is told at its start, and how it ends.
 
-use telemetry::{Model, RunId, Update};
+use telemetry::{Model, Moment, Recaller, RunId, Update};
 
 use crate::keymap::Keymap;
-use crate::theme::{Glyphs, Palette};
+use crate::state::Speed;
+use crate::theme::{Colours, Glyphs, Palette};
 
 /// How a dashboard looks and what it may do.
 #[derive(Clone, Debug)]
@@ -24,12 +25,17 @@ pub struct Options {
     pub keymap: Keymap,
     /// True if clicks and the wheel do something; the terminal then leaves selecting text to Shift.
     pub mouse: bool,
+    /// Who reads the journal again for earlier moments, and to play it; `None` where nobody can.
+    pub recaller: Option<Recaller>,
+    /// What is played once everything has been read.
+    pub opening: Option<Opening>,
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
     pub frames_per_second_max: u32,
 }
 
 impl Options {
-    /// Live control of what is watched, in the characters and colours that the environment asks for.
+    /// Live control of what is watched, in the characters that the environment asks for and the terminal's own colours;
+    /// for others see [`Scheme::palette`](crate::Scheme::palette).
     pub fn new(title: impl Into<String>, source: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -37,12 +43,23 @@ impl Options {
             read_only: false,
             run: None,
             glyphs: Glyphs::detect(),
-            palette: Palette::detect(),
+            palette: Palette::Coloured(Colours::SIXTEEN),
             keymap: Keymap::default(),
             mouse: true,
+            recaller: None,
+            opening: None,
             frames_per_second_max: 4,
         }
     }
+}
+
+/// Where a dashboard begins in a run that was recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Opening {
+    /// The moment; `None` for the run's beginning.
+    pub from: Option<Moment>,
+    /// How fast it is played from there; `None` to pause there.
+    pub speed: Option<Speed>,
 }
 
 /// What the program tells the dashboard.

@@ -11,16 +11,21 @@ use crate::clock::Now;
 use crate::figures::{Figures, Loop};
 use crate::format;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
+use crate::run::is_gone;
 use crate::state::{Action, Phase, State, update};
 
 /// How often the figures are told.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Tells what is read in sentences until the program ends: the figures every ten seconds, and news as they come. Writes
-/// nothing but text and line breaks, and takes no keys.
+/// Tells what is read in sentences until the program ends, or nobody reads them any more: the figures every ten seconds, and
+/// news as they come. Writes nothing but text and line breaks, and takes no keys.
 pub fn run_plain(options: Options, inbox: &Inbox, out: &mut dyn Write) -> Ended {
     let mut plain = Plain::new(options);
-    let exit = plain.go_on(inbox, out).map_err(TuiError::Draw);
+    let exit = match plain.go_on(inbox, out) {
+        // Whoever read it has seen enough, as `head` has, or the terminal was closed.
+        Err(error) if is_gone(&error) => Ok(Exit::TerminalLost),
+        exit => exit.map_err(TuiError::Draw),
+    };
     Ended { exit, model: plain.state.into_model() }
 }
 
@@ -101,7 +106,9 @@ fn sentence(figures: &Figures, phase: Phase) -> String {
         Phase::Live => "live".to_owned(),
         Phase::Silent(seconds) => format!("no data for {}", format::clock(seconds)),
         Phase::Ended => "ended".to_owned(),
-        Phase::Waiting | Phase::Reading | Phase::Frozen(_) => "waiting".to_owned(),
+        Phase::Waiting | Phase::Reading | Phase::Frozen(_) | Phase::Playing | Phase::Paused => {
+            "waiting".to_owned()
+        }
     };
     let time = format::clock(figures.duration_us / 1_000_000);
     let mut text = format!("{word} {time}, over {}", figures.span.words());

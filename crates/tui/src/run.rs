@@ -20,6 +20,9 @@ use crate::view::view;
 /// How often the passing of time is looked at: what it changes on the screen is shown in seconds.
 const TICK: Duration = Duration::from_secs(1);
 
+/// How often it is while something is played.
+const PLAY_TICK: Duration = Duration::from_millis(250);
+
 /// How often a terminal that is busy with a frame is looked at.
 const BUSY_POLL: Duration = Duration::from_millis(10);
 
@@ -42,7 +45,7 @@ pub fn run(options: Options, inbox: &Inbox, commands: SyncSender<Command>) -> En
 }
 
 /// True if there is no terminal any more behind the descriptor.
-fn is_gone(error: &io::Error) -> bool {
+pub(crate) fn is_gone(error: &io::Error) -> bool {
     use rustix::io::Errno;
     [Errno::IO, Errno::PIPE, Errno::NXIO]
         .iter()
@@ -115,8 +118,9 @@ impl Dashboard {
         if now < self.next_tick {
             return Ok(None);
         }
-        self.next_tick = now + TICK;
-        self.apply(Action::Tick)
+        let left = self.apply(Action::Tick);
+        self.next_tick = now + if self.state.is_playing() { PLAY_TICK } else { TICK };
+        left
     }
 
     /// Deals with one message; `Some` if it ends the dashboard.
@@ -125,6 +129,7 @@ impl Dashboard {
             Message::Program(Event::Update(news)) => self.apply(Action::Update(news)),
             Message::Program(Event::Terminate) => Ok(Some(Exit::Terminated)),
             Message::Program(Event::Suspend) => self.suspend(Suspend::Process),
+            Message::Recalled(news) => self.apply(Action::Recalled(news)),
             Message::Key(key) => self.key(&key),
             Message::Mouse(mouse) => self.apply(Action::Point(mouse)),
             Message::Resized => self.resize(),
@@ -160,6 +165,17 @@ impl Dashboard {
 
     /// Changes the state and does what follows from it.
     fn apply(&mut self, action: Action) -> Result<Option<Exit>, TuiError> {
+        let left = self.change(action);
+        if let Some((ask, recaller)) = self.state.recall().zip(self.state.options.recaller.as_ref()) {
+            recaller.ask(ask);
+        }
+        if self.state.is_playing() {
+            self.next_tick = self.next_tick.min(Instant::now() + PLAY_TICK);
+        }
+        left
+    }
+
+    fn change(&mut self, action: Action) -> Result<Option<Exit>, TuiError> {
         for effect in update(&mut self.state, action, Now::read()) {
             match effect {
                 Effect::Draw(urgency) => self.pace.want(urgency),
@@ -168,6 +184,7 @@ impl Dashboard {
                     self.pace.want(crate::pace::Urgency::Now);
                 }
                 Effect::Send(command) => self.send(command)?,
+
                 // A terminal that is busy would keep us waiting.
                 Effect::Copy(_) if self.terminal.is_busy() => {
                     let what = "the terminal is busy: nothing was copied".to_owned();

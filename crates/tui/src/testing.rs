@@ -7,7 +7,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
-use telemetry::{Batch, Record, Update};
+use telemetry::{Batch, Recaller, Record, Stretch, Update};
 
 use crate::clock::Now;
 use crate::options::Options;
@@ -35,8 +35,16 @@ pub(crate) fn options() -> Options {
         palette: Palette::Monochrome,
         keymap: crate::keymap::Keymap::default(),
         mouse: true,
+        recaller: None,
+        opening: None,
         frames_per_second_max: 4,
     }
+}
+
+/// The same of one who watches a journal that can be read again.
+pub(crate) fn watching() -> Options {
+    let recaller = Recaller::start(|_| unreachable!("nobody asks it"), Stretch::ALL, |_| true).unwrap();
+    Options { read_only: true, recaller: Some(recaller), ..options() }
 }
 
 impl Stage {
@@ -69,8 +77,18 @@ impl Stage {
 
     /// So many seconds go by in which nothing is read.
     pub(crate) fn wait(&mut self, seconds: u64) {
-        self.elapsed += Duration::from_secs(seconds);
+        self.wait_millis(1_000 * seconds);
+    }
+
+    /// The same of so many milliseconds.
+    pub(crate) fn wait_millis(&mut self, millis: u64) {
+        self.elapse_millis(millis);
         self.act(Action::Tick);
+    }
+
+    /// So many milliseconds go by, and nobody has noticed yet.
+    pub(crate) fn elapse_millis(&mut self, millis: u64) {
+        self.elapsed += Duration::from_millis(millis);
     }
 
     pub(crate) fn read(&mut self, records: Vec<Record>) {

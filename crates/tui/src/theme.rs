@@ -63,6 +63,21 @@ impl Glyphs {
         }
     }
 
+    /// Stands behind how many times as fast something is.
+    pub(crate) fn times(self) -> char {
+        self.pick('×', 'x')
+    }
+
+    /// It is played, it pauses, it is at its end.
+    pub(crate) fn transport(self) -> [&'static str; 3] {
+        self.pick(["▶", "⏸", "■"], [">", "||", "[]"])
+    }
+
+    /// The part of a length that is over, its end, and the rest of it.
+    pub(crate) fn bar(self) -> [char; 3] {
+        self.pick(['━', '●', '─'], ['=', 'O', '-'])
+    }
+
     /// Stands where a setting was changed.
     pub(crate) fn marker(self) -> char {
         self.pick('▲', '^')
@@ -88,32 +103,6 @@ pub enum Palette {
     Monochrome,
 }
 
-impl Palette {
-    /// What the environment asks for: no colours where `NO_COLOR` is set and not empty (no-color.org), those for a light
-    /// background where `COLORFGBG` tells of one, else the terminal's own sixteen, which suit whatever background they
-    /// were chosen for.
-    pub fn detect() -> Self {
-        if env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-            return Self::Monochrome;
-        }
-        let background =
-            env::var("COLORFGBG").ok().and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
-        Self::Coloured(if matches!(background, Some(7 | 15)) { Colours::LIGHT } else { Colours::SIXTEEN })
-    }
-
-    /// The palette of a name: `auto`, `dark`, `light`, `16` or `none`; `None` if there is no such.
-    pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "auto" => Self::detect(),
-            "dark" => Self::Coloured(Colours::DARK),
-            "light" => Self::Coloured(Colours::LIGHT),
-            "16" => Self::Coloured(Colours::SIXTEEN),
-            "none" => Self::Monochrome,
-            _ => return None,
-        })
-    }
-}
-
 macro_rules! colours {
     ($($(#[$doc:meta])* $role:ident = $sixteen:expr, $dark:expr, $light:expr;)*) => {
         /// A colour for each role. It only repeats what words, brackets and places say.
@@ -131,6 +120,11 @@ macro_rules! colours {
             /// Each role with its colour.
             pub fn entries(&self) -> impl Iterator<Item = (&'static str, String)> {
                 [$((stringify!($role), self.$role.to_string().to_lowercase())),*].into_iter()
+            }
+
+            /// The same with every colour changed so.
+            pub(crate) fn map(self, change: impl Fn(Color) -> Color) -> Self {
+                Self { $($role: change(self.$role),)* }
             }
 
             fn role(&mut self, name: &str) -> Option<&mut Color> {
@@ -289,6 +283,6 @@ mod tests {
             Colours::DARK.with("graph", "sky").unwrap_err().to_string(),
             "graph: sky is no colour, such as lightblue, 75 or #5fafff"
         );
-        assert!(Colours::DARK.with("sky", "blue").is_err() && Palette::named("sepia").is_none());
+        assert!(Colours::DARK.with("sky", "blue").is_err());
     }
 }

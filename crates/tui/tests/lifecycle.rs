@@ -22,6 +22,8 @@ struct Session {
     keyboard: Box<dyn Write + Send>,
     output: Receiver<Vec<u8>>,
     parser: vt100::Parser,
+    /// All that was written.
+    written: Vec<u8>,
     pid: Pid,
 }
 
@@ -67,7 +69,8 @@ impl Session {
         let keyboard = pty.master.take_writer().unwrap();
         let pid = Pid::from_raw(i32::try_from(child.process_id().unwrap()).unwrap()).unwrap();
         let parser = vt100::Parser::new(cells(24), cells(80), 0);
-        let mut session = Self { child, master: Some(pty.master), keyboard, output, parser, pid };
+        let master = Some(pty.master);
+        let mut session = Self { child, master, keyboard, output, parser, written: Vec::new(), pid };
         session.until("the dashboard is drawn", |screen| {
             screen.alternate_screen() && screen.contents().contains("LIVE")
         });
@@ -85,11 +88,19 @@ impl Session {
 
     /// Reads what the program writes until the screen is as wanted.
     fn until(&mut self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
+        self.until_written(what, |screen, _| wanted(screen));
+    }
+
+    /// The same of the screen and all that was written.
+    fn until_written(&mut self, what: &str, wanted: impl Fn(&vt100::Screen, &[u8]) -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while !wanted(self.parser.screen()) {
+        while !wanted(self.parser.screen(), &self.written) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.output.recv_timeout(left) {
-                Ok(bytes) => self.parser.process(&bytes),
+                Ok(bytes) => {
+                    self.parser.process(&bytes);
+                    self.written.extend(bytes);
+                }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     panic!("waited in vain until {what}; the screen:\n{}", self.parser.screen().contents());
                 }
@@ -140,6 +151,22 @@ fn q_restores_the_terminal() {
     session.press("q");
     let left = session.end();
     assert!(left.contains("Quit, "), "{left}");
+}
+
+#[test]
+fn y_gives_the_terminal_what_it_is_to_copy() {
+    let mut session = Session::start("");
+    let holds = |written: &[u8], text: &str| written.windows(text.len()).any(|at| at == text.as_bytes());
+    session.press("y");
+    // What begins with "tlsdash :844", in base64.
+    session.until_written("the screen is copied", |_, written| holds(written, "\x1b]52;c;dGxzZGFzaCA6ODQ0"));
+    session.until("it is said", |screen| screen.contents().contains("the screen was given to the terminal"));
+    session.press("jy");
+    session.until_written("the address 10.0.0.11 is copied, and nothing else", |_, written| {
+        holds(written, "\x1b]52;c;MTAuMC4wLjEx\x1b\\")
+    });
+    session.press("q");
+    assert!(session.end().contains("Quit, "));
 }
 
 #[test]
@@ -231,6 +258,14 @@ fn keys_show_at_once() {
     session.until("a client is selected", |screen| screen.contents().contains('▶'));
     session.press(" ]");
     session.until("the new rate is in force", |screen| screen.contents().contains("offered 5500/s"));
+}
+
+#[test]
+fn a_terminals_answer_that_comes_late_presses_no_key() {
+    let mut session = Session::start("");
+    // Taken for keys, it would open the palette at the first colon and type the rest into it.
+    session.press("\x1b]11;rgb:ffff/ffff/ffff\x1b\\?");
+    session.until("the help is drawn", |screen| screen.contents().contains("show or leave this help"));
 }
 
 #[test]

@@ -3,9 +3,13 @@
 
 #![no_main]
 
+#[path = "../../tests/frames/mod.rs"]
+mod frames;
+
 use std::path::Path;
 use std::sync::LazyLock;
 
+use frames::*;
 use libfuzzer_sys::fuzz_target;
 use loadgen::Http2Trial;
 
@@ -51,22 +55,6 @@ fn seeds_if_asked() {
         write_seeds(Path::new(&folder)).expect("a folder that can be written");
         std::process::exit(0);
     }
-}
-
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-
-fn frame(kind: u8, flags: u8, id: u8, payload: &[u8]) -> Vec<u8> {
-    let len = (payload.len() as u32).to_be_bytes();
-    [&len[1..], &[kind, flags, 0, 0, 0, id], payload].concat()
 }
 
 /// Writes answers of servers that mean well, which the fuzzer takes apart, each whole and in small pieces.

@@ -9,24 +9,10 @@ use std::time::Duration;
 use loadgen::{LoadConfig, Protocol, Template, Trust};
 use telemetry::{LoadCounter as C, LoadDelta, LoadEvent as E};
 
+use crate::frames::*;
 use crate::support::{eventually, plan, run};
 
 const PREFACE_BYTES: usize = 24;
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
-
-fn frame(kind: u8, flags: u8, id: u32, payload: &[u8]) -> Vec<u8> {
-    let len = (payload.len() as u32).to_be_bytes();
-    [&len[1..], &[kind, flags], &id.to_be_bytes(), payload].concat()
-}
 
 /// `:status: 200`, and no body.
 fn ok(id: u32) -> Vec<u8> {

@@ -5,6 +5,9 @@
 #[allow(dead_code, reason = "each module uses its part")]
 mod support;
 
+#[path = "../frames/mod.rs"]
+mod frames;
+
 mod closed_loop;
 mod early_data;
 mod failures;

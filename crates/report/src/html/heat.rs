@@ -3,10 +3,9 @@
 use maud::{Markup, html};
 use telemetry::{Distribution, Metric};
 
-use super::plot::short;
+use super::plot::{WIDTH, number, short};
 use crate::content::Column;
 
-const WIDTH: f64 = 860.0;
 const LEFT: f64 = 60.0;
 const BAND_HEIGHT: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
@@ -16,37 +15,63 @@ const BANDS_A_DOUBLING: f64 = 2.0;
 const SHADES: [(f64, &str); 6] =
     [(0.2, "1"), (0.05, ".8"), (0.01, ".6"), (0.002, ".45"), (0.000_2, ".3"), (0.0, ".18")];
 
-/// The map of the columns' latencies; `None` without samples.
-pub(super) fn markup<C: Metric>(title: &str, columns: &[Column<C>]) -> Option<Markup> {
-    let bands = || columns.iter().flat_map(|column| column.latency.buckets().map(|(ns, _)| band(ns)));
-    let (lowest, highest) = (bands().min()?, bands().max()?);
-    let rows = f64::from(highest - lowest + 1);
-    let bottom = rows * BAND_HEIGHT;
-    let width = (WIDTH - LEFT) / columns.len() as f64;
-    let x = |at: usize| format!("{:.1}", LEFT + at as f64 * width);
-    let y = |band: i32| format!("{:.1}", f64::from(highest - band) * BAND_HEIGHT);
-    let ends = [columns.first(), columns.last()].map(|column| column.map_or(0.0, |column| column.end_s));
-    Some(html! {
+/// What maps show: those that are to be compared have the same.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    lowest: i32,
+    highest: i32,
+    start_s: f64,
+    end_s: f64,
+}
+
+impl Extent {
+    /// All of these columns; `None` without samples.
+    pub(super) fn of<'a, C: Metric>(columns: impl Iterator<Item = &'a Column<C>> + Clone) -> Option<Self> {
+        let bands = || columns.clone().flat_map(|column| column.latency.buckets().map(|(ns, _)| band(ns)));
+        Some(Self {
+            lowest: bands().min()?,
+            highest: bands().max()?,
+            start_s: columns.clone().map(|column| column.start_s).min_by(f64::total_cmp)?,
+            end_s: columns.map(|column| column.end_s).max_by(f64::total_cmp)?,
+        })
+    }
+
+    fn x(&self, seconds: f64) -> f64 {
+        let whole_s = (self.end_s - self.start_s).max(f64::MIN_POSITIVE);
+        LEFT + (seconds - self.start_s) / whole_s * (WIDTH - LEFT)
+    }
+
+    fn y(&self, band: i32) -> f64 {
+        f64::from(self.highest - band) * BAND_HEIGHT
+    }
+}
+
+/// The map of the columns' latencies.
+pub(super) fn markup<C: Metric>(title: &str, columns: &[Column<C>], extent: &Extent) -> Markup {
+    let Extent { lowest, highest, start_s, end_s } = *extent;
+    let bottom = extent.y(lowest - 1);
+    html! {
         figure {
             figcaption { (title) }
             svg.heat viewBox=(format!("0 0 {WIDTH} {}", bottom + BOTTOM)) role="img" aria-label=(title) {
                 @for band in (lowest..=highest).filter(|band| band % 2 == 0) {
-                    text x=(LEFT - 6.0) y=(format!("{:.1}", f64::from(highest - band) * BAND_HEIGHT + 10.0)) text-anchor="end" {
+                    text x=(LEFT - 6.0) y=(number(extent.y(band) + 10.0)) text-anchor="end" {
                         (short(2_f64.powf(f64::from(band) / BANDS_A_DOUBLING) / 1e6))
                     }
                 }
-                @for (at, column) in columns.iter().enumerate().filter(|(_, column)| !column.is_gap) {
+                @for column in columns.iter().filter(|column| !column.is_gap) {
+                    @let (left, right) = (extent.x(column.start_s), extent.x(column.end_s));
                     @for (band, share) in shares(&column.latency) {
-                        rect x=(x(at)) y=(y(band)) width=(format!("{:.1}", width + 0.1)) height=(BAND_HEIGHT) fill-opacity=(shade(share)) {}
+                        rect x=(number(left)) y=(number(extent.y(band))) width=(number(right - left + 0.1)) height=(BAND_HEIGHT) fill-opacity=(shade(share)) {}
                     }
                 }
-                text x=(LEFT) y=(bottom + 14.0) { (short(ends[0])) " s" }
-                text x=(WIDTH - 4.0) y=(bottom + 14.0) text-anchor="end" { (short(ends[1])) " s" }
+                text x=(LEFT) y=(bottom + 14.0) { (short(start_s)) " s" }
+                text x=(WIDTH - 4.0) y=(bottom + 14.0) text-anchor="end" { (short(end_s)) " s" }
                 text.name x=(LEFT) y=(bottom + 28.0) { "bands of half a doubling, from below, ms; shades: above 20 %, 5 %, 1 %, 0.2 %, 0.02 % of a column's samples, and less" }
             }
             (table(columns))
         }
-    })
+    }
 }
 
 /// The figures of each column.

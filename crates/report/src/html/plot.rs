@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-const WIDTH: f64 = 860.0;
+pub(super) const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 12.0;
@@ -92,21 +92,29 @@ impl Plot {
         }
     }
 
+    /// The figures; lines that have places of their own have a column of their own for them.
     fn table(&self) -> Markup {
-        let Some(first) = self.series.first() else { return html! {} };
+        let has_places_of_last = |a: &Series, b: &Series| {
+            let places = |series: &Series| series.points.iter().map(|(x, _)| x.to_bits()).collect::<Vec<_>>();
+            places(a) == places(b)
+        };
+        let groups: Vec<&[Series]> = self.series.chunk_by(has_places_of_last).collect();
+        let rows = self.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+        let cell = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), short);
         html! {
             details {
                 summary { "The figures" }
                 table {
-                    thead { tr { th { (self.x_name) } @for series in &self.series { th.n { (series.name) ", " (self.y_name) } } } }
+                    thead { tr { @for group in &groups {
+                        th.n { (self.x_name) }
+                        @for series in *group { th.n { (series.name) ", " (self.y_name) } }
+                    } } }
                     tbody {
-                        @for (row, (x, _)) in first.points.iter().enumerate() {
-                            tr {
-                                td.n { (short(*x)) }
-                                @for series in &self.series {
-                                    td.n { @match series.points.get(row).and_then(|(_, y)| *y) { Some(y) => (short(y)), None => "–" } }
-                                }
-                            }
+                        @for row in 0..rows {
+                            tr { @for group in &groups {
+                                td.n { (cell(group.first().and_then(|series| series.points.get(row)).map(|(x, _)| *x))) }
+                                @for series in *group { td.n { (cell(series.points.get(row).and_then(|(_, y)| *y))) } }
+                            } }
                         }
                     }
                 }
@@ -202,7 +210,7 @@ pub(super) fn round_steps(low: f64, high: f64, about: f64) -> Vec<f64> {
 }
 
 /// A coordinate, to a tenth.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     format!("{value:.1}")
 }
 

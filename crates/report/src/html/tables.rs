@@ -18,13 +18,7 @@ impl Report<'_> {
         if latencies.is_empty() {
             return html! {};
         }
-        html! {
-            table {
-                thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for (name, _) in QUANTILES { th.n { (name) } } th.n { "max" } } }
-                tbody { @for latency in &latencies { (latency_row(latency)) } }
-            }
-            p.dim { "In brackets: fewer than ten samples lie above. Below a percentile: where it would lie in 95 of 100 runs if samples did not depend on each other, which they do; between runs it differs more." }
-        }
+        latency_table(latencies.iter().map(|latency| (latency.name(), latency)))
     }
 
     pub(super) fn handshake_table(&self) -> Markup {
@@ -139,8 +133,8 @@ impl Report<'_> {
             @let settings = self.settings();
             @if !settings.is_empty() {
                 table {
-                    thead { tr { th { "setting, at the end" } th { "value" } th { "a change acts" } } }
-                    tbody { @for (name, value, applies) in settings { tr { td { (name) } td { (value) } td { (applies) } } } }
+                    thead { tr { th { "setting, at the end" } th { "value" } th.keep { "a change acts" } } }
+                    tbody { @for (name, value, applies) in settings { tr { td { (name) } td { (value) } td.keep { (applies) } } } }
                 }
             }
         }
@@ -158,11 +152,22 @@ impl Report<'_> {
     }
 }
 
-fn latency_row(latency: &Latency<'_>) -> Markup {
+/// Latencies, each with the name that stands before it.
+pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a Latency<'a>)>) -> Markup {
+    html! {
+        table {
+            thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for (name, _) in QUANTILES { th.n { (name) } } th.n { "max" } } }
+            tbody { @for (name, latency) in rows { (latency_row(&name, latency)) } }
+        }
+        p.dim { "In brackets: fewer than ten samples lie above. Below a percentile: where it would lie in 95 of 100 runs if samples did not depend on each other, which they do; between runs it differs more." }
+    }
+}
+
+fn latency_row(name: &str, latency: &Latency<'_>) -> Markup {
     let histogram = latency.histogram;
     html! {
         tr {
-            td { (latency.name()) }
+            td { (name) }
             td.n { (histogram.count()) }
             td.n { (histogram.mean_ns().map(|ns| short(ns / 1e6)).unwrap_or_default()) }
             @for (_, q) in QUANTILES {

@@ -3,27 +3,13 @@ use std::time::Duration;
 
 use super::*;
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::publish::{LoadState, Publisher, Refusal, Sink};
+use crate::publish::{LoadState, Publisher};
 use crate::record::SettingRecord;
 use crate::setting::{Applies, Setting, Value};
 use crate::{
     ClientCounter, ClientDelta, Counters, CpuGroup, HostRecord, LoadDelta, LoadEvent, Model, ProxyDelta,
     Sketch, Timestamps,
 };
-
-#[derive(Default)]
-struct Kept(Vec<Record>);
-
-impl Sink for Kept {
-    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
-        self.0.push(record.clone());
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-}
 
 const BEGAN_S: u64 = 1_700_000_000;
 
@@ -43,7 +29,7 @@ fn workers(n: f64) -> Setting {
 
 /// A run of so many seconds: in the n-th there are n requests, all of n milliseconds; in the fifth the workers change.
 pub(crate) fn recorded(seconds: u64) -> Vec<Record> {
-    let mut publisher = Publisher::new(RunId::from_bits(1), Kept::default(), 60, at(0));
+    let mut publisher = Publisher::new(RunId::from_bits(1), Vec::new(), 60, at(0));
     publisher.start(RunRecord { settings: vec![workers(1.0)], ..RunRecord::default() }, at(0));
     for second in 1..=seconds {
         let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
@@ -73,7 +59,7 @@ pub(crate) fn recorded(seconds: u64) -> Vec<Record> {
         }
     }
     publisher.stop(RunRecord::default(), None, None, None, at(seconds));
-    publisher.into_sink().0
+    publisher.into_sink()
 }
 
 fn model(records: Vec<Record>, from_s: u64, until_s: u64) -> Model {

@@ -240,6 +240,24 @@ impl Clients {
         merged
     }
 
+    /// Those whose last record was read before a moment, as they stood then and still do; what they did is left out.
+    pub(super) fn idle_at(&self, us: u64, history: usize) -> Self {
+        let idle = self.rows.values().filter(|client| client.last_us <= us);
+        let rows = idle.map(|client| {
+            let kept = Client {
+                open: client.open,
+                last_us: client.last_us,
+                epoch: client.epoch,
+                earlier: client.earlier,
+                present: client.present,
+                exchange: client.exchange.clone(),
+                ..Client::new(client.id)
+            };
+            (client.id, kept)
+        });
+        Self { rows: rows.collect(), ..Self::new(history) }
+    }
+
     pub(super) fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, from_start: bool, lost: u64) {
         if !self.rows.contains_key(&record.client) && !self.take_in(record) {
             self.turned_away += 1;

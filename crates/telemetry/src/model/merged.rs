@@ -46,24 +46,10 @@ pub(super) fn id(runs: &[(&str, &Run)]) -> RunId {
 mod tests {
     use super::*;
     use crate::families::{ClientCounter, ProxyCounter, ProxyLatency};
-    use crate::publish::{Publisher, Refusal, Sink};
-    use crate::record::{Record, RunRecord};
+    use crate::publish::Publisher;
+    use crate::record::RunRecord;
     use crate::setting::{Applies, Setting, Value};
     use crate::{ClientDelta, Counters, CpuGroup, HostRecord, ProxyDelta, Sketch, Timestamps};
-
-    #[derive(Default)]
-    struct Kept(Vec<Record>);
-
-    impl Sink for Kept {
-        fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
-            self.0.push(record.clone());
-            Ok(())
-        }
-
-        fn flush(&mut self) -> Result<(), String> {
-            Ok(())
-        }
-    }
 
     /// Ten seconds of a host that began `late_us` after the first, booted at another time, with so many exchanges a
     /// second.
@@ -85,7 +71,7 @@ mod tests {
             settings: vec![workers],
             ..RunRecord::default()
         };
-        let mut publisher = Publisher::new(RunId::from_bits(u128::from(number)), Kept::default(), 60, at(0));
+        let mut publisher = Publisher::new(RunId::from_bits(u128::from(number)), Vec::new(), 60, at(0));
         publisher.start(run, at(0));
         publisher.mark("here", at(1));
         for second in 1..=10 {
@@ -106,7 +92,7 @@ mod tests {
         }
         publisher.stop(RunRecord::default(), None, None, None, at(10));
         let mut model = Model::new(1_000);
-        publisher.into_sink().0.into_iter().for_each(|record| model.apply(record, None));
+        publisher.into_sink().into_iter().for_each(|record| model.apply(record, None));
         model
     }
 

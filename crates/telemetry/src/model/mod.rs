@@ -10,9 +10,11 @@
 //! in it but a count ([`Reading::foreign`]). A run's id is drawn at random and stands nowhere before its first record
 //! does, so a forger is always later, in whichever order files are read. What this does not promise: where reading
 //! begins in the middle of a run, or the wall clock was set back during it, a forger may come first, and a run that
-//! had to make room (see [`RUNS_MAX`]) is forgotten with its owner. In files that journald did not write, nothing is
+//! was forgotten (see [`RUNS_KNOWN_MAX`]) is so with its owner. In files that journald did not write, nothing is
 //! trusted more than the file.
 
+#[cfg(test)]
+mod brief_tests;
 mod clients;
 mod experiment;
 mod experiment_summary;
@@ -57,8 +59,12 @@ pub use timeline::{Deed, Marker};
 pub use track::{Interval, Track};
 pub use window::Window;
 
-/// Runs that a model keeps; the one that has been silent longest makes room.
+/// Runs that a model keeps with all that is to be known of them; of the one that has been silent longest little is kept
+/// when another one comes ([`Run::is_brief`]).
 pub const RUNS_MAX: usize = 16;
+
+/// Runs of which a model knows anything; the one that has been silent longest is forgotten.
+pub const RUNS_KNOWN_MAX: usize = 1_024;
 
 /// Intervals that a model keeps of each series for a screen, the latest: a quarter of an hour at one a second.
 pub const HISTORY: usize = 900;
@@ -68,6 +74,10 @@ pub const HISTORY: usize = 900;
 pub struct Model {
     history: usize,
     runs: Vec<Run>,
+    /// Where the last record's run is: the next one is mostly of the same.
+    latest: usize,
+    /// The run that is kept whole whatever comes.
+    held: Option<RunId>,
     malformed: u64,
     skipped_bytes: u64,
 }
@@ -81,7 +91,21 @@ impl Default for Model {
 impl Model {
     /// A model that keeps the latest `history` intervals of each series; totals and whole-run histograms need none.
     pub fn new(history: usize) -> Self {
-        Self { history: history.max(1), runs: Vec::new(), malformed: 0, skipped_bytes: 0 }
+        Self {
+            history: history.max(1),
+            runs: Vec::new(),
+            latest: 0,
+            held: None,
+            malformed: 0,
+            skipped_bytes: 0,
+        }
+    }
+
+    /// A model of one run for reading it again from a moment on, given what is known of it: what its later records do not
+    /// repeat is as it was then. Counted from there are gaps and losses, reasons of failures, experiments, latencies of
+    /// the whole run and the series.
+    pub fn joining(run: &Run, us: u64) -> Self {
+        Self { runs: vec![run.joined_at(us, HISTORY)], ..Self::default() }
     }
 
     /// Takes in one record of a writer of whom nothing is known, as [`Self::apply_from`] does.
@@ -93,6 +117,7 @@ impl Model {
     /// it only serves to show how far reading lags behind writing.
     pub fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
         let at = self.place(record.stamp.run, writer);
+        self.latest = at;
         self.runs[at].apply_from(writer, record, read_mono_us);
     }
 
@@ -144,14 +169,57 @@ impl Model {
     }
 
     fn place(&mut self, id: RunId, writer: &Writer) -> usize {
+        if self.runs.get(self.latest).is_some_and(|run| run.id() == id) {
+            return self.latest;
+        }
         if let Some(at) = self.runs.iter().position(|run| run.id() == id) {
             return at;
         }
-        if self.runs.len() == RUNS_MAX {
-            let silent = (0..RUNS_MAX).min_by_key(|&at| self.runs[at].last_realtime_us()).unwrap_or(0);
+        self.make_room();
+        if self.runs.len() == RUNS_KNOWN_MAX
+            && let Some(silent) = self.most_silent(Run::is_brief)
+        {
             self.runs.remove(silent);
         }
         self.runs.push(Run::new(id, writer.clone(), self.history));
         self.runs.len() - 1
+    }
+
+    /// Keeps little of one of the runs if one more could not be kept whole.
+    fn make_room(&mut self) {
+        let whole = self.runs.iter().filter(|run| !run.is_brief()).count();
+        let held = self.held;
+        let may_go = |run: &Run| !run.is_brief() && Some(run.id()) != held;
+        if whole >= RUNS_MAX
+            && let Some(silent) = self.most_silent(may_go)
+        {
+            self.runs[silent].abridge();
+        }
+    }
+
+    fn most_silent(&self, may_go: impl Fn(&Run) -> bool) -> Option<usize> {
+        let all = self.runs.iter().enumerate().filter(|(_, run)| may_go(run));
+        all.min_by_key(|(_, run)| run.last_realtime_us()).map(|(at, _)| at)
+    }
+
+    /// Keeps this run whole whatever comes; none in particular without one.
+    pub fn hold(&mut self, id: Option<RunId>) {
+        self.held = id;
+    }
+
+    /// Puts a run that was read again in the place of what little is kept of it. It must not lack records that are known
+    /// here: then nothing is done, and the other model comes back.
+    ///
+    /// # Errors
+    /// With the other model, if it knows less of the run, or neither knows it.
+    pub fn restore(&mut self, id: RunId, mut from: Self) -> Result<(), Self> {
+        let place = |model: &Self| model.runs.iter().position(|run| run.id() == id);
+        let (Some(at), Some(other)) = (place(self), place(&from)) else { return Err(from) };
+        if from.runs[other].reading().last_seq() < self.runs[at].reading().last_seq() {
+            return Err(from);
+        }
+        self.make_room();
+        self.runs[at] = from.runs.swap_remove(other);
+        Ok(())
     }
 }

@@ -133,6 +133,11 @@ impl Reading {
         self.before.map_or(0, |gap| gap.missing)
     }
 
+    /// The number of the last record read; 0 before there is one.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
     /// Records made after the first one read, and never read.
     pub fn lost(&self) -> u64 {
         self.lost

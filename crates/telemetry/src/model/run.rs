@@ -1,5 +1,7 @@
 //! One run, as far as it has been read.
 
+mod brief;
+mod joined;
 mod merged;
 
 use std::collections::VecDeque;
@@ -72,6 +74,10 @@ pub struct Run {
     failures: Failures,
     reading: Reading,
     history: usize,
+    /// True if reading began in its middle with what was known of it.
+    is_joined: bool,
+    /// True if it had to make room: only totals and its last interval are kept.
+    is_brief: bool,
 }
 
 impl Run {
@@ -98,6 +104,8 @@ impl Run {
             failures: Failures::default(),
             reading: Reading::default(),
             history,
+            is_joined: false,
+            is_brief: false,
         }
     }
 
@@ -110,7 +118,11 @@ impl Run {
         } else {
             // What was taken in before was written later, and by somebody else.
             let foreign = self.reading.read().saturating_add(self.reading.foreign());
+            let was_brief = self.is_brief;
             *self = Self::new(self.id, writer.clone(), self.history);
+            if was_brief {
+                self.abridge();
+            }
             self.note_foreign(foreign, &record.stamp);
             self.apply(record, read_mono_us);
         }
@@ -144,13 +156,16 @@ impl Run {
         let stamp = record.stamp;
         self.first.get_or_insert(stamp);
         self.last = Some(stamp);
+        if self.is_brief {
+            return self.apply_briefly(record);
+        }
         self.note_log(&record);
         match record.body {
             Body::Run(run) => self.apply_run(stamp, run),
             Body::Proxy(proxy) => self.apply_proxy(&stamp, &proxy),
             Body::Load(load) => self.apply_load(&stamp, *load),
             Body::Client(client) => {
-                let from_start = self.began.is_some();
+                let from_start = self.start_us().is_some();
                 self.clients.apply(&stamp, &client, from_start, self.reading.lost());
             }
             Body::Setting(setting) => self.apply_setting(&stamp, setting),
@@ -189,8 +204,9 @@ impl Run {
         }
     }
 
+    /// When everything stood at nothing, if that was read.
     fn start_us(&self) -> Option<u64> {
-        self.began.as_ref().map(|(stamp, _)| stamp.mono_us)
+        self.began.as_ref().filter(|_| !self.is_joined).map(|(stamp, _)| stamp.mono_us)
     }
 
     fn apply_proxy(&mut self, stamp: &Stamp, proxy: &ProxyRecord) {
@@ -286,6 +302,25 @@ impl Run {
         self.first.map_or(0, |stamp| stamp.mono_us)
     }
 
+    /// The moment of the monotonic clock from which on its series are kept, in microseconds: that of its first record
+    /// until there are so many that the oldest are let go.
+    pub fn kept_from_us(&self) -> u64 {
+        let proxy = self.proxy.as_ref().and_then(|track| Some(track.timeline().next()?.start_us));
+        let load = self.load.as_ref().and_then(|track| Some(track.timeline().next()?.start_us));
+        [proxy, load].into_iter().flatten().min().unwrap_or_else(|| self.began_us())
+    }
+
+    /// True if only its totals and its last interval are kept, since there are too many runs.
+    pub fn is_brief(&self) -> bool {
+        self.is_brief
+    }
+
+    /// True if reading began in its middle, with what was known of it from before: then latencies of the whole run are
+    /// those since.
+    pub fn is_joined(&self) -> bool {
+        self.is_joined
+    }
+
     /// `CLOCK_REALTIME` of its first record read, in microseconds.
     pub fn began_realtime_us(&self) -> u64 {
         self.first.map_or(0, |stamp| stamp.realtime_us)
@@ -326,6 +361,16 @@ impl Run {
     /// Marks and changes of settings, oldest first, the latest thousand.
     pub fn markers(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {
         self.markers.iter()
+    }
+
+    /// The moment of the monotonic clock at one of `CLOCK_REALTIME`, by the last record's clocks; both in microseconds.
+    pub fn mono_at(&self, realtime_us: u64) -> u64 {
+        let (last_realtime_us, last_us) = (self.last_realtime_us(), self.last_us());
+        if realtime_us > last_realtime_us {
+            last_us.saturating_add(realtime_us - last_realtime_us)
+        } else {
+            last_us.saturating_sub(last_realtime_us - realtime_us)
+        }
     }
 
     /// `CLOCK_REALTIME` at a moment of the monotonic clock, by the last record's clocks; both in microseconds.

@@ -63,6 +63,11 @@ impl Markers {
         self.0.iter()
     }
 
+    /// Those up to a moment.
+    pub(super) fn until(&self, us: u64) -> Self {
+        Self(self.0.iter().take_while(|marker| marker.mono_us <= us).cloned().collect())
+    }
+
     /// How a setting stood at a moment, given how it stands now.
     pub(super) fn value_at(&self, us: u64, setting: &Setting) -> String {
         let changes = self.0.iter().rev().take_while(|marker| marker.mono_us > us);

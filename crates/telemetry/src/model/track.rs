@@ -104,6 +104,8 @@ pub struct Track<C: Metric, L: Metric> {
     last_us: u64,
     begun: bool,
     history: usize,
+    /// True if the latencies of the whole run are not kept.
+    is_brief: bool,
 }
 
 impl<C: Metric, L: Metric> Track<C, L> {
@@ -120,6 +122,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
             last_us: start_us.unwrap_or(0),
             begun: start_us.is_some(),
             history,
+            is_brief: false,
         }
     }
 
@@ -132,7 +135,9 @@ impl<C: Metric, L: Metric> Track<C, L> {
         let slack_us = (stamp.interval_us / 2).min(GAP_SLACK_US_MAX);
         let after_loss = !self.begun || covered_from_us > start_us.saturating_add(slack_us);
         for (class, latency) in latencies.iter() {
-            self.whole[class].add_distribution(&latency.interval);
+            if !self.is_brief {
+                self.whole[class].add_distribution(&latency.interval);
+            }
             self.samples_total[class] = latency.samples_total;
         }
         self.totals = *counters;
@@ -156,12 +161,25 @@ impl<C: Metric, L: Metric> Track<C, L> {
         }
     }
 
+    /// Lets go of all but the totals and the last interval.
+    pub(super) fn abridge(&mut self) {
+        self.history = 1;
+        self.intervals.drain(..self.intervals.len().saturating_sub(1));
+        self.intervals.shrink_to(1);
+        self.buckets = self.intervals.iter().map(|interval| interval.buckets()).sum();
+        self.older = Older::default();
+        self.whole = Histograms::default();
+        self.is_brief = true;
+    }
+
     /// Takes in the final totals, and the histograms of the whole run in place of those gathered here.
     pub(super) fn finish(&mut self, counters: &Counters<C>, latencies: &Latencies<L>) {
         self.totals = *counters;
         self.whole.clear();
         for (class, latency) in latencies.iter() {
-            self.whole[class].add_distribution(&latency.interval);
+            if !self.is_brief {
+                self.whole[class].add_distribution(&latency.interval);
+            }
             self.samples_total[class] = latency.samples_total;
         }
     }

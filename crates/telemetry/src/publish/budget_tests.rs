@@ -10,6 +10,7 @@ use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::ids::ClientId;
 use crate::metric::Counters;
+use crate::record::Record;
 use crate::sketch::Sketch;
 use crate::testing::{client, connection};
 

@@ -14,8 +14,10 @@
 mod budget;
 mod clients;
 mod events;
+mod plan;
 mod side;
 mod sink;
+mod write;
 
 use std::collections::VecDeque;
 
@@ -25,10 +27,9 @@ use crate::connection::ConnectionRecord;
 use crate::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::ids::RunId;
-use crate::metric::Metric;
 use crate::record::{
-    Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase, Record, RunRecord,
-    SettingRecord, Stamp,
+    Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase, RunRecord,
+    SettingRecord,
 };
 use crate::tally::Tally;
 
@@ -40,19 +41,6 @@ pub use side::LoadState;
 use side::Side;
 pub use sink::{Refusal, Sink};
 
-/// Connection records that wait for room in the budget.
-const CONNECTIONS_WAITING_MAX: usize = 256;
-/// Connection errors for which room is kept each interval, however many clients changed.
-const ERRORS_RESERVED: usize = 4;
-/// While the budget drops errors, this is said so often at the most, in microseconds.
-const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
-/// The load's latencies that travel each interval. Those of the phases of its requests are for the end, where the final
-/// record has them all, so they travel seldom: they would take more room than everything else of a load.
-const EACH_INTERVAL: &[LoadLatency] = &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag];
-/// How many of the load's records there are to one that carries the phases.
-const PHASES_EVERY: u64 = 60;
-/// Jump of the wall clock against the monotonic one that is reported, in microseconds.
-const CLOCK_STEP_US_MIN: i64 = 100_000;
 /// How long intervals may be put off for lack of budget, in microseconds: somebody who holds down a key that makes
 /// records must not blind the screen.
 const PUT_OFF_US_MAX: u64 = 2_000_000;
@@ -261,234 +249,6 @@ impl<S: Sink> Publisher<S> {
     /// Gives the sink back.
     pub fn into_sink(self) -> S {
         self.sink
-    }
-
-    /// Takes in what was counted in the interval that ends now.
-    fn tick(
-        &mut self,
-        proxy: Option<&ProxyDelta>,
-        load: Option<(&LoadDelta, LoadState)>,
-        host: Option<HostRecord>,
-        now: Timestamps,
-    ) {
-        self.budget.refill(now.monotonic_us);
-        self.note_clock(now);
-        self.take_turn_back();
-        let start_us = self.ticked.monotonic_us;
-        self.ticked = now;
-        self.host = host;
-        if let Some(delta) = proxy {
-            let side = self.proxy.get_or_insert_with(|| Side::new(self.started_us));
-            side.add(&delta.counters, &delta.latencies);
-            let leaving_max = self.budget.left() / 2;
-            self.clients.add(&delta.clients, start_us, now.monotonic_us, leaving_max);
-            self.queue_connections(&delta.connections);
-        }
-        if let Some((delta, state)) = load {
-            let side = self.load.get_or_insert_with(|| Side::new(self.started_us));
-            side.add(&delta.counters, &delta.latencies);
-            self.load_tally.add(&delta.tally);
-            self.load_state = state;
-        }
-    }
-
-    /// What the journal has not taken of the interval before goes with the one that ends now.
-    fn take_turn_back(&mut self) {
-        for turn in std::mem::take(&mut self.turn) {
-            match turn {
-                Turn::Connection(record) => {
-                    self.connections.push_back(*record);
-                    continue;
-                }
-                Turn::Client(due) => self.clients.refused(due),
-                Turn::Proxy { .. } | Turn::Load => self.health.merged_total += 1,
-                Turn::Health | Turn::Host | Turn::Stop(_) => {}
-            }
-            self.health.refused_total += 1;
-        }
-        if let Some(reason) = &self.refusal {
-            self.health.error.clone_from(reason);
-        }
-    }
-
-    /// Records that every interval has.
-    fn sides(&self) -> usize {
-        [self.proxy.is_some(), self.load.is_some(), self.host.is_some()].iter().filter(|is| **is).count()
-    }
-
-    /// Decides what is written of the interval, within the budget.
-    fn plan_interval(&mut self) {
-        // One is for health, which is written in any case.
-        let spare = self.budget.left().saturating_sub(self.sides() + 1);
-        let errors = self.connections.iter().filter(|record| record.outcome.is_error()).count();
-        let for_errors = errors.min(ERRORS_RESERVED).min(spare / 2);
-        let span_us = self.ticked.monotonic_us - self.planned_us;
-        let due = self.clients.due(spare - for_errors, self.ticked.monotonic_us, span_us);
-        let present = due.iter().filter(|due| !due.record.last).count();
-        let deferred = self.clients.deferred().saturating_sub(present);
-        let spare = spare.saturating_sub(due.len());
-        self.plan_sides(deferred as u64);
-        self.turn.extend(due.into_iter().map(Turn::Client));
-        self.plan_connections(spare);
-        if self.is_health_due() {
-            self.turn.push_front(Turn::Health);
-        }
-        self.planned_us = self.ticked.monotonic_us;
-    }
-
-    fn plan_sides(&mut self, clients_deferred: u64) {
-        self.turn.extend(self.proxy.is_some().then_some(Turn::Proxy { clients_deferred }));
-        self.turn.extend(self.load.is_some().then_some(Turn::Load));
-        self.turn.extend(self.host.is_some().then_some(Turn::Host));
-    }
-
-    fn plan_connections(&mut self, room: usize) {
-        let mut waiting = std::mem::take(&mut self.connections).into_iter();
-        self.turn.extend(waiting.by_ref().take(room).map(|record| Turn::Connection(Box::new(record))));
-        waiting.for_each(|record| self.drop_connection(&record));
-    }
-
-    /// Errors wait before samples. Errors that find no room are counted; a sample is none the worse for being smaller.
-    fn queue_connections(&mut self, records: &[ConnectionRecord]) {
-        let (errors, samples): (Vec<_>, Vec<_>) = records.iter().partition(|r| r.outcome.is_error());
-        for record in errors.into_iter().chain(samples) {
-            if self.connections.len() < CONNECTIONS_WAITING_MAX {
-                self.connections.push_back(record.clone());
-            } else {
-                self.drop_connection(record);
-            }
-        }
-    }
-
-    fn drop_connection(&mut self, record: &ConnectionRecord) {
-        self.health.over_budget_total += u64::from(record.outcome.is_error());
-    }
-
-    /// True if there is something new to tell. A wait is none, and a budget that is short for long not each interval.
-    fn is_health_due(&self) -> bool {
-        let sent = &self.health_sent;
-        let but_waits = HealthRecord { waits_total: sent.waits_total, ..self.health.clone() };
-        let but_budget = HealthRecord { over_budget_total: sent.over_budget_total, ..but_waits.clone() };
-        let told_lately = self
-            .health_sent_us
-            .is_some_and(|sent_us| self.ticked.monotonic_us - sent_us < OVER_BUDGET_TOLD_US_MIN);
-        but_budget != *sent || (but_waits != *sent && !told_lately)
-    }
-
-    fn note_clock(&mut self, now: Timestamps) {
-        let offset_us = |at: Timestamps| at.realtime_us as i64 - at.monotonic_us as i64;
-        let step_us = offset_us(now) - offset_us(self.ticked);
-        if step_us.abs() >= CLOCK_STEP_US_MIN {
-            self.health.clock_step_us += step_us;
-        }
-    }
-
-    fn event(&mut self, body: Body, now: Timestamps) {
-        let record = self.stamped(body, 0, now);
-        if !self.events.push(record) {
-            self.health.dropped_total += 1;
-            "too many events waited for the journal".clone_into(&mut self.health.error);
-        }
-        self.retry();
-    }
-
-    /// A record without its number, which it gets when it is offered.
-    fn stamped(&self, body: Body, interval_us: u64, at: Timestamps) -> Record {
-        let Timestamps { realtime_us, monotonic_us: mono_us } = at;
-        Record { stamp: Stamp { run: self.run, seq: 0, mono_us, realtime_us, interval_us }, body }
-    }
-
-    fn write_events(&mut self) {
-        while let Some(mut record) = self.events.pop() {
-            if !self.offer(&mut record) {
-                return self.events.put_back(record);
-            }
-        }
-    }
-
-    fn write_turn(&mut self) {
-        while let Some(turn) = self.turn.pop_front() {
-            let Some(mut record) = self.record_of(&turn) else { continue };
-            if !self.offer(&mut record) {
-                return self.turn.push_front(turn);
-            }
-            self.settle(turn, record);
-        }
-    }
-
-    /// The record whose turn it is; `None` if there is nothing to say.
-    fn record_of(&self, turn: &Turn) -> Option<Record> {
-        let now_us = self.ticked.monotonic_us;
-        let (body, since_us) = match turn {
-            Turn::Health if self.health == self.health_sent => return None,
-            Turn::Health => (Body::Health(self.health.clone()), now_us),
-            Turn::Proxy { clients_deferred } => {
-                let side = self.proxy.as_ref()?;
-                (Body::Proxy(Box::new(side.record(*clients_deferred))), side.sent_us)
-            }
-            Turn::Load => {
-                let side = self.load.as_ref()?;
-                (
-                    Body::Load(Box::new(side.record(self.load_classes(), self.load_state, &self.load_tally))),
-                    side.sent_us,
-                )
-            }
-            Turn::Host => (Body::Host(self.host.clone()?), self.host_sent_us),
-            Turn::Client(due) => (Body::Client(due.record.clone()), due.since_us),
-            Turn::Connection(record) => (Body::Connection(record.clone()), now_us),
-            Turn::Stop(run) => (Body::Run(run.clone()), self.started_us),
-        };
-        Some(self.stamped(body, now_us.saturating_sub(since_us), self.ticked))
-    }
-
-    /// The classes of the load's latencies that its next record carries.
-    fn load_classes(&self) -> &'static [LoadLatency] {
-        if self.load_records % PHASES_EVERY == PHASES_EVERY - 1 { LoadLatency::ALL } else { EACH_INTERVAL }
-    }
-
-    /// Notes that a record is in the journal, or never will be: its counters are cumulative, and the next carries them.
-    fn settle(&mut self, turn: Turn, record: Record) {
-        let now_us = self.ticked.monotonic_us;
-        match (turn, record.body) {
-            (_, Body::Health(health)) => {
-                self.health_sent = health;
-                self.health_sent_us = Some(now_us);
-            }
-            (Turn::Proxy { .. }, _) => {
-                self.proxy.iter_mut().for_each(|side| side.sent(ProxyLatency::ALL, now_us));
-            }
-            (Turn::Load, _) => {
-                let classes = self.load_classes();
-                self.load_records += 1;
-                self.load.iter_mut().for_each(|side| side.sent(classes, now_us));
-            }
-            (Turn::Host, _) => self.host_sent_us = now_us,
-            (Turn::Client(due), _) => self.clients.sent(&due.record, now_us),
-            _ => {}
-        }
-    }
-
-    /// Numbers a record and offers it; false if it is to be offered again, in which case its number is not used up.
-    fn offer(&mut self, record: &mut Record) -> bool {
-        record.stamp.seq = self.seq + 1;
-        match self.sink.accept(record) {
-            Ok(()) => {
-                self.budget.spend();
-                self.seq += 1;
-                self.refusal = None;
-                true
-            }
-            Err(Refusal::Never(reason)) => {
-                self.health.dropped_total += 1;
-                self.health.error = reason;
-                true
-            }
-            Err(Refusal::Later(reason)) => {
-                self.health.waits_total += u64::from(self.refusal.is_none());
-                self.refusal = Some(reason);
-                false
-            }
-        }
     }
 }
 

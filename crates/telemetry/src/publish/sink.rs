@@ -17,6 +17,18 @@ pub trait Sink {
     fn flush(&mut self) -> Result<(), String>;
 }
 
+/// Keeps them in memory, all of them.
+impl Sink for Vec<Record> {
+    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
+        self.push(record.clone());
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
 /// Why a journal does not take a record, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {

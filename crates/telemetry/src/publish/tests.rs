@@ -3,12 +3,14 @@ use std::collections::HashSet;
 use journal::EntryBuf;
 use proptest::prelude::*;
 
+use super::write::PHASES_EVERY;
 use super::*;
 use crate::codec;
 use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::metric::Counters;
 use crate::model::Model;
+use crate::record::{Record, Stamp};
 use crate::sketch::Sketch;
 use crate::testing::{bodies, client};
 

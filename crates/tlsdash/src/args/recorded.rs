@@ -10,14 +10,15 @@ use clap::Args;
 
 use super::Format;
 
+/// Which runs are read, and of when.
 #[derive(Args, Debug)]
-pub(crate) struct CheckArgs {
+pub(crate) struct RunsArgs {
     /// Journals to read, each a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several
     /// are taken together. Behind an @ may stand a stretch of the run, such as @13:05..13:10 (UTC), @-10m.. or
     /// @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<OsString>,
-    /// The run to check, by its id or the beginning of it (TLSDASH_RUN) [default: the newest of each host]
+    /// The run, by its id or the beginning of it (TLSDASH_RUN) [default: the newest of each host]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
     /// Leave out what is earlier: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
@@ -26,6 +27,12 @@ pub(crate) struct CheckArgs {
     /// Leave out what is later
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) until: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
     /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 0.9' or 'lost == 0'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     pub(crate) assert: Vec<String>,
@@ -74,6 +81,13 @@ pub(crate) struct CompareArgs {
     /// How it is printed [default: text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
+    /// Write one page with both runs drawn over each other, which works without a network and prints well; of this and
+    /// all others, - is standard output, in place of what is printed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write it as documented JSON too (docs/reports.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
     /// Write it as Markdown too
     #[arg(long, value_name = "FILE")]
     pub(crate) md: Option<PathBuf>,
@@ -81,20 +95,8 @@ pub(crate) struct CompareArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// Journals to read, each a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several
-    /// are taken together. Behind an @ may stand a stretch of the run, such as @13:05..13:10 (UTC), @-10m.. or
-    /// @mark:2..mark:3 [default: where `--journal auto` writes]
-    #[arg(value_name = "SOURCE")]
-    pub(crate) sources: Vec<OsString>,
-    /// The run to report on, by its id or the beginning of it (TLSDASH_RUN) [default: the newest of each host]
-    #[arg(long, value_name = "ID")]
-    pub(crate) run: Option<String>,
-    /// Leave out what is earlier: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) since: Option<String>,
-    /// Leave out what is later
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) until: Option<String>,
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
     /// Write one page that works without a network and prints well; of this and all others, - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,

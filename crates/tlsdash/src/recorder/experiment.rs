@@ -15,10 +15,10 @@ impl Recorder {
             now_us: now.monotonic_us,
             interval: self.beginning.interval,
             proxy: self.measured.proxy.is_some().then_some(&self.proxy_delta),
-            load: self.load_state().map(|state| (&self.load_delta, state)),
+            load: self.measured.load_state().map(|state| (&self.load_delta, state)),
             cpu: *cpu,
         };
-        let settings = self.settings();
+        let settings = self.measured.settings();
         match self.experiments.tick(&tick, &settings) {
             Ok(steps) => self.take_steps(steps),
             Err(error) => self.voice.say(Level::Warning, &format!("no experiment: {error}")),

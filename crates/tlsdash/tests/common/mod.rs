@@ -39,6 +39,27 @@ pub(crate) fn outside(program: &str, package: &str) -> Command {
     command
 }
 
+/// The program with a disk of so many KiB at `disk`, in a mount namespace of its own: root may make one, others where user
+/// namespaces may. A file `ballast` takes `ballast_kib` of it. While the program runs, [`inside`] finds the files there.
+pub(crate) fn on_small_disk(disk: &Path, size_kib: u32, ballast_kib: u32) -> Command {
+    std::fs::create_dir_all(disk).unwrap();
+    let mut command = outside("unshare", "util-linux");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    let script = format!(
+        "mount -t tmpfs -o size={size_kib}k tmpfs \"$0\" && \
+         dd if=/dev/zero of=\"$0/ballast\" bs=1024 count={ballast_kib} 2>/dev/null && exec \"$@\""
+    );
+    command.args(["--mount", "sh", "-c", &script]).arg(disk).arg(env!("CARGO_BIN_EXE_tlsdash"));
+    command
+}
+
+/// A path as the process sees it.
+pub(crate) fn inside(pid: u32, path: &Path) -> PathBuf {
+    Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").unwrap())
+}
+
 /// Waits until `what` holds.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

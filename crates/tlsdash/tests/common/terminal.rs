@@ -4,6 +4,8 @@
 
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -16,39 +18,66 @@ use super::common::{self, until};
 pub(crate) struct Terminal {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     pub(crate) screen: Arc<Mutex<vt100::Parser>>,
-    keys: Option<Box<dyn Write + Send>>,
+    keys: Arc<Mutex<Option<Box<dyn Write + Send>>>>,
     master: Option<Box<dyn portable_pty::MasterPty + Send>>,
     gone: Arc<AtomicBool>,
 }
 
+/// Asks what the terminal is; every one answers that.
+const DEVICE_ATTRIBUTES: &[u8] = b"\x1b[c";
+
+/// What a terminal knows of the colours of its text and its background, as it tells them.
+pub(crate) const NOTHING: &str = "";
+pub(crate) const BLACK: &str = "\x1b]10;rgb:ffff/ffff/ffff\x07\x1b]11;rgb:0000/0000/0000\x07";
+pub(crate) const WHITE: &str = "\x1b]10;rgb:0000/0000/0000\x1b\\\x1b]11;rgb:ffff/ffff/ffff\x1b\\";
+
 impl Terminal {
-    pub(crate) fn start(folder: &std::path::Path, args: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, args: &[&str]) -> Self {
+        Self::with_colours(NOTHING, folder, args)
+    }
+
+    pub(crate) fn with_colours(told: &'static str, folder: &Path, args: &[&str]) -> Self {
+        Self::of(told, folder, Command::new(env!("CARGO_BIN_EXE_tlsdash")).args(args))
+    }
+
+    /// The same, however the program is started.
+    pub(crate) fn of(told: &'static str, folder: &Path, started: &Command) -> Self {
         const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
         const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
         let (rows, cols) = (ROWS.get(), COLUMNS.get());
         let pty =
             native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_tlsdash"));
-        command.args(args);
+        let mut command = CommandBuilder::new(started.get_program());
+        command.args(started.get_args());
         command.env("STATE_DIRECTORY", folder);
         command.cwd(folder);
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
+        // Whatever the tests themselves run in.
+        command.env("FORCE_COLOR", "ansi256");
+        command.env_remove("NO_COLOR");
+        command.env_remove("COLORFGBG");
         let child = pty.slave.spawn_command(command).unwrap();
         let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
         let (shown, mut output) = (Arc::clone(&screen), pty.master.try_clone_reader().unwrap());
         let gone = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&gone);
+        let keys = Arc::new(Mutex::new(Some(pty.master.take_writer().unwrap())));
+        let answers = Arc::clone(&keys);
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = output.read(&mut buffer) {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
+                // A question comes in one write, before anything is drawn.
+                if buffer[..n].ends_with(DEVICE_ATTRIBUTES) {
+                    let answer = format!("{told}\x1b[?62;22c");
+                    answers.lock().unwrap().as_mut().unwrap().write_all(answer.as_bytes()).unwrap();
+                }
                 shown.lock().unwrap().process(&buffer[..n]);
             }
         });
-        let keys = Some(pty.master.take_writer().unwrap());
         Self { child, screen, keys, master: Some(pty.master), gone }
     }
 
@@ -61,7 +90,8 @@ impl Terminal {
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
-        let writer = self.keys.as_mut().unwrap();
+        let mut writer = self.keys.lock().unwrap();
+        let writer = writer.as_mut().unwrap();
         writer.write_all(keys.as_bytes()).unwrap();
         writer.flush().unwrap();
     }
@@ -73,7 +103,7 @@ impl Terminal {
     /// Closes the terminal under the program; the reader lets go of it at the next output.
     pub(crate) fn vanish(&mut self) {
         self.gone.store(true, Ordering::Relaxed);
-        self.keys = None;
+        *self.keys.lock().unwrap() = None;
         self.master = None;
     }
 

@@ -80,6 +80,8 @@ impl Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Of {
     run: RunId,
+    /// Which reading of it.
+    reading: u64,
     subject: Subject,
     column_us: u64,
 }
@@ -98,16 +100,17 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// Brings it to `columns` columns up to the one that holds `until_us`.
+    /// Brings it to `columns` columns up to the one that holds `until_us`. A run may have been read several times: the
+    /// number says which reading it is.
     pub(crate) fn refresh(
         &mut self,
-        run: &Run,
+        (run, reading): (&Run, u64),
         subject: Subject,
         column_us: u64,
         until_us: u64,
         columns: usize,
     ) {
-        let of = Of { run: run.id(), subject, column_us: column_us.max(1) };
+        let of = Of { run: run.id(), reading, subject, column_us: column_us.max(1) };
         if self.of != Some(of) {
             *self = Self { of: Some(of), origin_us: run.began_us(), ..Self::default() };
         }

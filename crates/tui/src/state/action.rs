@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use telemetry::model::Level;
-use telemetry::{ClientId, Command, Update};
+use telemetry::{ClientId, Command, Recalled, Update};
 
 use crate::export::Export;
 use crate::options::Exit;
@@ -35,6 +35,15 @@ intents! {
     MarkPrevious,
     MarkNext,
     Worst,
+    PreviousInterval,
+    NextInterval,
+    Beginning,
+    End,
+    GoTo,
+    Play,
+    PlaySlower,
+    PlayFaster,
+    PlayOwnPace,
     ZoomOut,
     ZoomIn,
     Subject,
@@ -80,7 +89,7 @@ intents! {
 }
 
 /// What happens to the dashboard.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Action {
     /// A person wants something.
     Want(Intent),
@@ -90,6 +99,8 @@ pub(crate) enum Action {
     Point(MouseEvent),
     /// There is news of the journal.
     Update(Update),
+    /// Something was read again.
+    Recalled(Recalled),
     /// Time has passed.
     Tick,
     /// The terminal has so many columns and rows.

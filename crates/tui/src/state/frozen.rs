@@ -30,8 +30,8 @@ pub(super) struct Frozen {
 /// A moment before that of freezing, or the same with another window.
 struct Earlier {
     us: u64,
-    figures: Figures,
-    table: ClientTable,
+    /// What the series tell of it; `None` where more is known, since it was read again.
+    told: Option<(Figures, ClientTable)>,
     settings: Vec<Then>,
 }
 
@@ -65,7 +65,14 @@ impl Frozen {
         table.change_rows(|row| figures::client_at(run, row, us, span_us));
         let mut figures = self.figures.at(run, us, span, &self.windows);
         self.marked.compare(run, us, &mut figures);
-        self.earlier = Some(Earlier { us, figures, table, settings: figures::settings_at(run, us) });
+        let settings = figures::settings_at(run, us);
+        self.earlier = Some(Earlier { us, told: Some((figures, table)), settings });
+    }
+
+    /// Shows another moment of which everything was read again, with the settings as the run knows them.
+    pub(super) fn stand_at(&mut self, run: &Run, us: u64) {
+        self.moment_us = run.last_us();
+        self.earlier = Some(Earlier { us, told: None, settings: figures::settings_at(run, us) });
     }
 
     /// The moment that a person went to, by the monotonic clock.
@@ -78,16 +85,21 @@ impl Frozen {
         self.earlier.as_ref().map_or(&[], |earlier| &earlier.settings)
     }
 
+    fn told(&self) -> Option<&(Figures, ClientTable)> {
+        self.earlier.as_ref()?.told.as_ref()
+    }
+
     pub(super) fn figures(&self) -> &Figures {
-        self.earlier.as_ref().map_or(&self.figures, |earlier| &earlier.figures)
+        self.told().map_or(&self.figures, |(figures, _)| figures)
     }
 
     pub(super) fn table(&self) -> &ClientTable {
-        self.earlier.as_ref().map_or(&self.table, |earlier| &earlier.table)
+        self.told().map_or(&self.table, |(_, table)| table)
     }
 
     pub(super) fn table_mut(&mut self) -> &mut ClientTable {
-        self.earlier.as_mut().map_or(&mut self.table, |earlier| &mut earlier.table)
+        let told = self.earlier.as_mut().and_then(|earlier| earlier.told.as_mut());
+        told.map_or(&mut self.table, |(_, table)| table)
     }
 
     /// What the client had done when the view was frozen.

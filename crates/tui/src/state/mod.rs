@@ -10,6 +10,7 @@ mod palette;
 mod phase;
 mod prompt;
 mod recording;
+mod replay;
 mod runs;
 mod scrub;
 #[cfg(test)]
@@ -42,6 +43,9 @@ use phase::Heard;
 pub(crate) use phase::Phase;
 pub(crate) use prompt::{Prompt, Purpose};
 use recording::Recorded;
+pub use replay::{NoSpeed, Speed};
+use replay::{Reel, Replay};
+pub(crate) use replay::{Standing, TransportLine};
 use runs::RunList;
 pub(crate) use time::{Course as CourseView, TimeView};
 pub(crate) use tuning::Tuning;
@@ -76,6 +80,7 @@ pub(crate) struct State {
     marked: Marked,
     table: ClientTable,
     frozen: Option<Frozen>,
+    replay: Replay,
     /// True once the run's end has been seen, and the span has followed it.
     end_seen: bool,
     /// True once all that the journal held at the start has been read.
@@ -113,6 +118,7 @@ impl State {
             marked: Marked::default(),
             table: ClientTable::default(),
             frozen: None,
+            replay: Replay::default(),
             end_seen: false,
             caught_up: false,
             heard: None,
@@ -130,7 +136,8 @@ impl State {
 
     /// What is shown: the present, or the moment of freezing.
     pub(crate) fn figures(&self) -> Option<&Figures> {
-        self.frozen.as_ref().map(Frozen::figures).or(self.live.as_ref())
+        let again = self.reel().and_then(Reel::figures);
+        again.or_else(|| self.frozen.as_ref().map(Frozen::figures)).or(self.live.as_ref())
     }
 
     /// Where keys have their meaning at present.
@@ -139,6 +146,7 @@ impl State {
             Screen::Tuning => Context::Tuning,
             Screen::Experiments => Context::Experiments,
             Screen::Runs => Context::Runs,
+            _ if self.is_replay() => Context::Replay,
             Screen::Dashboard | Screen::Log | Screen::Help { .. } | Screen::Client(_) => Context::Panes,
         }
     }
@@ -149,18 +157,28 @@ impl State {
         match needs {
             Needs::Nothing => true,
             Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
+            Needs::Journal => self.options.recaller.is_some(),
             Needs::Control => may,
             Needs::Load => may && figures.is_none_or(|figures| figures.load.is_some()),
         }
     }
 
+    fn table_mut(&mut self) -> &mut ClientTable {
+        if self.reel().is_some() {
+            return self.replay.table_mut().unwrap_or(&mut self.table);
+        }
+        self.frozen.as_mut().map_or(&mut self.table, Frozen::table_mut)
+    }
+
     fn table(&self) -> &ClientTable {
-        self.frozen.as_ref().map_or(&self.table, Frozen::table)
+        let again = self.reel().map(Reel::table);
+        again.or_else(|| self.frozen.as_ref().map(Frozen::table)).unwrap_or(&self.table)
     }
 
     /// The experiments of the shown run, oldest first.
     pub(crate) fn experiments(&self) -> Vec<&Experiment> {
-        self.run().map_or_else(Vec::new, |run| run.experiments().collect())
+        let again = self.reel().and_then(Reel::run);
+        again.or_else(|| self.run()).map_or_else(Vec::new, |run| run.experiments().collect())
     }
 
     /// The last record of the shown run, by the monotonic clock.
@@ -176,6 +194,9 @@ impl State {
     /// All about a client: its rates are of the moment that is shown, the rest is of now.
     pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
         let row = self.table().get(id)?;
+        if let Some(again) = self.reel().and_then(Reel::run) {
+            return ClientDetail::of(again, row, self.figures()?.interval_us);
+        }
         let mut detail = ClientDetail::of(self.run()?, row, self.figures()?.interval_us)?;
         if let Some(frozen) = &self.frozen {
             detail.history = frozen.history(id);
@@ -190,6 +211,9 @@ impl State {
 
     /// What a client did over the last intervals, at the moment that is shown.
     pub(crate) fn history(&self, id: ClientId) -> History {
+        if let Some(reel) = self.reel() {
+            return reel.history(id);
+        }
         if let Some(frozen) = &self.frozen {
             return frozen.history(id);
         }
@@ -219,11 +243,21 @@ impl State {
     /// Brings the course to the columns that are in sight.
     fn follow_course(&mut self) {
         let columns = layout::course_columns(self);
-        let Self { model, options, time, course, frozen, live, .. } = self;
+        let Self { model, options, time, course, frozen, live, replay, .. } = self;
         let Some(run) = shown_run(model, options) else { return };
         let until_us = frozen.as_ref().map_or_else(|| run.last_us(), |frozen| frozen.edge_us);
         let column_us = time.column_us(live.as_ref().map_or(0, |figures| figures.interval_us));
-        course.refresh(run, time.subject(run), column_us, until_us, columns);
+        let from_us = until_us.saturating_sub(column_us.saturating_mul(columns as u64)).max(run.began_us());
+        let again = if run.kept_from_us() <= from_us { None } else { replay.series(run) };
+        let again = again.filter(|(_, again)| again.kept_from_us() < run.kept_from_us());
+        let subject = time.subject(run);
+        match again {
+            // What was read again ends at the moment, and so does the course.
+            Some((ticket, again)) => {
+                course.refresh((again, ticket), subject, column_us, until_us.min(again.last_us()), columns);
+            }
+            None => course.refresh((run, 0), subject, column_us, until_us, columns),
+        }
         self.markers = course.markers(run);
     }
 
@@ -264,11 +298,9 @@ impl State {
     /// Puts the clients in order and keeps the selected one in sight.
     fn arrange(&mut self) {
         let rows = layout::client_rows(self);
-        let table = match &mut self.frozen {
-            Some(frozen) => frozen.table_mut(),
-            None => &mut self.table,
-        };
-        self.clients.arrange(table, rows);
+        let mut clients = std::mem::take(&mut self.clients);
+        clients.arrange(self.table_mut(), rows);
+        self.clients = clients;
     }
 
     fn run(&self) -> Option<&Run> {

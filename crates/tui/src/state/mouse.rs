@@ -34,6 +34,12 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
             let us = state.course.end_us(place);
             state.go_to(us, now);
         }
+        Some(Target::Played(thousandth)) => {
+            let Some(run) = state.run() else { return Vec::new() };
+            let length_us = run.last_us().saturating_sub(run.began_us());
+            let us = run.began_us() + length_us / 1_000 * thousandth;
+            state.go_to(us, now);
+        }
         Some(Target::Course) => return want(state, Intent::Subject, now),
         None => return Vec::new(),
     }

@@ -49,12 +49,19 @@ pub(crate) enum Phase {
     Silent(u64),
     /// The view stands still for so many seconds.
     Frozen(u64),
+    /// It is played.
+    Playing,
+    /// It stands still in what is played.
+    Paused,
     /// The run has ended.
     Ended,
 }
 
 impl Phase {
     pub(super) fn of(state: &State, now: Now) -> Self {
+        if state.frozen.is_some() && state.is_replay() {
+            return if state.is_playing() { Self::Playing } else { Self::Paused };
+        }
         if let Some(frozen) = &state.frozen {
             return Self::Frozen(since(frozen.since, now).as_secs());
         }
@@ -63,6 +70,9 @@ impl Phase {
         let age = if state.caught_up { heard.age } else { Duration::ZERO };
         let silence = since(heard.at, now) + age;
         let patience = SILENCE_MIN.max(Duration::from_micros(figures.interval_us) * SILENT_INTERVALS);
+        if state.is_run_recalled() {
+            return Self::Reading;
+        }
         match (figures.ended, silence > patience) {
             (true, _) => Self::Ended,
             (false, true) => Self::Silent(silence.as_secs()),

@@ -35,6 +35,8 @@ pub(crate) enum Purpose {
     Value(String),
     /// The plan of an experiment.
     Experiment,
+    /// A moment to go to.
+    Moment,
     /// The name of files that the view is written to, without their endings.
     FileName,
     /// What is looked for, with what was found and which of it is selected.
@@ -71,6 +73,11 @@ impl State {
     /// Begins to type what the names of hosts must hold.
     pub(super) fn type_hosts(&mut self) {
         self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.filter.clone()));
+    }
+
+    /// Begins to type a moment to go to.
+    pub(super) fn type_moment(&mut self) {
+        self.prompt = Some(Prompt::new(Purpose::Moment, String::new()));
     }
 
     /// Begins to type a value of the selected setting.
@@ -152,7 +159,7 @@ impl State {
                 let found = palette::find(self, prompt.text());
                 prompt.purpose = Purpose::Palette { found, selected: 0 };
             }
-            Purpose::Value(_) | Purpose::Experiment | Purpose::FileName => {}
+            Purpose::Value(_) | Purpose::Experiment | Purpose::FileName | Purpose::Moment => {}
         }
     }
 
@@ -172,6 +179,7 @@ impl State {
                 let command = Command::Experiment(prompt.text().to_owned());
                 return vec![Effect::Draw(Urgency::Now), Effect::Send(command)];
             }
+            Purpose::Moment => self.go_to_typed(prompt.text(), now),
             Purpose::FileName => return self.export_to(prompt.text(), now),
             Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
                 Some(Entry::Command(binding)) => return want(self, binding.intent, now),

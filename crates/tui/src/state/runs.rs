@@ -95,6 +95,8 @@ impl State {
         self.options.run = Some(id);
         self.shown = Some(id);
         self.frozen = None;
+        self.model.hold(Some(id));
+        self.leave_replay();
         self.clients.selected = None;
         self.stale = true;
     }

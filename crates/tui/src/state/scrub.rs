@@ -2,8 +2,8 @@
 
 use telemetry::model::Level;
 
+use super::State;
 use super::frozen::Frozen;
-use super::{State, shown_run};
 use crate::clock::Now;
 use crate::figures::Subject;
 
@@ -16,6 +16,12 @@ pub(super) enum Leap {
     NextMark,
     /// The interval with the highest latency of the class that is looked at.
     Worst,
+    /// The interval after, or before.
+    NextInterval,
+    PreviousInterval,
+    /// The run's first record, or its last.
+    Beginning,
+    End,
 }
 
 impl State {
@@ -36,7 +42,7 @@ impl State {
         self.freeze(now);
         self.follow_course();
         match self.target_us(leap) {
-            Ok(us) => self.show_moment(us),
+            Ok(us) => self.show_moment(us, now),
             Err(why) => self.notice(Level::Notice, why, now),
         }
     }
@@ -44,31 +50,59 @@ impl State {
     /// Goes to a moment, and freezes the view for it.
     pub(super) fn go_to(&mut self, us: u64, now: Now) {
         self.freeze(now);
-        self.show_moment(us);
+        self.show_moment(us, now);
         self.stale = true;
         self.phase = super::Phase::of(self, now);
     }
 
     /// Computes what is shown of an earlier moment anew, after the window has changed.
-    pub(super) fn show_moment_anew(&mut self) {
+    pub(super) fn show_moment_anew(&mut self, now: Now) {
         if let Some(us) = self.frozen.as_ref().map(|frozen| frozen.earlier_us().unwrap_or(frozen.moment_us)) {
-            self.show_moment(us);
+            self.show_moment(us, now);
+            self.show_reel_anew();
         }
     }
 
-    fn show_moment(&mut self, us: u64) {
-        let columns = self.course.columns().len().max(1) as u64;
-        let shown_us = columns * self.course.column_us();
-        let Self { model, options, frozen: Some(frozen), span, .. } = self else { return };
-        let Some(run) = shown_run(model, options) else { return };
-        frozen.go_to(run, us, *span);
-        let us = frozen.earlier_us().unwrap_or(us);
-        // The course moves along where the cursor would leave it.
-        if us + shown_us <= frozen.edge_us {
-            frozen.edge_us = us + shown_us / 2;
+    /// Shows what the series tell of a moment, until it has been read again.
+    fn show_moment(&mut self, us: u64, now: Now) {
+        let Some(mut frozen) = self.frozen.take() else { return };
+        if let Some(run) = self.run().filter(|_| self.is_replay()) {
+            frozen.moment_us = run.last_us();
         }
-        if us > frozen.edge_us {
-            frozen.edge_us = frozen.moment_us;
+        // What neither the series nor the journal can tell is not gone to.
+        let first_us = match self.run().filter(|_| self.options.recaller.is_none()) {
+            Some(run) => us.max(run.kept_from_us()),
+            None => us,
+        };
+        if let Some(run) = self.series_until(us) {
+            frozen.go_to(run, first_us, self.span);
+        }
+        self.frozen = Some(frozen);
+        self.follow_cursor();
+        self.catch_up();
+        if let Some(us) = self.frozen.as_ref().and_then(Frozen::earlier_us) {
+            self.play_on_from(us, now);
+        }
+    }
+
+    /// Shows a moment up to which the reel can go on.
+    pub(super) fn stand_at(&mut self, us: u64) {
+        let Some(mut frozen) = self.frozen.take() else { return };
+        if let Some(run) = self.run() {
+            frozen.stand_at(run, us);
+        }
+        self.frozen = Some(frozen);
+        self.follow_cursor();
+        self.catch_up();
+    }
+
+    /// The course moves along where the cursor would leave it.
+    fn follow_cursor(&mut self) {
+        let shown_us = self.course.columns().len().max(1) as u64 * self.course.column_us();
+        let Some(frozen) = &mut self.frozen else { return };
+        let Some(us) = frozen.earlier_us() else { return };
+        if us.saturating_add(shown_us) <= frozen.edge_us || us > frozen.edge_us {
+            frozen.edge_us = us.saturating_add(shown_us / 2).min(frozen.moment_us.max(us));
         }
     }
 
@@ -91,7 +125,16 @@ impl State {
                 .ok_or("no earlier mark"),
             Leap::NextMark => deeds().find(|&us| us >= end_us).map(at_mark).ok_or("no later mark"),
             Leap::Worst => self.worst_us().ok_or("there are no latencies yet"),
+            Leap::NextInterval => Ok(cursor_us.saturating_add(self.interval_us())),
+            Leap::PreviousInterval => Ok(cursor_us.saturating_sub(self.interval_us())),
+            Leap::Beginning => Ok(run.began_us()),
+            Leap::End => Ok(frozen.moment_us),
         }
+    }
+
+    /// Time between the records of the run.
+    fn interval_us(&self) -> u64 {
+        self.live.as_ref().map_or(0, |figures| figures.interval_us).max(1)
     }
 
     /// The moment that shows the interval with the highest latency.

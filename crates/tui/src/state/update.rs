@@ -30,6 +30,10 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
             take_in(state, news, now);
             vec![Effect::Draw(Urgency::Soon)]
         }
+        Action::Recalled(news) => {
+            let is_news = state.hear(news, now);
+            if is_news { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
+        }
         Action::Tick => tick(state, now),
         Action::Resize(columns, rows) => {
             state.size = (columns, rows);
@@ -57,6 +61,7 @@ fn take_in(state: &mut State, news: Update, now: Now) {
         Update::CaughtUp => {
             state.caught_up = true;
             state.stale = true;
+            state.open_replay(now);
         }
         Update::Notice(level, text) => {
             if level == Level::Warning {
@@ -75,9 +80,10 @@ fn take_in(state: &mut State, news: Update, now: Now) {
 fn tick(state: &mut State, now: Now) -> Vec<Effect> {
     // What was asked and never confirmed must not stay on the screen because no record came.
     state.stale |= state.control.is_waiting();
+    let has_moved = state.play_on(now);
     let phase = Phase::of(state, now);
     let changed = std::mem::replace(&mut state.phase, phase) != phase;
-    if changed || state.stale { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
+    if changed || has_moved || state.stale { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
 }
 
 fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
@@ -117,14 +123,22 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::StepDown | Intent::StepUp | Intent::Edit | Intent::Apply | Intent::Unstage | Intent::Undo => {
             return tune(state, intent, now);
         }
-        Intent::Freeze => toggle_freeze(state, now),
-        Intent::ScrubBack => leap(state, Leap::Columns(-1), now),
-        Intent::ScrubForward => leap(state, Leap::Columns(1), now),
-        Intent::ScrubFarBack => leap(state, Leap::Columns(-FAR), now),
-        Intent::ScrubFarForward => leap(state, Leap::Columns(FAR), now),
-        Intent::MarkPrevious => leap(state, Leap::PreviousMark, now),
-        Intent::MarkNext => leap(state, Leap::NextMark, now),
-        Intent::Worst => leap(state, Leap::Worst, now),
+        Intent::Freeze if !state.is_replay() => toggle_freeze(state, now),
+        Intent::Freeze | Intent::Play | Intent::PlaySlower | Intent::PlayFaster | Intent::PlayOwnPace => {
+            play(state, intent, now);
+        }
+        Intent::GoTo => state.type_moment(),
+        Intent::ScrubBack
+        | Intent::ScrubForward
+        | Intent::ScrubFarBack
+        | Intent::ScrubFarForward
+        | Intent::MarkPrevious
+        | Intent::MarkNext
+        | Intent::Worst
+        | Intent::NextInterval
+        | Intent::PreviousInterval
+        | Intent::Beginning
+        | Intent::End => leap(state, intent, now),
         Intent::ZoomOut => state.time.zoom_out(),
         Intent::ZoomIn => state.time.zoom_in(),
         Intent::Turn => state.time.turn(),
@@ -133,7 +147,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
                 state.time.next_subject(run);
             }
         }
-        Intent::WindowShorter | Intent::WindowLonger => change_span(state, intent),
+        Intent::WindowShorter | Intent::WindowLonger => change_span(state, intent, now),
         Intent::SortNext => state.clients.order.key = state.clients.order.key.next(),
         Intent::SortReverse => state.clients.order.reversed = !state.clients.order.reversed,
         Intent::Up => scroll(state, Move::Up),
@@ -142,11 +156,9 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::PageDown => scroll(state, Move::PageDown),
         Intent::First => scroll(state, Move::First),
         Intent::Last => scroll(state, Move::Last),
-        Intent::LoadToggle => return pull(state, Lever::Running, Direction::Up, now),
-        Intent::RateDown => return pull(state, Lever::Rate, Direction::Down, now),
-        Intent::RateUp => return pull(state, Lever::Rate, Direction::Up, now),
-        Intent::ResumeDown => return pull(state, Lever::Resume, Direction::Down, now),
-        Intent::ResumeUp => return pull(state, Lever::Resume, Direction::Up, now),
+        Intent::LoadToggle | Intent::RateDown | Intent::RateUp | Intent::ResumeDown | Intent::ResumeUp => {
+            return pull(state, intent, now);
+        }
         Intent::Mark => return mark(state, now),
         Intent::Record => return record(state, now),
     }
@@ -169,21 +181,46 @@ fn copy(state: &mut State, now: Now) -> Vec<Effect> {
 fn toggle_freeze(state: &mut State, now: Now) {
     if state.frozen.take().is_none() {
         state.freeze(now);
+    } else {
+        state.leave_replay();
     }
     state.stale = true;
     state.phase = Phase::of(state, now);
 }
 
-fn leap(state: &mut State, leap: Leap, now: Now) {
+fn play(state: &mut State, intent: Intent, now: Now) {
+    match intent {
+        Intent::PlaySlower => state.slower(now),
+        Intent::PlayFaster => state.faster(now),
+        Intent::PlayOwnPace => state.own_pace(now),
+        _ => state.toggle_play(now),
+    }
+    state.phase = Phase::of(state, now);
+}
+
+fn leap(state: &mut State, intent: Intent, now: Now) {
+    let leap = match intent {
+        Intent::ScrubBack => Leap::Columns(-1),
+        Intent::ScrubForward => Leap::Columns(1),
+        Intent::ScrubFarBack => Leap::Columns(-FAR),
+        Intent::ScrubFarForward => Leap::Columns(FAR),
+        Intent::MarkPrevious => Leap::PreviousMark,
+        Intent::MarkNext => Leap::NextMark,
+        Intent::NextInterval => Leap::NextInterval,
+        Intent::PreviousInterval => Leap::PreviousInterval,
+        Intent::Beginning => Leap::Beginning,
+        Intent::End => Leap::End,
+        _ => Leap::Worst,
+    };
     state.leap(leap, now);
     state.stale = true;
     state.phase = Phase::of(state, now);
 }
 
-fn change_span(state: &mut State, intent: Intent) {
+fn change_span(state: &mut State, intent: Intent, now: Now) {
     state.span = if intent == Intent::WindowLonger { state.span.longer() } else { state.span.shorter() };
     state.stale = true;
-    state.show_moment_anew();
+    state.show_moment_anew(now);
 }
 
 fn scroll(state: &mut State, to: Move) {
@@ -204,11 +241,9 @@ fn scroll(state: &mut State, to: Move) {
         _ => {}
     }
     let rows = layout::client_rows(state);
-    let table = match &mut state.frozen {
-        Some(frozen) => frozen.table_mut(),
-        None => &mut state.table,
-    };
-    state.clients.go(to, table, rows);
+    let mut clients = std::mem::take(&mut state.clients);
+    clients.go(to, state.table_mut(), rows);
+    state.clients = clients;
     if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
         state.screen = Screen::Client(id);
     }
@@ -287,10 +322,17 @@ fn tune(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     effects
 }
 
-fn pull(state: &mut State, lever: Lever, direction: Direction, now: Now) -> Vec<Effect> {
+fn pull(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     if refuse_if_read_only(state, now) {
         return vec![DRAW];
     }
+    let (lever, direction) = match intent {
+        Intent::RateDown => (Lever::Rate, Direction::Down),
+        Intent::RateUp => (Lever::Rate, Direction::Up),
+        Intent::ResumeDown => (Lever::Resume, Direction::Down),
+        Intent::ResumeUp => (Lever::Resume, Direction::Up),
+        _ => (Lever::Running, Direction::Up),
+    };
     let run = super::shown_run(&state.model, &state.options);
     let pulled = state.control.pull(run, lever, direction, now);
     std::iter::once(DRAW).chain(state.sent(pulled, now)).collect()

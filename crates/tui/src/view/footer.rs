@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 
 use super::parts::put;
 use crate::format;
-use crate::keymap::{EXPERIMENT_HINTS, HINTS, Hint, Keymap, RUN_HINTS, TUNING_HINTS};
+use crate::keymap::{EXPERIMENT_HINTS, HINTS, Hint, Keymap, REPLAY_HINTS, RUN_HINTS, TUNING_HINTS};
 use crate::state::{Screen, State};
 
 /// Says at the right why keys are missing.
@@ -28,6 +28,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Screen::Tuning => TUNING_HINTS,
         Screen::Experiments => EXPERIMENT_HINTS,
         Screen::Runs => RUN_HINTS,
+        _ if state.is_replay() => REPLAY_HINTS,
         _ => HINTS,
     };
     for hint in hints.iter().filter(|hint| state.can(hint.needs)) {

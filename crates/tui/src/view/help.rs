@@ -91,12 +91,20 @@ fn texts(state: &State) -> Vec<(String, &'static str)> {
         heading.into_iter().chain(keys)
     };
     let main = keys(&[Context::Anywhere, Context::Panes]);
+    let replay = under("while a run is played:", Context::Replay);
     let tuning = under("on the list of settings:", Context::Tuning);
     let experiments = under("on the experiments:", Context::Experiments);
     let runs = under("on the list of runs:", Context::Runs);
     let figures = FIGURES.iter().map(|&(name, meaning)| (name.to_owned(), meaning));
     let blank = [(String::new(), "")];
-    main.into_iter().chain(tuning).chain(experiments).chain(runs).chain(blank).chain(figures).collect()
+    main.into_iter()
+        .chain(replay)
+        .chain(tuning)
+        .chain(experiments)
+        .chain(runs)
+        .chain(blank)
+        .chain(figures)
+        .collect()
 }
 
 fn line(theme: Theme, name: &str, meaning: &str, cells: usize) -> Line<'static> {

@@ -7,7 +7,8 @@
 //! | latency                   |   | latency            | handshakes       |
 //! | course over time          |   | course over time                      |
 //! | handshakes: one line      |   | clients                               |
-//! | clients                   |   | log                                   |
+//! | clients                   |   | transport, while it is played         |
+//! | transport                 |   | log                                   |
 //! | log                       |   | keys                                  |
 //! | keys                      |   +---------------------------------------+
 //! +---------------------------+
@@ -18,7 +19,7 @@
 
 use ratatui::layout::Rect;
 
-use super::{clients, course, handshakes, latency, status};
+use super::{clients, course, handshakes, latency, status, transport};
 use crate::state::{Screen, State};
 
 /// The smallest screen with panes.
@@ -57,6 +58,8 @@ pub(crate) struct Panes {
     pub(crate) course: Rect,
     pub(crate) handshakes: Rect,
     pub(crate) clients: Rect,
+    /// Nothing where nothing is played.
+    pub(crate) transport: Rect,
     pub(crate) log: Rect,
     pub(crate) footer: Rect,
 }
@@ -86,9 +89,10 @@ pub(crate) fn of(area: Rect, state: &State) -> Layout {
 fn narrow(area: Rect, state: &State) -> Panes {
     let is_tall = area.height >= TALL_MIN;
     let status = status::height(state).min(if is_tall { u16::MAX } else { 3 });
-    let (handshakes, footer) = (1, 1);
+    let (handshakes, footer, transport) = (1, 1, u16::from(state.is_replay()));
     let log = log_height(area.height, state);
-    let mut rest = Rest(area.height - (status + handshakes + footer + log).min(area.height));
+    let fixed = status + handshakes + transport + footer + log;
+    let mut rest = Rest(area.height - fixed.min(area.height));
     let (mut latency, mut course, mut clients) = (0, 0, 0);
     rest.give(&mut latency, if is_tall { LATENCY_MIN } else { u16::MAX }.min(latency::height(state)));
     if state.figures().is_none() {
@@ -108,16 +112,18 @@ fn narrow(area: Rect, state: &State) -> Panes {
         course: rows.next(course),
         handshakes: rows.next(handshakes),
         clients: rows.next(clients),
+        transport: rows.next(transport),
         log: rows.next(log + rest.0),
         footer: rows.next(footer),
     }
 }
 
 fn wide(area: Rect, state: &State) -> Panes {
-    let (status, footer) = (status::height(state), 1);
+    let (status, footer, transport) = (status::height(state), 1, u16::from(state.is_replay()));
     let log = log_height(area.height, state);
     let tables = latency::height(state).max(handshakes::HEIGHT);
-    let mut rest = Rest(area.height - (status + tables + footer + log).min(area.height));
+    let fixed = status + tables + transport + footer + log;
+    let mut rest = Rest(area.height - fixed.min(area.height));
     let (mut course, mut clients) = (0, 0);
     if state.figures().is_some() {
         rest.give_all(&mut course, course::HEIGHT_MIN);
@@ -140,6 +146,7 @@ fn wide(area: Rect, state: &State) -> Panes {
         course: rows.next(course),
         handshakes: right,
         clients: rows.next(clients),
+        transport: rows.next(transport),
         log: rows.next(log + rest.0),
         footer: rows.next(footer),
     }
@@ -176,14 +183,20 @@ fn clients_wanted(state: &State) -> u16 {
     }
 }
 
-/// Rows of the log; three more where it tells of an earlier moment.
+/// True if there is room for more than what must be known.
+pub(super) fn is_roomy(state: &State) -> bool {
+    state.size().1 >= WIDE_MIN.1
+}
+
+/// Rows of the log; one more where it tells of an earlier moment that is not played.
 fn log_height(height: u16, state: &State) -> u16 {
-    let of_moment = u16::from(state.earlier().is_some() && height >= TALL_MIN);
+    let of_moment = u16::from(state.earlier().is_some() && !state.is_replay() && height >= TALL_MIN);
     of_moment
         + match height {
             0..14 => 1,
             14..TALL_MIN => 2,
-            TALL_MIN..30 => 3,
+            // The line of what is played takes one of them, not the clients.
+            TALL_MIN..30 => 3 - u16::from(state.is_replay()),
             _ => height / 6,
         }
 }
@@ -214,6 +227,8 @@ pub(crate) enum Target {
     Course,
     /// A column of the course, by its place.
     Column(usize),
+    /// A place on the line of what is played, in thousandths of its length.
+    Played(u64),
 }
 
 /// What stands at a column and row of the screen, if it is something that can be clicked.
@@ -224,6 +239,9 @@ pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
     if inside(panes.clients) {
         let row = usize::from(y - panes.clients.y);
         return Some(row.checked_sub(1).map_or(Target::Clients, Target::Client));
+    }
+    if inside(panes.transport) {
+        return transport::place_at(state, panes.transport, x).map(Target::Played);
     }
     inside(panes.course).then_some(())?;
     if y == panes.course.y {

@@ -20,6 +20,7 @@ mod runs;
 mod status;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod tuning;
 
 use ratatui::Frame;
@@ -48,6 +49,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
                     clients::render(state, figures, frame, panes.clients);
                 }
             }
+            transport::render(state, frame, panes.transport);
             log::render(state, frame, panes.log);
             footer::render(state, frame, panes.footer);
         }

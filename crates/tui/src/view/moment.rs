@@ -8,6 +8,7 @@
 
 use ratatui::text::Line;
 
+use super::layout;
 use super::parts::{Segment, fit};
 use crate::figures::{Column, Then, levels};
 use crate::format;
@@ -18,17 +19,23 @@ pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     let Some((us, settings)) = state.earlier() else { return Vec::new() };
     let column = state.course.place(us).and_then(|place| state.course.columns().get(place));
     let cells = usize::from(width);
-    vec![
-        Line::from(fit(summary(state, us, column), cells)),
-        Line::from(fit(counts(state, column), cells)),
-        Line::from(fit(then(state, settings), cells)),
-    ]
+    let settings = Line::from(fit(then(state, settings), cells));
+    // Where it is played time has a line of its own, and the news are what happens.
+    if state.is_replay() && !layout::is_roomy(state) {
+        return vec![settings];
+    }
+    let (summary, counts) = (summary(state, us, column), counts(state, column));
+    vec![Line::from(fit(summary, cells)), Line::from(fit(counts, cells)), settings]
 }
 
 fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
     let theme = state.theme;
     let at = format!("at {}", format::time_of_day(state.realtime_at(us)));
     let mut segments = vec![Segment::text(0, at, theme.heading())];
+    if let Some(share) = state.recalled_share() {
+        let text = format!("reading it again {}", format::percent(share));
+        segments.push(Segment::text(0, text, theme.notice()));
+    }
     let Some(column) = column.filter(|column| column.is_covered) else {
         segments.push(Segment::text(0, "no records of this time", theme.warning()));
         return segments;

@@ -19,6 +19,7 @@ pub(super) fn render(state: &State, prompt: &Prompt, frame: &mut Frame<'_>, area
         Purpose::Hosts => "filter hosts: ".to_owned(),
         Purpose::Value(name) => format!("{name}: "),
         Purpose::Experiment => "A/B: ".to_owned(),
+        Purpose::Moment => "go to (13:05, 5m, -10m, mark:2): ".to_owned(),
         Purpose::FileName => "write to files: ".to_owned(),
         Purpose::Palette { .. } => "find: ".to_owned(),
     };

@@ -58,12 +58,17 @@ pub(super) fn badge(state: &State) -> (String, Style) {
         state.figures().map_or_else(String::new, |figures| format::clock(figures.duration_us / 1_000_000));
     let (text, style) = match state.phase {
         Phase::Waiting => ("NO DATA".to_owned(), theme.notice()),
-        Phase::Reading => (format!("READING {time}"), theme.notice()),
+        Phase::Reading => match state.recalled_share() {
+            Some(share) => (format!("READING {:.0}%", share * 100.0), theme.notice()),
+            None => (format!("READING {time}"), theme.notice()),
+        },
         Phase::Live => (format!("LIVE {time}"), theme.good()),
         Phase::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.warning()),
         Phase::Frozen(seconds) => {
             (format!("FROZEN at {time} for {}", format::clock(seconds)), theme.notice())
         }
+        Phase::Playing => (format!("PLAYING {time}"), theme.good()),
+        Phase::Paused => (format!("PAUSED at {time}"), theme.notice()),
         Phase::Ended => (format!("ENDED {time}"), theme.notice()),
     };
     (format!(" {text} "), theme.badge(style))

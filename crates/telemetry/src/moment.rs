@@ -1,24 +1,23 @@
 //! Stretches of time as people write them: `13:05..13:10`, `-10m..`, `mark:2..mark:3`.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use telemetry::Stretch;
-use telemetry::model::{Deed, Run};
+use crate::excerpt::Stretch;
+use crate::model::{Deed, Run};
 
 const DAY_US: u64 = 24 * 3600 * 1_000_000;
 
 /// A stretch of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
+pub struct Window {
     from: Option<Moment>,
     until: Option<Moment>,
 }
 
 /// A moment of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub enum Moment {
     /// `CLOCK_REALTIME`, in microseconds.
     At(u64),
     /// A time of day, UTC, in microseconds.
@@ -32,18 +31,9 @@ pub(crate) enum Moment {
 }
 
 /// The text says no time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NoMoment(String);
-
-impl fmt::Display for NoMoment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is no time: expected one such as 13:05, 2026-01-31T13:05:00Z (both UTC), -10m, 5m or mark:2",
-            self.0
-        )
-    }
-}
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no time: expected one such as 13:05, 2026-01-31T13:05:00Z (both UTC), -10m, 5m or mark:2")]
+pub struct NoMoment(String);
 
 impl FromStr for Moment {
     type Err = NoMoment;
@@ -77,7 +67,7 @@ impl Moment {
     ///
     /// # Errors
     /// If the run has no such mark.
-    fn of_run(&self, run: &Run) -> Result<u64, String> {
+    pub fn of_run(&self, run: &Run) -> Result<u64, String> {
         let micros = |length: &Duration| u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
         let (began_us, ended_us) = (run.began_realtime_us(), run.last_realtime_us());
         Ok(match self {
@@ -103,7 +93,7 @@ impl Moment {
     ///
     /// # Errors
     /// If it only means something within a run.
-    pub(crate) fn by_clock(&self, now_us: u64) -> Result<u64, String> {
+    pub fn by_clock(&self, now_us: u64) -> Result<u64, String> {
         match self {
             Self::At(us) => Ok(*us),
             Self::TimeOfDay(us) => {
@@ -133,7 +123,7 @@ impl Window {
     ///
     /// # Errors
     /// If there is no such mark, or it ends before it begins.
-    pub(crate) fn of_run(&self, run: &Run) -> Result<Stretch, String> {
+    pub fn of_run(&self, run: &Run) -> Result<Stretch, String> {
         let place =
             |moment: &Option<Moment>, open| moment.as_ref().map_or(Ok(open), |moment| moment.of_run(run));
         let stretch = Stretch { from_us: place(&self.from, 0)?, until_us: place(&self.until, u64::MAX)? };
@@ -146,9 +136,10 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use telemetry::{Body, MarkRecord, Model, Record, RunId, RunRecord, Stamp};
-
     use super::*;
+    use crate::ids::RunId;
+    use crate::model::Model;
+    use crate::record::{Body, MarkRecord, Record, RunRecord, Stamp};
 
     /// An hour from 12:30 UTC on, with a mark after ten minutes.
     fn model() -> Model {

@@ -1,0 +1,263 @@
+//! Two runs compared, figure by figure.
+
+mod differences;
+mod text;
+
+use std::fmt;
+use std::time::Duration;
+
+use experiment::{Estimate, Method, Metric, Reading, Scale, blocks, blocks_min, compare};
+use serde::{Serialize, Serializer};
+use telemetry::LoadLatency;
+use telemetry::experiment::Outcome;
+use telemetry::model::Run;
+
+use crate::content::Report;
+pub(crate) use differences::beside;
+use differences::{Difference, changed_during, differences, in_the_way};
+pub(crate) use text::{digits, probability};
+
+/// Error rate over all figures together.
+const ALPHA: f64 = 0.05;
+/// From which the draws are made: the same runs give the same words.
+const SEED: u64 = 1;
+
+/// How runs are compared.
+#[derive(Clone, Debug)]
+pub struct Comparing {
+    /// What is compared; empty: what both runs have of the usual.
+    pub metrics: Vec<Metric>,
+    /// Length of a block.
+    pub block: Duration,
+    /// Time at the beginning of a run that does not count.
+    pub discard: Duration,
+}
+
+/// Two runs have nothing to say about each other.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not comparable: {0}")]
+pub struct NotComparable(String);
+
+/// What the comparison of two runs came to.
+#[derive(Debug, Serialize)]
+pub struct Comparison<'a> {
+    schema: u64,
+    /// The gist, in words.
+    pub(crate) verdict: String,
+    pub(crate) a: Side<'a>,
+    pub(crate) b: Side<'a>,
+    pub(crate) block_s: f64,
+    pub(crate) discard_s: f64,
+    /// Settings that differ.
+    pub(crate) differs: Vec<Difference>,
+    pub(crate) metrics: Vec<Row>,
+    pub(crate) notes: Vec<String>,
+    /// What makes this comparison again.
+    pub(crate) command: &'a str,
+}
+
+/// One of the two runs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Side<'a> {
+    #[serde(skip)]
+    pub(crate) report: &'a Report<'a>,
+    source: &'a str,
+    run: &'a str,
+    duration_s: f64,
+    blocks: usize,
+    /// What has to be known of how far its figures can be trusted.
+    pub(crate) quality: Vec<String>,
+}
+
+/// What a figure came to.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) metric: String,
+    unit: &'static str,
+    pub(crate) outcome: Found,
+    pub(crate) reason: String,
+    pub(crate) estimate: Option<Figures>,
+}
+
+/// What may be said of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// As the statistics have it.
+    Judged(Outcome),
+    /// The figures do not tell what they seem to.
+    NotComparable,
+}
+
+/// Effects are in percent of the first run's figure, of shares in percentage points.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) a: f64,
+    pub(crate) b: f64,
+    pub(crate) effect_percent: f64,
+    pub(crate) low_percent: f64,
+    pub(crate) high_percent: f64,
+    pub(crate) confidence_percent: f64,
+    pub(crate) p: f64,
+}
+
+/// Compares two runs, at the wish of `command`.
+///
+/// # Errors
+/// If the settings of one are not known, the load differed, a setting changed during one of them, or they have no figure in common.
+pub fn comparison<'a>(
+    a: &'a Report<'a>,
+    b: &'a Report<'a>,
+    how: &Comparing,
+    command: &'a str,
+) -> Result<Comparison<'a>, NotComparable> {
+    for (name, side) in [("the first", a), ("the second", b)] {
+        // Two stretches of one run need no first record: it began with the same settings for both.
+        if side.run.began().is_none() && a.run.id() != b.run.id() {
+            return Err(NotComparable(format!(
+                "the first record of {name} run was not read, so that its settings are not known"
+            )));
+        }
+        if let Some(changed) = changed_during(side.run) {
+            return Err(NotComparable(format!("{changed} changed during {name} run")));
+        }
+    }
+    let differs = differences(a.run, b.run);
+    let loads: Vec<String> = differs
+        .iter()
+        .filter(|Difference(name, ..)| name.starts_with("load."))
+        .map(|Difference(name, a, b)| format!("{name} {a} and {b}"))
+        .collect();
+    if !loads.is_empty() {
+        return Err(NotComparable(format!("the load differed: {}", loads.join(", "))));
+    }
+    let metrics = if how.metrics.is_empty() { usual(a.run, b.run) } else { how.metrics.clone() };
+    if metrics.is_empty() {
+        return Err(NotComparable("the runs have no figure in common that has enough samples".to_owned()));
+    }
+    let [of_a, of_b] = [a, b].map(|side| blocks(side.run, &metrics, how.block, how.discard));
+    let alpha = ALPHA / metrics.len() as f64;
+    let method = Method { alpha, draws: Method::DRAWS, pairs_planned: 0, seed: SEED };
+    let row = |(at, metric): (usize, &Metric)| {
+        if let Some(reason) = in_the_way(metric, a, b) {
+            return Row::new(metric, Found::NotComparable, reason, None);
+        }
+        let judged = compare(metric, at, &of_a, &of_b, &method);
+        Row::new(metric, Found::Judged(judged.outcome), judged.reason, judged.estimate)
+    };
+    let rows: Vec<Row> = metrics.iter().enumerate().map(row).collect();
+    let mut notes = differences::notes(a, b, &differs);
+    if rows.iter().any(|row| row.outcome == Found::Judged(Outcome::Inconclusive)) {
+        notes.extend(too_short([a, b], [&of_a, &of_b], how, alpha));
+    }
+    Ok(Comparison {
+        schema: 1,
+        verdict: text::verdict(&rows),
+        a: Side::new(a, of_a.len()),
+        b: Side::new(b, of_b.len()),
+        block_s: how.block.as_secs_f64(),
+        discard_s: how.discard.as_secs_f64(),
+        notes,
+        metrics: rows,
+        differs,
+        command,
+    })
+}
+
+/// What would give enough blocks, if there are too few.
+fn too_short(
+    reports: [&Report<'_>; 2],
+    blocks: [&[Vec<Reading>]; 2],
+    how: &Comparing,
+    alpha: f64,
+) -> Option<String> {
+    let needed = blocks_min(alpha) as f64;
+    let fewest = blocks.iter().map(|blocks| blocks.len()).min().unwrap_or(0);
+    if fewest as f64 >= needed {
+        return None;
+    }
+    let lasted_s = reports.map(|report| report.summary.duration_s).into_iter().fold(f64::INFINITY, f64::min);
+    let usable_s = lasted_s - how.discard.as_secs_f64();
+    let long_s = how.discard.as_secs_f64() + needed * how.block.as_secs_f64();
+    let longer = format!("runs of {long_s:.0} s would have enough blocks");
+    // A block is some intervals at least, which are of a second if nobody asked for others.
+    Some(match (usable_s / needed).floor() {
+        seconds @ 2.0.. if seconds < how.block.as_secs_f64() => {
+            format!("{longer}, and so would these with --block {seconds:.0}s")
+        }
+        _ => longer,
+    })
+}
+
+/// Whether both had an open loop, whose responses are timed from when they should have been sent.
+pub(crate) fn are_open(a: &Run, b: &Run) -> bool {
+    let is_open = |run: &Run| run.load().is_some_and(|load| !load.whole()[LoadLatency::Response].is_empty());
+    is_open(a) && is_open(b)
+}
+
+/// The usual figures of which both runs have enough samples, at most eight.
+fn usual(a: &Run, b: &Run) -> Vec<Metric> {
+    const BOTH: [&str; 5] =
+        ["exchange.p50", "exchange.p99", "handshake_full.p50", "handshake_resumed.p50", "cpu.per_exchange"];
+    let of_load: &[&str] = if are_open(a, b) {
+        &["response.p50", "response.p99"]
+    } else {
+        &["requests.rate", "service.p50", "service.p99"]
+    };
+    let metrics = of_load.iter().chain(&BOTH).filter_map(|name| name.parse::<Metric>().ok());
+    metrics.filter(|metric| [a, b].iter().all(|run| metric.has_samples(run))).collect()
+}
+
+impl Comparison<'_> {
+    /// The same as JSON (docs/reports.md).
+    ///
+    /// # Errors
+    /// Never for what a journal can hold.
+    pub fn json(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+}
+
+impl<'a> Side<'a> {
+    fn new(report: &'a Report<'a>, blocks: usize) -> Self {
+        Self {
+            source: &report.source,
+            run: &report.summary.run,
+            duration_s: report.summary.duration_s,
+            quality: report.quality(),
+            report,
+            blocks,
+        }
+    }
+}
+
+impl Row {
+    fn new(metric: &Metric, outcome: Found, reason: String, estimate: Option<Estimate>) -> Self {
+        let figures = |estimate: Estimate| Figures {
+            a: estimate.a,
+            b: estimate.b,
+            effect_percent: estimate.effect,
+            low_percent: estimate.low,
+            high_percent: estimate.high,
+            confidence_percent: (1.0 - estimate.alpha) * 100.0,
+            p: estimate.p,
+        };
+        let unit = if metric.scale() == Scale::Points { "" } else { metric.unit() };
+        let metric = metric.name().to_owned();
+        Self { metric, unit, outcome, reason, estimate: estimate.map(figures) }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Judged(outcome) => outcome.fmt(f),
+            Self::NotComparable => f.pad("not comparable"),
+        }
+    }
+}
+
+impl Serialize for Found {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,254 @@
+//! The page of two runs compared, both drawn over each other.
+
+use maud::{Markup, html};
+use telemetry::model::{Label, Track};
+use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
+
+use super::curves::{self, CURVES, curve_name};
+use super::heat::{self, Extent};
+use super::plot::{Scale, Tick, short};
+use super::tables::latency_table;
+use super::{effects, made_by, page, section, time};
+use crate::comparison::{Comparison, Found, Row, are_open, beside, digits, probability};
+use crate::content::{Column, Latency, Report, columns};
+
+/// Columns of both runs.
+type Both<C> = [Vec<Column<C>>; 2];
+
+impl Comparison<'_> {
+    /// The page.
+    pub fn html(&self) -> String {
+        let body = html! {
+            (self.lead())
+            (section("Figures", &self.figures()))
+            (section("What to bear in mind", &html! { ul { @for note in &self.notes { li { (note) } } } }))
+            (section("Settings that differ", &self.differences()))
+            (section("Percentile curves", &self.curves()))
+            (section("In time", &self.in_time()))
+            (section("Latencies", &self.latencies()))
+            (section("Handshakes", &self.handshakes()))
+            (section("CPU", &self.cpu()))
+            (section("What happened", &each(self.reports().map(Report::happening_table))))
+            (section("Environment and settings", &self.environment()))
+            (section("Quality of the data", &each(self.reports().map(Report::quality_list))))
+            (section("What the words mean", &self.definitions()))
+            (made_by(self.command))
+        };
+        page("tlsdash: two runs compared", &body)
+    }
+
+    fn reports(&self) -> [&Report<'_>; 2] {
+        [self.a.report, self.b.report]
+    }
+
+    /// The gist, in words.
+    fn lead(&self) -> Markup {
+        let has_refused = self.metrics.iter().any(|row| row.outcome == Found::NotComparable);
+        html! {
+            p.lead { (self.verdict) }
+            ul { @for side in self.sides() { li { (side) } } }
+            @if has_refused { p.warn { "Some figures are not comparable: what the plots show of them tells of something else than of what was compared." } }
+        }
+    }
+
+    fn figures(&self) -> Markup {
+        let confidence = self.metrics.iter().find_map(|row| Some(row.estimate?.confidence_percent));
+        html! {
+            (effects::markup(&self.metrics))
+            table {
+                thead { tr { th { "figure" } th { "B against A" } th.n { "A" } th.n { "B" } th.n { "difference" } th.n { "interval" } th.n { "p" } } }
+                tbody { @for row in &self.metrics { tr { (figure_cells(row)) } } }
+            }
+            p.dim {
+                "Of blocks of " (short(self.block_s)) " s, but for the first " (short(self.discard_s)) " s of each run. "
+                "Interval: a bootstrap over blocks" @if let Some(percent) = confidence { (format!(", at {percent:.1} %")) } "; p: a permutation test over blocks. "
+                "All figures together are judged at 5 %."
+            }
+        }
+    }
+
+    fn differences(&self) -> Markup {
+        html! {
+            @if self.differs.is_empty() {
+                p { "No setting differs." }
+            } @else {
+                table {
+                    thead { tr { th { "setting" } th { "A" } th { "B" } } }
+                    tbody { @for differs in &self.differs { tr { td { (differs.0) } td { (differs.1) } td { (differs.2) } } } }
+                }
+            }
+        }
+    }
+
+    fn latencies(&self) -> Markup {
+        let pairs = pairs(self.reports());
+        let rows = pairs.iter().flat_map(|[a, b]| [("A", a), ("B", b)]);
+        html! { @if !pairs.is_empty() { (latency_table(rows.map(|(name, latency)| (format!("{}, {name}", latency.name()), latency)))) } }
+    }
+
+    fn curves(&self) -> Markup {
+        let pairs = pairs(self.reports()).into_iter();
+        let shown = pairs.filter(|[a, _]| CURVES.contains(&(a.side, a.label)));
+        html! {
+            @for [a, b] in shown {
+                (curves::markup(format!("{}, by percentile", curve_name(a.side, a.label)), &[("A", a), ("B", b)]))
+            }
+        }
+    }
+
+    fn in_time(&self) -> Markup {
+        let [a, b] = self.reports();
+        let class = if are_open(a.run, b.run) { LoadLatency::Response } else { LoadLatency::Service };
+        let load = both(self.reports(), a.run.load(), b.run.load(), class);
+        let proxy = both(self.reports(), a.run.proxy(), b.run.proxy(), ProxyLatency::Exchange);
+        html! {
+            @if let Some(load) = &load {
+                (self.latency_plots(&format!("Load: {}", curve_name("load", class.label())), load))
+                (self.rate("Load: requests answered well", load, LoadCounter::Ok))
+            }
+            @if let Some(proxy) = &proxy {
+                (self.latency_plots("Proxy: exchange", proxy))
+                (self.rate("Proxy: exchanges", proxy, ProxyCounter::Exchanges))
+            }
+        }
+    }
+
+    /// The median and the 99th percentile of both over each other, and their maps one below the other.
+    fn latency_plots<C: Metric>(&self, title: &str, [a, b]: &Both<C>) -> Markup {
+        let counted = self.counted();
+        let plot = |what: &str, q: f64| {
+            let of = |column: &Column<C>| column.quantile_ms(q);
+            let lines: [time::Line<'_, C>; 2] = [("A", a, &of), ("B", b, &of)];
+            time::markup(format!("{title}, {what}"), ("ms", Scale::Log), &lines, &counted)
+        };
+        html! {
+            (plot("p50", 0.5))
+            (plot("p99", 0.99))
+            @if let Some(extent) = Extent::of(a.iter().chain(b)) {
+                (heat::markup(&format!("{title}, A"), a, &extent))
+                (heat::markup(&format!("{title}, B"), b, &extent))
+            }
+        }
+    }
+
+    fn rate<C: Metric>(&self, title: &str, [a, b]: &Both<C>, counter: C) -> Markup {
+        let of = |column: &Column<C>| column.rate(column.counters[counter]);
+        let lines: [time::Line<'_, C>; 2] = [("A", a, &of), ("B", b, &of)];
+        time::markup(title.to_owned(), ("1/s", Scale::Linear), &lines, &self.counted())
+    }
+
+    /// Where the blocks begin.
+    fn counted(&self) -> Vec<Tick> {
+        if self.discard_s > 0.0 { vec![(self.discard_s, "counted from here".to_owned())] } else { Vec::new() }
+    }
+
+    fn handshakes(&self) -> Markup {
+        let [a, b] = self.reports().map(Report::handshakes);
+        let count = |of: &[(&str, &str, u64)], by: (&str, &str)| {
+            of.iter().find(|(kind, name, _)| (*kind, *name) == by).map_or(0, |(.., count)| *count)
+        };
+        let mut names: Vec<(&str, &str)> = Vec::new();
+        for (kind, name, _) in a.iter().chain(&b) {
+            if !names.contains(&(*kind, *name)) {
+                names.push((*kind, *name));
+            }
+        }
+        html! {
+            @if !names.is_empty() {
+                table {
+                    thead { tr { th { "by" } th { "" } th.n { "A" } th.n { "B" } } }
+                    tbody { @for by in names { tr { td { (by.0) } td { (by.1) } td.n { (count(&a, by)) } td.n { (count(&b, by)) } } } }
+                }
+            }
+        }
+    }
+
+    fn cpu(&self) -> Markup {
+        let used = self.reports().map(|report| &report.summary.cpu_s);
+        let whole_s = self.reports().map(|report| report.summary.duration_s);
+        let share = |at: usize, name: &str| {
+            let seconds = used[at].get(name).copied().filter(|_| whole_s[at] > 0.0);
+            seconds.map_or_else(|| "–".to_owned(), |seconds| short(seconds / whole_s[at] * 100.0))
+        };
+        let names = used[0].keys().chain(used[1].keys().filter(|name| !used[0].contains_key(*name)));
+        html! {
+            @if used.iter().any(|used| !used.is_empty()) {
+                table {
+                    thead { tr { th { "threads of" } th.n { "A, % of one core" } th.n { "B, % of one core" } } }
+                    tbody { @for name in names { tr { td { (name) } td.n { (share(0, name)) } td.n { (share(1, name)) } } } }
+                }
+            }
+        }
+    }
+
+    fn environment(&self) -> Markup {
+        let [a, b] = self.reports();
+        let settings = |report: &Report<'_>| -> Vec<(String, String)> {
+            report.settings().into_iter().map(|(name, value, _)| (name, value)).collect()
+        };
+        let settings = beside(&settings(a), &settings(b));
+        html! {
+            table {
+                thead { tr { th { "" } th { "A" } th { "B" } th { "" } } }
+                tbody { @for (name, a, b) in beside(&a.environment(), &b.environment()) { (told(name, &a, &b)) } }
+            }
+            @if !settings.is_empty() {
+                table {
+                    thead { tr { th { "setting, at the end" } th { "A" } th { "B" } th { "" } } }
+                    tbody { @for (name, a, b) in settings { (told(&name, &a, &b)) } }
+                }
+            }
+        }
+    }
+
+    fn definitions(&self) -> Markup {
+        self.a.report.definitions()
+    }
+}
+
+fn figure_cells(row: &Row) -> Markup {
+    let outcome = row.outcome.to_string().to_uppercase();
+    let Some(figures) = &row.estimate else {
+        return html! { td { (row.name()) } td colspan="6" { strong { (outcome) } ": " (row.reason) } };
+    };
+    html! {
+        td { (row.name()) }
+        td.words { strong { (outcome) } @if !row.reason.is_empty() { ": " (row.reason) } }
+        td.n { (digits(figures.a)) }
+        td.n { (digits(figures.b)) }
+        td.n { (format!("{:+.2} {}", figures.effect_percent, row.unit_of_effect())) }
+        td.n { (format!("{:+.2} to {:+.2}", figures.low_percent, figures.high_percent)) }
+        td.n { (probability(figures.p)) }
+    }
+}
+
+/// What there is of each of the two, with its name before it.
+fn each([a, b]: [Markup; 2]) -> Markup {
+    html! { @for (name, part) in [("A", a), ("B", b)] { @if !part.0.is_empty() { h3 { (name) } (part) } } }
+}
+
+/// The latencies of which both have samples.
+fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[Latency<'a>; 2]> {
+    let of_b = b.latencies();
+    let pair = |a: Latency<'a>| {
+        let b = of_b.iter().find(|b| (b.side, b.label) == (a.side, a.label))?;
+        Some([a, *b])
+    };
+    a.latencies().into_iter().filter_map(pair).collect()
+}
+
+/// One side of both runs with a class of its latencies; `None` if either has nothing of it.
+fn both<C: Metric, L: Metric + Label>(
+    [a, b]: [&Report<'_>; 2],
+    of_a: Option<&Track<C, L>>,
+    of_b: Option<&Track<C, L>>,
+    class: L,
+) -> Option<Both<C>> {
+    let both = [columns(a, of_a?, class), columns(b, of_b?, class)];
+    both.iter().all(|columns| !columns.is_empty()).then_some(both)
+}
+
+/// What stands in a table of both runs, marked if it differs.
+fn told(name: &str, a: &str, b: &str) -> Markup {
+    html! { tr { td { (name) } td { (a) } td { (b) } td { @if a != b { "≠" } } } }
+}

@@ -1,0 +1,36 @@
+//! Plots over time.
+
+use maud::Markup;
+use telemetry::Metric;
+
+use super::plot::{Plot, Scale, Series, Tick, round_steps, short};
+use crate::content::Column;
+
+/// A line: its name, the columns it is of, and its value in each.
+pub(super) type Line<'a, C> = (&'static str, &'a [Column<C>], &'a dyn Fn(&Column<C>) -> Option<f64>);
+
+/// Lines over the time since their runs began, with moments that are marked.
+pub(super) fn markup<C: Metric>(
+    title: String,
+    (y_name, scale): (&'static str, Scale),
+    lines: &[Line<'_, C>],
+    marks: &[Tick],
+) -> Markup {
+    let ends = || lines.iter().flat_map(|(_, columns, _)| columns.iter().map(|column| column.end_s));
+    let first = ends().min_by(f64::total_cmp).unwrap_or(0.0);
+    let last = ends().max_by(f64::total_cmp).unwrap_or(0.0);
+    let series = lines.iter().map(|(name, columns, of)| Series {
+        name,
+        points: columns.iter().map(|column| (column.end_s, of(column))).collect(),
+    });
+    let plot = Plot {
+        title,
+        x_name: "seconds since the beginning",
+        x_ticks: round_steps(first, last, 8.0).into_iter().map(|at| (at, short(at))).collect(),
+        y_name,
+        scale,
+        series: series.collect(),
+        marks: marks.to_vec(),
+    };
+    plot.markup()
+}

@@ -1,0 +1,118 @@
+//! A run that is made up, whose names are hostile.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use telemetry::{
+    Applies, ClientCounter, ClientDelta, CpuGroup, HostRecord, LoadCounter, LoadDelta, LoadEvent,
+    LoadLatency, LoadState, Model, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, Record, RunId,
+    RunRecord, Setting, Timestamps, Value,
+};
+
+pub(crate) const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='x'>|*[a](b)\\`&lt;";
+pub(crate) const HOST: &str = "secret-host";
+pub(crate) const CLIENT: &str = "198.51.100.7";
+
+pub(crate) fn at(second: u64) -> Timestamps {
+    Timestamps {
+        realtime_us: 1_700_000_000_000_000 + second * 1_000_000,
+        monotonic_us: 5_000_000 + second * 1_000_000,
+    }
+}
+
+fn setting(name: &str, value: &str) -> Setting {
+    let (name, value) = (name.to_owned(), Value::Text(value.to_owned()));
+    Setting { name, value, unit: String::new(), applies: Applies::Restart, range: None }
+}
+
+/// Ten seconds of a proxy under load.
+pub(crate) struct Played {
+    /// The run's id begins with it.
+    pub(crate) id: u16,
+    /// How long each exchange takes.
+    pub(crate) exchange_ns: u64,
+    /// The records of the fifth second are lost.
+    pub(crate) with_loss: bool,
+    /// The run's first record is lost.
+    pub(crate) without_header: bool,
+}
+
+impl Default for Played {
+    fn default() -> Self {
+        Self { id: 0xabcd, exchange_ns: 400_000, with_loss: false, without_header: false }
+    }
+}
+
+pub(crate) fn model(played: &Played) -> (Model, RunId) {
+    let run = RunId::from_bits(u128::from(played.id) << 112);
+    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
+    let settings = vec![setting("proxy.alpn", HOSTILE), setting("load.target", &format!("https://{HOST}/"))];
+    let began = RunRecord {
+        host: format!("{HOST}{HOSTILE}"),
+        upstream: format!("{HOST}:80"),
+        settings,
+        ..RunRecord::default()
+    };
+    publisher.start(began, at(0));
+    publisher.mark(&format!("{HOST} {HOSTILE}"), at(3));
+    let state = LoadState {
+        rate: 100.0,
+        threads: 1,
+        measured_us: 10_000_000,
+        due_us: 9_990_000,
+        ..LoadState::default()
+    };
+    let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
+    for _ in 0..100 {
+        proxy.latencies[ProxyLatency::Exchange].record_ns(played.exchange_ns);
+        proxy.latencies[ProxyLatency::HandshakeFull].record_ns(2_000_000);
+        load.latencies[LoadLatency::Response].record_ns(900_000);
+        load.tally.count(LoadEvent::Status(200), || format!("GET https://{HOST}/{HOSTILE}"));
+    }
+    proxy.counters[ProxyCounter::Exchanges] = 100;
+    proxy.counters[ProxyCounter::HandshakesFull] = 100;
+    proxy.counters[ProxyCounter::Tls13Full] = 100;
+    for counter in [LoadCounter::Scheduled, LoadCounter::Sent, LoadCounter::Ok] {
+        load.counters[counter] = 100;
+    }
+    let mut client = ClientDelta {
+        client: CLIENT.parse::<std::net::IpAddr>().unwrap().into(),
+        open_change: 0,
+        counters: telemetry::Counters::default(),
+        exchange: telemetry::Sketch::default(),
+    };
+    client.counters[ClientCounter::BytesIn] = 500;
+    proxy.clients.push(client);
+    let mut host = HostRecord::default();
+    for second in 1..=10 {
+        host.cpu[CpuGroup::Proxy] += 120_000;
+        publisher.interval(Some(&proxy), Some((&load, state)), Some(host.clone()), at(second));
+    }
+    publisher.stop(RunRecord::default(), None, None, None, at(11));
+    let mut model = Model::new(100);
+    let is_lost = |record: &Record| {
+        let is_first = record.stamp.seq <= 1;
+        let is_of_the_fifth = record.stamp.mono_us == at(5).monotonic_us;
+        played.with_loss && is_of_the_fifth || played.without_header && is_first
+    };
+    publisher
+        .into_sink()
+        .into_iter()
+        .filter(|record| !is_lost(record))
+        .for_each(|record| model.apply(record, None));
+    (model, run)
+}
+
+/// Fails if the page has an element that no page of ours has, or asks for something from elsewhere.
+pub(crate) fn assert_harmless(html: &str) {
+    let tags = html
+        .split('<')
+        .skip(1)
+        .map(|rest| rest.split([' ', '>', '/']).find(|name| !name.is_empty()).unwrap());
+    let known = "!DOCTYPE html head meta title style body h1 h2 h3 p section figure figcaption svg line text path rect circle \
+                 ul li details summary table thead tbody tr th td br span code strong";
+    for tag in tags {
+        assert!(known.split_whitespace().any(|name| name == tag), "<{tag}");
+    }
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert!(!html.contains("url(") && !html.contains("<link"), "it asks for nothing from anywhere");
+}

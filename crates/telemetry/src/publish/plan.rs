@@ -1,0 +1,139 @@
+//! What is to be written of an interval, within the budget.
+
+use journal::Timestamps;
+
+use super::{LoadState, Publisher, Side, Sink, Turn};
+use crate::connection::ConnectionRecord;
+use crate::delta::{LoadDelta, ProxyDelta};
+use crate::record::{HealthRecord, HostRecord};
+
+/// Connection records that wait for room in the budget.
+const CONNECTIONS_WAITING_MAX: usize = 256;
+/// Connection errors for which room is kept each interval, however many clients changed.
+const ERRORS_RESERVED: usize = 4;
+/// While the budget drops errors, this is said so often at the most, in microseconds.
+const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
+/// Jump of the wall clock against the monotonic one that is reported, in microseconds.
+const CLOCK_STEP_US_MIN: i64 = 100_000;
+
+impl<S: Sink> Publisher<S> {
+    /// Takes in what was counted in the interval that ends now.
+    pub(super) fn tick(
+        &mut self,
+        proxy: Option<&ProxyDelta>,
+        load: Option<(&LoadDelta, LoadState)>,
+        host: Option<HostRecord>,
+        now: Timestamps,
+    ) {
+        self.budget.refill(now.monotonic_us);
+        self.note_clock(now);
+        self.take_turn_back();
+        let start_us = self.ticked.monotonic_us;
+        self.ticked = now;
+        self.host = host;
+        if let Some(delta) = proxy {
+            let side = self.proxy.get_or_insert_with(|| Side::new(self.started_us));
+            side.add(&delta.counters, &delta.latencies);
+            let leaving_max = self.budget.left() / 2;
+            self.clients.add(&delta.clients, start_us, now.monotonic_us, leaving_max);
+            self.queue_connections(&delta.connections);
+        }
+        if let Some((delta, state)) = load {
+            let side = self.load.get_or_insert_with(|| Side::new(self.started_us));
+            side.add(&delta.counters, &delta.latencies);
+            self.load_tally.add(&delta.tally);
+            self.load_state = state;
+        }
+    }
+
+    /// What the journal has not taken of the interval before goes with the one that ends now.
+    fn take_turn_back(&mut self) {
+        for turn in std::mem::take(&mut self.turn) {
+            match turn {
+                Turn::Connection(record) => {
+                    self.connections.push_back(*record);
+                    continue;
+                }
+                Turn::Client(due) => self.clients.refused(due),
+                Turn::Proxy { .. } | Turn::Load => self.health.merged_total += 1,
+                Turn::Health | Turn::Host | Turn::Stop(_) => {}
+            }
+            self.health.refused_total += 1;
+        }
+        if let Some(reason) = &self.refusal {
+            self.health.error.clone_from(reason);
+        }
+    }
+
+    /// Records that every interval has.
+    pub(super) fn sides(&self) -> usize {
+        [self.proxy.is_some(), self.load.is_some(), self.host.is_some()].iter().filter(|is| **is).count()
+    }
+
+    /// Decides what is written of the interval, within the budget.
+    pub(super) fn plan_interval(&mut self) {
+        // One is for health, which is written in any case.
+        let spare = self.budget.left().saturating_sub(self.sides() + 1);
+        let errors = self.connections.iter().filter(|record| record.outcome.is_error()).count();
+        let for_errors = errors.min(ERRORS_RESERVED).min(spare / 2);
+        let span_us = self.ticked.monotonic_us - self.planned_us;
+        let due = self.clients.due(spare - for_errors, self.ticked.monotonic_us, span_us);
+        let present = due.iter().filter(|due| !due.record.last).count();
+        let deferred = self.clients.deferred().saturating_sub(present);
+        let spare = spare.saturating_sub(due.len());
+        self.plan_sides(deferred as u64);
+        self.turn.extend(due.into_iter().map(Turn::Client));
+        self.plan_connections(spare);
+        if self.is_health_due() {
+            self.turn.push_front(Turn::Health);
+        }
+        self.planned_us = self.ticked.monotonic_us;
+    }
+
+    pub(super) fn plan_sides(&mut self, clients_deferred: u64) {
+        self.turn.extend(self.proxy.is_some().then_some(Turn::Proxy { clients_deferred }));
+        self.turn.extend(self.load.is_some().then_some(Turn::Load));
+        self.turn.extend(self.host.is_some().then_some(Turn::Host));
+    }
+
+    pub(super) fn plan_connections(&mut self, room: usize) {
+        let mut waiting = std::mem::take(&mut self.connections).into_iter();
+        self.turn.extend(waiting.by_ref().take(room).map(|record| Turn::Connection(Box::new(record))));
+        waiting.for_each(|record| self.drop_connection(&record));
+    }
+
+    /// Errors wait before samples. Errors that find no room are counted; a sample is none the worse for being smaller.
+    fn queue_connections(&mut self, records: &[ConnectionRecord]) {
+        let (errors, samples): (Vec<_>, Vec<_>) = records.iter().partition(|r| r.outcome.is_error());
+        for record in errors.into_iter().chain(samples) {
+            if self.connections.len() < CONNECTIONS_WAITING_MAX {
+                self.connections.push_back(record.clone());
+            } else {
+                self.drop_connection(record);
+            }
+        }
+    }
+
+    fn drop_connection(&mut self, record: &ConnectionRecord) {
+        self.health.over_budget_total += u64::from(record.outcome.is_error());
+    }
+
+    /// True if there is something new to tell. A wait is none, and a budget that is short for long not each interval.
+    fn is_health_due(&self) -> bool {
+        let sent = &self.health_sent;
+        let but_waits = HealthRecord { waits_total: sent.waits_total, ..self.health.clone() };
+        let but_budget = HealthRecord { over_budget_total: sent.over_budget_total, ..but_waits.clone() };
+        let told_lately = self
+            .health_sent_us
+            .is_some_and(|sent_us| self.ticked.monotonic_us - sent_us < OVER_BUDGET_TOLD_US_MIN);
+        but_budget != *sent || (but_waits != *sent && !told_lately)
+    }
+
+    fn note_clock(&mut self, now: Timestamps) {
+        let offset_us = |at: Timestamps| at.realtime_us as i64 - at.monotonic_us as i64;
+        let step_us = offset_us(now) - offset_us(self.ticked);
+        if step_us.abs() >= CLOCK_STEP_US_MIN {
+            self.health.clock_step_us += step_us;
+        }
+    }
+}

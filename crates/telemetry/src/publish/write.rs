@@ -1,0 +1,124 @@
+//! From what waits to records, one after the other, as the journal takes them.
+
+use journal::Timestamps;
+
+use super::{Publisher, Refusal, Sink, Turn};
+use crate::families::{LoadLatency, ProxyLatency};
+use crate::metric::Metric;
+use crate::record::{Body, Record, Stamp};
+
+/// The load's latencies that travel each interval. Those of the phases of its requests are for the end, where the final
+/// record has them all, so they travel seldom: they would take more room than everything else of a load.
+const EACH_INTERVAL: &[LoadLatency] = &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag];
+/// How many of the load's records there are to one that carries the phases.
+pub(super) const PHASES_EVERY: u64 = 60;
+
+impl<S: Sink> Publisher<S> {
+    pub(super) fn event(&mut self, body: Body, now: Timestamps) {
+        let record = self.stamped(body, 0, now);
+        if !self.events.push(record) {
+            self.health.dropped_total += 1;
+            "too many events waited for the journal".clone_into(&mut self.health.error);
+        }
+        self.retry();
+    }
+
+    /// A record without its number, which it gets when it is offered.
+    fn stamped(&self, body: Body, interval_us: u64, at: Timestamps) -> Record {
+        let Timestamps { realtime_us, monotonic_us: mono_us } = at;
+        Record { stamp: Stamp { run: self.run, seq: 0, mono_us, realtime_us, interval_us }, body }
+    }
+
+    pub(super) fn write_events(&mut self) {
+        while let Some(mut record) = self.events.pop() {
+            if !self.offer(&mut record) {
+                return self.events.put_back(record);
+            }
+        }
+    }
+
+    pub(super) fn write_turn(&mut self) {
+        while let Some(turn) = self.turn.pop_front() {
+            let Some(mut record) = self.record_of(&turn) else { continue };
+            if !self.offer(&mut record) {
+                return self.turn.push_front(turn);
+            }
+            self.settle(turn, record);
+        }
+    }
+
+    /// The record whose turn it is; `None` if there is nothing to say.
+    fn record_of(&self, turn: &Turn) -> Option<Record> {
+        let now_us = self.ticked.monotonic_us;
+        let (body, since_us) = match turn {
+            Turn::Health if self.health == self.health_sent => return None,
+            Turn::Health => (Body::Health(self.health.clone()), now_us),
+            Turn::Proxy { clients_deferred } => {
+                let side = self.proxy.as_ref()?;
+                (Body::Proxy(Box::new(side.record(*clients_deferred))), side.sent_us)
+            }
+            Turn::Load => {
+                let side = self.load.as_ref()?;
+                (
+                    Body::Load(Box::new(side.record(self.load_classes(), self.load_state, &self.load_tally))),
+                    side.sent_us,
+                )
+            }
+            Turn::Host => (Body::Host(self.host.clone()?), self.host_sent_us),
+            Turn::Client(due) => (Body::Client(due.record.clone()), due.since_us),
+            Turn::Connection(record) => (Body::Connection(record.clone()), now_us),
+            Turn::Stop(run) => (Body::Run(run.clone()), self.started_us),
+        };
+        Some(self.stamped(body, now_us.saturating_sub(since_us), self.ticked))
+    }
+
+    /// The classes of the load's latencies that its next record carries.
+    fn load_classes(&self) -> &'static [LoadLatency] {
+        if self.load_records % PHASES_EVERY == PHASES_EVERY - 1 { LoadLatency::ALL } else { EACH_INTERVAL }
+    }
+
+    /// Notes that a record is in the journal, or never will be: its counters are cumulative, and the next carries them.
+    fn settle(&mut self, turn: Turn, record: Record) {
+        let now_us = self.ticked.monotonic_us;
+        match (turn, record.body) {
+            (_, Body::Health(health)) => {
+                self.health_sent = health;
+                self.health_sent_us = Some(now_us);
+            }
+            (Turn::Proxy { .. }, _) => {
+                self.proxy.iter_mut().for_each(|side| side.sent(ProxyLatency::ALL, now_us));
+            }
+            (Turn::Load, _) => {
+                let classes = self.load_classes();
+                self.load_records += 1;
+                self.load.iter_mut().for_each(|side| side.sent(classes, now_us));
+            }
+            (Turn::Host, _) => self.host_sent_us = now_us,
+            (Turn::Client(due), _) => self.clients.sent(&due.record, now_us),
+            _ => {}
+        }
+    }
+
+    /// Numbers a record and offers it; false if it is to be offered again, in which case its number is not used up.
+    fn offer(&mut self, record: &mut Record) -> bool {
+        record.stamp.seq = self.seq + 1;
+        match self.sink.accept(record) {
+            Ok(()) => {
+                self.budget.spend();
+                self.seq += 1;
+                self.refusal = None;
+                true
+            }
+            Err(Refusal::Never(reason)) => {
+                self.health.dropped_total += 1;
+                self.health.error = reason;
+                true
+            }
+            Err(Refusal::Later(reason)) => {
+                self.health.waits_total += u64::from(self.refusal.is_none());
+                self.refusal = Some(reason);
+                false
+            }
+        }
+    }
+}

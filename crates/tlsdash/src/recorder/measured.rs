@@ -1,0 +1,65 @@
+//! What is measured, as the recorder sees it: settings and their values.
+
+use loadgen::Load;
+use proxy_core::Proxy;
+use telemetry::{LoadState, ProcessTree, Setting, SettingError, Value};
+
+/// What is measured.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) proxy: Option<Proxy>,
+    pub(crate) load: Option<Load>,
+    /// Another process that is observed beside them.
+    pub(crate) observed: Option<ProcessTree>,
+    /// True if the run ends when its load does.
+    pub(crate) ends_with_load: bool,
+}
+
+impl Measured {
+    /// Every setting, with its value.
+    pub(super) fn settings(&self) -> Vec<Setting> {
+        let mut settings = self.proxy.as_ref().map(Proxy::settings).unwrap_or_default();
+        settings.extend(self.load.as_ref().map(Load::settings).unwrap_or_default());
+        settings
+    }
+
+    /// Changes a setting; how it stood before, and how it stands now.
+    pub(super) fn set(&self, name: &str, value: &Value) -> Result<(Setting, Setting), SettingError> {
+        let unknown = || SettingError::Unknown(name.to_owned());
+        let (before, now) = match name.split_once('.') {
+            Some(("proxy", _)) => {
+                let proxy = self.proxy.as_ref().ok_or_else(unknown)?;
+                (proxy.set(name, value)?, proxy.settings())
+            }
+            Some(("load", _)) => {
+                let load = self.load.as_ref().ok_or_else(unknown)?;
+                (load.set(name, value)?, load.settings())
+            }
+            _ => return Err(unknown()),
+        };
+        let after = now.into_iter().find(|setting| setting.name == name).ok_or_else(unknown)?;
+        Ok((before, after))
+    }
+
+    /// What the load is asked for and how far it is; `None` if there is none.
+    pub(super) fn load_state(&self) -> Option<LoadState> {
+        let load = self.load.as_ref()?;
+        let settings = load.settings();
+        let value =
+            |name: &str| settings.iter().find(|setting| setting.name == name).map(|setting| &setting.value);
+        let number = |name| match value(name) {
+            Some(Value::Number(number)) => *number,
+            _ => 0.0,
+        };
+        Some(LoadState {
+            running: value("load.running") == Some(&Value::Flag(true)) && !load.is_finished(),
+            rate: number("load.rate"),
+            resume_percent: number("load.resume"),
+            connections: number("load.connections") as u64,
+            threads: number("load.threads") as u64,
+            due_us: load.measured().due.as_micros() as u64,
+            sending_us: load.measured().sending.as_micros() as u64,
+            measured_us: load.measured().whole.as_micros() as u64,
+        })
+    }
+}

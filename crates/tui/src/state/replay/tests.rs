@@ -1,0 +1,390 @@
+//! What a person sees of a run that is read again and played.
+
+use std::sync::Arc;
+
+use insta::assert_snapshot;
+use telemetry::{Ask, Batch, Model, Recalled, Record, Update, Value};
+
+use crate::options::{Opening, Options};
+use crate::state::{Action, Intent, Phase};
+use crate::testing::{Stage, options, watching};
+use crate::theme::Glyphs;
+
+/// A run of so many seconds, with a mark after a third of it and a change after two, and who reads it again.
+struct Recording {
+    records: Vec<Record>,
+    stage: Stage,
+    /// How far the asked-for run has been handed out, for what follows.
+    given_us: u64,
+    /// What was asked for, in words.
+    asked: Vec<String>,
+}
+
+const SECONDS: usize = 90;
+
+impl Recording {
+    fn opened(options: Options) -> Self {
+        let mut stage = Stage::empty(options);
+        let mut records = vec![stage.run.start()];
+        for second in 0..SECONDS {
+            records.extend(stage.run.second());
+            match second {
+                29 => records.push(stage.run.mark(1)),
+                59 => records.extend(stage.run.set("load.rate", Value::Number(6000.0))),
+                _ => {}
+            }
+        }
+        records.push(stage.run.stop());
+        let mut recording = Self { records: records.clone(), stage, given_us: 0, asked: Vec::new() };
+        for part in records.chunks(200) {
+            let batch = Batch { records: part.to_vec(), ..Batch::default() };
+            recording.act(Action::Update(Update::Batch(batch)));
+        }
+        // It was recorded long ago.
+        recording.stage.elapse_millis(3_600_000);
+        recording.act(Action::Update(Update::CaughtUp));
+        recording.stage.state.prepare(recording.stage.now());
+        recording
+    }
+
+    fn began_us(&self) -> u64 {
+        self.records[0].stamp.mono_us
+    }
+
+    /// Does something, and reads what is asked for.
+    fn act(&mut self, action: Action) {
+        self.stage.act(action);
+        self.read();
+    }
+
+    fn want(&mut self, intent: Intent) {
+        self.act(Action::Want(intent));
+        self.stage.state.prepare(self.stage.now());
+    }
+
+    fn read(&mut self) {
+        while let Some(ask) = self.stage.state.recall() {
+            self.answer(ask);
+        }
+    }
+
+    fn answer(&mut self, ask: Ask) {
+        let second = |us: u64| (us - self.records[0].stamp.mono_us) / 1_000_000;
+        match ask {
+            Ask::Seek(seek) => {
+                self.asked.push(format!("seek {}", second(seek.until_us)));
+                let mut model = Model::default();
+                let until = |record: &&Record| record.stamp.mono_us <= seek.until_us;
+                self.records.iter().filter(until).for_each(|record| model.apply(record.clone(), None));
+                self.given_us = seek.until_us;
+                let (ticket, until_us) = (seek.ticket, seek.until_us);
+                self.stage.act(Action::Recalled(Recalled::Stood {
+                    ticket,
+                    model: Box::new(model),
+                    until_us,
+                }));
+            }
+            Ask::On { ticket, until_us, .. } => {
+                self.asked.push(format!("on {}", second(until_us)));
+                let new = |record: &&Record| (self.given_us + 1..=until_us).contains(&record.stamp.mono_us);
+                let records = self.records.iter().filter(new).map(|record| (Arc::default(), record.clone()));
+                let news =
+                    Recalled::Followed { ticket, records: records.collect(), until_us: Some(until_us) };
+                self.given_us = self.given_us.max(until_us);
+                self.stage.act(Action::Recalled(news));
+            }
+        }
+    }
+
+    /// So many quarters of a second go by.
+    fn quarters(&mut self, n: usize) {
+        for _ in 0..n {
+            self.stage.wait_millis(250);
+            self.read();
+        }
+        self.stage.state.prepare(self.stage.now());
+    }
+
+    /// Milliseconds from the run's beginning to the moment that is shown.
+    fn at(&self) -> u64 {
+        self.stage.state.earlier().map_or(0, |(us, _)| us - self.began_us()).div_euclid(1_000)
+    }
+
+    fn line(&mut self, columns: u16) -> String {
+        let screen = self.stage.screen(columns, 24);
+        let signs = ["▶ ", "⏸ ", "■ ", "> ", "|| ", "[] "];
+        let is_it = |line: &&str| signs.iter().any(|sign| line.starts_with(sign)) && line.contains(" / ");
+        screen.lines().find(is_it).unwrap_or_else(|| panic!("{screen}")).to_owned()
+    }
+}
+
+#[test]
+fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
+    let mut recording = Recording::opened(watching());
+    assert_eq!((recording.stage.state.phase, recording.asked.len()), (Phase::Ended, 0));
+    let screen = recording.stage.screen(80, 24);
+    assert!(screen.contains("ENDED") && !screen.contains(" / 01:30"), "{screen}");
+}
+
+#[test]
+fn it_plays_at_its_own_pace_to_the_end_and_stops_there() {
+    let mut recording = Recording::opened(watching());
+    recording.want(Intent::Play);
+    assert_eq!((recording.at(), recording.stage.state.phase), (0, Phase::Playing));
+    recording.quarters(40);
+    assert_eq!(recording.at(), 10_000);
+    let line = recording.line(80);
+    assert!(line.starts_with("▶ 1×") && line.contains("00:10 / 01:30  12:04:10Z"), "{line}");
+    recording.quarters(400);
+    assert_eq!((recording.at(), recording.stage.state.phase), (90_000, Phase::Paused));
+    assert!(recording.line(80).starts_with("■ "));
+    recording.want(Intent::Play);
+    assert_eq!(recording.at(), 0, "from its end it is played again");
+}
+
+#[test]
+fn every_pane_is_as_it_was_then() {
+    let mut recording = Recording::opened(watching());
+    recording.want(Intent::Play);
+    recording.quarters(4 * 40);
+    recording.want(Intent::Play);
+    let replayed = [(160, 48), (80, 24)].map(|(columns, rows)| recording.stage.screen(columns, rows));
+    let mut live = Stage::live(Options { read_only: true, ..options() }, 30);
+    let mark = live.run.mark(1);
+    live.read(vec![mark]);
+    live.pass(10);
+    // The lines of classes, the table of handshakes beside them and the clients.
+    let figures = |screen: &str| -> Vec<String> {
+        let is_figures = |line: &&str| {
+            ["full handshake", "resumed handshake", "exchange ", "response", "proxy ", "cpu", " 10.0.0."]
+                .iter()
+                .any(|word| line.starts_with(word))
+        };
+        screen.lines().filter(is_figures).map(str::to_owned).collect()
+    };
+    for (screen, (columns, rows)) in replayed.iter().zip([(160, 48), (80, 24)]) {
+        let then = figures(&live.screen(columns, rows));
+        let shown = figures(screen);
+        assert!(!shown.is_empty() && then.starts_with(&shown), "{shown:#?}\n{then:#?}");
+    }
+    let log = &replayed[0];
+    assert!(log.contains("note mark 1") && !log.contains("load.rate changed"), "{log}");
+    assert_snapshot!(replayed[0]);
+    assert_snapshot!(replayed[1]);
+}
+
+#[test]
+fn space_pauses_and_nothing_is_drawn_while_it_does() {
+    let mut recording = Recording::opened(watching());
+    recording.want(Intent::Play);
+    recording.quarters(10);
+    recording.want(Intent::Freeze);
+    assert_eq!(recording.stage.state.phase, Phase::Paused);
+    let at = recording.at();
+    for _ in 0..50 {
+        recording.stage.elapse_millis(250);
+        assert_eq!(recording.stage.act(Action::Tick), []);
+    }
+    assert_eq!(recording.at(), at);
+    recording.want(Intent::Freeze);
+    recording.quarters(4);
+    assert_eq!(recording.at(), at + 1_000, "it goes on from where it stood");
+    recording.want(Intent::Back);
+    assert_eq!(recording.stage.state.phase, Phase::Ended, "Esc leaves it");
+    assert!(!recording.stage.screen(80, 24).contains(" / 01:30"));
+}
+
+#[test]
+fn its_speed_changes_where_it_stands_and_every_record_is_played_at_the_highest() {
+    let mut recording = Recording::opened(watching());
+    recording.want(Intent::Play);
+    recording.stage.press(']');
+    recording.stage.press(']');
+    recording.quarters(8);
+    assert_eq!(recording.at(), 8_000);
+    recording.want(Intent::PlayOwnPace);
+    (0..9).for_each(|_| drop(recording.stage.press('[')));
+    assert!(recording.line(80).starts_with("▶ 1/4×"));
+    recording.quarters(16);
+    assert_eq!(recording.at(), 9_000);
+    (0..9).for_each(|_| drop(recording.stage.press(']')));
+    assert!(recording.line(80).starts_with("▶ 64×"));
+    recording.quarters(8);
+    assert_eq!(recording.at(), 90_000);
+    let screen = recording.stage.screen(160, 48);
+    assert!(screen.contains("lost 0") && screen.contains("then  load.rate 6000"), "{screen}");
+}
+
+#[test]
+fn a_person_seeks_by_columns_marks_times_and_ends_while_it_plays() {
+    let mut recording = Recording::opened(watching());
+    recording.want(Intent::Play);
+    recording.quarters(4);
+    recording.want(Intent::MarkNext);
+    assert_eq!((recording.at(), recording.stage.state.phase), (32_000, Phase::Playing));
+    recording.want(Intent::MarkNext);
+    assert_eq!(recording.at(), 62_000);
+    recording.want(Intent::ScrubBack);
+    assert_eq!(recording.at(), 60_000);
+    recording.quarters(4);
+    assert_eq!(recording.at(), 61_000, "it plays on from there");
+    recording.want(Intent::Play);
+    for (text, at) in [("5s", 5_000), ("-10s", 80_000), ("mark:1", 30_000), ("12:04:50", 50_000)] {
+        recording.want(Intent::GoTo);
+        text.chars().for_each(|key| drop(recording.stage.press(key)));
+        recording.stage.press('\n');
+        recording.read();
+        assert_eq!(recording.at(), at, "{text}");
+    }
+    recording.want(Intent::NextInterval);
+    assert_eq!(recording.at(), 51_000);
+    recording.want(Intent::PreviousInterval);
+    recording.want(Intent::PreviousInterval);
+    assert_eq!(recording.at(), 49_000);
+    recording.want(Intent::Beginning);
+    assert_eq!(recording.at(), 0);
+    recording.want(Intent::End);
+    assert_eq!(recording.at(), 90_000);
+    recording.want(Intent::GoTo);
+    "tea".chars().for_each(|key| drop(recording.stage.press(key)));
+    recording.stage.press('\n');
+    let screen = recording.stage.screen(160, 48);
+    assert!(screen.contains("is no time"), "{screen}");
+}
+
+#[test]
+fn a_click_on_its_line_goes_there() {
+    use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+    let mut recording = Recording::opened(watching());
+    recording.want(Intent::Play);
+    recording.want(Intent::Play);
+    let screen = recording.stage.screen(80, 24);
+    let row = screen.lines().position(|line| line.starts_with("⏸ ")).unwrap();
+    let kind = MouseEventKind::Down(MouseButton::Left);
+    let click = MouseEvent { kind, column: 79, row: row as u16, modifiers: KeyModifiers::NONE };
+    recording.act(Action::Point(click));
+    assert!((80_000..90_000).contains(&recording.at()));
+}
+
+#[test]
+fn the_command_line_says_where_and_how_fast_it_begins() {
+    let opening = Opening { from: Some("mark:1".parse().unwrap()), speed: Some("4".parse().unwrap()) };
+    let mut recording = Recording::opened(Options { opening: Some(opening), ..watching() });
+    assert_eq!((recording.at(), recording.stage.state.phase), (30_000, Phase::Playing));
+    recording.quarters(4);
+    assert_eq!(recording.at(), 34_000);
+    let opening = Opening { from: Some("5s".parse().unwrap()), speed: None };
+    let mut recording = Recording::opened(Options { opening: Some(opening), ..watching() });
+    assert_eq!((recording.at(), recording.stage.state.phase), (5_000, Phase::Paused));
+    let ascii = Options { glyphs: Glyphs::Ascii, ..watching() };
+    recording = Recording::opened(ascii);
+    recording.want(Intent::Play);
+    recording.quarters(80);
+    let screen = recording.stage.screen(80, 24);
+    assert!(screen.is_ascii(), "{screen}");
+    assert_snapshot!(recording.line(80));
+}
+
+#[test]
+fn what_follows_is_read_beforehand_and_no_further() {
+    let mut recording = Recording::opened(watching());
+    recording.want(Intent::Play);
+    recording.quarters(12);
+    assert_eq!(recording.asked, ["seek 0", "on 4", "on 6"], "half of what is read ahead is left");
+}
+
+#[test]
+fn a_moment_of_a_run_that_is_over_is_read_again_without_playing_and_said_meanwhile() {
+    let mut recording = Recording::opened(watching());
+    recording.stage.want(Intent::ScrubFarBack);
+    let Some(Ask::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
+    let half_us = u64::midpoint(recording.began_us(), seek.until_us);
+    let progress = Recalled::Progress { ticket: seek.ticket, mono_us: half_us };
+    recording.stage.act(Action::Recalled(progress));
+    let screen = recording.stage.screen(120, 40);
+    assert!(screen.contains("reading it again 50"), "{screen}");
+    recording.answer(Ask::Seek(seek));
+    let screen = recording.stage.screen(120, 40);
+    assert!(screen.contains("FROZEN") && !screen.contains("reading it again"), "{screen}");
+    let failed = Recalled::Failed { ticket: 99, why: "it is gone".into() };
+    assert_eq!(recording.stage.act(Action::Recalled(failed)), [], "nobody asked for that");
+}
+
+#[test]
+fn what_cannot_be_read_is_said_once_and_not_tried_again() {
+    let mut recording = Recording::opened(watching());
+    recording.stage.want(Intent::Play);
+    let Some(Ask::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
+    let failed = Recalled::Failed { ticket: seek.ticket, why: "cannot read /gone.journal".into() };
+    recording.stage.act(Action::Recalled(failed));
+    assert!(recording.stage.screen(80, 24).contains("that time cannot be read again: cannot read /gone"));
+    assert!(recording.stage.state.recall().is_none());
+}
+
+#[test]
+fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
+    let mut stage = Stage::live(watching(), 30);
+    stage.want(Intent::ScrubBack);
+    assert!(stage.state.recall().is_none(), "what is measured now is not disturbed by mere looking");
+    stage.want(Intent::Play);
+    let Some(Ask::Seek(seek)) = stage.state.recall() else { panic!("nothing is asked") };
+    let mut model = Model::default();
+    let mut same = crate::synthetic::Synthetic::default();
+    model.apply(same.start(), None);
+    (0..30).flat_map(|_| same.second()).for_each(|record| model.apply(record, None));
+    let (ticket, until_us) = (seek.ticket, stage.state.last_us());
+    stage.act(Action::Recalled(Recalled::Stood { ticket, model: Box::new(model), until_us: seek.until_us }));
+    stage.state.prepare(stage.now());
+    let Some(Ask::On { .. }) = stage.state.recall() else { panic!("what follows is not asked for") };
+    let followed = Recalled::Followed { ticket, records: Vec::new(), until_us: Some(until_us) };
+    stage.act(Action::Recalled(followed));
+    stage.wait(2);
+    assert_eq!(stage.state.phase, Phase::Live);
+}
+
+#[test]
+fn each_of_many_runs_can_be_shown_whole() {
+    let mut stage = Stage::empty(watching());
+    let records = |run: u128| {
+        let mut made = crate::synthetic::Synthetic::default();
+        let mut records = vec![made.start()];
+        records.extend((0..3).flat_map(|_| made.second()));
+        for record in &mut records {
+            record.stamp.run = telemetry::RunId::from_bits(run << 96);
+            record.stamp.realtime_us += run as u64 * 1_000_000;
+        }
+        records
+    };
+    (1..=20).for_each(|run| stage.read(records(run)));
+    stage.act(Action::Update(Update::CaughtUp));
+    stage.want(Intent::Runs);
+    stage.want(Intent::First);
+    assert!(stage.screen(80, 30).contains("runs 1-20/20"));
+    stage.want(Intent::RunOpen);
+    assert_eq!(stage.state.phase, Phase::Reading);
+    let Some(Ask::Seek(seek)) = stage.state.recall() else { panic!("it is not read again") };
+    assert!(stage.state.recall().is_none(), "once is enough");
+    let (mut model, ticket) = (Model::default(), seek.ticket);
+    let all = records(1);
+    let (most, rest) = all.split_at(all.len() - 5);
+    for record in most {
+        model.apply(record.clone(), None);
+    }
+    let stood = Recalled::Stood { ticket, model: Box::new(model), until_us: seek.until_us };
+    stage.act(Action::Recalled(stood));
+    let Some(Ask::On { ticket, .. }) = stage.state.recall() else { panic!("it lacks the latest records") };
+    let records = rest.iter().map(|record| (Arc::default(), record.clone())).collect();
+    stage.act(Action::Recalled(Recalled::Followed { ticket, records, until_us: Some(seek.until_us) }));
+    assert!(stage.state.recall().is_none());
+    let screen = stage.screen(80, 30);
+    assert!(screen.contains("clients 1-") && screen.contains("gaps 0  lost 0"), "{screen}");
+    assert_ne!(stage.state.phase, Phase::Reading);
+}
+
+#[test]
+fn without_a_journal_to_read_again_nothing_is_played() {
+    let mut stage = Stage::live(options(), 10);
+    stage.want(Intent::Play);
+    assert_eq!(stage.state.phase, Phase::Live);
+    assert!(stage.screen(80, 24).contains("only watch plays"));
+}

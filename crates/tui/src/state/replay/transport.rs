@@ -1,0 +1,254 @@
+//! Playing, pausing and seeking, as a player of films does.
+
+use std::time::Instant;
+
+use telemetry::Moment;
+use telemetry::model::{Deed, Level, Run};
+
+use super::Speed;
+use crate::clock::Now;
+use crate::figures::{SortKey, Span};
+use crate::state::{Phase, State};
+
+/// How a run is played.
+#[derive(Debug)]
+pub(in crate::state) struct Transport {
+    speed: Speed,
+    /// Since when it has been playing, and from which moment of the run's monotonic clock; `None` while it pauses.
+    playing: Option<(Instant, u64)>,
+}
+
+impl Transport {
+    pub(super) fn is_playing(&self) -> bool {
+        self.playing.is_some()
+    }
+
+    pub(super) fn speed(&self) -> Speed {
+        self.speed
+    }
+
+    /// The moment of the run that it is at.
+    fn moment_us(&self, now: Now) -> Option<u64> {
+        let (since, from_us) = self.playing?;
+        let passed = now.instant.saturating_duration_since(since).as_secs_f64() * self.speed.times();
+        Some(from_us.saturating_add((passed * 1e6) as u64))
+    }
+
+    /// Goes on from a moment.
+    fn go_on_from(&mut self, us: u64, now: Now) {
+        if let Some(playing) = &mut self.playing {
+            *playing = (now.instant, us);
+        }
+    }
+}
+
+/// What a replay is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Playing,
+    Paused,
+    /// It pauses at the end.
+    AtEnd,
+}
+
+/// What is to be seen of a replay.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TransportLine {
+    pub(crate) standing: Standing,
+    pub(crate) speed: Speed,
+    /// From the run's first record to the moment, and to its last, in microseconds.
+    pub(crate) at_us: u64,
+    pub(crate) length_us: u64,
+    /// `CLOCK_REALTIME` of the moment, in microseconds.
+    pub(crate) realtime_us: u64,
+    /// Marks and changes, as shares of the length; true for marks.
+    pub(crate) marks: Vec<(f64, bool)>,
+}
+
+impl State {
+    /// What is to be seen of the replay; `None` where nothing is played.
+    pub(crate) fn transport(&self) -> Option<TransportLine> {
+        let transport = self.replay.transport.as_ref()?;
+        let (run, us) = self.run().zip(self.frozen.as_ref()?.earlier_us())?;
+        let began_us = run.began_us();
+        let length_us = run.last_us().saturating_sub(began_us);
+        let share = |us: u64| us.saturating_sub(began_us) as f64 / length_us.max(1) as f64;
+        let is_mark = |deed: &Deed| matches!(deed, Deed::Mark { .. });
+        Some(TransportLine {
+            standing: match (transport.is_playing(), us >= run.last_us()) {
+                (true, _) => Standing::Playing,
+                (false, true) => Standing::AtEnd,
+                (false, false) => Standing::Paused,
+            },
+            speed: transport.speed,
+            at_us: us.saturating_sub(began_us),
+            length_us,
+            realtime_us: run.realtime_at(us),
+            marks: run.markers().map(|marker| (share(marker.mono_us), is_mark(&marker.deed))).collect(),
+        })
+    }
+
+    /// True while a run is played, or pauses in that.
+    pub(crate) fn is_replay(&self) -> bool {
+        self.replay.transport.is_some()
+    }
+
+    /// True while something moves by itself.
+    pub(crate) fn is_playing(&self) -> bool {
+        self.replay.transport.as_ref().is_some_and(Transport::is_playing)
+    }
+
+    /// Plays from the moment that is shown, or pauses. At its end a run is played from its beginning.
+    pub(in crate::state) fn toggle_play(&mut self, now: Now) {
+        if self.options.recaller.is_none() {
+            return self.notice(Level::Notice, "only watch plays what was recorded", now);
+        }
+        if let Some(transport) = self.replay.transport.as_mut().filter(|transport| transport.is_playing()) {
+            transport.playing = None;
+            return;
+        }
+        let speed = self.replay.transport.as_ref().map(Transport::speed).unwrap_or_default();
+        let Some(us) = self.moment_to_play() else {
+            return self.notice(Level::Notice, "there is no run to play yet", now);
+        };
+        self.play_from(us, Some(speed), now);
+    }
+
+    fn moment_to_play(&self) -> Option<u64> {
+        let run = self.run()?;
+        let us = self.frozen.as_ref().and_then(crate::state::Frozen::earlier_us);
+        Some(us.filter(|us| *us < run.last_us()).unwrap_or_else(|| run.began_us()))
+    }
+
+    /// Goes to a moment, and plays from there, or pauses there without a speed.
+    fn play_from(&mut self, us: u64, speed: Option<Speed>, now: Now) {
+        // First, since it looks at all that has been read, and what is over is looked at as a whole.
+        self.freeze(now);
+        // What is played is looked at as if it were live.
+        if self.span == Span::WholeRun {
+            self.span = Span::default();
+        }
+        if self.clients.order.key == SortKey::Total && !self.is_replay() {
+            self.clients.order.key = SortKey::Out;
+        }
+        let playing = speed.map(|_| (now.instant, us));
+        self.replay.transport = Some(Transport { speed: speed.unwrap_or_default(), playing });
+        self.go_to(us, now);
+    }
+
+    /// Does what the program was asked for on the command line, once everything has been read.
+    pub(in crate::state) fn open_replay(&mut self, now: Now) {
+        let Some(opening) = self.options.opening.take() else { return };
+        let Some(run) = self.run() else { return };
+        let from_us = match opening.from.map(|from| of_run(&from, run)) {
+            None => Ok(run.began_us()),
+            Some(from) => from,
+        };
+        match from_us {
+            Ok(us) => self.play_from(us, opening.speed, now),
+            Err(why) => self.notice(Level::Warning, why, now),
+        }
+    }
+
+    /// Goes to a moment that a person has typed.
+    pub(in crate::state) fn go_to_typed(&mut self, text: &str, now: Now) {
+        let us = match (text.trim().parse::<Moment>(), self.run()) {
+            (_, None) => Err("there is no run yet".to_owned()),
+            (Err(error), _) => Err(error.to_string()),
+            (Ok(moment), Some(run)) => of_run(&moment, run),
+        };
+        match us {
+            Ok(us) => self.go_to(us, now),
+            Err(why) => self.notice(Level::Warning, why, now),
+        }
+    }
+
+    /// Plays at another speed.
+    pub(in crate::state) fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: Now) {
+        let cursor_us = self.frozen.as_ref().and_then(crate::state::Frozen::earlier_us);
+        let Some(transport) = &mut self.replay.transport else { return };
+        transport.speed = change(transport.speed);
+        if let Some(us) = cursor_us {
+            transport.go_on_from(us, now);
+        }
+    }
+
+    /// Slower, faster, or at its own pace.
+    pub(in crate::state) fn slower(&mut self, now: Now) {
+        self.change_speed(Speed::slower, now);
+    }
+
+    pub(in crate::state) fn faster(&mut self, now: Now) {
+        self.change_speed(Speed::faster, now);
+    }
+
+    pub(in crate::state) fn own_pace(&mut self, now: Now) {
+        self.change_speed(|_| Speed::default(), now);
+    }
+
+    /// Plays on from a moment that a person went to.
+    pub(in crate::state) fn play_on_from(&mut self, us: u64, now: Now) {
+        if let Some(transport) = &mut self.replay.transport {
+            transport.go_on_from(us, now);
+        }
+    }
+
+    /// Leaves the replay.
+    pub(in crate::state) fn leave_replay(&mut self) {
+        let is_over = self.run().is_some_and(|run| run.stopped().is_some());
+        if self.replay.transport.take().is_some() && is_over {
+            self.span = Span::WholeRun;
+            self.clients.order.key = SortKey::Total;
+        }
+        (self.replay.reel, self.replay.asked, self.replay.failed_us) = (None, None, None);
+    }
+
+    /// Plays as far as time has passed; true if something is to be drawn.
+    pub(in crate::state) fn play_on(&mut self, now: Now) -> bool {
+        let Some(wanted_us) = self.replay.transport.as_ref().and_then(|it| it.moment_us(now)) else {
+            return false;
+        };
+        let Some(cursor_us) = self.frozen.as_ref().and_then(crate::state::Frozen::earlier_us) else {
+            return false;
+        };
+        let Some((end_us, has_ended)) = self.run().map(|run| (run.last_us(), run.stopped().is_some())) else {
+            return false;
+        };
+        // Time stands still until the moment has been read.
+        let Some(read_until_us) = self.reel().map(|reel| reel.read_until_us) else {
+            self.play_on_from(cursor_us, now);
+            return false;
+        };
+        let us = wanted_us.min(read_until_us).min(end_us).max(cursor_us);
+        if us < wanted_us {
+            self.play_on_from(us, now);
+        }
+        if us > cursor_us {
+            self.stand_at(us);
+        }
+        if us >= end_us {
+            self.end_play(has_ended, now);
+        }
+        us > cursor_us || us >= end_us
+    }
+
+    /// At the end a run that is over pauses; one that goes on is live from there.
+    fn end_play(&mut self, has_ended: bool, now: Now) {
+        let frozen = self.frozen.take();
+        let present = Phase::of(self, now);
+        if !has_ended && present == Phase::Live {
+            self.leave_replay();
+            self.stale = true;
+            return self.notice(Level::Notice, "played to the present", now);
+        }
+        self.frozen = frozen;
+        if let Some(transport) = &mut self.replay.transport {
+            transport.playing = None;
+        }
+    }
+}
+
+/// The moment of the run's monotonic clock.
+fn of_run(moment: &Moment, run: &Run) -> Result<u64, String> {
+    moment.of_run(run).map(|realtime_us| run.mono_at(realtime_us))
+}
