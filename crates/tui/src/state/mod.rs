@@ -240,13 +240,17 @@ impl State {
         self.follow_course();
     }
 
+    /// Length of a column of the course.
+    fn column_us(&self) -> u64 {
+        self.time.column_us(self.live.as_ref().map_or(0, |figures| figures.interval_us))
+    }
+
     /// Brings the course to the columns that are in sight.
     fn follow_course(&mut self) {
-        let columns = layout::course_columns(self);
-        let Self { model, options, time, course, frozen, live, replay, .. } = self;
+        let (columns, column_us) = (layout::course_columns(self), self.column_us());
+        let Self { model, options, time, course, frozen, replay, .. } = self;
         let Some(run) = shown_run(model, options) else { return };
         let until_us = frozen.as_ref().map_or_else(|| run.last_us(), |frozen| frozen.edge_us);
-        let column_us = time.column_us(live.as_ref().map_or(0, |figures| figures.interval_us));
         let from_us = until_us.saturating_sub(column_us.saturating_mul(columns as u64)).max(run.began_us());
         let again = if run.kept_from_us() <= from_us { None } else { replay.series(run) };
         let again = again.filter(|(_, again)| again.kept_from_us() < run.kept_from_us());

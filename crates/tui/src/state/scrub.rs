@@ -6,6 +6,7 @@ use super::State;
 use super::frozen::Frozen;
 use crate::clock::Now;
 use crate::figures::Subject;
+use crate::view::layout;
 
 /// Where a person wants to go in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +97,14 @@ impl State {
         self.catch_up();
     }
 
+    /// Time that all columns together show.
+    pub(super) fn course_span_us(&self) -> u64 {
+        self.column_us().saturating_mul(layout::course_columns(self).max(1) as u64)
+    }
+
     /// The course moves along where the cursor would leave it.
     fn follow_cursor(&mut self) {
-        let shown_us = self.course.columns().len().max(1) as u64 * self.course.column_us();
+        let shown_us = self.course_span_us();
         let Some(frozen) = &mut self.frozen else { return };
         let Some(us) = frozen.earlier_us() else { return };
         if us.saturating_add(shown_us) <= frozen.edge_us || us > frozen.edge_us {

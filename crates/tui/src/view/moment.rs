@@ -32,12 +32,15 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
     let theme = state.theme;
     let at = format!("at {}", format::time_of_day(state.realtime_at(us)));
     let mut segments = vec![Segment::text(0, at, theme.heading())];
-    if let Some(share) = state.recalled_share() {
+    let share = state.recalled_share();
+    if let Some(share) = share {
         let text = format!("reading it again {}", format::percent(share));
         segments.push(Segment::text(0, text, theme.notice()));
     }
     let Some(column) = column.filter(|column| column.is_covered) else {
-        segments.push(Segment::text(0, "no records of this time", theme.warning()));
+        // While it is read nobody knows that yet.
+        let none = Segment::text(0, "no records of this time", theme.warning());
+        segments.extend(share.is_none().then_some(none));
         return segments;
     };
     let figure = |rank, name: &str, text: String| Segment::figure(theme, rank, name, text);
