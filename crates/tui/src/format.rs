@@ -139,9 +139,32 @@ pub(crate) fn cut_middle(text: &str, cells: usize, glyphs: Glyphs) -> String {
     head + &tail.chars().rev().skip(1).collect::<String>()
 }
 
+/// A text in lines of at most `cells`, parted at blanks; a word that is longer has a line for itself.
+pub(crate) fn wrapped(text: &str, cells: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut().filter(|line| width(line) + 1 + width(word) <= cells) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_wrapped_at_blanks() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("one two three", 6), ["one", "two", "three"]);
+        assert_eq!(wrapped("a  unbreakable b", 4), ["a", "unbreakable", "b"]);
+        assert_eq!(wrapped(" ", 4), [""; 0]);
+    }
 
     #[test]
     fn latencies_keep_three_digits_and_never_grow_at_a_rounding() {

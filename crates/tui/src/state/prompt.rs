@@ -2,7 +2,7 @@
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use telemetry::model::Level;
-use telemetry::{ClientId, Command};
+use telemetry::{Applies, ClientId, Command, Setting};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
@@ -85,9 +85,14 @@ impl State {
         self.prompt = self.typed_from().map(|(name, value)| Prompt::new(Purpose::Value(name), value));
     }
 
-    /// Begins to type the plan of an experiment, about the setting that is selected in the list.
+    /// Begins to type the plan of an experiment, about the setting that is selected in the list, or else the first that can
+    /// change while the run lasts.
     pub(super) fn type_experiment(&mut self) {
-        let setting = self.settings().get(self.tuning.selected);
+        let can_change = |setting: &&Setting| {
+            setting.applies != Applies::Restart && self.control.refusal(&setting.name).is_none()
+        };
+        let selected = self.settings().get(self.tuning.selected).filter(can_change);
+        let setting = selected.or_else(|| self.settings().iter().find(can_change));
         let plan =
             setting.map_or_else(String::new, |setting| format!("{}={}..", setting.name, setting.value));
         self.prompt = Some(Prompt::new(Purpose::Experiment, plan));

@@ -9,6 +9,7 @@
 //! ```
 
 use ratatui::Frame;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use telemetry::EstimateRecord;
 use telemetry::experiment::{Outcome, Stage};
@@ -19,23 +20,45 @@ use crate::format;
 use crate::state::State;
 
 const LINE_CELLS: usize = 114;
-const NAME_CELLS: usize = 24;
-const FIGURE_CELLS: usize = 10;
-const EFFECT_CELLS: usize = 36;
-const CHANCE_CELLS: usize = 12;
 /// Earlier experiments that are told in a line each.
 const EARLIER_MAX: usize = 8;
+
+/// Cells of the columns.
+#[derive(Clone, Copy)]
+struct Widths {
+    name: usize,
+    figure: usize,
+    effect: usize,
+    /// None where there is no room for what follows the effect: that stands in a line of its own then.
+    chance: usize,
+}
+
+impl Widths {
+    fn of(cells: usize) -> Self {
+        if cells < LINE_CELLS {
+            Self { name: 24, figure: 9, effect: 34, chance: 0 }
+        } else {
+            Self { name: 24, figure: 10, effect: 36, chance: 12 }
+        }
+    }
+
+    fn is_narrow(self) -> bool {
+        self.chance == 0
+    }
+}
 
 /// Draws the latest experiment, and the ones before it in a line each.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     let theme = state.theme;
+    let cells = LINE_CELLS.min(usize::from(frame.area().width.saturating_sub(overlay::SIDES)));
     let experiments = state.experiments();
     let (heading, mut lines) = match experiments.last() {
-        None => ("A/B".to_owned(), vec![Line::styled("no experiment yet", theme.quiet())]),
-        Some(experiment) => (title(experiment), latest(state, experiment)),
+        None => ("A/B".to_owned(), vec![Line::styled(nothing_yet(state), theme.quiet())]),
+        Some(experiment) => (title(experiment), latest(state, experiment, cells)),
     };
     if let Some(why) = &state.tuning.complaint {
-        lines.push(Line::styled(why.clone(), theme.warning()));
+        let why = format::wrapped(why, cells);
+        lines.extend(why.into_iter().map(|line| Line::styled(line, theme.warning())));
     }
     let earlier = experiments.iter().rev().skip(1).take(EARLIER_MAX);
     lines.extend(earlier.map(|experiment| {
@@ -46,24 +69,36 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     overlay::render(state, frame, area, &heading, &lines);
 }
 
+fn nothing_yet(state: &State) -> &'static str {
+    if state.options.read_only {
+        "no experiment yet"
+    } else {
+        "no experiment yet; e begins one: two values of a setting, by turns"
+    }
+}
+
 fn title(experiment: &Experiment) -> String {
     let plan = &experiment.state;
     format!("A/B {}: {}, A {}, B {}", plan.number, plan.setting, plan.a, plan.b)
 }
 
-fn latest(state: &State, experiment: &Experiment) -> Vec<Line<'static>> {
+fn latest(state: &State, experiment: &Experiment, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
-    let mut lines = vec![Line::styled(progress(state, experiment), theme.label())];
-    let name = format!("{:<NAME_CELLS$}", "figure");
-    let effect = format!("{:<EFFECT_CELLS$}", "  B against A, with its interval");
+    let widths = Widths::of(cells);
+    let Widths { name, figure, effect, chance } = widths;
+    let progress = format::wrapped(&progress(state, experiment), cells);
+    let mut lines: Vec<_> = progress.into_iter().map(|line| Line::styled(line, theme.label())).collect();
+    let what = "  B against A, with its interval";
+    let chance_title = if widths.is_narrow() { "" } else { "by chance" };
     let columns =
-        format!("{name}{:>FIGURE_CELLS$}{:>FIGURE_CELLS$}{effect}{:<CHANCE_CELLS$}", "A", "B", "by chance");
+        format!("{:<name$}{:>figure$}{:>figure$}{what:<effect$}{chance_title:<chance$}", "figure", "A", "B");
     lines.push(Line::styled(columns, theme.quiet()));
     for compared in &experiment.metrics {
-        lines.push(figure(state, compared));
+        lines.extend(figure_lines(state, compared, widths));
         let verdict = compared.verdict.as_ref().or(compared.calibration.as_ref());
         if let Some(verdict) = verdict.filter(|verdict| !verdict.reason.is_empty()) {
-            lines.push(Line::styled(format!("  {}", verdict.reason), theme.quiet()));
+            let reason = format::wrapped(&verdict.reason, cells.saturating_sub(2));
+            lines.extend(reason.into_iter().map(|line| Line::styled(format!("  {line}"), theme.quiet())));
         }
     }
     lines
@@ -91,22 +126,44 @@ fn progress(state: &State, experiment: &Experiment) -> String {
     format!("{what}, pair {} of {}{in_block}", plan.pair, plan.pairs)
 }
 
-fn figure(state: &State, compared: &Compared) -> Line<'static> {
+/// What is known of a figure: in a line, or in two where there is little room.
+fn figure_lines(state: &State, compared: &Compared, widths: Widths) -> Vec<Line<'static>> {
     let theme = state.theme;
+    let Widths { name: name_cells, figure, effect: effect_cells, chance: chance_cells } = widths;
     let star = if compared.is_primary { " *" } else { "" };
-    let name = format::cut(&format!("{}{star}", compared.metric), NAME_CELLS - 1, theme.glyphs);
+    let name = format::cut(&compared.metric, name_cells - 1 - star.len(), theme.glyphs) + star;
     let verdict = compared.verdict.as_ref().or(compared.calibration.as_ref());
     let estimate = verdict.and_then(|verdict| verdict.estimate).or(compared.running);
     let none = theme.glyphs.none();
     let number = |of: fn(&EstimateRecord) -> f64| {
-        estimate.as_ref().map_or_else(|| none.to_string(), |estimate| format::plain(of(estimate)))
+        let shown = if widths.is_narrow() { short } else { format::plain };
+        estimate.as_ref().map_or_else(|| none.to_string(), |estimate| shown(of(estimate)))
     };
     let effect = estimate.as_ref().map_or_else(
         || format!("  {none}"),
         |e| format!("  {:+.1} % ({:+.1} to {:+.1}, {:.0} %)", e.effect, e.low, e.high, e.confidence_percent),
     );
     let chance = estimate.as_ref().map_or_else(|| none.to_string(), |e| format!("{:.3}", e.p_value));
-    let (word, style) = match (&compared.verdict, &compared.calibration) {
+    let (word, style) = outcome(state, compared);
+    let mut line = vec![
+        Span::styled(format!("{name:<name_cells$}"), theme.label()),
+        Span::styled(format!("{:>figure$}{:>figure$}", number(|e| e.a), number(|e| e.b)), theme.figure()),
+        Span::styled(format!("{effect:<effect_cells$}"), theme.figure()),
+    ];
+    if widths.is_narrow() {
+        let chance = if estimate.is_some() { format!(", by chance {chance}") } else { String::new() };
+        let below = vec![Span::styled(format!("  {word}"), style), Span::styled(chance, theme.label())];
+        return vec![Line::from(line), Line::from(below)];
+    }
+    line.push(Span::styled(format!("{chance:<chance_cells$}"), theme.label()));
+    line.push(Span::styled(word, style));
+    vec![Line::from(line)]
+}
+
+/// What it came to, or that it is not over.
+fn outcome(state: &State, compared: &Compared) -> (String, Style) {
+    let theme = state.theme;
+    match (&compared.verdict, &compared.calibration) {
         (Some(verdict), _) => {
             let style = match verdict.outcome {
                 Outcome::Better => theme.good(),
@@ -117,17 +174,18 @@ fn figure(state: &State, compared: &Compared) -> Line<'static> {
         }
         (None, Some(calibration)) => (format!("a/a: {}", calibration.outcome), theme.quiet()),
         (None, None) => ("not over".to_owned(), theme.quiet()),
+    }
+}
+
+/// In six cells, if it is below a million.
+fn short(number: f64) -> String {
+    let decimals = match number.abs() {
+        ..10.0 => 3,
+        ..100.0 => 2,
+        ..1_000.0 => 1,
+        _ => 0,
     };
-    Line::from(vec![
-        Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
-        Span::styled(
-            format!("{:>FIGURE_CELLS$}{:>FIGURE_CELLS$}", number(|e| e.a), number(|e| e.b)),
-            theme.figure(),
-        ),
-        Span::styled(format!("{effect:<EFFECT_CELLS$}"), theme.figure()),
-        Span::styled(format!("{chance:<CHANCE_CELLS$}"), theme.label()),
-        Span::styled(word, style),
-    ])
+    format!("{number:.decimals$}")
 }
 
 /// In a few letters, for the top of the screen; nothing where none is under way.

@@ -367,3 +367,42 @@ fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
     let put_off = silent_for_three_seconds(1);
     assert!(!put_off.contains('▁') && put_off.ends_with(|c| ('▂'..='█').contains(&c)), "{put_off}");
 }
+
+#[test]
+fn what_an_experiment_came_to_is_told_whole_on_every_screen() {
+    use telemetry::experiment::{ExperimentStep, Outcome, Stage as Part};
+    let mut stage = Stage::live(options(), 5);
+    stage.want(Intent::Experiments);
+    assert!(stage.screen(80, 24).contains("no experiment yet; e begins one"));
+    let mut record = stage.run.mark(1);
+    record.body = telemetry::Body::Experiment(Box::new(telemetry::ExperimentRecord {
+        number: 1,
+        step: ExperimentStep::Verdict,
+        stage: Part::Comparison,
+        setting: "proxy.workers".into(),
+        a: "1".into(),
+        b: "2".into(),
+        pair: 6,
+        pairs: 6,
+        metric: "handshake_full.p99".into(),
+        is_primary: true,
+        estimate: Some(telemetry::EstimateRecord {
+            a: 123_456.789,
+            b: 119_000.5,
+            effect: -3.6,
+            low: -44.9,
+            high: 8.0,
+            confidence_percent: 95.0,
+            p_value: 0.406,
+            ..telemetry::EstimateRecord::default()
+        }),
+        outcome: Outcome::Inconclusive,
+        reason: "generator-bound: it took on 3.7 % of the requests more than 1 ms late under at least one of the two \
+                 values, so that latencies of the load tell of itself"
+            .into(),
+        ..telemetry::ExperimentRecord::default()
+    }));
+    stage.read(vec![record]);
+    assert_snapshot!(stage.screen(80, 24));
+    assert_snapshot!(stage.screen(160, 48));
+}
