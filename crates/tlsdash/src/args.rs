@@ -19,6 +19,7 @@ use tui::Speed;
 
 use crate::load::LoadArgs;
 use crate::look::LookWords;
+use crate::tls_words::TlsWords;
 
 pub(crate) use configuration::ProxyWords;
 pub use configuration::read_configuration;
@@ -71,7 +72,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Mode {
     /// Run everything built in: certificate, upstream, load, dashboard; nothing to set up
-    Demo(DemoArgs),
+    Demo(Box<DemoArgs>),
     /// Run the load generator alone, against any server
     Load(Box<LoadArgs>),
     /// Show the dashboard over a journal, read-only: a running service, or a recording
@@ -173,6 +174,8 @@ pub(crate) struct DemoArgs {
     /// Configuration file in TOML, of which the dashboard's look and keys are taken
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: TlsWords,
     #[command(flatten)]
     pub(crate) run: RunWords,
     #[command(flatten)]

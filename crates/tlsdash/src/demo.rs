@@ -10,6 +10,7 @@ use crate::args::{DemoArgs, usage};
 use crate::look::Look;
 use crate::proxy;
 use crate::session::{Shape, Wiring};
+use crate::voice;
 
 /// The demo's load: an open loop from many addresses, most connections resumed.
 const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%";
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let look = Look::with_file(&args.look, args.config.as_deref())?;
     let shape = Shape::resolve(&args.run, args.duration.as_deref(), look)?;
     let plan = plan(args.load.as_deref())?;
+    let tls = args.tls.resolve(true)?;
     let listen = args.listen.as_deref().unwrap_or("127.0.0.1:0");
     let listen = listen.parse().map_err(|error| usage(format!("--listen {listen}: {error}")))?;
     // Before there is a folder that a signal would leave behind.
@@ -29,9 +31,11 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         .context("cannot make a folder for the demo upstream's socket")?;
     let socket = folder.path().join("app.sock");
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
-    let mut config = ProxyConfig::new(vec![listen], Upstream::Unix(socket), proxy::generated()?);
+    let mut config = ProxyConfig::new(vec![listen], Upstream::Unix(socket), tls);
     config.workers = args.workers.unwrap_or_else(half_the_cores);
-    proxy::Bound::bind(config, Vec::new(), Vec::new())?.start(Some(plan), requests(), shape, wiring)
+    let notices = proxy::warnings(&config);
+    notices.iter().for_each(voice::say_early);
+    proxy::Bound::bind(config, Vec::new(), notices)?.start(Some(plan), requests(), shape, wiring)
 }
 
 /// The demo's plan with the words that are given put in place of its own.

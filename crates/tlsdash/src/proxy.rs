@@ -52,7 +52,7 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
 }
 
 /// What a person should know before the proxy serves anybody.
-fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
+pub(crate) fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
     let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
     let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));
     let absent: Vec<_> = config.upstreams.iter().filter_map(|upstream| upstream.probe().err()).collect();
@@ -163,6 +163,9 @@ fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
     };
     let listen = listen(words)?;
     let tls = words.tls.resolve(words.load.is_some())?;
+    if words.tls.is_without_certificate() {
+        crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
+    }
     let mut config = ProxyConfig { upstreams, ..ProxyConfig::new(listen, first, tls) };
     let cpus = parsed::<Cpus>("cpus", words.cpus.as_deref())?;
     if let Some(cpus) = &cpus {

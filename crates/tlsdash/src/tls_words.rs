@@ -105,11 +105,8 @@ impl TlsWords {
     /// These words, and where they are silent the others.
     pub(crate) fn or(self, other: Self) -> Self {
         // Pairs come from one place.
-        let (cert, key) = if self.cert.is_empty() && self.key.is_empty() {
-            (other.cert, other.key)
-        } else {
-            (self.cert, self.key)
-        };
+        let (cert, key) =
+            if self.is_without_certificate() { (other.cert, other.key) } else { (self.cert, self.key) };
         Self {
             cert,
             key,
@@ -149,6 +146,11 @@ impl TlsWords {
         }
     }
 
+    /// True if none of them names a certificate: one is made then.
+    pub(crate) fn is_without_certificate(&self) -> bool {
+        self.cert.is_empty() && self.key.is_empty()
+    }
+
     /// Loads what the words name. `is_loaded`: the built-in load, which has no
     /// certificate of its own, is a client.
     pub(crate) fn resolve(&self, is_loaded: bool) -> anyhow::Result<Tls> {
@@ -172,10 +174,7 @@ impl TlsWords {
 
     fn certificates(&self) -> anyhow::Result<Vec<Certificate>> {
         match (self.cert.len(), self.key.len()) {
-            (0, 0) => {
-                crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
-                Ok(vec![generated()?])
-            }
+            (0, 0) => Ok(vec![generated()?]),
             (_, 0) => Err(usage("--cert needs --key: the file with its private key")),
             (0, _) => Err(usage("--key needs --cert: the file with its certificate")),
             (certs, keys) if certs != keys => Err(usage(format!(

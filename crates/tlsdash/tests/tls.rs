@@ -327,3 +327,20 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
         assert!(parts.iter().all(|part| line.contains(part)), "{args:?}: {said}");
     }
 }
+
+#[test]
+fn the_demo_tries_a_certificate_and_settings_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = certificate(folder.path(), "own", RSA);
+    let demo = |more: &[&str]| {
+        let always = ["demo", "--headless", "--duration", "1s", "--load", "rate=50,keepalive=1"];
+        run(folder.path(), &[&always, more].concat())
+    };
+    let output = demo(&["--cert", &cert, "--key", &key, "--tls-max", "1.2"]);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(told.contains("TLSv1.2 TLS_ECDHE_RSA_") && !told.contains("TLSv1.3"), "{told}");
+    let refused = demo(&["--cert", &cert]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(stderr(&refused).trim(), "tlsdash: --cert needs --key: the file with its private key");
+}
