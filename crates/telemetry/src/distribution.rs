@@ -1,6 +1,6 @@
 //! Latencies as records and series carry them: sparsely, only the buckets that hold samples.
 
-/// Width of the narrowest bucket: the largest power of two within [`LOWEST_NS`].
+/// Width of the narrowest bucket: the largest power of two within [`LOWEST_NS`](crate::histogram::LOWEST_NS).
 pub(crate) const UNIT_NS: u64 = 64;
 
 /// Samples of one bucket. Series hold many of these, so it is kept small.
@@ -167,7 +167,7 @@ impl Distribution {
     }
 
     /// The latency that the share `q` (above 0, to 1) of the samples does not exceed, in nanoseconds; `None` without
-    /// samples. Agrees with [`Histogram::quantile_ns`].
+    /// samples. Agrees with [`Histogram::quantile_ns`](crate::Histogram::quantile_ns).
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         let last = self.buckets.last()?;
         let wanted = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);

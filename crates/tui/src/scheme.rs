@@ -64,7 +64,7 @@ impl Scheme {
     /// theme that is named are taken to be shown.
     ///
     /// This may write to the terminal and wait for its answer, for 600 ms at the most: call it before
-    /// [`run`](crate::run) and not while a dashboard is drawn.
+    /// [`run`](crate::run()) and not while a dashboard is drawn.
     pub fn palette(&self) -> Palette {
         self.palette_in(&Surroundings::real())
     }
