@@ -10,6 +10,8 @@ const LEFT: f64 = 60.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 34.0;
+/// Beyond this the middle of a label on the axis of x would put its end beyond the edge.
+const LAST_LABEL: f64 = WIDTH - 24.0;
 
 /// How values become heights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +80,7 @@ impl Plot {
             @for (value, label) in &self.x_ticks {
                 @if let Some(x) = frame.x(*value) {
                     line.grid x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(bottom) {}
-                    text x=(number(x)) y=(bottom + 14.0) text-anchor="middle" { (label) }
+                    text x=(number(x.min(LAST_LABEL))) y=(bottom + 14.0) text-anchor="middle" { (label) }
                 }
             }
             @for (value, label) in &self.marks {
