@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::at;
+use common::{at, read};
 use proptest::prelude::*;
 use report::Report;
 use serde_json::Value;
@@ -60,13 +60,7 @@ fn recorded(seconds: &[Second]) -> (Model, RunId) {
         let number = (record.stamp.mono_us - at(0).monotonic_us) / 1_000_000;
         number.checked_sub(1).and_then(|at| seconds.get(at as usize)).is_some_and(|second| second.is_lost)
     };
-    let mut model = Model::new(1_000);
-    publisher
-        .into_sink()
-        .into_iter()
-        .filter(|record| !is_lost(record))
-        .for_each(|record| model.apply(record, None));
-    (model, run)
+    (read(publisher.into_sink(), 1_000, is_lost), run)
 }
 
 fn histogram(samples: impl Iterator<Item = u64>) -> Histogram {

@@ -10,7 +10,6 @@ use crate::args::{DemoArgs, usage};
 use crate::look::Look;
 use crate::proxy;
 use crate::session::{Shape, Wiring};
-use crate::voice;
 
 /// The demo's load: an open loop from many addresses, most connections resumed.
 const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%";
@@ -33,9 +32,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
     let mut config = ProxyConfig::new(vec![listen], Upstream::Unix(socket), tls);
     config.workers = args.workers.unwrap_or_else(half_the_cores);
-    let notices = proxy::warnings(&config);
-    notices.iter().for_each(voice::say_early);
-    proxy::Bound::bind(config, Vec::new(), notices)?.start(Some(plan), requests(), shape, wiring)
+    proxy::Bound::bind(config, Vec::new())?.start(Some(plan), requests(), shape, wiring)
 }
 
 /// The demo's plan with the words that are given put in place of its own.

@@ -40,9 +40,7 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
     let user = words.user.as_deref().map(privileges::Target::resolve).transpose()?;
     let config = proxy_config(&words)?;
-    let notices = warnings(&config);
-    notices.iter().for_each(voice::say_early);
-    let bound = Bound::bind(config, inherited, notices)?;
+    let bound = Bound::bind(config, inherited)?;
     if let Some(user) = &user {
         shape.journal = shape.journal.hand_to(user)?;
         user.become_it()?;
@@ -52,7 +50,7 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
 }
 
 /// What a person should know before the proxy serves anybody.
-pub(crate) fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
+fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
     let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
     let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));
     let absent: Vec<_> = config.upstreams.iter().filter_map(|upstream| upstream.probe().err()).collect();
@@ -69,17 +67,16 @@ pub(crate) fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
 pub(crate) struct Bound {
     proxy: BoundProxy,
     header: RunRecord,
+    /// They have been said, and are still to be recorded.
     notices: Vec<NoticeRecord>,
 }
 
 impl Bound {
-    /// Asks for everything that the proxy can be refused, before the first connection is accepted. It listens on the
-    /// `inherited` sockets, if there are any. The `notices` have been said, and are still to be recorded.
-    pub(crate) fn bind(
-        config: ProxyConfig,
-        inherited: Vec<TcpListener>,
-        notices: Vec<NoticeRecord>,
-    ) -> anyhow::Result<Self> {
+    /// Says what a person should know, and asks for everything that the proxy can be refused, before the first connection
+    /// is accepted. It listens on the `inherited` sockets, if there are any.
+    pub(crate) fn bind(config: ProxyConfig, inherited: Vec<TcpListener>) -> anyhow::Result<Self> {
+        let notices = warnings(&config);
+        notices.iter().for_each(voice::say_early);
         let header = header(&config);
         let bound =
             if inherited.is_empty() { Proxy::bind(config) } else { Proxy::bind_inherited(config, inherited) };

@@ -88,18 +88,19 @@ pub(crate) fn model(played: &Played) -> (Model, RunId) {
         publisher.interval(Some(&proxy), Some((&load, state)), Some(host.clone()), at(second));
     }
     publisher.stop(RunRecord::default(), None, None, None, at(11));
-    let mut model = Model::new(100);
     let is_lost = |record: &Record| {
         let is_first = record.stamp.seq <= 1;
         let is_of_the_fifth = record.stamp.mono_us == at(5).monotonic_us;
         played.with_loss && is_of_the_fifth || played.without_header && is_first
     };
-    publisher
-        .into_sink()
-        .into_iter()
-        .filter(|record| !is_lost(record))
-        .for_each(|record| model.apply(record, None));
-    (model, run)
+    (read(publisher.into_sink(), 100, is_lost), run)
+}
+
+/// What a reader makes of the records that are not lost, with so many intervals kept.
+pub(crate) fn read(records: Vec<Record>, history: usize, is_lost: impl Fn(&Record) -> bool) -> Model {
+    let mut model = Model::new(history);
+    records.into_iter().filter(|record| !is_lost(record)).for_each(|record| model.apply(record, None));
+    model
 }
 
 /// Fails if the page has an element that no page of ours has, or asks for something from elsewhere.

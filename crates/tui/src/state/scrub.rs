@@ -26,6 +26,11 @@ pub(super) enum Leap {
 }
 
 impl State {
+    /// The earlier moment that is shown, by the run's monotonic clock; `None` if there is none.
+    pub(super) fn earlier_us(&self) -> Option<u64> {
+        self.frozen.as_ref()?.earlier_us()
+    }
+
     /// Freezes the view, if it is not, at what has been read.
     pub(super) fn freeze(&mut self, now: Now) {
         if self.frozen.is_some() {
@@ -81,7 +86,7 @@ impl State {
         self.frozen = Some(frozen);
         self.follow_cursor();
         self.catch_up();
-        if let Some(us) = self.frozen.as_ref().and_then(Frozen::earlier_us) {
+        if let Some(us) = self.earlier_us() {
             self.play_on_from(us, now);
         }
     }

@@ -77,7 +77,7 @@ impl Replay {
 impl State {
     /// The run as it stood at the moment that is shown, if it has been read again.
     pub(super) fn reel(&self) -> Option<&Reel> {
-        let us = self.frozen.as_ref()?.earlier_us()?;
+        let us = self.earlier_us()?;
         let run = self.run()?.id();
         self.replay.reel.as_ref().filter(|reel| reel.stands_at(run, us))
     }
@@ -117,7 +117,7 @@ impl State {
         if self.run().is_some_and(Run::is_brief) {
             return self.recall_run();
         }
-        let us = self.frozen.as_ref().and_then(super::Frozen::earlier_us);
+        let us = self.earlier_us();
         let Some(us) = us.filter(|_| self.needs_recall()) else {
             if self.replay.transport.is_none() && self.frozen.is_none() {
                 (self.replay.reel, self.replay.asked) = (None, None);
@@ -148,7 +148,7 @@ impl State {
     /// A person who plays sees everything as it was; so does one who looks at what is over, where reading disturbs
     /// nothing that is being measured.
     fn needs_recall(&self) -> bool {
-        let Some((run, us)) = self.run().zip(self.frozen.as_ref().and_then(super::Frozen::earlier_us)) else {
+        let Some((run, us)) = self.run().zip(self.earlier_us()) else {
             return false;
         };
         self.replay.transport.is_some() || run.stopped().is_some() || !self.is_kept(run, us)
@@ -259,7 +259,7 @@ impl State {
 
     /// Lets the reel go on to the moment that is shown, if it can; true if it did.
     pub(super) fn catch_up(&mut self) -> bool {
-        let Some(us) = self.frozen.as_ref().and_then(super::Frozen::earlier_us) else { return false };
+        let Some(us) = self.earlier_us() else { return false };
         let (span, run) = (self.reel_span(), self.run().map(Run::id));
         let Some(reel) = self.replay.reel.as_mut() else { return false };
         if !run.is_some_and(|run| reel.can_reach(run, us) && !reel.stands_at(run, us)) || !reel.go_on_to(us) {

@@ -69,7 +69,7 @@ impl State {
     /// What is to be seen of the replay; `None` where nothing is played.
     pub(crate) fn transport(&self) -> Option<TransportLine> {
         let transport = self.replay.transport.as_ref()?;
-        let (run, us) = self.run().zip(self.frozen.as_ref()?.earlier_us())?;
+        let (run, us) = self.run().zip(self.earlier_us())?;
         let began_us = run.began_us();
         let length_us = run.last_us().saturating_sub(began_us);
         let share = |us: u64| us.saturating_sub(began_us) as f64 / length_us.max(1) as f64;
@@ -116,7 +116,7 @@ impl State {
 
     fn moment_to_play(&self) -> Option<u64> {
         let run = self.run()?;
-        let us = self.frozen.as_ref().and_then(crate::state::Frozen::earlier_us);
+        let us = self.earlier_us();
         Some(us.filter(|us| *us < run.last_us()).unwrap_or_else(|| run.began_us()))
     }
 
@@ -165,7 +165,7 @@ impl State {
 
     /// Plays at another speed.
     pub(in crate::state) fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: Now) {
-        let cursor_us = self.frozen.as_ref().and_then(crate::state::Frozen::earlier_us);
+        let cursor_us = self.earlier_us();
         let Some(transport) = &mut self.replay.transport else { return };
         transport.speed = change(transport.speed);
         if let Some(us) = cursor_us {
@@ -208,7 +208,7 @@ impl State {
         let Some(wanted_us) = self.replay.transport.as_ref().and_then(|it| it.moment_us(now)) else {
             return false;
         };
-        let Some(cursor_us) = self.frozen.as_ref().and_then(crate::state::Frozen::earlier_us) else {
+        let Some(cursor_us) = self.earlier_us() else {
             return false;
         };
         let Some((end_us, has_ended)) = self.run().map(|run| (run.last_us(), run.stopped().is_some())) else {
