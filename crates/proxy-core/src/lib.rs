@@ -76,9 +76,10 @@ mod worker;
 
 pub use config::{Limits, ProxyConfig};
 pub use cpus::{Cpus, CpusError, ParseCpusError};
+pub use crew::WorkerFailed;
 pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
-pub use proxy::{BoundProxy, Proxy, StartError, WorkerPanicked};
+pub use proxy::{BoundProxy, Proxy, StartError};
 pub use settings::ConfigError;
 pub use tls::{
     Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, Looked, Presented, RefreshError, Refreshed,
