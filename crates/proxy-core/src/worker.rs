@@ -238,8 +238,11 @@ impl Worker {
             if self.control.is_handed_over() {
                 // What waits in the backlog is served by whoever comes next.
                 self.listeners.give_up_all();
-            } else {
-                self.listeners.begin_last_call(self.context.now);
+            } else if let Err(error) = self.listeners.begin_last_call(self.context.now) {
+                let text = format!(
+                    "a drain cannot turn new connections away: {error}; those that begin at its end may be reset"
+                );
+                self.notices.say(Subject::Worker(self.index), Level::Warning, &text, self.context.now);
             }
         }
         for (_, connection) in &mut self.connections {

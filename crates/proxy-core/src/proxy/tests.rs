@@ -1,5 +1,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 
 use super::*;
 use crate::crew::Order;
@@ -54,4 +56,19 @@ fn a_retired_worker_that_ends_is_no_failure_and_one_that_panics_is() {
     proxy.set("proxy.workers", &Value::Number(1.0)).unwrap();
     proxy.crew().tell(1, Order::Panic);
     eventually("the failure is noticed", || proxy.failure().is_some());
+}
+
+#[test]
+fn a_drain_that_cannot_turn_connections_away_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let proxy = Proxy::start(config(1)).unwrap();
+    // A socket of another kind, for which the kernel refuses what it lets TCP have.
+    let socket = UnixListener::bind(folder.path().join("socket")).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    proxy.crew().tell(0, Order::Share(1, vec![TcpListener::from(OwnedFd::from(socket))]));
+    proxy.drain();
+    assert!(proxy.wait(PATIENCE));
+    let said = proxy.take_notices();
+    assert!(said.len() == 1 && said[0].text.contains("cannot turn new connections away"), "{said:?}");
+    proxy.join().unwrap();
 }
