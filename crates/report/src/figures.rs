@@ -176,6 +176,7 @@ fn of_load(load: &LoadSummary) -> Vec<Figure> {
         ("rate.wanted".to_owned(), load.rate_per_s.wanted),
         count("requests.scheduled", requests.scheduled),
         count("requests.sent", requests.sent),
+        count("requests.answered", requests.answered),
         count("requests.ok", requests.ok),
         count("requests.failed", requests.failed),
         count("requests.never_sent", requests.never_sent),

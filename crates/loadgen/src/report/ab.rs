@@ -66,17 +66,17 @@ fn server(view: &View<'_>, out: &mut String) {
         }
         line(out, "Document Path", target.path());
     }
-    let mean = ratio(view.load.parts.body_out as f64, view.done() as f64);
+    let mean = ratio(view.load.parts.body_out as f64, view.answered() as f64);
     line(out, "Document Length", format_args!("{mean:.0} bytes (mean)\n"));
 }
 
 fn totals(view: &View<'_>, out: &mut String) {
     let load = &view.load;
     let connections = view.number("load.connections");
-    let per_second = view.per_second(view.done());
+    let per_second = view.per_second(view.answered());
     line(out, "Concurrency Level", connections);
     line(out, "Time taken for tests", format_args!("{:.3} seconds", load.spans_s.measured));
-    line(out, "Complete requests", view.done());
+    line(out, "Complete requests", view.answered());
     let bad = view.failures(&["status"]);
     line(out, "Failed requests", load.requests.failed - bad.min(load.requests.failed));
     if bad > 0 {

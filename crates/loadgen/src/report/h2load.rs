@@ -19,7 +19,7 @@ pub(super) fn text(view: &View<'_>) -> String {
         out,
         "finished in {}, {:.2} req/s, {}/s",
         h2load(load.spans_s.measured * 1e9),
-        view.per_second(view.done()),
+        view.per_second(view.answered()),
         binary(view.per_second(bytes))
     );
     let _ = writeln!(
@@ -27,7 +27,7 @@ pub(super) fn text(view: &View<'_>) -> String {
         "requests: {} total, {} started, {} done, {} succeeded, {} failed, {} errored, {} timeout",
         view.requests(),
         requests.sent,
-        view.done(),
+        view.answered(),
         requests.ok,
         requests.failed,
         view.failures(ERRORED),

@@ -15,10 +15,10 @@ pub(super) fn text(view: &View<'_>) -> String {
         ("Max", format!("{:.3}", ms(request.max_ns() as f64))),
         ("Std. Dev.", format!("{:.3}", ms(request.stdev_ns().unwrap_or(0.0)))),
         ("Error %", format!("{:.3}", ratio(failed, view.requests() as f64) * 100.0)),
-        ("Throughput", format!("{:.5}", view.per_second(view.done()))),
+        ("Throughput", format!("{:.5}", view.per_second(view.answered()))),
         ("Received KB/sec", format!("{:.2}", view.per_second(load.bytes.out) / 1024.0)),
         ("Sent KB/sec", format!("{:.2}", view.per_second(load.bytes.r#in) / 1024.0)),
-        ("Avg. Bytes", format!("{:.1}", ratio(load.bytes.out as f64, view.done() as f64))),
+        ("Avg. Bytes", format!("{:.1}", ratio(load.bytes.out as f64, view.answered() as f64))),
     ];
     let width = |(name, value): &(&str, String)| name.len().max(value.chars().count());
     let row = |pick: fn(&(&'static str, String)) -> String| {

@@ -128,9 +128,9 @@ impl<'a> View<'a> {
         self.load.requests.scheduled.saturating_sub(self.load.requests.warmup)
     }
 
-    /// Requests that were answered, well or not.
-    fn done(&self) -> u64 {
-        self.load.requests.ok.saturating_add(self.load.requests.failed)
+    /// Requests that were answered whole, well or not.
+    fn answered(&self) -> u64 {
+        self.load.requests.answered
     }
 
     /// So much a second of the measured time.

@@ -3,6 +3,9 @@
 /// A duration as Go prints it: `491.133µs`, `1.5ms`, `29.98051442s`.
 pub(super) fn go(ns: f64) -> String {
     let ns = ns.round();
+    if ns == 0.0 {
+        return "0s".to_owned();
+    }
     let (scaled, digits, unit) = match ns {
         ..1e3 => (ns, 0, "ns"),
         ..1e6 => (ns / 1e3, 3, "µs"),
@@ -60,7 +63,7 @@ mod tests {
     #[test]
     fn durations_look_as_they_do_in_go() {
         for (ns, expected) in [
-            (0.0, "0ns"),
+            (0.0, "0s"),
             (750.0, "750ns"),
             (491_133.0, "491.133µs"),
             (1_500_000.0, "1.5ms"),

@@ -16,7 +16,7 @@ pub(super) fn text(view: &View<'_>) -> String {
     let request = view.request();
     let attack = if spans.due > 0.0 { spans.due } else { spans.sending };
     let at = |q: f64| go(request.quantile_ns(q).unwrap_or(0) as f64);
-    let mean = |bytes: u64| ratio(bytes as f64, view.done() as f64);
+    let mean = |bytes: u64| ratio(bytes as f64, view.answered() as f64);
     let mut out = String::new();
     let rate = load.rate_per_s.wanted.unwrap_or_else(|| ratio(load.requests.sent as f64, attack));
     let mut row = |name: &str, what: &str, values: &str| {

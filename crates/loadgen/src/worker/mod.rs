@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::clock::{Timer, now_ns};
 use crate::control::Control;
 use crate::course::{Course, Obeyed};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Span};
 use crate::pacer::Part;
 use crate::plan::{KeepAlive, Share};
 use crate::socket::Address;
@@ -50,13 +50,19 @@ pub(crate) struct Setup {
 
 impl Setup {
     /// Hands over the last that a thread has counted.
-    pub(crate) fn finish(&self, clients: &[Client], ledger: Ledger, reporter: Reporter<LoadDelta>) {
+    pub(crate) fn finish(
+        &self,
+        clients: &[Client],
+        course: &Course,
+        ledger: Ledger,
+        reporter: Reporter<LoadDelta>,
+    ) {
         for client in clients {
             if let Some(address) = client.address {
                 self.control.account(address, client.totals);
             }
         }
-        self.control.note_span(ledger.span);
+        self.control.note_span(Span { ran: course.ran(), ..ledger.span });
         self.control.thread_ended();
         reporter.finish(ledger.delta, |_| {});
     }
@@ -283,7 +289,7 @@ impl Worker {
     }
 
     fn report(&mut self) {
-        if !self.ledger.report(&self.reporter, &self.setup.control) {
+        if !self.ledger.report(&self.reporter, &self.setup.control, &self.course) {
             self.give_up(now_ns());
         }
     }
@@ -293,6 +299,6 @@ impl Worker {
         for index in 0..self.slots.len() {
             self.drop_connection(index);
         }
-        self.setup.finish(&self.clients, self.ledger, self.reporter);
+        self.setup.finish(&self.clients, &self.course, self.ledger, self.reporter);
     }
 }

@@ -307,13 +307,13 @@ impl Worker {
     }
 
     fn report(&mut self) {
-        if !self.ledger.report(&self.reporter, &self.setup.control) {
+        if !self.ledger.report(&self.reporter, &self.setup.control, &self.course) {
             self.give_up(now_ns());
         }
     }
 
     fn finish(mut self) {
         self.give_up(now_ns());
-        self.setup.finish(&self.clients, self.ledger, self.reporter);
+        self.setup.finish(&self.clients, &self.course, self.ledger, self.reporter);
     }
 }
