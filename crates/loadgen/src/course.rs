@@ -228,13 +228,11 @@ impl Course {
         };
     }
 
-    /// While draining, accounts for what is due once it is too late to send it.
-    pub(crate) fn give_up_late(&mut self, ledger: &mut Ledger, now_ns: u64) {
-        if let State::Draining { until_ns, .. } = self.state
-            && now_ns >= until_ns.saturating_sub(GRACE_TO_ANSWER_NS)
-        {
-            self.give_up_backlog(ledger, now_ns);
-        }
+    /// True if requests wait that it is too late to send.
+    pub(crate) fn is_late(&self, now_ns: u64) -> bool {
+        matches!(self.state, State::Draining { until_ns, .. }
+            if now_ns >= until_ns.saturating_sub(GRACE_TO_ANSWER_NS))
+            && self.has_backlog()
     }
 
     /// True if a drain has lasted long enough: what is under way is to be cut.
@@ -252,18 +250,22 @@ impl Course {
         }
     }
 
-    /// Accounts for what is due and will not be sent.
-    pub(crate) fn give_up_backlog(&mut self, ledger: &mut Ledger, now_ns: u64) {
+    /// Accounts for what is due and will not be sent. `throttled` is the share of connections that would have taken their
+    /// part of it, and wait to be tried again.
+    pub(crate) fn give_up_backlog(&mut self, ledger: &mut Ledger, throttled: f64, now_ns: u64) {
+        let mut given_up = 0;
         while let Some(due) = self.pacer.take() {
             let warmup = self.is_warmup(due, now_ns);
+            given_up += u64::from(!warmup);
             ledger.never_sent(due.intended_ns, warmup, now_ns);
         }
+        ledger.add(LoadCounter::Throttled, (given_up as f64 * throttled) as u64);
     }
 
     /// Ends it at once.
-    pub(crate) fn end(&mut self, ledger: &mut Ledger, now_ns: u64) {
+    pub(crate) fn end(&mut self, ledger: &mut Ledger, throttled: f64, now_ns: u64) {
         self.pacer.pause();
-        self.give_up_backlog(ledger, now_ns);
+        self.give_up_backlog(ledger, throttled, now_ns);
         self.state = State::Ended;
     }
 

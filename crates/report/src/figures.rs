@@ -180,6 +180,7 @@ fn of_load(load: &LoadSummary) -> Vec<Figure> {
         count("requests.ok", requests.ok),
         count("requests.failed", requests.failed),
         count("requests.never_sent", requests.never_sent),
+        count("requests.throttled", requests.throttled),
         count("requests.unfinished", requests.unfinished),
         count("requests.late", requests.late),
         count("requests.warmup", requests.warmup),

@@ -140,6 +140,7 @@ fn load_lines(load: &LoadSummary, out: &mut String) {
     );
     let rest = [
         (requests.never_sent, "never sent"),
+        (requests.throttled, "of these throttled"),
         (requests.unfinished, "unfinished"),
         (requests.late, "taken on late"),
         (requests.warmup, "of the warm-up"),

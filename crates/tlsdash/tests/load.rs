@@ -130,9 +130,32 @@ fn a_frozen_server_does_not_achieve_the_rate_that_it_had_before() {
     let output = load("-r 500 -d 1s -c 4 --format json");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     let load = &summary["load"];
-    assert_eq!(load["requests"]["answered"], 100, "{load}");
+    assert_eq!((&load["requests"]["answered"], &load["requests"]["throttled"]), (&100.into(), &0.into()));
     assert_eq!((&load["spans_s"]["due"], &load["spans_s"]["measured"]), (&1.0.into(), &1.0.into()), "{load}");
     assert_eq!(load["rate_per_s"]["is_achieved"], false, "{load}");
+}
+
+#[test]
+fn what_was_not_sent_for_throttled_connections_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    // It takes the connection that tries it out, and no other.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || drop(listener.accept().unwrap()));
+    let args = ["load", &url, "--headless", "-r", "500", "-d", "1s", "-c", "2", "--format", "json"];
+    let output = run(folder.path(), &args);
+    server.join().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let load = &summary["load"];
+    let throttled = load["requests"]["throttled"].as_u64().unwrap();
+    let never_sent = load["requests"]["never_sent"].as_u64().unwrap();
+    assert!(throttled > 200 && (throttled..=500).contains(&never_sent), "{load}");
+    assert_eq!((&load["requests"]["answered"], &load["rate_per_s"]["achieved"]), (&0.into(), &0.0.into()));
+    let journal = folder.path().join("tlsdash.journal");
+    let watched = run(folder.path(), &["watch", journal.to_str().unwrap(), "--headless"]);
+    let text = String::from_utf8(watched.stdout).unwrap();
+    let note = format!("{throttled} requests were not sent for that reason");
+    assert!(text.contains(&format!("{throttled} of these throttled")) && text.contains(&note), "{text}");
 }
 
 #[test]

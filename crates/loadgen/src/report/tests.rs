@@ -71,8 +71,10 @@ fn what_puts_the_figures_in_doubt_is_said() {
     let beyond = notes(|delta, _| {
         delta.counters[C::Scheduled] += 500;
         delta.counters[C::NeverSent] = 500;
+        delta.counters[C::Throttled] = 400;
     });
     assert!(beyond.contains("# rate not achieved: 75.0/s were wanted and 50.0/s answered; 500"), "{beyond}");
+    assert!(beyond.contains("# throttled: ") && beyond.contains("400 requests were not sent"), "{beyond}");
     let closed = notes(|delta, state| {
         delta.latencies[LoadLatency::Response].clear();
         state.due_us = 0;

@@ -201,7 +201,10 @@ impl Worker {
 
     /// Gives requests that are due to slots that are free.
     fn dispatch(&mut self, now_ns: u64) {
-        self.course.give_up_late(&mut self.ledger, now_ns);
+        if self.course.is_late(now_ns) {
+            let throttled = self.throttled();
+            self.course.give_up_backlog(&mut self.ledger, throttled, now_ns);
+        }
         while let Some(&index) = self.free.front() {
             let Some(due) = self.course.take(&mut self.ledger) else { break };
             self.free.pop_front();
@@ -273,7 +276,8 @@ impl Worker {
 
     /// Accounts for what has no answer yet, and drops its connections.
     fn cut(&mut self, now_ns: u64) {
-        self.course.give_up_backlog(&mut self.ledger, now_ns);
+        let throttled = self.throttled();
+        self.course.give_up_backlog(&mut self.ledger, throttled, now_ns);
         for index in 0..self.slots.len() {
             if let Some(request) = self.slots[index].request.take() {
                 self.ledger.ended(&request, now_ns);
@@ -284,8 +288,15 @@ impl Worker {
     }
 
     fn give_up(&mut self, now_ns: u64) {
-        self.course.end(&mut self.ledger, now_ns);
+        let throttled = self.throttled();
+        self.course.end(&mut self.ledger, throttled, now_ns);
         self.cut(now_ns);
+    }
+
+    /// Share of the connections that wait to be tried again after one that came to nothing.
+    fn throttled(&self) -> f64 {
+        let waiting = self.slots.iter().filter(|slot| slot.phase == Phase::BackingOff).count();
+        waiting as f64 / self.slots.len().max(1) as f64
     }
 
     fn report(&mut self) {

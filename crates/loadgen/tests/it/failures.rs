@@ -195,6 +195,7 @@ fn in_an_open_loop_the_schedule_goes_on_without_a_server() {
     assert_eq!(load.measured().whole, Duration::from_millis(500));
     assert_eq!(all.counters[C::Scheduled], 500);
     assert!(all.counters[C::NeverSent] > 400, "{:?}", all.counters);
+    assert!(all.counters[C::Throttled] >= all.counters[C::NeverSent] / 2, "{:?}", all.counters);
 }
 
 #[test]

@@ -48,6 +48,7 @@ fn what_is_measured_lasts_as_long_as_the_schedule() {
     let server = freezes_after(50);
     let (all, load) = run(config(&server, "rate=200,duration=1s,connections=4"));
     assert_eq!((all.counters[C::Ok], all.counters[C::Unfinished]), (50, 4), "{:?}", all.counters);
+    assert_eq!(all.counters[C::Throttled], 0, "it was the server that took its time");
     let second = Duration::from_secs(1);
     assert_eq!((load.measured().scheduled, load.measured().whole), (second, second));
     // So it does if a number of requests ends it, and however long they take to fail.

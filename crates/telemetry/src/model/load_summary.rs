@@ -41,6 +41,8 @@ pub struct RequestCounts {
     pub failed: u64,
     /// That were due and not sent at the end.
     pub never_sent: u64,
+    /// Of these, because connections waited to be tried again after attempts that came to nothing.
+    pub throttled: u64,
     /// That were sent and not answered at the end.
     pub unfinished: u64,
     /// Of the warm-up, which are counted nowhere else but in `scheduled`.
@@ -196,6 +198,7 @@ pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSumm
         ok: totals[LoadCounter::Ok],
         failed: totals[LoadCounter::Failed],
         never_sent: totals[LoadCounter::NeverSent],
+        throttled: totals[LoadCounter::Throttled],
         unfinished: totals[LoadCounter::Unfinished],
         warmup: totals[LoadCounter::Warmup],
         late: totals[LoadCounter::Late],
@@ -278,6 +281,13 @@ fn notes(
             requests.unanswered()
         )),
         Some(_) => {}
+    }
+    if requests.throttled > 0 {
+        notes.push(format!(
+            "throttled: connections came to nothing, and each was tried again only after a wait of up to 1 s; \
+             {} requests were not sent for that reason",
+            requests.throttled
+        ));
     }
     if early.wanted > 0 && early.accepted == 0 {
         notes.push(match early.offered {
