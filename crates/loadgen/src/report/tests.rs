@@ -111,3 +111,53 @@ fn what_had_no_answer_is_not_counted_as_one() {
     let jmeter = report(model.run(run).unwrap(), Style::Jmeter).unwrap();
     assert!(line(&jmeter, "https://localhost:8443/x").contains(" 50.00000 "), "{jmeter}");
 }
+
+#[test]
+fn a_load_without_answers_has_no_times() {
+    let (model, run) = model(|delta, _| {
+        let scheduled = 1_000;
+        *delta = LoadDelta::default();
+        delta.counters[C::Scheduled] = scheduled;
+        delta.counters[C::Failed] = scheduled;
+        delta.counters[C::FailedConnect] = scheduled;
+    });
+    for (style, rows) in [
+        (
+            Style::Vegeta,
+            &[
+                ("Latencies", "Latencies [min, mean, 50, 90, 95, 99, max] -, -, -, -, -, -, -"),
+                ("Bytes In", "Bytes In [total, mean] 0, -"),
+                ("Success", "Success [ratio] 0.00%"),
+            ][..],
+        ),
+        (Style::H2load, &[("time for request", "time for request: - - - - - 0")]),
+        (
+            Style::Ab,
+            &[
+                ("Document Length", "Document Length: - bytes (mean)"),
+                ("Time per request", "Time per request: - [ms] (mean)"),
+                ("50%", "50% -"),
+                ("100%", "100% - (longest request)"),
+            ],
+        ),
+        (
+            Style::Wrk,
+            &[("Latency ", "Latency - - - -"), ("99%", "99% -"), ("Requests/sec", "Requests/sec: 0.00")],
+        ),
+        (
+            Style::Jmeter,
+            &[(
+                "https://localhost:8443/x",
+                "https://localhost:8443/x 1000 - - - - 100.000 0.00000 0.00 0.00 -",
+            )],
+        ),
+    ] {
+        let text = report(model.run(run).unwrap(), style).unwrap();
+        for (begin, expected) in rows {
+            assert_eq!(line(&text, begin), *expected, "{style:?}");
+        }
+        for nothing in ["0ns", "0us", "0.00us", " 0.000 ", "NaN", "inf"] {
+            assert!(!text.contains(nothing), "{nothing:?} in {text}");
+        }
+    }
+}

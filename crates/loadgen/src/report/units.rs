@@ -28,6 +28,15 @@ fn trimmed(value: f64, digits: usize) -> String {
     if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
+/// A duration in milliseconds, as ab and `JMeter` print it.
+pub(super) fn ms(ns: f64) -> String {
+    format!("{:.3}", ns / 1e6)
+}
+
+pub(super) fn percent(percent: f64) -> String {
+    format!("{percent:.2}%")
+}
+
 /// A duration as h2load prints it: `180us`, `9.17ms`, `1.05s`.
 pub(super) fn h2load(ns: f64) -> String {
     match ns {
