@@ -101,3 +101,29 @@ fn send(session: &mut Session, output: &mut Vec<u8>) {
         session.note_sent(out.len());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{flag, head, kind};
+    use super::*;
+
+    fn headers(block: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        head(&mut out, block.len(), kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1);
+        out.extend_from_slice(block);
+        out
+    }
+
+    #[test]
+    fn it_tells_how_much_was_decoded() {
+        let mut settings = Vec::new();
+        head(&mut settings, 0, kind::SETTINGS, 0, 0);
+        // As a seed of the fuzz target: a field that fills the table, and blocks that name it again and again.
+        let filling = [&b"\x88\x40\x01a\x7f\xa0\x1e"[..], &[b'b'; 3_999]].concat();
+        let server = [settings, headers(&filling), headers(&[0xbe; 30]).repeat(10)].concat();
+        let tried = Http2Trial::default().receive([&server[..]]);
+        let bound = STREAMS as u64 * (256 << 10);
+        assert!(tried.is_broken && tried.answered == 1, "{} bytes", tried.decoded_bytes);
+        assert!((bound - 4_000..=bound).contains(&tried.decoded_bytes), "{} bytes", tried.decoded_bytes);
+    }
+}
