@@ -85,7 +85,7 @@ fields! {
     SEQ = "SEQ", Count, "117", "Number of the record within its run, from 1; a hole in what is read is a loss.";
     SCHEMA = "SCHEMA", Count, "1", "Version of the record format.";
     MONO = "MONO_US", Micros, "192833041", "`CLOCK_MONOTONIC` when the record was made.";
-    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event.";
+    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event. Of `proxy` and `load` it does not reach back to the record before if the process did not run in between.";
 }
 
 // On single kinds.

@@ -110,6 +110,7 @@ fn text(summary: &Summary) -> String {
 /// What else went wrong on the way of the records.
 fn journal_amiss(journal: &JournalSummary) -> Vec<String> {
     let counts = [
+        (journal.gaps, "gaps in what was measured or read"),
         (journal.merged, "intervals merged"),
         (journal.refused, "records refused"),
         (journal.dropped, "dropped by the writer"),

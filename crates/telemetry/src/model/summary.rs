@@ -137,6 +137,8 @@ pub struct JournalSummary {
     pub lost: u64,
     /// Records made before the first one read: lost, removed since, or never looked for.
     pub before: u64,
+    /// Holes in what was read, and times in which the process did not run.
+    pub gaps: u64,
     /// Intervals that went with a later record because the journal took theirs too late, by the writer's count.
     pub merged: u64,
     /// Records that the journal took too late, by the writer's count.
@@ -217,6 +219,7 @@ impl Model {
             read: reading.read(),
             lost: reading.lost(),
             before: reading.before(),
+            gaps: reading.gaps_total(),
             merged: health.merged_total,
             refused: health.refused_total,
             dropped: health.dropped_total,
