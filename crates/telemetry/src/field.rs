@@ -155,6 +155,7 @@ fields! {
     EXPERIMENT_OUTCOME = "EXPERIMENT_OUTCOME", Text, "better", "`pending`, `better`, `worse`, `no difference shown` or `inconclusive`.";
     EXPERIMENT_REASON = "EXPERIMENT_REASON", Text, "too few pairs: 4 of the 6 that it takes", "Why, in words.";
     MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";
+    MEMORY_PSS = "MEMORY_PSS_BYTES", Bytes, "14155776", "The same with each shared page divided by those who share it (PSS), read every 10 s; 0 where the kernel does not tell.";
     DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
     OBSERVED_PID = "OBSERVED_PID", Id, "4711", "Process that is observed with all its descendants; 0 if none is.";

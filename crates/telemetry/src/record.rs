@@ -244,6 +244,8 @@ wire! {
     pub struct HostRecord {
         /// Resident memory, in bytes.
         pub memory_bytes: u64 = &field::MEMORY,
+        /// The same with each shared page divided by those who share it (PSS); 0 if it is not known.
+        pub memory_pss_bytes: u64 = &field::MEMORY_PSS,
         /// Open file descriptors.
         pub descriptors: u64 = &field::DESCRIPTORS,
         /// Threads.

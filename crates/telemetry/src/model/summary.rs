@@ -43,9 +43,25 @@ pub struct Summary {
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
     pub cpu_s: BTreeMap<&'static str, f64>,
+    /// What the process used last; absent where no record tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessSummary>,
     /// What an observed process and its descendants used; absent where none was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
+}
+
+/// What the process that writes the records used at the last reading.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProcessSummary {
+    /// Resident memory, in bytes.
+    pub memory_bytes: u64,
+    /// The same with each shared page divided by those who share it (PSS); 0 if it is not known.
+    pub memory_pss_bytes: u64,
+    /// Open file descriptors.
+    pub descriptors: u64,
+    /// Threads.
+    pub threads: u64,
 }
 
 /// What an observed process and its descendants used.
@@ -246,6 +262,12 @@ impl Run {
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
             journal: None,
             cpu_s: self.cpu_seconds(),
+            process: self.host().map(|host| ProcessSummary {
+                memory_bytes: host.memory_bytes,
+                memory_pss_bytes: host.memory_pss_bytes,
+                descriptors: host.descriptors,
+                threads: host.threads,
+            }),
             observed: self.observed(),
         }
     }

@@ -124,10 +124,6 @@ impl Running {
         send(signal, self.pid());
     }
 
-    pub(crate) fn descriptors(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
-    }
-
     pub(crate) fn memory_bytes(&self) -> u64 {
         let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.pid())).unwrap();
         statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096

@@ -322,6 +322,7 @@ impl Synthetic {
         }
         let host = HostRecord {
             memory_bytes: 31_000_000,
+            memory_pss_bytes: 27_500_000,
             descriptors: 300,
             threads: 9,
             cpu: self.cpu,
