@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{MemfdFlags, Mode, SealFlags, fchmod, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_socket_send_buffer_size_force};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -158,11 +158,28 @@ fn encode(entry: &EntryBuf, message: &mut Vec<u8>) -> Result<(), EntryFault> {
 
 /// Makes a file in memory that nobody can change any more, so that journald need not copy it.
 fn sealed(message: &[u8]) -> io::Result<File> {
-    let file = memfd_create("journal-entry", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    let mut file = File::from(file);
+    let mut file = memory_file()?;
     file.write_all(message)?;
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
     Ok(file)
+}
+
+/// Makes an empty file in memory that cannot be executed.
+///
+/// Without the seal that says so (`F_SEAL_EXEC`, by `MFD_NOEXEC_SEAL`): a journald before 254 takes a file with it for one
+/// that is not sealed, and refuses it to everybody but root.
+fn memory_file() -> io::Result<File> {
+    let create =
+        |flags| memfd_create("journal-entry", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | flags);
+    let file = match create(MemfdFlags::EXEC) {
+        // Linux before 6.3 does not know the flag.
+        Err(Errno::INVAL) => create(MemfdFlags::empty()),
+        // The administrator allows no other (`vm.memfd_noexec=2`).
+        Err(Errno::ACCESS) => create(MemfdFlags::NOEXEC_SEAL),
+        made => made,
+    }?;
+    fchmod(&file, Mode::RUSR | Mode::WUSR)?;
+    Ok(file.into())
 }
 
 /// Sends an empty datagram that a file goes along with.
@@ -208,6 +225,15 @@ mod tests {
         sender.send(&entry).unwrap();
         let mut buffer = [0; 16];
         assert_eq!(receiver.recv(&mut buffer).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_file_in_memory_is_sealed_as_every_journald_wants_it_and_not_executable() {
+        let file = sealed(b"A\n").unwrap();
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&file).unwrap().st_mode);
+        assert_eq!(mode, Mode::RUSR | Mode::WUSR);
+        let seals = rustix::fs::fcntl_get_seals(&file).unwrap();
+        assert_eq!(seals, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL);
     }
 
     #[test]

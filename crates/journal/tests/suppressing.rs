@@ -4,16 +4,19 @@
 mod common;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::journald::{Format, Journald};
+use common::not_run::say_not_run;
 use common::*;
 use journal::{SendError, Sender};
 
 /// The message about what was suppressed, `SD_MESSAGE_JOURNAL_DROPPED`.
 const DROPPED: &str = "a596d6fe7bfa4994828e72309e95d61e";
+
+/// The name of the test below.
+const TEST: &str = "a_burst_is_suppressed_of_a_service_only_and_journald_says_how_much_of_which";
 
 /// How many entries are sent at once; more than journald lets through, which is more the more disk is free.
 const BURST: u64 = 500;
@@ -84,7 +87,10 @@ fn a_burst_is_suppressed_of_a_service_only_and_journald_says_how_much_of_which()
     let root = journald.control_groups().ok_or_else(|| std::io::Error::other("they cannot be mounted"));
     let _service = match root.and_then(|root| Service::become_one(&root, &name)) {
         Ok(service) => service,
-        Err(error) => return say_not_run(&error),
+        Err(error) => {
+            let why = "journald's rate limit needs root, and control groups of version 2 that can be written";
+            return say_not_run(TEST, &format!("{why}: {error}"));
+        }
     };
     send_numbers(&mut sender, 0..BURST);
     // The message comes with the next entry that is let through.
@@ -112,11 +118,4 @@ fn a_burst_is_suppressed_of_a_service_only_and_journald_says_how_much_of_which()
     wait_until("every entry to be stored or counted", || {
         journald.entries_with("NUMBER").len() as u64 + dropped == sent
     });
-}
-
-/// Says so past the test harness, which keeps the output of a test that passes to itself.
-#[expect(clippy::explicit_write, reason = "eprintln is what the harness catches")]
-fn say_not_run(error: &std::io::Error) {
-    let said = "NOT RUN: journald's rate limit, which needs root and control groups of version 2 that can be written";
-    writeln!(std::io::stderr(), "{said}: {error}").unwrap();
 }

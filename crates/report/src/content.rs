@@ -153,6 +153,7 @@ impl<'a> Report<'a> {
             ));
             for (count, what) in [
                 (journal.before, "records were made before the first one read"),
+                (journal.gaps, "gaps, in which records were lost or the process did not run"),
                 (
                     journal.merged,
                     "intervals went with a later record, since the journal took theirs too late",

@@ -85,7 +85,7 @@ fields! {
     SEQ = "SEQ", Count, "117", "Number of the record within its run, from 1; a hole in what is read is a loss.";
     SCHEMA = "SCHEMA", Count, "1", "Version of the record format.";
     MONO = "MONO_US", Micros, "192833041", "`CLOCK_MONOTONIC` when the record was made.";
-    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event.";
+    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event. Of `proxy` and `load` it does not reach back to the record before if the process did not run in between.";
 }
 
 // On single kinds.
@@ -155,6 +155,7 @@ fields! {
     EXPERIMENT_OUTCOME = "EXPERIMENT_OUTCOME", Text, "better", "`pending`, `better`, `worse`, `no difference shown` or `inconclusive`.";
     EXPERIMENT_REASON = "EXPERIMENT_REASON", Text, "too few pairs: 4 of the 6 that it takes", "Why, in words.";
     MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";
+    MEMORY_PSS = "MEMORY_PSS_BYTES", Bytes, "14155776", "The same with each shared page divided by those who share it (PSS), read every 10 s; 0 where the kernel does not tell.";
     DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
     THREADS = "THREADS", Count, "7", "Threads of the process.";
     OBSERVED_PID = "OBSERVED_PID", Id, "4711", "Process that is observed with all its descendants; 0 if none is.";
@@ -172,7 +173,7 @@ fields! {
     HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
     HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal in words.";
     NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "How serious it is: `info`, `notice` or `warning`.";
-    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "What it is about: `bound`, `certificate`, `descriptors`, `upstream` or `worker`; later versions add some.";
+    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "What it is about: `bound`, `certificate`, `descriptors`, `root`, `upstream` or `worker`; later versions add some.";
     NOTICE_TEXT = "NOTICE", Text, "the upstream unix:/run/app.sock cannot be reached: Connection refused", "What a person should know, in words.";
     CONNECTION = "CONNECTION", Id, "1204", "Number of the connection within the run.";
     OUTCOME = "OUTCOME", Text, "ended", "How the connection ended.";

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use crate::families::CpuGroup;
 use crate::metric::Counters;
@@ -16,6 +17,9 @@ pub(crate) const GROUPS: [(&str, CpuGroup); 5] = [
     ("journal", CpuGroup::Journal),
 ];
 
+/// How often PSS is read: the kernel walks all pages of the process for it.
+const PSS_EVERY: Duration = Duration::from_secs(10);
+
 /// Reads what the process uses. Threads are grouped by the beginning of their names.
 ///
 /// What a thread used between the last reading and its end is known only as a part of the whole process's time; it
@@ -28,6 +32,8 @@ pub struct HostSampler {
     ended_ns: Counters<CpuGroup>,
     /// What threads had used that ended before the first reading, such as those of an earlier run of this process.
     earlier_ns: Option<u64>,
+    /// What was read last, and when.
+    pss: Option<(Instant, u64)>,
 }
 
 impl HostSampler {
@@ -54,6 +60,7 @@ impl HostSampler {
         }
         HostRecord {
             memory_bytes: memory_bytes(),
+            memory_pss_bytes: self.pss_bytes(),
             descriptors: descriptors(),
             threads,
             cpu,
@@ -63,6 +70,14 @@ impl HostSampler {
 }
 
 impl HostSampler {
+    fn pss_bytes(&mut self) -> u64 {
+        let now = Instant::now();
+        match self.pss {
+            Some((read_at, bytes)) if now - read_at < PSS_EVERY => bytes,
+            _ => self.pss.insert((now, pss_bytes())).1,
+        }
+    }
+
     /// Gives the time of the process that no thread is known to have used to the groups whose threads have ended.
     fn share_out(&mut self, ended: &Counters<CpuGroup>) {
         let ended_total: u64 = ended.iter().map(|(_, threads)| threads).sum();
@@ -120,6 +135,12 @@ fn memory_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
+fn pss_bytes() -> u64 {
+    let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let kib = rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.strip_suffix("kB"));
+    kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
 fn descriptors() -> u64 {
     // One of them is the directory that is being read.
     fs::read_dir("/proc/self/fd").map_or(0, |entries| (entries.count() as u64).saturating_sub(1))
@@ -128,7 +149,6 @@ fn descriptors() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     use rustix::time::{ClockId, clock_gettime};
 
@@ -169,6 +189,8 @@ mod tests {
     fn a_reading_tells_memory_descriptors_and_threads() {
         let sample = HostSampler::default().sample();
         assert!(sample.memory_bytes > 1_000_000);
+        let pss = sample.memory_pss_bytes;
+        assert!(pss > 100_000 && pss <= sample.memory_bytes + (1 << 20), "{sample:?}");
         assert!(sample.descriptors >= 3);
         assert!(sample.threads >= 1);
     }

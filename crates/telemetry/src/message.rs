@@ -45,8 +45,9 @@ pub(crate) fn sentence(record: &Record) -> String {
         Body::Mark(mark) => format!("mark {} {}", mark.number, mark.text).trim_end().to_owned(),
         Body::Experiment(experiment) => experiment_sentence(experiment),
         Body::Host(host) => format!(
-            "using {:.1} MB of memory, {} descriptors, {} threads",
+            "using {:.1} MB of memory (PSS {:.1} MB), {} descriptors, {} threads",
             host.memory_bytes as f64 / 1e6,
+            host.memory_pss_bytes as f64 / 1e6,
             host.descriptors,
             host.threads
         ),

@@ -36,6 +36,18 @@ pub struct Stamp {
     pub interval_us: u64,
 }
 
+/// How far the beginning of an interval may lie behind the end of the one before it without a gap between them. It must be
+/// small against an interval: one that was refused goes with the next, which then is long itself.
+const GAP_SLACK_US_MAX: u64 = 20_000;
+
+impl Stamp {
+    /// True if the record does not cover all the time since `end_us`, where the one before it of its kind ends.
+    pub(crate) fn is_after_gap(&self, end_us: u64) -> bool {
+        let slack_us = (self.interval_us / 2).min(GAP_SLACK_US_MAX);
+        self.mono_us.saturating_sub(self.interval_us) > end_us.saturating_add(slack_us)
+    }
+}
+
 /// One record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
@@ -233,6 +245,8 @@ wire! {
     pub struct HostRecord {
         /// Resident memory, in bytes.
         pub memory_bytes: u64 = &field::MEMORY,
+        /// The same with each shared page divided by those who share it (PSS); 0 if it is not known.
+        pub memory_pss_bytes: u64 = &field::MEMORY_PSS,
         /// Open file descriptors.
         pub descriptors: u64 = &field::DESCRIPTORS,
         /// Threads.

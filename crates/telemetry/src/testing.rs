@@ -155,6 +155,7 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
         Body::Experiment(Box::new(experiment(numbers, text, flag))),
         Body::Host(HostRecord {
             memory_bytes: numbers[12],
+            memory_pss_bytes: numbers[11],
             observed_cpu_us: numbers[13],
             cpu: fill(numbers),
             ..HostRecord::default()

@@ -35,14 +35,17 @@ struct Run {
     waiting: Vec<Record>,
     /// Where each client's record is among them.
     clients: HashMap<(crate::ClientId, u64), usize>,
-    /// Records of sides that must stand alone, since they follow a loss.
-    alone: Alone,
+    proxy: Side,
+    load: Side,
 }
 
+/// How far the records of proxy or load have come.
 #[derive(Clone, Copy, Debug, Default)]
-struct Alone {
-    proxy: bool,
-    load: bool,
+struct Side {
+    /// End of the last one, if there is one.
+    end_us: Option<u64>,
+    /// True if the next one must stand alone, since it follows a gap.
+    is_alone: bool,
 }
 
 impl Thinner {
@@ -78,14 +81,16 @@ impl Run {
         if missing > 0 {
             self.flush(out);
             self.given_seq += missing;
-            self.alone = Alone { proxy: self.read_seq > 0, load: self.read_seq > 0 };
+            self.proxy.is_alone = self.read_seq > 0;
+            self.load.is_alone = self.read_seq > 0;
         }
         self.read_seq = seq;
         match &record.body {
             Body::Proxy(_) | Body::Load(_) | Body::Host(_) | Body::Client(_) => {
                 // Ticks come some milliseconds late, so the middle of an interval says where it belongs.
                 let stretch = (mono_us - (interval_us / 2).min(mono_us)) / stretch_us;
-                if stretch != self.stretch && is_side(&record.body) {
+                let is_after_gap = self.note_side(&record);
+                if is_after_gap || (stretch != self.stretch && is_side(&record.body)) {
                     self.flush(out);
                     self.stretch = stretch;
                 }
@@ -103,11 +108,24 @@ impl Run {
         }
     }
 
+    /// True if it is a record of proxy or load that leaves a gap after the one before.
+    fn note_side(&mut self, record: &Record) -> bool {
+        let side = match &record.body {
+            Body::Proxy(_) => &mut self.proxy,
+            Body::Load(_) => &mut self.load,
+            _ => return false,
+        };
+        let before_us = side.end_us.replace(record.stamp.mono_us);
+        let is_after_gap = before_us.is_some_and(|end_us| record.stamp.is_after_gap(end_us));
+        side.is_alone |= is_after_gap;
+        is_after_gap
+    }
+
     /// Whether the record that came last must not be put together with later ones.
     fn is_due(&mut self) -> bool {
         match self.waiting.last().map(|record| &record.body) {
-            Some(Body::Proxy(_)) => std::mem::take(&mut self.alone.proxy),
-            Some(Body::Load(_)) => std::mem::take(&mut self.alone.load),
+            Some(Body::Proxy(_)) => std::mem::take(&mut self.proxy.is_alone),
+            Some(Body::Load(_)) => std::mem::take(&mut self.load.is_alone),
             _ => false,
         }
     }

@@ -8,6 +8,7 @@ use proxy_core::{ProxyConfig, Upstream};
 
 use crate::args::{DemoArgs, usage};
 use crate::look::Look;
+use crate::privileges;
 use crate::proxy;
 use crate::session::{Shape, Wiring};
 
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let look = Look::with_file(&args.look, args.config.as_deref())?;
     let shape = Shape::resolve(&args.run, args.duration.as_deref(), look)?;
     let plan = plan(args.load.as_deref())?;
+    privileges::forbid_dumps()?;
     let tls = args.tls.resolve(true)?;
     let listen = args.listen.as_deref().unwrap_or("127.0.0.1:0");
     let listen = listen.parse().map_err(|error| usage(format!("--listen {listen}: {error}")))?;

@@ -1,11 +1,31 @@
-//! `--user`: giving up root once what needs it is done.
+//! What a process that holds keys may do, and what others may do with it: `--user`, no core dumps, no debugger.
 
 use std::path::Path;
 
 use anyhow::Context;
 use nix::unistd::{self, Gid, Group, Uid, User};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use telemetry::{Level, NoticeRecord};
 
 use crate::args::usage;
+
+/// Keeps what is in memory, such as keys, from files and from other processes of the same user: no core dump, no
+/// debugger, no `/proc/PID/mem`. To be called before keys are read.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn forbid_dumps() -> anyhow::Result<()> {
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, none)
+        .and_then(|()| set_dumpable_behavior(DumpableBehavior::NotDumpable))
+        .context("cannot rule out core dumps")
+}
+
+/// What a person should know who serves as root.
+pub(crate) fn warning_of_root() -> Option<NoticeRecord> {
+    let text = "serving as root: use --user, or User= in the unit";
+    Uid::effective().is_root().then(|| NoticeRecord::new(Level::Warning, "root", text))
+}
 
 /// Who the program becomes.
 #[derive(Debug)]
@@ -67,6 +87,8 @@ impl Target {
             "cannot become {}: the way back to root is open",
             self.name
         );
-        rustix::thread::set_no_new_privs(true).context("cannot rule out new privileges")
+        rustix::thread::set_no_new_privs(true).context("cannot rule out new privileges")?;
+        // The kernel decides anew who may dump a process that became another user (`fs.suid_dumpable`).
+        forbid_dumps()
     }
 }

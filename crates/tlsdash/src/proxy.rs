@@ -39,11 +39,16 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
     let mut shape = Shape::resolve(&words.run, words.duration.as_deref(), look)?;
     let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
     let user = words.user.as_deref().map(privileges::Target::resolve).transpose()?;
+    privileges::forbid_dumps()?;
     let config = proxy_config(&words)?;
-    let bound = Bound::bind(config, inherited)?;
+    let mut bound = Bound::bind(config, inherited)?;
     if let Some(user) = &user {
         shape.journal = shape.journal.hand_to(user)?;
         user.become_it()?;
+    }
+    if let Some(warning) = privileges::warning_of_root() {
+        voice::say_early(&warning);
+        bound.notices.push(warning);
     }
     let wiring = Wiring::new(&shape)?;
     bound.start(plan, Vec::new(), shape, wiring)

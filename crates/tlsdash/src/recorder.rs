@@ -32,8 +32,10 @@ pub(crate) use measured::Measured;
 
 /// How often the recorder looks whether what it waits for has ended.
 const POLL: Duration = Duration::from_millis(20);
-/// How long it waits for a busy worker's counters: they come with the next interval otherwise.
+/// How long it waits for busy workers' counters: they come with the next interval otherwise.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How late even a short interval may end without being a gap: a busy machine delays it by as much.
+const LATE_MAX: Duration = Duration::from_millis(250);
 /// How long the end of a run may wait for a journal that is busy or away.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the end is offered to it: the socket of a busy journald holds few records at a time.
@@ -160,7 +162,7 @@ impl Recorder {
             }
             self.look_at_certificates();
             if Timestamps::now().monotonic_us >= next_us {
-                self.tick();
+                self.tick(next_us);
                 next_us = self.next_tick_us();
             }
         }
@@ -225,22 +227,31 @@ impl Recorder {
         }
     }
 
-    /// Gathers what was counted since the last time into the two deltas.
+    /// Gathers what was counted since the last time into the two deltas. Waits for both together until patience ends.
     fn gather(&mut self, patience: Duration) {
         telemetry::Delta::clear(&mut self.proxy_delta);
         telemetry::Delta::clear(&mut self.load_delta);
+        let deadline = Instant::now() + patience;
         if let Some(proxy) = &mut self.measured.proxy {
             proxy.collect(&mut self.proxy_delta, patience);
         }
         if let Some(load) = &mut self.measured.load {
-            load.collect(&mut self.load_delta, patience);
+            load.collect(&mut self.load_delta, deadline.saturating_duration_since(Instant::now()));
         }
     }
 
-    fn tick(&mut self) {
-        self.gather(PATIENCE.min(self.beginning.interval / 2));
+    /// Ends the interval that was due to end at `due_us`, and publishes it.
+    fn tick(&mut self, due_us: u64) {
+        let interval = self.beginning.interval;
+        // A busy worker alone never makes an interval late by half of it.
+        self.gather(PATIENCE.min(interval / 4));
         let host = self.sample_host();
         let now = Timestamps::now();
+        // The process was stopped (SIGSTOP) or starved: nobody knows what it would have measured.
+        let late = Duration::from_micros(now.monotonic_us.saturating_sub(due_us));
+        if late > LATE_MAX.max(interval / 2) {
+            self.publisher.note_gap(now.monotonic_us.saturating_sub(interval.as_micros() as u64));
+        }
         let cpu = host.cpu;
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.measured.load_state().map(|state| (&self.load_delta, state));

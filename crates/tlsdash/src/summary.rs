@@ -7,7 +7,9 @@ use std::io::{self, Write as _};
 
 use anyhow::Context;
 use rustix::io::Errno;
-use telemetry::model::{HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProxySummary, Summary};
+use telemetry::model::{
+    HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProcessSummary, ProxySummary, Summary,
+};
 
 use crate::args::Format;
 
@@ -90,6 +92,15 @@ fn text(summary: &Summary) -> String {
     let used = summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0);
     let cpu: Vec<String> = used.map(|(name, seconds)| format!("{name} {seconds:.2}")).collect();
     line(&mut out, "CPU seconds", format_args!("{}", cpu.join(", ")));
+    if let Some(process) = &summary.process {
+        let ProcessSummary { memory_bytes, memory_pss_bytes, descriptors, threads } = *process;
+        let (resident, pss) = (bytes(memory_bytes), bytes(memory_pss_bytes));
+        line(
+            &mut out,
+            "memory",
+            format_args!("{resident} (PSS {pss}), {descriptors} descriptors, {threads} threads at the end"),
+        );
+    }
     if let Some(observed) = &summary.observed {
         line(
             &mut out,
@@ -110,6 +121,7 @@ fn text(summary: &Summary) -> String {
 /// What else went wrong on the way of the records.
 fn journal_amiss(journal: &JournalSummary) -> Vec<String> {
     let counts = [
+        (journal.gaps, "gaps in what was measured or read"),
         (journal.merged, "intervals merged"),
         (journal.refused, "records refused"),
         (journal.dropped, "dropped by the writer"),

@@ -5,9 +5,11 @@
 mod common;
 
 use std::path::Path;
+use std::time::Duration;
 
-use common::{journal, journalctl, last_of_each_client, number, run, stderr};
+use common::{Running, journal, journalctl, last_of_each_client, number, run, stderr, tlsdash, until};
 use journal::{Start, Tail};
+use rustix::process::Signal;
 use serde_json::Value;
 use telemetry::{ClientCounter, LoadCounter, Model, ProxyCounter, Record};
 
@@ -118,6 +120,39 @@ fn records_dropped_on_purpose_are_reported_and_cost_no_total() {
     );
     let clients: u64 = holed.clients().iter().map(|client| client.totals()[ClientCounter::BytesOut]).sum();
     assert_eq!(clients, a.totals()[ProxyCounter::BytesOut]);
+}
+
+#[test]
+fn seconds_in_which_the_program_was_stopped_are_a_gap() {
+    const STOPPED: Duration = Duration::from_secs(3);
+    let folder = tempfile::tempdir().unwrap();
+    let file = journal(folder.path());
+    let mut command = tlsdash(folder.path());
+    let at = format!("file:{}", file.display());
+    command.args(["demo", "--headless", "--format", "json", "--interval", "500ms", "--journal", &at]);
+    let running = Running::start(command);
+    let intervals = || journalctl(&file, &["TLSDASH_KIND=proxy"]).len();
+    until("it serves", || intervals() >= 3);
+    running.signal(Signal::STOP);
+    // What is tested is the time itself.
+    std::thread::sleep(STOPPED);
+    let before = intervals();
+    running.signal(Signal::CONT);
+    until("it serves again", || intervals() >= before + 3);
+    let (code, printed) = running.end();
+    assert_eq!(code, 0);
+    let summary: Value = serde_json::from_str(&printed).unwrap();
+    assert!(summary["journal"]["gaps"].as_u64().unwrap() > 0, "{summary}");
+    let model = folded(&records(&file), |_| false);
+    let run = model.current().unwrap();
+    let (proxy, load) = (run.proxy().unwrap(), run.load().unwrap());
+    let longest = proxy.intervals().max_by_key(|interval| interval.length_us()).unwrap();
+    assert!(longest.after_loss && u128::from(longest.length_us()) >= STOPPED.as_micros(), "{longest:?}");
+    let longest = load.intervals().max_by_key(|interval| interval.length_us()).unwrap();
+    assert!(longest.after_loss, "{longest:?}");
+    assert!(run.reading().gaps_total() > 0 && run.reading().lost() == 0, "{:?}", run.reading());
+    let counted: u64 = proxy.intervals().map(|it| it.counters[ProxyCounter::Accepted]).sum();
+    assert_eq!(counted, proxy.totals()[ProxyCounter::Accepted], "and nothing is missing in the counters");
 }
 
 fn folded(records: &[Record], lost: impl Fn(usize) -> bool) -> Model {

@@ -131,6 +131,22 @@ fn with_keep_running_a_terminal_that_goes_away_takes_only_the_dashboard_with_it(
     assert_eq!(records(&["TLSDASH_PHASE=stop"]).len(), 1, "the run was closed");
 }
 
+#[test]
+fn ctrl_z_does_not_stop_the_proxy_under_its_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let upstream = format!("unix:{}", upstream(folder.path(), b"x").display());
+    let mut terminal = Terminal::start(folder.path(), &["--listen", "127.0.0.1:0", "--upstream", &upstream]);
+    terminal.shows("LIVE");
+    terminal.press("\x1a");
+    terminal.shows("Ctrl-Z would stop the proxy: use --headless and `tlsdash watch`");
+    let screen = terminal.contents();
+    let url = format!("https://{}/", screen.split_whitespace().nth(1).unwrap());
+    let served = outside("curl", "curl").args(["-sk", "--max-time", "20", &url]).output().unwrap();
+    assert_eq!(served.stdout, b"x", "{}", stderr(&served));
+    terminal.press("q");
+    assert_eq!(terminal.ended(), 0);
+}
+
 /// Starts the program, reads a line of what it says on standard output, and closes that.
 fn read_no_further(mut program: std::process::Child) -> std::process::Output {
     use std::io::{BufRead, BufReader};

@@ -9,8 +9,10 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use common::not_run::say_not_run;
 use common::{PATIENCE, Running, outside, run, stderr, tlsdash, until, upstream};
 use rustix::process::Signal;
 
@@ -92,7 +94,12 @@ fn the_service_manager_is_told_when_it_is_ready_alive_reloading_and_stopping() {
 
 #[test]
 fn root_is_given_up_for_the_user_that_is_named() {
-    assert!(rustix::process::geteuid().is_root(), "this test gives up root: run it as root, as CI does");
+    if !rustix::process::geteuid().is_root() {
+        return say_not_run(
+            "root_is_given_up_for_the_user_that_is_named",
+            "only root can become another user",
+        );
+    }
     let folder = tempfile::tempdir().unwrap();
     let app = upstream(folder.path(), b"ok");
     for path in [folder.path(), &app] {
@@ -121,6 +128,81 @@ fn root_is_given_up_for_the_user_that_is_named() {
     assert_eq!(running.end().0, 0);
     let journal = std::fs::metadata(state.join("tlsdash.journal")).unwrap();
     assert_eq!(journal.uid(), 65534, "the journal is written after root was given up");
+}
+
+/// The unit with the program where the tests have it, beside its socket.
+fn unit(folder: &Path) -> PathBuf {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let unit = std::fs::read_to_string(docs.join("tlsdash.service")).unwrap();
+    let program = format!("\"{}\"", env!("CARGO_BIN_EXE_tlsdash"));
+    let path = folder.join("tlsdash.service");
+    std::fs::write(&path, unit.replace("/usr/local/bin/tlsdash", &program)).unwrap();
+    std::fs::copy(docs.join("tlsdash.socket"), folder.join("tlsdash.socket")).unwrap();
+    path
+}
+
+#[test]
+fn the_units_are_sound_and_the_service_is_hardened() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = unit(folder.path());
+    for unit in [&path, &folder.path().join("tlsdash.socket")] {
+        let verified = outside("systemd-analyze", "systemd").arg("verify").arg(unit).output().unwrap();
+        assert!(verified.status.success(), "{}", stderr(&verified));
+    }
+    // In tenths.
+    let args = ["security", "--no-pager", "--offline=yes", "--threshold=15"];
+    let judged = outside("systemd-analyze", "systemd").args(args).arg(&path).output().unwrap();
+    assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stdout));
+}
+
+/// The program as somebody else than root. Root becomes nobody for it, who is given a copy that everybody may execute.
+fn without_root(folder: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return tlsdash(folder);
+    }
+    let program = folder.join("program");
+    std::fs::copy(env!("CARGO_BIN_EXE_tlsdash"), &program).unwrap();
+    for path in [folder, &program] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let mut command = outside("setpriv", "util-linux");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+    command
+}
+
+#[test]
+fn what_is_in_memory_is_kept_from_core_dumps_and_from_processes_of_the_same_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let listen = ["--headless", "--journal", "off", "--listen", "127.0.0.1:0"];
+    let mut command = without_root(folder.path());
+    command.args(listen).args(["--upstream", "unix:/nobody-listens-here"]);
+    let mut running = Running::start(command);
+    running.address();
+    let proc = Path::new("/proc").join(running.pid().to_string());
+    let limits = std::fs::read_to_string(proc.join("limits")).unwrap();
+    let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"], "{limits}");
+    // proc(5): of a process that may not be dumped these belong to root.
+    assert_eq!(
+        std::fs::metadata(proc.join("mem")).unwrap().uid(),
+        0,
+        "another process of its user can read it"
+    );
+    assert_eq!(running.end().0, 0);
+}
+
+#[test]
+fn whoever_serves_as_root_is_warned() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = upstream(folder.path(), b"ok");
+    let mut running = common::proxy(folder.path(), &app, &[]);
+    running.address();
+    let (code, _, said) = running.end_and_tell();
+    assert_eq!(code, 0);
+    let is_root = rustix::process::geteuid().is_root();
+    assert_eq!(said.contains("warning: serving as root: use --user"), is_root, "{said}");
+    let told = common::journalctl(&common::journal(folder.path()), &["TLSDASH_NOTICE_TOPIC=root"]);
+    assert_eq!(told.len(), usize::from(is_root));
 }
 
 #[test]

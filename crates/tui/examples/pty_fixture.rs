@@ -1,7 +1,7 @@
 //! The dashboard on a made-up run, for looking at it and for the tests in a real terminal.
 //!
-//! `pty_fixture [panic-elsewhere | end-at-once | flood]`: after a moment another thread panics, or ends the program
-//! without waiting for the dashboard, or sends much at once and then ends it in order.
+//! `pty_fixture [watch | panic-elsewhere | end-at-once | flood]`: the dashboard only watches; or after a moment another
+//! thread panics, or ends the program without waiting for the dashboard, or sends much at once and then ends it in order.
 //! At its end it prints how the dashboard ended, and `cooked` if the terminal reads lines again.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -30,8 +30,9 @@ fn main() {
     let (events, inbox) = channel();
     let (commands, commanded) = sync_channel(8);
     forward_signals(events.clone());
+    let mut options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/tlsdash/made-up.journal");
+    options.read_only = mode == "watch";
     thread::spawn(move || feed(&events, &commanded, &mode));
-    let options = Options::new(":8443 > unix:/tmp/app.sock", "file:/tmp/tlsdash/made-up.journal");
     let dashboard = thread::Builder::new().name("dashboard".to_owned());
     let show = move || {
         let ended = tui::run(options, &inbox, commands);

@@ -155,7 +155,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("show-run", &["enter"], Intent::RunOpen, RUNS, "show the selected run"),
     bind("filter-hosts", &["/"], Intent::RunFilter, RUNS, "show only runs of hosts whose name holds a text"),
     bind("redraw", &["ctrl-l"], Intent::Redraw, ANYWHERE, "draw the whole screen anew"),
-    bind("suspend", &["ctrl-z"], Intent::Suspend, ANYWHERE, "back to the shell; fg returns"),
+    bind("suspend", &["ctrl-z"], Intent::Suspend, ANYWHERE, "in `watch`: back to the shell; fg returns"),
 ];
 
 /// What the footer says of one or more intents.

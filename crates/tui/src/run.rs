@@ -13,7 +13,7 @@ use crate::clock::Now;
 use crate::input::Input;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::pace::Pace;
-use crate::state::{Action, Effect, State, update};
+use crate::state::{Action, Effect, Intent, State, update};
 use crate::terminal::{Suspend, Terminal, has_terminal};
 use crate::view::view;
 
@@ -128,7 +128,10 @@ impl Dashboard {
         match message {
             Message::Program(Event::Update(news)) => self.apply(Action::Update(news)),
             Message::Program(Event::Terminate) => Ok(Some(Exit::Terminated)),
-            Message::Program(Event::Suspend) => self.suspend(Suspend::Process),
+            Message::Program(Event::Suspend) if self.state.options.read_only => {
+                self.suspend(Suspend::Process)
+            }
+            Message::Program(Event::Suspend) => self.apply(Action::Want(Intent::Suspend)),
             Message::Recalled(news) => self.apply(Action::Recalled(news)),
             Message::Key(key) => self.key(&key),
             Message::Mouse(mouse) => self.apply(Action::Point(mouse)),

@@ -201,8 +201,27 @@ fn a_program_that_ends_at_once_can_restore_the_terminal() {
 }
 
 #[test]
-fn ctrl_z_gives_the_terminal_back_and_comes_back() {
+fn neither_ctrl_z_nor_its_signal_stops_what_serves() {
     let mut session = Session::start("");
+    session.press("\x1a");
+    session.until("the key is refused", |screen| {
+        screen.contents().contains("warn Ctrl-Z would stop the proxy: use --headless and `tlsdash watch`")
+    });
+    session.press("m");
+    session.until("it still runs", |screen| screen.contents().contains("a mark was asked for"));
+    assert!(session.parser.screen().alternate_screen());
+    session.signal(Signal::TSTP);
+    session.until("the signal is refused too", |screen| {
+        let contents = screen.contents();
+        contents.rfind("would stop the proxy") > contents.rfind("a mark was asked for")
+    });
+    session.press("q");
+    assert!(session.end().contains("Quit, "));
+}
+
+#[test]
+fn ctrl_z_in_watch_gives_the_terminal_back_and_comes_back() {
+    let mut session = Session::start("watch");
     session.press("\x1a");
     session.until("the terminal is given back", |screen| !screen.alternate_screen());
     until_state(session.pid, 'T');
@@ -216,8 +235,8 @@ fn ctrl_z_gives_the_terminal_back_and_comes_back() {
 }
 
 #[test]
-fn a_stop_from_outside_gives_the_terminal_back_and_comes_back() {
-    let mut session = Session::start("");
+fn a_stop_from_outside_gives_the_terminal_of_a_watch_back_and_comes_back() {
+    let mut session = Session::start("watch");
     session.signal(Signal::TSTP);
     session.until("the terminal is given back", |screen| !screen.alternate_screen());
     until_state(session.pid, 'T');

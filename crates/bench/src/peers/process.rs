@@ -159,7 +159,16 @@ fn cpu(pid: u32) -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64))
 }
 
+/// Exact where `/proc` tells it: a process that may not be dumped, such as tlsdash, hides that from all but root.
 fn resident_kib(pid: u32) -> Option<u64> {
+    resident_kib_exact(pid).or_else(|| {
+        let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+        let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+        Some(pages * rustix::param::page_size() as u64 / 1024)
+    })
+}
+
+fn resident_kib_exact(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let rss = text.lines().find_map(|line| line.strip_prefix("Rss:"))?;
     rss.split_whitespace().next()?.parse().ok()

@@ -4,6 +4,7 @@
 
 pub(crate) mod journald;
 pub(crate) mod loose_ends;
+pub(crate) mod not_run;
 pub(crate) mod values;
 
 use std::path::{Path, PathBuf};

@@ -53,7 +53,7 @@ pub use reading::{Gap, Reading};
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
-    Percentiles, ProxySummary, SUMMARY_SCHEMA, Summary,
+    Percentiles, ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
 pub use timeline::{Deed, Marker};
 pub use track::{Interval, Track};

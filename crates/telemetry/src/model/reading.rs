@@ -8,12 +8,12 @@ use crate::record::Stamp;
 /// Gaps that are kept by name; further ones are only counted.
 const GAPS_MAX: usize = 256;
 
-/// A hole in the sequence of records.
+/// A hole in what was measured or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The last record before the hole.
     pub after_seq: u64,
-    /// Records missing.
+    /// Records missing; 0 where the process that writes them did not run.
     pub missing: u64,
     /// `CLOCK_MONOTONIC` of the first record after it, in microseconds.
     pub mono_us: u64,
@@ -50,11 +50,7 @@ impl Reading {
             self.before = Some(Gap { after_seq: 0, missing, mono_us: stamp.mono_us });
         } else if missing > 0 {
             self.lost += missing;
-            self.gaps_total += 1;
-            if self.gaps.len() == GAPS_MAX {
-                self.gaps.pop_front();
-            }
-            self.gaps.push_back(Gap { after_seq: self.last_seq, missing, mono_us: stamp.mono_us });
+            self.push_gap(Gap { after_seq: self.last_seq, missing, mono_us: stamp.mono_us });
         }
         self.read += 1;
         self.last_seq = stamp.seq;
@@ -65,6 +61,22 @@ impl Reading {
             self.lag_last_us = Some(lag_us);
         }
         true
+    }
+
+    fn push_gap(&mut self, gap: Gap) {
+        self.gaps_total += 1;
+        if self.gaps.len() == GAPS_MAX {
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(gap);
+    }
+
+    /// Notes that a record which was noted does not cover all the time since `from_us`. A gap that is known to lie there is
+    /// the same one: records were lost, or the other side told of it.
+    pub(super) fn note_gap(&mut self, from_us: u64, stamp: &Stamp) {
+        if self.gaps.back().is_none_or(|gap| gap.mono_us <= from_us) {
+            self.push_gap(Gap { after_seq: stamp.seq.saturating_sub(1), missing: 0, mono_us: stamp.mono_us });
+        }
     }
 
     /// How reading went of several runs, each with what makes its clock the common one.

@@ -213,7 +213,9 @@ impl Run {
         let (start_us, history) = (self.start_us(), self.history);
         self.clients.end_interval(self.reading.lost());
         let track = self.proxy.get_or_insert_with(|| Track::new(start_us, history));
-        track.apply(stamp, &proxy.counters, &proxy.latencies);
+        if let Some(from_us) = track.apply(stamp, &proxy.counters, &proxy.latencies) {
+            self.reading.note_gap(from_us, stamp);
+        }
         self.proxy_open = proxy.open;
         self.clients_deferred = proxy.clients_deferred;
     }
@@ -221,7 +223,9 @@ impl Run {
     fn apply_load(&mut self, stamp: &Stamp, mut load: LoadRecord) {
         let (start_us, history) = (self.start_us(), self.history);
         let track = self.load.get_or_insert_with(|| Track::new(start_us, history));
-        track.apply(stamp, &load.counters, &load.latencies);
+        if let Some(from_us) = track.apply(stamp, &load.counters, &load.latencies) {
+            self.reading.note_gap(from_us, stamp);
+        }
         load.latencies = crate::record::Latencies::default();
         self.load_record = Some(load);
     }

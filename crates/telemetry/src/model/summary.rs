@@ -43,9 +43,25 @@ pub struct Summary {
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
     pub cpu_s: BTreeMap<&'static str, f64>,
+    /// What the process used last; absent where no record tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessSummary>,
     /// What an observed process and its descendants used; absent where none was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
+}
+
+/// What the process that writes the records used at the last reading.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProcessSummary {
+    /// Resident memory, in bytes.
+    pub memory_bytes: u64,
+    /// The same with each shared page divided by those who share it (PSS); 0 if it is not known.
+    pub memory_pss_bytes: u64,
+    /// Open file descriptors.
+    pub descriptors: u64,
+    /// Threads.
+    pub threads: u64,
 }
 
 /// What an observed process and its descendants used.
@@ -137,6 +153,8 @@ pub struct JournalSummary {
     pub lost: u64,
     /// Records made before the first one read: lost, removed since, or never looked for.
     pub before: u64,
+    /// Holes in what was read, and times in which the process did not run.
+    pub gaps: u64,
     /// Intervals that went with a later record because the journal took theirs too late, by the writer's count.
     pub merged: u64,
     /// Records that the journal took too late, by the writer's count.
@@ -217,6 +235,7 @@ impl Model {
             read: reading.read(),
             lost: reading.lost(),
             before: reading.before(),
+            gaps: reading.gaps_total(),
             merged: health.merged_total,
             refused: health.refused_total,
             dropped: health.dropped_total,
@@ -243,6 +262,12 @@ impl Run {
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
             journal: None,
             cpu_s: self.cpu_seconds(),
+            process: self.host().map(|host| ProcessSummary {
+                memory_bytes: host.memory_bytes,
+                memory_pss_bytes: host.memory_pss_bytes,
+                descriptors: host.descriptors,
+                threads: host.threads,
+            }),
             observed: self.observed(),
         }
     }

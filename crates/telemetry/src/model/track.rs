@@ -16,10 +16,6 @@ use crate::record::{Latencies, Stamp};
 /// Buckets of latencies that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
 pub(super) const BUCKETS_MAX: usize = 8_000_000;
 
-/// How far the beginning of an interval may lie behind the end of the one before it without a loss between them. It
-/// must be small against an interval: one that was refused goes with the next, which then is long itself.
-const GAP_SLACK_US_MAX: u64 = 20_000;
-
 /// What happened between two records of one kind.
 #[derive(Clone, Debug)]
 pub struct Interval<C: Metric, L: Metric> {
@@ -27,8 +23,8 @@ pub struct Interval<C: Metric, L: Metric> {
     pub start_us: u64,
     /// End of it.
     pub end_us: u64,
-    /// True if records between were lost: the counters cover the hole too, the latencies only its end. A series
-    /// shows a gap there, not a slow stretch.
+    /// True if records between were lost, or the process did not run: the counters cover the hole too, the latencies only
+    /// its end. A series shows a gap there, not a slow stretch.
     pub after_loss: bool,
     /// What was counted.
     pub counters: Counters<C>,
@@ -126,14 +122,18 @@ impl<C: Metric, L: Metric> Track<C, L> {
         }
     }
 
-    /// Takes in one record of an interval.
-    pub(super) fn apply(&mut self, stamp: &Stamp, counters: &Counters<C>, latencies: &Latencies<L>) {
-        let covered_from_us = stamp.mono_us.saturating_sub(stamp.interval_us);
+    /// Takes in one record of an interval. If it leaves a gap after the one before, gives the end of that one.
+    pub(super) fn apply(
+        &mut self,
+        stamp: &Stamp,
+        counters: &Counters<C>,
+        latencies: &Latencies<L>,
+    ) -> Option<u64> {
         // Without a record before it nothing is known of the counters: they cover no time, which is not a zero.
         let start_us = if self.begun { self.last_us } else { stamp.mono_us };
         let delta = if self.begun { counters.since(&self.totals) } else { Counters::default() };
-        let slack_us = (stamp.interval_us / 2).min(GAP_SLACK_US_MAX);
-        let after_loss = !self.begun || covered_from_us > start_us.saturating_add(slack_us);
+        let gap_from_us = Some(start_us).filter(|end_us| self.begun && stamp.is_after_gap(*end_us));
+        let after_loss = !self.begun || gap_from_us.is_some();
         for (class, latency) in latencies.iter() {
             if !self.is_brief {
                 self.whole[class].add_distribution(&latency.interval);
@@ -145,6 +145,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.begun = true;
         let latencies = latencies.iter().map(|(_, latency)| latency.interval.clone()).collect();
         self.keep(Interval::new((start_us, stamp.mono_us), after_loss, delta, latencies));
+        gap_from_us
     }
 
     /// Keeps an interval, and lets the oldest go that are too many or too large together.

@@ -68,6 +68,8 @@ pub struct Publisher<S> {
     load: Option<Side<LoadCounter, LoadLatency>>,
     load_state: LoadState,
     load_tally: Tally,
+    /// End of the last time of which nothing is known, `CLOCK_MONOTONIC` in microseconds; 0 if there was none.
+    gap_end_us: u64,
     /// Records of the load so far, but for its last.
     load_records: u64,
     host: Option<HostRecord>,
@@ -104,6 +106,7 @@ impl<S: Sink> Publisher<S> {
             load: None,
             load_state: LoadState::default(),
             load_tally: Tally::default(),
+            gap_end_us: 0,
             load_records: 0,
             host: None,
             host_sent_us: now.monotonic_us,
@@ -152,6 +155,13 @@ impl<S: Sink> Publisher<S> {
     /// Records a step of an experiment.
     pub fn experiment(&mut self, step: ExperimentRecord, now: Timestamps) {
         self.event(Body::Experiment(Box::new(step)), now);
+    }
+
+    /// Notes that nothing was measured for a while up to `end_us` (`CLOCK_MONOTONIC` in microseconds), since the process
+    /// did not run. The next record of proxy and load covers only the time from there on, so that a reader shows a gap;
+    /// its counters miss nothing.
+    pub fn note_gap(&mut self, end_us: u64) {
+        self.gap_end_us = end_us;
     }
 
     /// Records the interval that ends now.

@@ -242,6 +242,29 @@ fn a_lost_interval_is_a_gap_and_not_a_zero() {
     assert_eq!((run.reading().lost(), run.reading().gaps_total()), (1, 1));
 }
 
+#[test]
+fn time_in_which_the_process_did_not_run_is_a_gap() {
+    let mut publisher = begun(60);
+    for second in [1, 2, 3, 9, 10] {
+        if second == 9 {
+            // It was due at the fourth second.
+            publisher.note_gap(at(8).monotonic_us);
+        }
+        publisher.interval(Some(&proxy_delta(second)), Some((&load_delta(), STATE)), None, at(second));
+    }
+    let model = read(&publisher.into_sink().entries, |_| false);
+    let run = model.current().unwrap();
+    let (proxy, load) = (run.proxy().unwrap(), run.load().unwrap());
+    let gaps: Vec<_> = proxy.intervals().map(|it| (it.length_us() / 1_000_000, it.after_loss)).collect();
+    assert_eq!(gaps, [(1, false), (1, false), (1, false), (6, true), (1, false)]);
+    assert!(gaps.iter().map(|gap| gap.1).eq(load.intervals().map(|interval| interval.after_loss)));
+    assert_eq!((run.reading().gaps_total(), run.reading().lost()), (1, 0), "one for both sides");
+    assert_eq!(proxy.totals()[ProxyCounter::Accepted], 20, "and nothing is missing in the totals");
+    let client = run.clients().iter().next().unwrap();
+    let spans: Vec<_> = client.history().map(|rate| rate.span_us / 1_000_000).collect();
+    assert_eq!(spans, [1, 1, 1, 6, 1], "no client looks faster than it was");
+}
+
 pub(super) fn count_of(publisher: &Publisher<Paper>, kind: &str) -> usize {
     let is_it = |entry: &EntryBuf| entry.iter().any(|field| field == ("TLSDASH_KIND", kind.as_bytes()));
     publisher.sink.entries.iter().filter(|(entry, _)| is_it(entry)).count()

@@ -55,13 +55,13 @@ impl<S: Sink> Publisher<S> {
             Turn::Health => (Body::Health(self.health.clone()), now_us),
             Turn::Proxy { clients_deferred } => {
                 let side = self.proxy.as_ref()?;
-                (Body::Proxy(Box::new(side.record(*clients_deferred))), side.sent_us)
+                (Body::Proxy(Box::new(side.record(*clients_deferred))), side.sent_us.max(self.gap_end_us))
             }
             Turn::Load => {
                 let side = self.load.as_ref()?;
                 (
                     Body::Load(Box::new(side.record(self.load_classes(), self.load_state, &self.load_tally))),
-                    side.sent_us,
+                    side.sent_us.max(self.gap_end_us),
                 )
             }
             Turn::Host => (Body::Host(self.host.clone()?), self.host_sent_us),

@@ -53,6 +53,27 @@ fn a_tenth_of_the_records_says_the_same() {
     assert_eq!(client.exchange(), before.current().unwrap().clients().iter().next().unwrap().exchange());
 }
 
+#[test]
+fn time_in_which_the_process_did_not_run_stays_a_gap() {
+    let mut records = simulated(30);
+    // It stood still for three seconds, and the record after them covers the last second only.
+    for record in records.iter_mut().filter(|record| record.stamp.mono_us > 65_000_000) {
+        record.stamp.mono_us += 3_000_000;
+        record.stamp.realtime_us += 3_000_000;
+    }
+    let gaps = |model: &Model| {
+        let run = model.current().unwrap();
+        let lengths = |after_loss| {
+            let track = run.proxy().unwrap();
+            let of = track.intervals().filter(move |interval| interval.after_loss == after_loss);
+            of.map(|interval| interval.length_us() / 1_000_000).collect::<Vec<_>>()
+        };
+        (run.reading().gaps_total(), lengths(true), lengths(false).iter().sum::<u64>())
+    };
+    assert_eq!(gaps(&model(records.clone())), (1, vec![4], 29));
+    assert_eq!(gaps(&model(thinned(records))), (1, vec![4], 29));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 

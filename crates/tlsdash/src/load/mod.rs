@@ -14,6 +14,7 @@ use crate::args::usage;
 use crate::environment;
 use crate::frontend::Frontend;
 use crate::look::Look;
+use crate::privileges;
 use crate::recorder::Measured;
 use crate::session::{Finished, Session, Shape, Wiring};
 use crate::signals;
@@ -31,6 +32,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     let look = Look::with_file(&args.look, None)?;
     let mut shape = Shape::resolve(&args.run, None, look)?;
     let mut output = Output::new(&args.output, shape.format)?;
+    if args.tls.client_key.is_some() {
+        privileges::forbid_dumps()?;
+    }
     let variants = config::variants(args)?;
     if output.wants_intervals() {
         if shape.frontend != Frontend::Headless {

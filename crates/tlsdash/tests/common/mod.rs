@@ -3,6 +3,9 @@
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(clippy::print_stdout, reason = "the harness shows it if the test fails")]
 
+#[path = "../../../journal/tests/common/not_run.rs"]
+pub(crate) mod not_run;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
@@ -119,10 +122,6 @@ impl Running {
 
     pub(crate) fn signal(&self, signal: Signal) {
         send(signal, self.pid());
-    }
-
-    pub(crate) fn descriptors(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use rustix::process::Signal;
 
-use super::common::{self, until};
+use super::common::{self, PATIENCE, until};
 
 /// The program on a terminal of its own.
 pub(crate) struct Terminal {
@@ -86,7 +87,11 @@ impl Terminal {
     }
 
     pub(crate) fn shows(&self, text: &str) {
-        until(&format!("the screen shows {text:?}"), || self.contents().contains(text));
+        let deadline = Instant::now() + PATIENCE;
+        while !self.contents().contains(text) {
+            assert!(Instant::now() < deadline, "the screen never shows {text:?}:\n{}", self.contents());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub(crate) fn press(&mut self, keys: &str) {

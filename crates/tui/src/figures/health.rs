@@ -1,6 +1,6 @@
 //! How far the figures can be trusted.
 
-use telemetry::model::Run;
+use telemetry::model::{Gap, Run};
 use telemetry::{CpuGroup, LoadCounter, Model, ProxyCounter, Value};
 
 use super::{NOW_US, Span, now};
@@ -92,17 +92,22 @@ pub(super) fn warnings(run: &Run, health: &Health, span: Span) -> Vec<Warning> {
     found.into_iter().map(Warning).collect()
 }
 
-/// Records are missing in the time that is shown, or were until a moment ago.
-fn gaps(run: &Run, span: Span) -> Option<String> {
+/// Something is missing in the time that is shown, or was until a moment ago: records, or what nobody measured.
+fn gaps(run: &Run, span: Span) -> Vec<String> {
     let from_us = match span {
         Span::Last(us) => run.last_us().saturating_sub(us.max(GAP_NEWS_US)),
         Span::WholeRun => 0,
     };
     let recent = run.reading().gaps().filter(|gap| gap.mono_us >= from_us);
-    let (gaps, missing) =
-        recent.fold((0_u64, 0_u64), |(n, sum), gap| (n + 1, sum.saturating_add(gap.missing)));
-    let noun = if gaps == 1 { "gap" } else { "gaps" };
-    (gaps > 0).then(|| format!("{missing} records lost in {gaps} {noun}: rates over a gap are averages"))
+    let (lossy, unmeasured): (Vec<&Gap>, Vec<&Gap>) = recent.partition(|gap| gap.missing > 0);
+    let missing = lossy.iter().fold(0_u64, |sum, gap| sum.saturating_add(gap.missing));
+    let told = |gaps: usize, what: String| {
+        let noun = if gaps == 1 { "gap" } else { "gaps" };
+        (gaps > 0).then(|| format!("{what} in {gaps} {noun}: rates over a gap are averages"))
+    };
+    let lost = told(lossy.len(), format!("{missing} records lost"));
+    let unmeasured = told(unmeasured.len(), "tlsdash was stopped or starved".to_owned());
+    lost.into_iter().chain(unmeasured).collect()
 }
 
 /// The application behind the proxy is not there, or goes away.

@@ -21,7 +21,7 @@ mod span;
 mod sparkline;
 
 use telemetry::model::{LogLine, Run, Track};
-use telemetry::{Counters, CpuGroup, Metric, Model};
+use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model};
 
 pub(crate) use classes::{Bounds, Change, Latency, Quantile};
 pub(crate) use client_detail::ClientDetail;
@@ -92,8 +92,8 @@ pub(crate) struct Figures {
     pub(crate) health: Health,
     /// Cores kept busy, by group of threads, those without threads left out.
     pub(crate) cpu: Vec<(&'static str, f64)>,
-    /// Resident memory in bytes, when known.
-    pub(crate) memory_bytes: Option<u64>,
+    /// What the process used at its last reading, when known.
+    pub(crate) host: Option<HostRecord>,
     /// What cannot be trusted or overlooked, the worst first.
     pub(crate) warnings: Vec<Warning>,
     /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
@@ -137,7 +137,7 @@ impl Figures {
             load: load.as_ref().and_then(|taken| LoadFigures::of(run, taken)),
             health,
             cpu,
-            memory_bytes: run.host().map(|host| host.memory_bytes),
+            host: run.host().cloned(),
             clients_span,
             log: last(run.log(), LOG_LINES_MAX).cloned().collect(),
         }

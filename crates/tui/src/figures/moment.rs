@@ -47,7 +47,7 @@ impl Figures {
         then.latencies = classes::all(run, proxy.as_ref(), load.as_ref());
         then.against = None;
         then.cpu = cpu_until(run, us);
-        then.memory_bytes = run.host_at(us).map(|host| host.memory_bytes);
+        then.host = run.host_at(us).cloned();
         then.log.retain(|line| line.mono_us <= us);
         if let (Some(taken), Some(totals)) = (&load, &load_totals) {
             then.handshakes = Handshakes::of_load(totals, taken);

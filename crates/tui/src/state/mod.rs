@@ -322,6 +322,17 @@ impl State {
         self.notices.push_back(LogLine { mono_us: 0, realtime_us: now.realtime_us, level, text });
     }
 
+    /// Says why a person does not come back to the shell, on a screen that shows it.
+    fn refuse_to_stop(&mut self, now: Now) {
+        let is_load = self.run().and_then(Run::began).is_some_and(|began| began.listen.is_empty());
+        let what = if is_load { "load" } else { "proxy" };
+        let text = format!("Ctrl-Z would stop the {what}: use --headless and `tlsdash watch`");
+        self.notice(Level::Warning, text, now);
+        if self.screen != Screen::Log {
+            self.screen = Screen::Dashboard;
+        }
+    }
+
     /// Columns and rows of the terminal.
     pub(crate) fn size(&self) -> (u16, u16) {
         self.size

@@ -8,7 +8,7 @@ use telemetry::{Command, Update, Value};
 use super::{Action, Effect, Intent, Screen};
 use crate::figures::Span;
 use crate::options::Options;
-use crate::testing::{Stage, options};
+use crate::testing::{Stage, options, watching};
 
 fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
     effects.iter().find_map(|effect| match effect {
@@ -39,6 +39,19 @@ fn what_is_never_confirmed_disappears() {
     stage.wait(4);
     assert!(!stage.screen(80, 24).contains("asked"));
     assert_eq!(set(&stage.want(Intent::ResumeUp)), Some(("load.resume", &Value::Number(90.0))));
+}
+
+#[test]
+fn only_who_watches_can_go_back_to_the_shell() {
+    let mut stage = Stage::live(options(), 3);
+    let suspends = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Suspend(_)));
+    for screen in [Intent::Back, Intent::Log, Intent::Help, Intent::Tune] {
+        stage.want(screen);
+        assert!(!suspends(&stage.want(Intent::Suspend)));
+        let said = "Ctrl-Z would stop the proxy: use --headless and `tlsdash watch`";
+        assert!(stage.screen(80, 24).contains(said), "{}", stage.screen(80, 24));
+    }
+    assert!(suspends(&Stage::live(watching(), 3).want(Intent::Suspend)));
 }
 
 #[test]

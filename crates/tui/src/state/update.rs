@@ -97,7 +97,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     match intent {
         Intent::Quit if state.may_leave(now) => return vec![Effect::Leave(Exit::Quit)],
         Intent::Quit => {}
-        Intent::Suspend => return vec![Effect::Suspend(Suspend::Group)],
+        Intent::Suspend => return suspend(state, now),
         Intent::Redraw => return vec![Effect::Redraw],
         Intent::Help
         | Intent::Back
@@ -162,6 +162,16 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Mark => return mark(state, now),
         Intent::Record => return record(state, now),
     }
+    state.arrange();
+    vec![DRAW]
+}
+
+/// Only who watches stops: what serves would stop under its clients.
+fn suspend(state: &mut State, now: Now) -> Vec<Effect> {
+    if state.options.read_only {
+        return vec![Effect::Suspend(Suspend::Group)];
+    }
+    state.refuse_to_stop(now);
     state.arrange();
     vec![DRAW]
 }

@@ -246,8 +246,12 @@ fn cpu_line(state: &State, figures: &Figures, width: u16) -> Line<'static> {
         .map(|(&(name, cores), rank)| Segment::figure(theme, rank, name, format::cpu(cores)))
         .collect();
     segments.push(Segment::text(6, "of one core", theme.quiet()));
-    if let Some(bytes) = figures.memory_bytes {
-        segments.push(Segment::figure(theme, 7, "memory", format::bytes(bytes as f64)));
+    if let Some(host) = &figures.host {
+        segments.push(Segment::figure(theme, 7, "memory", format::bytes(host.memory_bytes as f64)));
+        if host.memory_pss_bytes > 0 {
+            segments.push(Segment::figure(theme, 8, "PSS", format::bytes(host.memory_pss_bytes as f64)));
+        }
+        segments.push(Segment::figure(theme, 9, "descriptors", format::count(host.descriptors)));
     }
     status_line(theme, "cpu", segments, width)
 }

@@ -83,6 +83,12 @@ impl Synthetic {
         Record { stamp, body }
     }
 
+    /// The process does not run for so many seconds.
+    #[allow(dead_code, reason = "not every user of this file stops its run")]
+    pub fn stand_still(&mut self, seconds: u64) {
+        self.second += seconds;
+    }
+
     /// The record that opens the run.
     pub fn start(&mut self) -> Record {
         let run = RunRecord { phase: Phase::Start, settings: self.settings(), ..Self::description() };
@@ -316,6 +322,7 @@ impl Synthetic {
         }
         let host = HostRecord {
             memory_bytes: 31_000_000,
+            memory_pss_bytes: 27_500_000,
             descriptors: 300,
             threads: 9,
             cpu: self.cpu,

@@ -159,6 +159,7 @@ fn host(parts: &Parts<'_>) -> HostRecord {
     let mut cpu = Counters::default();
     for host in parts.iter().filter_map(|(_, run)| run.host()) {
         sum.memory_bytes += host.memory_bytes;
+        sum.memory_pss_bytes += host.memory_pss_bytes;
         sum.descriptors += host.descriptors;
         sum.threads += host.threads;
         sum.observed_pid = sum.observed_pid.max(host.observed_pid);

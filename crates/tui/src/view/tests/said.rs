@@ -294,6 +294,19 @@ fn a_gap_is_news_for_a_minute_and_then_a_count() {
 }
 
 #[test]
+fn time_in_which_the_process_did_not_run_is_blank_and_said() {
+    let mut stage = Stage::live(options(), 30);
+    stage.run.stand_still(12);
+    stage.wait(12);
+    stage.pass(4);
+    let screen = stage.screen(80, 24);
+    let said = "! tlsdash was stopped or starved in 1 gap: rates over a gap are averages";
+    assert!(screen.contains(said) && screen.contains("gaps 1  lost 0"), "{screen}");
+    let blank = |line: &&str| line.trim_end().ends_with(&format!("█{}██", " ".repeat(6)));
+    assert!(screen.lines().any(|line| blank(&line)), "{screen}");
+}
+
+#[test]
 fn hostile_text_and_wide_characters_stay_within_their_cells() {
     let mut stage = Stage::live(options(), 2);
     let text = telemetry::clean::text(
