@@ -1,6 +1,7 @@
 //! One worker: a thread with an event loop, listening sockets and connections of its own.
 
 mod accepting;
+mod turn;
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use telemetry::{Level, ProxyDelta, Reporter};
 
 use crate::account::Account;
 use crate::buffer::Pool;
-use crate::connection::{Connection, Next, SCRATCH_BYTES, untoken};
+use crate::connection::{Connection, SCRATCH_BYTES, untoken};
 use crate::context::Context;
 use crate::control::Control;
 use crate::cpus::Cpus;
@@ -26,10 +27,6 @@ use crate::upstreams::Upstreams;
 
 /// Events taken from the kernel in one turn.
 const EVENTS_MAX: usize = 256;
-/// What connections may have read, in bytes, before it is written. Peers that are written to in one go are woken together
-/// and answer together, so that small messages are best read all before any is written; what is large has left the
-/// processor's caches by then.
-const BATCH_BYTES: usize = 64 << 10;
 
 const WAKER: Token = Token(usize::MAX);
 /// Listeners have the tokens from here downwards.
@@ -163,13 +160,6 @@ impl Worker {
         is_woken
     }
 
-    /// Gives everybody one turn.
-    fn serve(&mut self) {
-        self.expire();
-        self.turn();
-        self.accept();
-    }
-
     fn is_over(&self) -> bool {
         if self.control.is_stopping() {
             return true;
@@ -262,57 +252,6 @@ impl Worker {
             if let Some(connection) = self.connections.get_mut(key) {
                 connection.expired(kind, &mut self.context);
                 list(&mut self.listed, connection, key);
-            }
-        }
-    }
-
-    /// Lets every listed connection read and write: those of a batch read, then write.
-    fn turn(&mut self) {
-        for key in self.again.drain(..) {
-            if let Some(connection) = self.connections.get_mut(key) {
-                list(&mut self.listed, connection, key);
-            }
-        }
-        let listed = std::mem::take(&mut self.listed);
-        let mut waiting = &listed[..];
-        while !waiting.is_empty() {
-            let (batch, others) = waiting.split_at(self.read(waiting));
-            self.write(batch);
-            waiting = others;
-        }
-        self.listed = listed;
-        self.listed.clear();
-        for key in self.context.ways.take_roused() {
-            if let Some(connection) = self.connections.get_mut(key) {
-                connection.rouse();
-                self.again.push(key);
-            }
-        }
-    }
-
-    /// Lets connections read, at least one and as many as bring enough for a batch; returns their number.
-    fn read(&mut self, keys: &[usize]) -> usize {
-        let mut bytes = 0;
-        for (i, &key) in keys.iter().enumerate() {
-            self.context.now = Instant::now();
-            let connection = &mut self.connections[key];
-            connection.read(&mut self.context);
-            bytes += connection.pending_bytes();
-            if bytes >= BATCH_BYTES {
-                return i + 1;
-            }
-        }
-        keys.len()
-    }
-
-    fn write(&mut self, keys: &[usize]) {
-        for &key in keys {
-            let connection = &mut self.connections[key];
-            connection.is_listed = false;
-            match connection.write(&mut self.context) {
-                Next::Wait => {}
-                Next::Again => self.again.push(key),
-                Next::Close => self.close(key),
             }
         }
     }
