@@ -1,6 +1,7 @@
 //! One worker: a thread with an event loop, listening sockets and connections of its own.
 
 mod accepting;
+mod ready;
 mod turn;
 
 use std::io;
@@ -11,6 +12,7 @@ use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
 use telemetry::{Level, ProxyDelta, Reporter};
 
+use self::ready::ReadyQueue;
 use crate::account::Account;
 use crate::buffer::Pool;
 use crate::connection::{Connection, SCRATCH_BYTES, untoken};
@@ -65,8 +67,8 @@ pub(crate) struct Worker {
     accept_at: Option<Instant>,
     connections: Slab<Box<Connection>>,
     context: Context,
-    /// Connections to turn to in this turn, and in the next one without waiting for an event.
-    listed: Vec<usize>,
+    /// Connections that have something to do, and those that have in the next turn without waiting for an event.
+    ready: ReadyQueue,
     again: Vec<usize>,
     /// Generation of the limits and of TLS in use.
     generation: u64,
@@ -117,7 +119,7 @@ impl Worker {
             accept_at: None,
             connections: Slab::new(),
             context,
-            listed: Vec::new(),
+            ready: ReadyQueue::default(),
             again: Vec::new(),
             generation,
             drain_until: None,
@@ -151,13 +153,13 @@ impl Worker {
 
     /// Waits for events and notes them; true if the handle or the collector wants something.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> bool {
-        let is_woken = match self.poll.poll(events, timeout) {
+        let polled = self.poll.poll(events, timeout);
+        self.context.now = Instant::now();
+        match polled {
             Ok(()) => self.note(events),
             // Interrupted by a signal; anything else a loop of its own could not mend either.
             Err(_) => false,
-        };
-        self.context.now = Instant::now();
-        is_woken
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -170,10 +172,10 @@ impl Worker {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        if !self.again.is_empty() {
+        if !self.again.is_empty() || self.ready.handshakes() > 0 {
             return Some(Duration::ZERO);
         }
-        let may_accept = self.listeners.is_any_ready();
+        let may_accept = self.listeners.is_any_ready() && self.handshakes_bound_met().is_none();
         let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
         let next = [self.context.timers.next(), accept_at, self.listeners.next(), self.drain_until];
         let next = next.into_iter().flatten().min()?;
@@ -192,7 +194,7 @@ impl Worker {
                 // An event may be left over from a connection that has been closed in this turn's beginning.
                 if let Some(connection) = self.connections.get_mut(key) {
                     connection.note(which, event);
-                    list(&mut self.listed, connection, key);
+                    self.ready.push(connection, key, self.context.now);
                 }
             }
         }
@@ -251,7 +253,7 @@ impl Worker {
         while let Some((key, kind)) = self.context.timers.expired(self.context.now) {
             if let Some(connection) = self.connections.get_mut(key) {
                 connection.expired(kind, &mut self.context);
-                list(&mut self.listed, connection, key);
+                self.ready.push(connection, key, self.context.now);
             }
         }
     }
@@ -271,13 +273,6 @@ impl Worker {
             connection.close(&mut self.context);
             self.control.gate.leave();
         }
-    }
-}
-
-fn list(listed: &mut Vec<usize>, connection: &mut Connection, key: usize) {
-    if !connection.is_listed {
-        connection.is_listed = true;
-        listed.push(key);
     }
 }
 

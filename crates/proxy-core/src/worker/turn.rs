@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use super::{Worker, list};
+use super::Worker;
+use super::ready::handshakes_until;
 use crate::connection::Next;
 
 /// What connections may have read, in bytes, before it is written. Peers that are written to in one go are woken together
@@ -11,29 +12,51 @@ use crate::connection::Next;
 const BATCH_BYTES: usize = 64 << 10;
 
 impl Worker {
-    /// Gives everybody one turn.
+    /// Serves every connection that is ready but for handshakes, then handshakes for a while, then accepts.
     pub(super) fn serve(&mut self) {
+        let began_at = self.context.now;
         self.expire();
-        self.turn();
+        self.serve_established();
+        if self.ready.handshakes() > 0 {
+            self.context.now = Instant::now();
+            self.serve_handshakes(began_at, handshakes_until(began_at, self.context.now));
+        }
+        self.rouse();
         self.accept();
     }
 
-    /// Lets every listed connection read and write: those of a batch read, then write.
-    fn turn(&mut self) {
+    /// Lets every connection that is ready read and write, but for handshakes: those of a batch read, then write.
+    fn serve_established(&mut self) {
         for key in self.again.drain(..) {
             if let Some(connection) = self.connections.get_mut(key) {
-                list(&mut self.listed, connection, key);
+                self.ready.push(connection, key, self.context.now);
             }
         }
-        let listed = std::mem::take(&mut self.listed);
-        let mut waiting = &listed[..];
+        let established = std::mem::take(&mut self.ready.established);
+        let mut waiting = &established[..];
         while !waiting.is_empty() {
             let (batch, others) = waiting.split_at(self.read(waiting));
             self.write(batch);
             waiting = others;
         }
-        self.listed = listed;
-        self.listed.clear();
+        self.ready.established = established;
+        self.ready.established.clear();
+    }
+
+    /// Lets handshakes go on in the turn that began at `began_at`: at least one, and no further one after `until`.
+    fn serve_handshakes(&mut self, began_at: Instant, until: Instant) {
+        while let Some(key) = self.ready.take_handshake(began_at) {
+            self.connections[key].read(&mut self.context);
+            self.write(&[key]);
+            self.context.now = Instant::now();
+            if self.context.now >= until {
+                break;
+            }
+        }
+    }
+
+    /// Has those that may go on to connect do so in the next turn.
+    fn rouse(&mut self) {
         for key in self.context.ways.take_roused() {
             if let Some(connection) = self.connections.get_mut(key) {
                 connection.rouse();
@@ -69,3 +92,6 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
