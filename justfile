@@ -69,6 +69,12 @@ bench-peers *ARGS:
     cargo bench --locked -p bench --bench peers -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
+# Latency of established connections while many others shake hands, beside HAProxy and nginx, in seven minutes, such as: just bench-burst --rounds 4 --seconds 1
+bench-burst *ARGS:
+    cargo build --release --locked -p tlsdash
+    cargo bench --locked -p bench --bench burst -- \
+        --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
+
 # CPU of a frame of the dashboard, and with --count its instructions.
 bench-frame *ARGS:
     cargo bench --locked -p tui --bench frame -- {{ARGS}}

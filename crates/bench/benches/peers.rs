@@ -12,14 +12,13 @@ use std::time::Duration;
 use bench::peers::{self, CASES, Case, Certificates, Conditions, Figure, Goal, Kind, Peer, Sample};
 use bench::statistics::{Ratio, median};
 use bench::{Result, argument, take_the_last_core};
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 fn main() -> Result<ExitCode> {
     let rounds: usize = argument("rounds").map_or(Ok(5), |text| text.parse())?;
     let seconds: f64 = argument("seconds").map_or(Ok(3.0), |text| text.parse())?;
     let workers: usize = argument("workers").map_or(Ok(1), |text| text.parse())?;
     let only = argument("only").unwrap_or_default();
-    allow_all_descriptors()?;
+    peers::allow_all_descriptors()?;
     peers::take_along_when_interrupted()?;
     let core = if workers == 1 { Some(take_the_last_core()?) } else { None };
     let conditions = Conditions { workers, core, length: Duration::from_secs_f64(seconds) };
@@ -38,13 +37,6 @@ fn main() -> Result<ExitCode> {
         reached &= report(case, &found, &samples);
     }
     Ok(if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Thousands of connections need as many descriptors, here and in the terminators, which inherit the limit.
-fn allow_all_descriptors() -> Result<()> {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
 /// For each round, what each terminator did, or nothing if it failed.

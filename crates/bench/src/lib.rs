@@ -7,7 +7,7 @@
 //! | [`generator`] | a load generator as a process: ours or another, what it did, at what cost, and a server for them |
 //! | [`callgrind`] | instructions by thread, and by function, from what callgrind has written |
 //! | [`interval`] | what watching does in an interval, alone and without a clock |
-//! | [`peers`] | other terminators beside it, set up alike, and what they do in a CPU-second |
+//! | [`peers`] | other terminators beside it, set up alike: what they do in a CPU-second, and in a burst of handshakes |
 //! | [`sink`], [`spread`] | a journal file that takes records, and latencies that are made up |
 //! | [`statistics`] | the ratio of paired measurements, with its interval |
 //!

@@ -1,6 +1,8 @@
 //! One worker: a thread with an event loop, listening sockets and connections of its own.
 
 mod accepting;
+mod ready;
+mod turn;
 
 use std::io;
 use std::sync::Arc;
@@ -10,9 +12,10 @@ use mio::{Events, Poll, Token, Waker};
 use slab::Slab;
 use telemetry::{Level, ProxyDelta, Reporter};
 
+use self::ready::ReadyQueue;
 use crate::account::Account;
 use crate::buffer::Pool;
-use crate::connection::{Connection, Next, SCRATCH_BYTES, untoken};
+use crate::connection::{Connection, SCRATCH_BYTES, untoken};
 use crate::context::Context;
 use crate::control::Control;
 use crate::cpus::Cpus;
@@ -26,10 +29,6 @@ use crate::upstreams::Upstreams;
 
 /// Events taken from the kernel in one turn.
 const EVENTS_MAX: usize = 256;
-/// What connections may have read, in bytes, before it is written. Peers that are written to in one go are woken together
-/// and answer together, so that small messages are best read all before any is written; what is large has left the
-/// processor's caches by then.
-const BATCH_BYTES: usize = 64 << 10;
 
 const WAKER: Token = Token(usize::MAX);
 /// Listeners have the tokens from here downwards.
@@ -68,8 +67,8 @@ pub(crate) struct Worker {
     accept_at: Option<Instant>,
     connections: Slab<Box<Connection>>,
     context: Context,
-    /// Connections to turn to in this turn, and in the next one without waiting for an event.
-    listed: Vec<usize>,
+    /// Connections that have something to do, and those that have in the next turn without waiting for an event.
+    ready: ReadyQueue,
     again: Vec<usize>,
     /// Generation of the limits and of TLS in use.
     generation: u64,
@@ -120,7 +119,7 @@ impl Worker {
             accept_at: None,
             connections: Slab::new(),
             context,
-            listed: Vec::new(),
+            ready: ReadyQueue::default(),
             again: Vec::new(),
             generation,
             drain_until: None,
@@ -163,21 +162,14 @@ impl Worker {
 
     /// Waits for events and notes them; true if the handle or the collector wants something.
     fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> io::Result<bool> {
-        let is_woken = match self.poll.poll(events, timeout) {
-            Ok(()) => self.note(events),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => false,
-            // Trying again would fail at once, again and again.
-            Err(error) => return Err(error),
-        };
+        let polled = self.poll.poll(events, timeout);
         self.context.now = Instant::now();
-        Ok(is_woken)
-    }
-
-    /// Gives everybody one turn.
-    fn serve(&mut self) {
-        self.expire();
-        self.turn();
-        self.accept();
+        match polled {
+            Ok(()) => Ok(self.note(events)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            // Trying again would fail at once, again and again.
+            Err(error) => Err(error),
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -190,10 +182,10 @@ impl Worker {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        if !self.again.is_empty() {
+        if !self.again.is_empty() || self.ready.handshakes() > 0 {
             return Some(Duration::ZERO);
         }
-        let may_accept = self.listeners.is_any_ready();
+        let may_accept = self.listeners.is_any_ready() && self.handshakes_bound_met().is_none();
         let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
         let next = [self.context.timers.next(), accept_at, self.listeners.next(), self.drain_until];
         let next = next.into_iter().flatten().min()?;
@@ -212,7 +204,7 @@ impl Worker {
                 // An event may be left over from a connection that has been closed in this turn's beginning.
                 if let Some(connection) = self.connections.get_mut(key) {
                     connection.note(which, event);
-                    list(&mut self.listed, connection, key);
+                    self.ready.push(connection, key, self.context.now);
                 }
             }
         }
@@ -276,58 +268,7 @@ impl Worker {
         while let Some((key, kind)) = self.context.timers.expired(self.context.now) {
             if let Some(connection) = self.connections.get_mut(key) {
                 connection.expired(kind, &mut self.context);
-                list(&mut self.listed, connection, key);
-            }
-        }
-    }
-
-    /// Lets every listed connection read and write: those of a batch read, then write.
-    fn turn(&mut self) {
-        for key in self.again.drain(..) {
-            if let Some(connection) = self.connections.get_mut(key) {
-                list(&mut self.listed, connection, key);
-            }
-        }
-        let listed = std::mem::take(&mut self.listed);
-        let mut waiting = &listed[..];
-        while !waiting.is_empty() {
-            let (batch, others) = waiting.split_at(self.read(waiting));
-            self.write(batch);
-            waiting = others;
-        }
-        self.listed = listed;
-        self.listed.clear();
-        for key in self.context.ways.take_roused() {
-            if let Some(connection) = self.connections.get_mut(key) {
-                connection.rouse();
-                self.again.push(key);
-            }
-        }
-    }
-
-    /// Lets connections read, at least one and as many as bring enough for a batch; returns their number.
-    fn read(&mut self, keys: &[usize]) -> usize {
-        let mut bytes = 0;
-        for (i, &key) in keys.iter().enumerate() {
-            self.context.now = Instant::now();
-            let connection = &mut self.connections[key];
-            connection.read(&mut self.context);
-            bytes += connection.pending_bytes();
-            if bytes >= BATCH_BYTES {
-                return i + 1;
-            }
-        }
-        keys.len()
-    }
-
-    fn write(&mut self, keys: &[usize]) {
-        for &key in keys {
-            let connection = &mut self.connections[key];
-            connection.is_listed = false;
-            match connection.write(&mut self.context) {
-                Next::Wait => {}
-                Next::Again => self.again.push(key),
-                Next::Close => self.close(key),
+                self.ready.push(connection, key, self.context.now);
             }
         }
     }
@@ -347,13 +288,6 @@ impl Worker {
             connection.close(&mut self.context);
             self.control.gate.leave();
         }
-    }
-}
-
-fn list(listed: &mut Vec<usize>, connection: &mut Connection, key: usize) {
-    if !connection.is_listed {
-        connection.is_listed = true;
-        listed.push(key);
     }
 }
 

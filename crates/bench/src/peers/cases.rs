@@ -154,7 +154,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// What most of them have in common.
-const WORK: Case = Case {
+pub(super) const WORK: Case = Case {
     name: "",
     figure: Figure::Work,
     plan: "connections=64,keepalive=on",

@@ -1,6 +1,7 @@
 //! The terminators that the program is compared with, and the program itself: which are there, how each is set up alike,
 //! and what its processes use.
 
+mod burst;
 mod cases;
 mod certificates;
 mod process;
@@ -13,9 +14,10 @@ use std::process::{Command, Stdio};
 
 use crate::{Result, argument};
 
+pub use burst::{Burst, handshakes_completed, take_burst};
 pub use cases::{CASES, Case, Exchange, Figure, Goal};
 pub use certificates::{Certificates, Key};
-pub use process::{Running, Usage, take_along_when_interrupted};
+pub use process::{Running, Usage, allow_all_descriptors, take_along_when_interrupted};
 pub use sample::{Conditions, Sample, certificates, take};
 pub use setup::Setup;
 

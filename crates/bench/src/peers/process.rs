@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::param::clock_ticks_per_second;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -108,6 +108,16 @@ fn family(pid: u32) -> Result<Vec<u32>> {
         next += 1;
     }
     Ok(all)
+}
+
+/// Thousands of connections need as many descriptors, here and in the terminators, which inherit the limit.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn allow_all_descriptors() -> Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
 /// Has a signal that ends this program end all that it has started, too.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use loadgen::{DemoUpstream, KeepAlive, Load, LoadConfig, Plan, Trust, UpstreamAddr};
 use telemetry::{Counters, LoadCounter, Value};
 
-use super::{Case, Certificates, Figure, Peer, Running, Setup};
+use super::{Case, Certificates, Figure, Key, Peer, Running, Setup};
 use crate::Result;
 use crate::load::counted;
 
@@ -47,32 +47,53 @@ pub struct Sample {
     pub utilisation: f64,
 }
 
+/// A terminator that runs, in front of an upstream of this process. It ends when it is dropped.
+pub(super) struct Stand {
+    pub(super) running: Running,
+    _upstreams: [DemoUpstream; 2],
+    _folder: tempfile::TempDir,
+}
+
+impl Stand {
+    /// Starts `peer` with a certificate of the kind `key`.
+    pub(super) fn start(
+        peer: &Peer,
+        key: Key,
+        certificates: &Certificates,
+        conditions: Conditions,
+    ) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let socket = folder.path().join("app.sock");
+        let over_unix = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
+        let over_tcp = DemoUpstream::start(UpstreamAddr::Tcp((Ipv4Addr::LOCALHOST, 0).into()))?;
+        let UpstreamAddr::Tcp(upstream_tcp) = *over_tcp.address() else { return Err("not over TCP".into()) };
+        // Some give up root's rights for those of a user who must reach the socket all the same.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777))?;
+        let setup = Setup {
+            listen: free_port()?,
+            upstream: &socket,
+            upstream_tcp,
+            certificates,
+            key,
+            workers: conditions.workers,
+            folder: folder.path(),
+        };
+        let running = Running::start(peer, &setup, conditions.core)?;
+        Ok(Self { running, _upstreams: [over_unix, over_tcp], _folder: folder })
+    }
+}
+
 /// Starts `peer` and an upstream, and measures `case`.
 ///
 /// # Errors
 /// When anything of it fails, a single request too.
 pub fn take(peer: &Peer, case: &Case, certificates: &Certificates, conditions: Conditions) -> Result<Sample> {
-    let folder = tempfile::tempdir()?;
-    let socket = folder.path().join("app.sock");
-    let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
-    let over_tcp = DemoUpstream::start(UpstreamAddr::Tcp((Ipv4Addr::LOCALHOST, 0).into()))?;
-    let UpstreamAddr::Tcp(upstream_tcp) = *over_tcp.address() else { return Err("not over TCP".into()) };
-    // Some give up root's rights for those of a user who must reach the socket all the same.
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
-    fs::set_permissions(&socket, fs::Permissions::from_mode(0o777))?;
-    let setup = Setup {
-        listen: free_port()?,
-        upstream: &socket,
-        upstream_tcp,
-        certificates,
-        key: case.key,
-        workers: conditions.workers,
-        folder: folder.path(),
-    };
-    let running = Running::start(peer, &setup, conditions.core)?;
+    let stand = Stand::start(peer, case.key, certificates, conditions)?;
+    let running = &stand.running;
     match case.figure {
-        Figure::Work => work(&running, case, conditions),
-        Figure::KibPerConnection => memory_with_connections(&running, case, conditions),
+        Figure::Work => work(running, case, conditions),
+        Figure::KibPerConnection => memory_with_connections(running, case, conditions),
         Figure::MibWithoutConnection => {
             std::thread::sleep(SETTLE);
             let value = running.usage()?.resident_kib as f64 / 1024.0;
@@ -123,13 +144,18 @@ fn memory_with_connections(running: &Running, case: &Case, conditions: Condition
 
 fn start(addr: SocketAddr, case: &Case, conditions: Conditions) -> Result<Load> {
     let plan = Plan { threads: u32::try_from(conditions.workers)?, ..case.plan.parse()? };
+    start_plan(addr, case, plan)
+}
+
+/// Starts a load of `case` with another plan.
+pub(super) fn start_plan(addr: SocketAddr, case: &Case, plan: Plan) -> Result<Load> {
     let config = LoadConfig::new(format!("https://{addr}/").parse()?, plan, Trust::Insecure);
     let requests = vec![case.exchange.request()];
     Ok(Load::start(LoadConfig { requests, tls: case.tls(), request_timeout: WARM_UP_MAX, ..config })?)
 }
 
 /// Waits until every connection has shaken hands, and as many answers as that are there.
-fn warm_up(load: &mut Load, case: &Case) -> Result<()> {
+pub(super) fn warm_up(load: &mut Load, case: &Case) -> Result<()> {
     let plan: Plan = case.plan.parse()?;
     let begun = Instant::now();
     let (mut shaken, mut answered) = (0, 0);

@@ -195,6 +195,11 @@ impl Connection {
         }
     }
 
+    /// Whether its handshake is not done yet.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.phase == Phase::Handshake
+    }
+
     /// Whether it is to be closed at once.
     pub(crate) fn is_over(&self) -> bool {
         self.phase == Phase::Done

@@ -9,8 +9,6 @@ use super::Worker;
 use crate::connection::Connection;
 use crate::listeners::Listeners;
 
-/// Connections accepted in one turn, so that a flood of new ones does not keep the others waiting.
-const ACCEPTS_PER_TURN_MAX: usize = 64;
 /// How long to wait before accepting again when the process or the system is out of descriptors or memory.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
 /// How soon to look again for a place when all are taken, in case another worker's connection leaves one.
@@ -25,11 +23,16 @@ impl Worker {
         }
         self.accept_at = None;
         let open_before = self.connections.len();
-        let mut left = ACCEPTS_PER_TURN_MAX;
+        let mut left = self.ready.room();
         for i in 0..self.listeners.len() {
             while self.listeners.is_ready(i) && self.accept_at.is_none() && left > 0 {
-                self.accept_one(i);
-                left -= 1;
+                if let Some(max) = self.handshakes_bound_met() {
+                    self.notices.handshakes_met(max, self.context.now);
+                    left = 0;
+                } else {
+                    self.accept_one(i);
+                    left -= 1;
+                }
             }
         }
         if self.connections.len() > open_before {
@@ -81,13 +84,15 @@ impl Worker {
         }
     }
 
+    /// The bound on handshakes, if this worker has its share of them under way. The end of a handshake and a change of the
+    /// bound wake the worker, so that it does not have to look again after a time.
+    pub(super) fn handshakes_bound_met(&self) -> Option<usize> {
+        let bound = self.context.limits.handshakes_max;
+        bound.filter(|&max| self.context.handshaking >= self.control.share(max))
+    }
+
     /// Takes a place for a connection, if there is one.
     fn has_place(&self) -> bool {
-        let bound = self.context.limits.handshakes_max;
-        if let Some(max) = bound.filter(|&max| self.context.handshaking >= self.control.share(max)) {
-            self.notices.handshakes_met(max, self.context.now);
-            return false;
-        }
         let has_place = self.control.gate.enter();
         if !has_place {
             self.notices.connections_met(self.control.gate.max(), self.context.now);

@@ -1,0 +1,123 @@
+//! How long exchanges of established connections take while many other clients shake hands, beside `HAProxy` and nginx.
+//!
+//! `just bench-burst [--rounds N] [--seconds S] [--rate HANDSHAKES_A_SECOND]`. Each terminator has one worker on a core of
+//! its own and an RSA-2048 certificate. It is offered 1,000 handshakes a second, and twice as many as the program
+//! completes here. In each round every terminator has its turn, in random order; ratios are those within the rounds.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is what this program is for")]
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bench::peers::{self, Burst, Certificates, Conditions, Kind, Peer};
+use bench::statistics::{Ratio, median};
+use bench::{Result, argument, take_the_last_core};
+
+/// Who is measured; the program comes first.
+const PEERS: [Kind; 3] = [Kind::Tlsdash, Kind::Haproxy, Kind::NginxStream];
+/// The aim beside [`AIM_PEER`]: p99 at most as long, and an interval whose upper end is below this.
+const AIM_HIGH: f64 = 1.2;
+const AIM_PEER: Kind = Kind::Haproxy;
+
+fn main() -> Result<ExitCode> {
+    let rounds: usize = argument("rounds").map_or(Ok(14), |text| text.parse())?;
+    let seconds: f64 = argument("seconds").map_or(Ok(2.0), |text| text.parse())?;
+    let rate: u32 = argument("rate").map_or(Ok(1_000), |text| text.parse())?;
+    peers::allow_all_descriptors()?;
+    peers::take_along_when_interrupted()?;
+    let core = Some(take_the_last_core()?);
+    let conditions = Conditions { workers: 1, core, length: Duration::from_secs_f64(seconds) };
+    let folder = tempfile::tempdir()?;
+    let certificates = peers::certificates(folder.path())?;
+    let mut found = Peer::find(folder.path())?;
+    found.retain(|peer| PEERS.contains(&peer.kind));
+    for Peer { kind, version, .. } in &found {
+        println!("{kind} {version}");
+    }
+    let completed = peers::handshakes_completed(&found[0], &certificates, conditions)?;
+    println!("{rounds} rounds of {seconds} s; tlsdash completes {completed:.0} handshakes/s\n");
+    println!(
+        "| offered/s | terminator | completed/s | p50 ms | p99 ms | tlsdash's p99 to its, 95 % interval | tlsdash's completed to its | aim |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    let mut reached = true;
+    for offered in [rate, (2.0 * completed) as u32] {
+        let samples = run(&found, &certificates, conditions, rounds, offered);
+        reached &= report(&found, &samples, offered);
+    }
+    Ok(if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// For each round, what each terminator did, or nothing if it failed.
+type Samples = Vec<Vec<Option<Burst>>>;
+
+fn run(
+    found: &[Peer],
+    certificates: &Certificates,
+    conditions: Conditions,
+    rounds: usize,
+    offered: u32,
+) -> Samples {
+    let mut samples = Samples::new();
+    for round in 1..=rounds {
+        let mut taken = vec![None; found.len()];
+        for index in shuffled(found.len()) {
+            let kind = found[index].kind;
+            match peers::take_burst(&found[index], certificates, conditions, offered) {
+                Ok(burst) => {
+                    let Burst { completed, p50_s, p99_s, lag_p99_s } = burst;
+                    let [p50, p99, lag] = [p50_s, p99_s, lag_p99_s].map(|s| s * 1e3);
+                    eprintln!(
+                        "{offered}/s, {round}, {kind}: {completed:.0}/s, p50 {p50:.3} ms, p99 {p99:.3} ms, \
+                         p99 of the generator's lag {lag:.3} ms"
+                    );
+                    taken[index] = Some(burst);
+                }
+                Err(error) => eprintln!("{offered}/s, {round}, {kind}: {error}"),
+            }
+        }
+        samples.push(taken);
+    }
+    samples
+}
+
+/// The numbers below `n` in random order.
+fn shuffled(n: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    let keys = RandomState::new();
+    order.sort_by_cached_key(|index| keys.hash_one(index));
+    order
+}
+
+/// Prints a line a terminator; false if the aim was missed.
+fn report(found: &[Peer], samples: &Samples, offered: u32) -> bool {
+    let mut reached = true;
+    for (index, peer) in found.iter().enumerate() {
+        let all =
+            |of: fn(&Burst) -> f64| median(samples.iter().filter_map(|round| round[index].as_ref().map(of)));
+        let (completed, p50, p99) =
+            (all(|burst| burst.completed), all(|burst| burst.p50_s) * 1e3, all(|burst| burst.p99_s) * 1e3);
+        print!("| {offered} | {} | {completed:.0} | {p50:.2} | {p99:.2} |", peer.kind);
+        if index == 0 {
+            println!(" | | |");
+            continue;
+        }
+        let ratio = |of: fn(&Burst) -> f64| {
+            let pair =
+                |round: &Vec<Option<Burst>>| Some((of(round[index].as_ref()?), of(round[0].as_ref()?)));
+            Ratio::of_pairs(&samples.iter().filter_map(pair).collect::<Vec<_>>())
+        };
+        let (latency, work) = (ratio(|burst| burst.p99_s), ratio(|burst| burst.completed));
+        let mut aim = String::new();
+        if peer.kind == AIM_PEER {
+            let is_reached = latency.mean <= 1.0 && latency.high < AIM_HIGH;
+            aim = format!("≤ 1, interval < {AIM_HIGH}{}", if is_reached { "" } else { " **missed**" });
+            reached &= is_reached;
+        }
+        let show = |Ratio { mean, low, high }| format!("{mean:.2} ({low:.2} to {high:.2})");
+        println!(" {} | {} | {aim} |", show(latency), show(work));
+    }
+    reached
+}

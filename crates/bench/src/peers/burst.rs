@@ -1,0 +1,96 @@
+//! Exchanges of established connections while many other clients shake hands.
+
+use std::time::{Duration, Instant};
+
+use loadgen::Plan;
+use telemetry::{Delta, LoadCounter, LoadDelta, LoadLatency};
+
+use super::cases::WORK;
+use super::sample::{Stand, start_plan, warm_up};
+use super::{Case, Certificates, Conditions, Key, Peer};
+use crate::Result;
+
+/// How long handshakes are offered before anything is measured.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// A constant rate over a few connections.
+const ESTABLISHED: Case =
+    Case { name: "established", plan: "connections=32,keepalive=on,rate=1000", key: Key::Rsa, ..WORK };
+/// A connection with a full handshake for each request, as soon as another one is done.
+const HANDSHAKES: Case =
+    Case { name: "handshakes", plan: "connections=64,keepalive=off,resume=0%", key: Key::Rsa, ..WORK };
+
+/// What was measured of a terminator.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst {
+    /// Handshakes completed in a second.
+    pub completed: f64,
+    /// Median of the established connections' exchanges from when they were due, in seconds.
+    pub p50_s: f64,
+    /// Their 99th percentile.
+    pub p99_s: f64,
+    /// The 99th percentile of how late they were sent: none of the terminator's.
+    pub lag_p99_s: f64,
+}
+
+/// Starts `peer` and an upstream, and offers so many handshakes a second as strangers come (a Poisson process), while
+/// other connections that were there before have exchanges at a constant rate.
+///
+/// # Errors
+/// When anything of it fails, a single request too.
+pub fn take_burst(
+    peer: &Peer,
+    certificates: &Certificates,
+    conditions: Conditions,
+    offered: u32,
+) -> Result<Burst> {
+    let stand = Stand::start(peer, Key::Rsa, certificates, conditions)?;
+    let addr = stand.running.addr();
+    let mut established = start_plan(addr, &ESTABLISHED, ESTABLISHED.plan.parse()?)?;
+    warm_up(&mut established, &ESTABLISHED)?;
+    // As many as are under way at once where each takes half a second.
+    let connections = offered / 2;
+    let plan = format!("connections={connections},keepalive=off,resume=0%,arrivals=poisson,rate={offered}");
+    let plan: Plan = plan.parse()?;
+    let mut handshakes = start_plan(addr, &HANDSHAKES, plan)?;
+    std::thread::sleep(WARM_UP);
+    let mut collect = || {
+        let [mut kept, mut new] = [LoadDelta::default(), LoadDelta::default()];
+        handshakes.collect(&mut new, Duration::from_secs(1));
+        established.collect(&mut kept, Duration::from_secs(1));
+        (kept, new, Instant::now())
+    };
+    let (.., from) = collect();
+    std::thread::sleep(conditions.length);
+    let (kept, new, to) = collect();
+    let failed = kept.counters[LoadCounter::Failed] + new.counters[LoadCounter::Failed];
+    if failed > 0 {
+        return Err(format!("{failed} requests failed").into());
+    }
+    let quantile = |latency, q| -> Result<f64> {
+        let ns = kept.latencies[latency].quantile_ns(q).ok_or("no request was answered")?;
+        Ok(Duration::from_nanos(ns).as_secs_f64())
+    };
+    Ok(Burst {
+        completed: new.counters[LoadCounter::HandshakesFull] as f64 / (to - from).as_secs_f64(),
+        p50_s: quantile(LoadLatency::Response, 0.5)?,
+        p99_s: quantile(LoadLatency::Response, 0.99)?,
+        lag_p99_s: quantile(LoadLatency::Lag, 0.99)?,
+    })
+}
+
+/// How many handshakes `peer` completes in a second when there are always some more.
+///
+/// # Errors
+/// When anything of it fails.
+pub fn handshakes_completed(peer: &Peer, certificates: &Certificates, conditions: Conditions) -> Result<f64> {
+    let stand = Stand::start(peer, Key::Rsa, certificates, conditions)?;
+    let mut load = start_plan(stand.running.addr(), &HANDSHAKES, HANDSHAKES.plan.parse()?)?;
+    warm_up(&mut load, &HANDSHAKES)?;
+    let mut delta = LoadDelta::default();
+    let from = Instant::now();
+    std::thread::sleep(conditions.length);
+    delta.clear();
+    load.collect(&mut delta, Duration::from_secs(1));
+    Ok(delta.counters[LoadCounter::HandshakesFull] as f64 / from.elapsed().as_secs_f64())
+}

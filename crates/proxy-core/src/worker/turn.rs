@@ -1,0 +1,97 @@
+//! What a worker does in one turn of its loop, once events are noted.
+
+use std::time::Instant;
+
+use super::Worker;
+use super::ready::handshakes_until;
+use crate::connection::Next;
+
+/// What connections may have read, in bytes, before it is written. Peers that are written to in one go are woken together
+/// and answer together, so that small messages are best read all before any is written; what is large has left the
+/// processor's caches by then.
+const BATCH_BYTES: usize = 64 << 10;
+
+impl Worker {
+    /// Serves every connection that is ready but for handshakes, then handshakes for a while, then accepts.
+    pub(super) fn serve(&mut self) {
+        let began_at = self.context.now;
+        self.expire();
+        self.serve_established();
+        if self.ready.handshakes() > 0 {
+            self.context.now = Instant::now();
+            self.serve_handshakes(began_at, handshakes_until(began_at, self.context.now));
+        }
+        self.rouse();
+        self.accept();
+    }
+
+    /// Lets every connection that is ready read and write, but for handshakes: those of a batch read, then write.
+    fn serve_established(&mut self) {
+        for key in self.again.drain(..) {
+            if let Some(connection) = self.connections.get_mut(key) {
+                self.ready.push(connection, key, self.context.now);
+            }
+        }
+        let established = std::mem::take(&mut self.ready.established);
+        let mut waiting = &established[..];
+        while !waiting.is_empty() {
+            let (batch, others) = waiting.split_at(self.read(waiting));
+            self.write(batch);
+            waiting = others;
+        }
+        self.ready.established = established;
+        self.ready.established.clear();
+    }
+
+    /// Lets handshakes go on in the turn that began at `began_at`: at least one, and no further one after `until`.
+    fn serve_handshakes(&mut self, began_at: Instant, until: Instant) {
+        while let Some(key) = self.ready.take_handshake(began_at) {
+            self.connections[key].read(&mut self.context);
+            self.write(&[key]);
+            self.context.now = Instant::now();
+            if self.context.now >= until {
+                break;
+            }
+        }
+    }
+
+    /// Has those that may go on to connect do so in the next turn.
+    fn rouse(&mut self) {
+        for key in self.context.ways.take_roused() {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.rouse();
+                self.again.push(key);
+            }
+        }
+    }
+
+    /// Lets connections read, at least one and as many as bring enough for a batch; returns their number.
+    fn read(&mut self, keys: &[usize]) -> usize {
+        let mut bytes = 0;
+        for (i, &key) in keys.iter().enumerate() {
+            self.context.now = Instant::now();
+            let connection = &mut self.connections[key];
+            connection.read(&mut self.context);
+            bytes += connection.pending_bytes();
+            if bytes >= BATCH_BYTES {
+                return i + 1;
+            }
+        }
+        keys.len()
+    }
+
+    fn write(&mut self, keys: &[usize]) {
+        for &key in keys {
+            let connection = &mut self.connections[key];
+            connection.is_listed = false;
+            match connection.write(&mut self.context) {
+                Next::Wait => {}
+                Next::Again => self.again.push(key),
+                Next::Close => self.close(key),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
