@@ -76,7 +76,7 @@ pub struct Limits {
     pub connect_timeout: Duration,
     /// How long nothing may move in either direction once the handshake is done.
     pub idle_timeout: Duration,
-    /// How long a client that was told of its upstream's end may stay without sending anything.
+    /// How long a client may stay after the end of its upstream, whatever it sends.
     pub half_closed_timeout: Duration,
     /// How long a drain lets connections go on before it cuts them.
     pub drain_timeout: Duration,

@@ -1,6 +1,6 @@
 //! What happens to a connection when time passes.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use telemetry::Outcome;
 
@@ -36,15 +36,19 @@ impl Connection {
         !self.outward.pending.is_empty() && self.moved_at + LINGER_TIMEOUT > context.now
     }
 
-    /// How long nothing may move from now on.
-    fn idle_timeout(&self, context: &Context) -> Duration {
+    /// When it has been idle for too long, unless something moves before.
+    fn idle_deadline(&self, context: &Context) -> Instant {
         let limits = &context.limits;
-        if self.outward.passed_on {
-            limits.idle_timeout.min(limits.half_closed_timeout)
-        } else if context.is_draining && self.is_unused() {
-            limits.idle_timeout.min(limits.drain_quiet)
-        } else {
-            limits.idle_timeout
+        let idle = self.moved_at + limits.idle_timeout;
+        if self.client.has_failed() {
+            // What it sent before goes on as long as the upstream takes it.
+            return idle.min(self.moved_at + LINGER_TIMEOUT);
+        }
+        match self.upstream_ended_at {
+            // However much the client still sends.
+            Some(ended_at) if self.outward.passed_on => idle.min(ended_at + limits.half_closed_timeout),
+            _ if context.is_draining && self.is_unused() => idle.min(self.moved_at + limits.drain_quiet),
+            _ => idle,
         }
     }
 
@@ -62,7 +66,7 @@ impl Connection {
     /// Makes sure that the idle timeout is noticed. A deadline that comes too early is put off when it comes, so
     /// that a byte that moves costs nothing here.
     pub(crate) fn arm_idle(&mut self, context: &mut Context) {
-        let due = self.moved_at + self.idle_timeout(context);
+        let due = self.idle_deadline(context);
         if self.phase == Phase::Open && self.deadline.at().is_none_or(|at| at > due) {
             context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
         }
@@ -70,9 +74,11 @@ impl Connection {
 
     /// The idle deadline has come: either something has moved since it was set, or the connection has been idle.
     fn rested(&mut self, context: &mut Context) {
-        let due = self.moved_at + self.idle_timeout(context);
+        let due = self.idle_deadline(context);
         if due > context.now {
             context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
+        } else if self.client.has_failed() {
+            self.client_broke(&self.client.failure(), context);
         } else if self.outward.passed_on {
             self.end(Outcome::Ended, "", context);
             self.phase = Phase::Done;

@@ -9,6 +9,7 @@ mod draining;
 mod endings;
 mod failures;
 mod forwarding;
+mod held;
 mod limits;
 mod listening;
 mod misbehaving;

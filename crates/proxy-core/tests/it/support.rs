@@ -186,6 +186,11 @@ pub(crate) fn read_all(tls: &mut Tls) -> (Vec<u8>, bool) {
     }
 }
 
+/// Makes the socket's close a reset.
+pub(crate) fn reset(socket: &TcpStream) {
+    socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO)).unwrap();
+}
+
 /// A stream of either kind, as an upstream sees it.
 pub(crate) trait Duplex: Read + Write + Send + 'static {
     fn end(&self);
