@@ -10,6 +10,7 @@ use crate::buffer::Pool;
 use crate::config::Limits;
 use crate::control::Control;
 use crate::dial::Ways;
+use crate::notices::Notices;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
@@ -33,6 +34,7 @@ pub(crate) struct Context {
     /// Handshakes that are under way.
     pub(crate) handshaking: usize,
     pub(crate) control: Arc<Control>,
+    pub(crate) notices: Arc<Notices>,
     /// When the worker last looked at the clock, which it does once for each connection that it turns to.
     pub(crate) now: Instant,
 }

@@ -29,6 +29,8 @@ pub(crate) enum Subject {
     Connections,
     /// As many handshakes are under way as may be.
     Handshakes,
+    /// The common name of a client's certificate, which cannot be passed on.
+    CommonName,
     /// The upstream of this index.
     Upstream(usize),
     /// The worker of this index.
@@ -40,6 +42,7 @@ impl Subject {
         match self {
             Self::Descriptors => "descriptors",
             Self::Connections | Self::Handshakes => "bound",
+            Self::CommonName => "client-certificate",
             Self::Upstream(_) => "upstream",
             Self::Worker(_) => "worker",
         }

@@ -106,6 +106,7 @@ impl Worker {
             is_draining: false,
             handshaking: 0,
             control: Arc::clone(&shared.control),
+            notices: Arc::clone(&shared.notices),
             now: Instant::now(),
         };
         let generation = shared.control.generation();

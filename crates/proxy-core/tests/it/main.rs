@@ -10,6 +10,7 @@ mod endings;
 mod failures;
 mod forwarding;
 mod held;
+mod identity;
 mod limits;
 mod listening;
 mod misbehaving;
