@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::SocketAddr as UnixAddr;
+use std::time::Duration;
 
 use mio::event::Event;
 use mio::net::{TcpStream, UnixStream};
@@ -95,8 +96,10 @@ impl Side {
     /// Notes what an event tells.
     pub(crate) fn note(&mut self, event: &Event) {
         self.failed |= event.is_error();
-        self.write_closed |= event.is_write_closed();
-        self.hung_up |= event.is_read_closed() || self.failed;
+        if event.is_read_closed() || self.failed {
+            self.hung_up = true;
+            self.write_closed |= event.is_write_closed();
+        }
         self.readable |= event.is_readable() || self.hung_up;
         self.writable |= event.is_writable() || self.failed;
     }
@@ -140,6 +143,8 @@ impl Side {
         self.writable
     }
 
+    // A call of its own is 0.5 % of a small request.
+    #[inline]
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Moved> {
         let result = match &self.socket {
             Socket::Tcp(tcp) => retry(|| (&mut &*tcp).read(buffer)),
@@ -201,6 +206,14 @@ impl Side {
         if let Socket::Tcp(tcp) = &self.socket {
             // It only saves time; without it the acknowledgement comes 40 ms later.
             let _ = SockRef::from(tcp).set_tcp_quickack(true);
+        }
+    }
+
+    /// Makes closing a reset, with which the kernel drops what it still holds for the peer.
+    pub(crate) fn reset_when_closed(&self) {
+        if let Socket::Tcp(tcp) = &self.socket {
+            // Where it fails the kernel goes on trying to send for a while.
+            let _ = SockRef::from(tcp).set_linger(Some(Duration::ZERO));
         }
     }
 

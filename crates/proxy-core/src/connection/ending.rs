@@ -91,6 +91,7 @@ impl Connection {
     pub(crate) fn close(mut self, context: &mut Context) {
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
         context.timers.disarm(&mut self.ticket, self.key, Kind::Ticket);
+        self.drop_pending(context);
         self.unlink(context);
         if self.is_bounded {
             context.control.per_client.leave(self.client_id);

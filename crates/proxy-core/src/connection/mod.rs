@@ -12,6 +12,7 @@ mod direction;
 mod ending;
 mod header;
 mod link;
+mod stall;
 
 use std::io;
 use std::net::SocketAddr;
@@ -119,6 +120,8 @@ pub(crate) struct Connection {
     moved_at: Instant,
     /// When the upstream ended its side, if it has.
     upstream_ended_at: Option<Instant>,
+    /// Memory of both directions, as it is counted in what all connections hold.
+    held_bytes: usize,
     /// Whether anything is pending outward that the upstream has sent.
     owes_client: bool,
     bytes_in: u64,
@@ -172,6 +175,7 @@ impl Connection {
             asked_at: None,
             moved_at: context.now,
             upstream_ended_at: None,
+            held_bytes: 0,
             owes_client: false,
             bytes_in: 0,
             bytes_out: 0,
@@ -380,8 +384,7 @@ impl Connection {
         if self.phase != Phase::Done && self.ticket.at().is_none() {
             self.write_client(context);
         }
-        context.pool.reclaim(&mut self.inward.pending);
-        context.pool.reclaim(&mut self.outward.pending);
+        self.settle_pending(context);
         self.next(context)
     }
 
@@ -392,6 +395,7 @@ impl Connection {
             match upstream.write(self.inward.pending.as_slice(), &context.registry) {
                 Ok(Moved::Bytes(n)) => {
                     self.inward.pending.consume(n);
+                    self.inward.has_moved = true;
                     self.moved_at = context.now;
                     let header = n.min(self.header_left);
                     self.header_left -= header;
@@ -421,6 +425,7 @@ impl Connection {
             match self.client.write(self.outward.pending.as_slice(), &context.registry) {
                 Ok(Moved::Bytes(n)) => {
                     self.outward.pending.consume(n);
+                    self.outward.has_moved = true;
                     self.moved_at = context.now;
                     context.account.count(ProxyCounter::WireOut, n as u64);
                 }
@@ -445,13 +450,14 @@ impl Connection {
     }
 
     fn next(&mut self, context: &mut Context) -> Next {
-        if self.phase == Phase::Open && (context.is_draining || self.client.has_failed()) {
-            self.arm_idle(context);
-        }
-        // The client has been told that the upstream has ended, and what it still sends would reach nobody.
-        if self.phase == Phase::Open && self.outward.is_done() && self.inward.passed_on && !self.inward.ended
-        {
-            self.begin_closing(Outcome::Ended, "", context);
+        if self.phase == Phase::Open {
+            if context.is_draining || self.client.has_failed() {
+                self.arm_idle(context);
+            }
+            // The client has been told that the upstream has ended, and what it still sends would reach nobody.
+            if self.outward.is_done() && self.inward.passed_on && !self.inward.ended {
+                self.begin_closing(Outcome::Ended, "", context);
+            }
         }
         match self.phase {
             Phase::Done => Next::Close,

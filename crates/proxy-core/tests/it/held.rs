@@ -4,15 +4,17 @@
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proxy_core::Upstream;
-use telemetry::{Outcome, ProxyCounter};
+use telemetry::{Outcome, ProxyCounter, Value};
 
-use crate::support::{Counted, Duplex, PATIENCE, Served, TLS13, Tls, eventually, pattern, read_all, reset};
+use crate::support::{
+    Counted, Duplex, PATIENCE, Served, TLS13, Tls, echo, eventually, pattern, read_all, reset, serve_echo,
+};
 
 /// Sends a byte now and then, whatever becomes of it, while `watch` runs.
-fn while_dripping(mut tls: Tls, watch: impl FnOnce()) {
+fn while_dripping(tls: &mut Tls, watch: impl FnOnce()) {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -114,9 +116,21 @@ fn a_byte_now_and_then_does_not_prolong_the_half_closed_timeout() {
     let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.half_closed_timeout = Duration::from_millis(500);
     });
-    let tls = proxy.connect(&proxy.client(&TLS13));
-    while_dripping(tls, || proxy.expect(ProxyCounter::Closed, 1));
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    while_dripping(&mut tls, || proxy.expect(ProxyCounter::Closed, 1));
     assert!(proxy.count(ProxyCounter::BytesIn) > 1, "the upstream took what was sent");
+}
+
+#[test]
+fn a_client_that_does_not_end_after_its_upstream_is_let_go() {
+    let served = Served::unix(|stream, _| stream.end());
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
+        config.limits.half_closed_timeout = Duration::from_millis(100);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    assert_eq!(read_all(&mut tls), (Vec::new(), true));
+    proxy.expect(ProxyCounter::Closed, 1);
+    assert_eq!(proxy.count(ProxyCounter::IdleTimeouts), 0, "the upstream has ended it, and well");
 }
 
 fn answer_and_leave(stream: &mut dyn Duplex, _: &AtomicU64) {
@@ -136,9 +150,103 @@ fn a_client_whose_upstream_is_gone_for_good_is_let_go_at_once() {
             // Such a socket tells it without being written to.
             proxy.expect(ProxyCounter::Closed, 1);
         } else {
-            while_dripping(tls, || proxy.expect(ProxyCounter::Closed, 1));
+            while_dripping(&mut tls, || proxy.expect(ProxyCounter::Closed, 1));
         }
         let total = proxy.finish();
         assert!(total.connections.iter().all(|record| record.outcome == Outcome::Ended));
     }
+}
+
+fn serve_endlessly(stream: &mut dyn Duplex, _: &AtomicU64) {
+    let _ = stream.read(&mut [0]);
+    let bytes = vec![1; 100_000];
+    while stream.write_all(&bytes).is_ok() {}
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_cut_whatever_it_sends() {
+    for served in [Served::unix(serve_endlessly), Served::tcp(serve_endlessly)] {
+        let mut proxy = Counted::start_with(&served.upstream, |config| {
+            config.limits.send_timeout = Duration::from_millis(500);
+        });
+        let mut tls = proxy.connect(&proxy.client(&TLS13));
+        tls.write_all(b"go").unwrap();
+        while_dripping(&mut tls, || proxy.expect(ProxyCounter::Closed, 1));
+        assert!(tls.read_to_end(&mut Vec::new()).is_err(), "a truncated answer must not look whole");
+        let total = proxy.finish();
+        assert_eq!(total.counters[ProxyCounter::SendTimeouts], 1);
+        assert_eq!(total.connections[0].outcome, Outcome::SendTimeout);
+    }
+}
+
+#[test]
+fn a_slow_client_is_served_as_long_as_it_reads() {
+    const SEND_TIMEOUT: Duration = Duration::from_secs(2);
+    let served = Served::unix(serve_endlessly);
+    let mut proxy = Counted::start_with(&served.upstream, |config| config.limits.send_timeout = SEND_TIMEOUT);
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"go").unwrap();
+    let (began_at, mut buffer) = (Instant::now(), vec![0; 100_000]);
+    while began_at.elapsed() < SEND_TIMEOUT * 2 {
+        tls.read_exact(&mut buffer).unwrap();
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(proxy.count(ProxyCounter::SendTimeouts), 0);
+    // Lowered while it runs, it acts on what is open.
+    proxy.proxy.set("proxy.send-timeout", &Value::Number(0.2)).unwrap();
+    proxy.expect(ProxyCounter::SendTimeouts, 1);
+}
+
+#[test]
+fn a_client_for_which_nothing_waits_may_be_silent() {
+    const SEND_TIMEOUT: Duration = Duration::from_millis(100);
+    let served = Served::unix(serve_echo);
+    let mut proxy = Counted::start_with(&served.upstream, |config| config.limits.send_timeout = SEND_TIMEOUT);
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    for _ in 0..3 {
+        echo(&mut tls, &pattern(300_000));
+        thread::sleep(SEND_TIMEOUT * 3);
+    }
+    assert_eq!(proxy.count(ProxyCounter::SendTimeouts), 0);
+}
+
+#[test]
+fn at_the_bound_those_that_have_waited_longest_are_cut_and_no_others() {
+    const CLIENTS: usize = 40;
+    let served = Served::unix(serve_endlessly);
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
+        config.workers = 1.try_into().unwrap();
+        config.limits.pending_bytes_max = 1 << 20;
+    });
+    let config = proxy.client(&TLS13);
+    let mut reading = proxy.connect(&config);
+    reading.write_all(b"go").unwrap();
+    let mut stalled = Vec::new();
+    for _ in 0..CLIENTS {
+        let mut tls = proxy.connect(&config);
+        tls.write_all(b"go").unwrap();
+        stalled.push(tls);
+        reading.read_exact(&mut vec![0; 1 << 20]).unwrap();
+        // One after the other, so that it is known who has waited longest.
+        let (mut before, mut stood_still) = (0, 0);
+        eventually("its bytes wait", || {
+            let now = proxy.count(ProxyCounter::WireOut);
+            stood_still = if now == before { stood_still + 1 } else { 0 };
+            before = now;
+            stood_still == 5
+        });
+    }
+    let cut = proxy.count(ProxyCounter::PendingCuts);
+    assert!((10..CLIENTS as u64 - 5).contains(&cut), "{cut}");
+    let is_cut = |tls: &Tls| matches!(tls.sock.take_error(), Ok(Some(_)));
+    let first_left = stalled.iter().position(|tls| !is_cut(tls)).unwrap();
+    assert_eq!(first_left as u64, cut, "the first ones are cut");
+    assert!(!stalled[first_left..].iter().any(is_cut), "and no others");
+    reading.read_exact(&mut vec![0; 10 << 20]).unwrap();
+    let notices = proxy.proxy.take_notices();
+    assert!(notices.iter().any(|notice| notice.text.starts_with("1 MiB wait")), "{notices:?}");
+    drop((reading, stalled));
+    let total = proxy.finish();
+    let outcomes = total.connections.iter().filter(|record| record.outcome == Outcome::PendingBound);
+    assert_eq!(outcomes.count() as u64, cut);
 }

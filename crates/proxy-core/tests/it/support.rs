@@ -119,6 +119,8 @@ impl Counted {
             ProxyCounter::UpstreamBroken,
             ProxyCounter::ClientBroken,
             ProxyCounter::IdleTimeouts,
+            ProxyCounter::SendTimeouts,
+            ProxyCounter::PendingCuts,
         ];
         assert_eq!(sum[ClientCounter::Errors], total.counters.sum(&errors));
         let handshakes = count(ProxyCounter::HandshakesFull) + count(ProxyCounter::HandshakesResumed);
