@@ -123,6 +123,8 @@ impl Account {
             Outcome::UpstreamBroken => ProxyCounter::UpstreamBroken,
             Outcome::ClientBroken => ProxyCounter::ClientBroken,
             Outcome::IdleTimeout => ProxyCounter::IdleTimeouts,
+            Outcome::SendTimeout => ProxyCounter::SendTimeouts,
+            Outcome::PendingBound => ProxyCounter::PendingCuts,
             // Cutting a connection at the end of a drain is nobody's error, unless its handshake was not done.
             Outcome::DrainTimeout | Outcome::Ended if !in_handshake => return,
             Outcome::HandshakeOther | Outcome::DrainTimeout | Outcome::Ended => ProxyCounter::FailedOther,

@@ -100,15 +100,19 @@ impl Pool {
         }
     }
 
-    /// Takes the memory of a buffer back if nothing waits in it.
-    pub(crate) fn reclaim(&mut self, buffer: &mut Buffer) {
-        if buffer.is_empty() && !buffer.memory.is_empty() {
+    /// Takes the memory of a buffer back if nothing waits in it; returns how much it keeps, in bytes.
+    pub(crate) fn reclaim(&mut self, buffer: &mut Buffer) -> usize {
+        if !buffer.is_empty() {
+            return buffer.memory.len();
+        }
+        if !buffer.memory.is_empty() {
             let memory = mem::take(&mut buffer.memory);
             if self.spare.len() < POOL_BUFFERS_MAX && self.spare_bytes + memory.len() <= POOL_BYTES_MAX {
                 self.spare_bytes += memory.len();
                 self.spare.push(memory);
             }
         }
+        0
     }
 }
 

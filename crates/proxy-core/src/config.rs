@@ -76,7 +76,12 @@ pub struct Limits {
     pub connect_timeout: Duration,
     /// How long nothing may move in either direction once the handshake is done.
     pub idle_timeout: Duration,
-    /// How long a client that was told of its upstream's end may stay without sending anything.
+    /// How long a client may take nothing of what waits for it.
+    pub send_timeout: Duration,
+    /// Memory that may hold what waits to be sent on all connections together, in bytes, of which each worker has its
+    /// share; beyond it the connection whose bytes have waited longest is cut.
+    pub pending_bytes_max: usize,
+    /// How long a client may stay after the end of its upstream, whatever it sends.
     pub half_closed_timeout: Duration,
     /// How long a drain lets connections go on before it cuts them.
     pub drain_timeout: Duration,
@@ -104,6 +109,8 @@ impl Default for Limits {
             handshake_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(600),
+            send_timeout: Duration::from_secs(60),
+            pending_bytes_max: 512 << 20,
             half_closed_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(30),
             drain_quiet: Duration::from_secs(2),

@@ -10,6 +10,8 @@ use crate::buffer::Pool;
 use crate::config::Limits;
 use crate::control::Control;
 use crate::dial::Ways;
+use crate::notices::Notices;
+use crate::pending::Pending;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::tls::TlsConfig;
@@ -26,6 +28,7 @@ pub(crate) struct Context {
     pub(crate) trusted: Arc<TrustedPeers>,
     pub(crate) timers: Timers,
     pub(crate) pool: Pool,
+    pub(crate) pending: Pending,
     pub(crate) account: Account,
     /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.
     pub(crate) scratch: Box<[u8]>,
@@ -33,6 +36,24 @@ pub(crate) struct Context {
     /// Handshakes that are under way.
     pub(crate) handshaking: usize,
     pub(crate) control: Arc<Control>,
+    pub(crate) notices: Arc<Notices>,
     /// When the worker last looked at the clock, which it does once for each connection that it turns to.
     pub(crate) now: Instant,
+}
+
+/// What a worker may hold of bytes that wait, however small its share of the bound is: a few connections' worth.
+const HELD_BYTES_MIN: usize = 1 << 20;
+
+impl Context {
+    /// Whether more waits on the worker's connections than its share of the bound.
+    pub(crate) fn has_too_much_pending(&self) -> bool {
+        let held = self.pending.held_bytes;
+        held > HELD_BYTES_MIN && held > self.control.share(self.limits.pending_bytes_max)
+    }
+
+    /// When a client will have taken nothing for the send timeout, and of which connection.
+    pub(crate) fn next_send_timeout(&self) -> Option<(Instant, usize)> {
+        let (since, key) = self.pending.to_client.oldest()?;
+        Some((since + self.limits.send_timeout, key))
+    }
 }

@@ -28,6 +28,7 @@
 //! | `stream`, `dial` | a socket with what is known of its readiness; connecting to an upstream |
 //! | `notices` | what the proxy has to say, once an episode |
 //! | `buffer`, `timers` | pending bytes and the pool of their memory; deadlines in order |
+//! | `pending` | what waits to be written on all connections of a worker, and who has waited longest |
 //! | `tls` | everything that knows rustls: certificates, settings, the engine without I/O, what was negotiated |
 //! | `account`, `clients` | counting: every figure is a plain addition in its worker |
 //!
@@ -37,8 +38,10 @@
 //!   direction: then its other side is no longer read.
 //! - The end of a direction is passed on by itself: a client's `close_notify` or FIN becomes a FIN to the upstream,
 //!   an upstream's FIN becomes a `close_notify` and a FIN to the client, and the other direction goes on. Only an
-//!   upstream that breaks, what a drain cuts off, and what the idle timeout cuts off in mid-exchange, ends without
-//!   `close_notify`.
+//!   upstream that breaks, what a drain cuts off, what the idle timeout cuts off in mid-exchange, and a client that
+//!   does not take its bytes, ends without `close_notify`.
+//! - What waits for a client waits no longer than the send timeout without any of it being taken, and all that waits
+//!   together has a bound.
 //! - A connection that the kernel has accepted is served: a drain takes what has begun before it closes a socket.
 //! - Each connection ends with exactly one outcome, counted once; each handshake is counted once, as full, resumed
 //!   or failed; the sums over all clients are the proxy's totals.
@@ -63,6 +66,7 @@ mod dial;
 mod listen;
 mod listeners;
 mod notices;
+mod pending;
 mod per_client;
 mod proxy;
 pub mod proxy_protocol;

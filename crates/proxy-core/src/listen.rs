@@ -16,6 +16,10 @@ use socket2::{Domain, Socket, TcpKeepalive, Type};
 
 /// Connections that wait to be accepted on each socket; the kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
+/// What the kernel takes for a client beyond what is on its way to it, in bytes (`TCP_NOTSENT_LOWAT`); otherwise a client
+/// that does not read makes it hold some MB. It asks for more when half of it is left. Half as much cost a fifth more CPU
+/// time with large bodies.
+const UNSENT_BYTES_MAX: u32 = 256 << 10;
 /// How long to wait for another proxy that is binding the same port at this moment.
 const TURN_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -95,6 +99,7 @@ pub(crate) fn inherit(listener: TcpListener) -> io::Result<(SocketAddr, TcpListe
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.set_tcp_keepalive(&keepalive())?;
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
     let addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
     Ok((addr, socket.into()))
 }
@@ -138,6 +143,7 @@ fn listener(addr: SocketAddr) -> io::Result<TcpListener> {
     // Inherited by accepted connections, which saves a system call for each.
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_keepalive(&keepalive())?;
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
     socket.set_nonblocking(true)?;
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG)?;
@@ -246,6 +252,7 @@ mod tests {
             let (accepted, _) = listener.accept().unwrap();
             let socket = socket2::SockRef::from(&accepted);
             assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+            assert_eq!(socket.tcp_notsent_lowat().unwrap(), UNSENT_BYTES_MAX);
             let given_up_after = socket.tcp_keepalive_time().unwrap()
                 + socket.tcp_keepalive_interval().unwrap() * socket.tcp_keepalive_retries().unwrap();
             assert_eq!(given_up_after, Duration::from_secs(120));

@@ -29,6 +29,10 @@ pub(crate) enum Subject {
     Connections,
     /// As many handshakes are under way as may be.
     Handshakes,
+    /// As many bytes wait to be sent as may.
+    Pending,
+    /// The common name of a client's certificate, which cannot be passed on.
+    CommonName,
     /// The upstream of this index.
     Upstream(usize),
     /// The worker of this index.
@@ -39,7 +43,8 @@ impl Subject {
     fn topic(self) -> &'static str {
         match self {
             Self::Descriptors => "descriptors",
-            Self::Connections | Self::Handshakes => "bound",
+            Self::Connections | Self::Handshakes | Self::Pending => "bound",
+            Self::CommonName => "client-certificate",
             Self::Upstream(_) => "upstream",
             Self::Worker(_) => "worker",
         }
@@ -54,6 +59,7 @@ pub(crate) struct Notices {
     shortage: Episode,
     connections: Episode,
     handshakes: Episode,
+    pending: Episode,
     said: Mutex<Said>,
 }
 
@@ -89,6 +95,7 @@ impl Default for Notices {
             shortage: Episode::default(),
             connections: Episode::default(),
             handshakes: Episode::default(),
+            pending: Episode::default(),
             said: Mutex::default(),
         }
     }
@@ -118,6 +125,17 @@ impl Notices {
                 "a worker has its share of the {max} handshakes that may be under way; connections wait in the backlog"
             );
             self.say(Subject::Handshakes, Level::Warning, &text, now);
+        }
+    }
+
+    /// Notes that a connection is cut because more than `max` bytes wait to be sent.
+    pub(crate) fn pending_met(&self, max: usize, now: Instant) {
+        if self.pending.see(self.ms(now)) {
+            let text = format!(
+                "{} MiB wait to be sent, as much as may; connections are cut whose bytes have waited longest",
+                max >> 20
+            );
+            self.say(Subject::Pending, Level::Warning, &text, now);
         }
     }
 
@@ -154,6 +172,9 @@ impl Notices {
         }
         if ends(&self.handshakes, BOUND_QUIET) {
             self.say(Subject::Handshakes, Level::Notice, "handshakes find a place again", now);
+        }
+        if ends(&self.pending, BOUND_QUIET) {
+            self.say(Subject::Pending, Level::Notice, "what waits to be sent has room again", now);
         }
     }
 

@@ -4,6 +4,8 @@
 //! the header itself is the `proxy-header` crate's; here stand what of it is trusted, how long it may be, and what
 //! a TLS terminator has to say in it.
 
+mod checksum;
+
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -16,9 +18,8 @@ use proxy_header::{Error, ParseConfig, Protocol, ProxiedAddress, ProxyHeader, Ss
 pub const HEADER_BYTES_MAX: usize = 1024;
 /// Longest header of version 1, in bytes.
 const V1_BYTES_MAX: usize = 107;
-/// Longest name of a client's certificate that is passed on, in characters: what X.509 allows for a common name
-/// (RFC 5280, appendix A.1).
-const CLIENT_NAME_CHARS_MAX: usize = 64;
+/// Longest common name that is passed on, in bytes: what a header of version 2 has room for beside everything else.
+pub(crate) const COMMON_NAME_BYTES_MAX: usize = 60_000;
 
 /// Which header goes to the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,11 +144,20 @@ pub struct Negotiated<'a> {
     /// The suite's IANA name.
     pub cipher: &'a str,
     /// The application protocol.
-    pub alpn: &'a str,
+    pub alpn: &'a [u8],
     /// The server name that the client asked for.
     pub server_name: &'a str,
-    /// The common name of the certificate that the client presented and that was verified.
-    pub client_name: Option<&'a str>,
+    /// The client's certificate, if it has one.
+    pub client_certificate: Option<ClientCertificate<'a>>,
+}
+
+/// A client's certificate that was verified, as a header of version 2 tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientCertificate<'a> {
+    /// Whether it was shown on this connection. Otherwise it was when the session began that is resumed.
+    pub is_of_connection: bool,
+    /// The common name of its subject, whole and as it stands there.
+    pub common_name: Option<&'a str>,
 }
 
 /// What stands at the beginning of what a trusted peer sends.
@@ -169,6 +179,9 @@ pub enum HeaderError {
     /// It is longer than its version allows, or than [`HEADER_BYTES_MAX`].
     #[error("the PROXY header of a trusted peer is too long")]
     TooLong,
+    /// It is not what its own checksum says.
+    #[error("the PROXY header of a trusted peer does not match its checksum")]
+    Checksum,
 }
 
 /// Reads the header that `bytes` begins with, of either version.
@@ -182,6 +195,9 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, HeaderError> {
     match ProxyHeader::parse(bytes, config) {
         Ok((_, len)) if len > bytes_max => Err(HeaderError::TooLong),
         Ok((header, len)) => {
+            if !bytes.starts_with(b"P") {
+                checksum::check(&bytes[..len])?;
+            }
             let stream = header.proxied_address().filter(|addr| addr.protocol == Protocol::Stream);
             Ok(Parsed::Header(stream.map(|addr| Endpoints::new(addr.source, addr.destination)), len))
         }
@@ -216,20 +232,18 @@ pub fn encode_local(version: ProxyProtocol) -> Vec<u8> {
 }
 
 fn fields<'a>(negotiated: &Negotiated<'a>) -> impl Iterator<Item = Tlv<'a>> {
-    let Negotiated { version, cipher, alpn, server_name, client_name } = *negotiated;
-    let client_name = client_name.map(|name| {
-        let end = name.char_indices().nth(CLIENT_NAME_CHARS_MAX).map_or(name.len(), |(at, _)| at);
-        &name[..end]
-    });
-    let is_verified = client_name.is_some();
+    let Negotiated { version, cipher, alpn, server_name, client_certificate } = *negotiated;
+    let is_of_connection = client_certificate.is_some_and(|certificate| certificate.is_of_connection);
+    let is_of_session = client_certificate.is_some();
     // Verify is zero for a certificate that was verified only, so not where there is none.
-    let mut tls = SslInfo::new(true, is_verified, is_verified, u32::from(!is_verified));
+    let mut tls = SslInfo::new(true, is_of_connection, is_of_session, u32::from(!is_of_session));
     tls.append_tlv(Tlv::SslVersion(version.into()));
     tls.append_tlv(Tlv::SslCipher(cipher.into()));
-    if let Some(name) = client_name {
+    let common_name = client_certificate.and_then(|certificate| certificate.common_name);
+    if let Some(name) = common_name.filter(|name| name.len() <= COMMON_NAME_BYTES_MAX) {
         tls.append_tlv(Tlv::SslCn(name.into()));
     }
-    let alpn = (!alpn.is_empty()).then(|| Tlv::Alpn(alpn.as_bytes().into()));
+    let alpn = (!alpn.is_empty()).then(|| Tlv::Alpn(alpn.into()));
     let authority = (!server_name.is_empty()).then(|| Tlv::Authority(server_name.into()));
     [alpn, authority, Some(Tlv::Ssl(tls))].into_iter().flatten()
 }

@@ -12,10 +12,11 @@ struct LiveTimeout {
     at: fn(&mut Limits) -> &mut Duration,
 }
 
-const LIVE_TIMEOUTS: [LiveTimeout; 6] = [
+const LIVE_TIMEOUTS: [LiveTimeout; 7] = [
     LiveTimeout { name: "proxy.handshake-timeout", at: |limits| &mut limits.handshake_timeout },
     LiveTimeout { name: "proxy.connect-timeout", at: |limits| &mut limits.connect_timeout },
     LiveTimeout { name: "proxy.idle-timeout", at: |limits| &mut limits.idle_timeout },
+    LiveTimeout { name: "proxy.send-timeout", at: |limits| &mut limits.send_timeout },
     LiveTimeout { name: "proxy.half-closed-timeout", at: |limits| &mut limits.half_closed_timeout },
     LiveTimeout { name: "proxy.drain-timeout", at: |limits| &mut limits.drain_timeout },
     LiveTimeout { name: "proxy.drain-quiet", at: |limits| &mut limits.drain_quiet },
@@ -23,6 +24,10 @@ const LIVE_TIMEOUTS: [LiveTimeout; 6] = [
 /// Smallest and largest timeout, in seconds: a day.
 const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);
 const CONNECTIONS_MAX: &str = "proxy.connections-max";
+const PENDING_MAX: &str = "proxy.pending-max";
+const MIB: usize = 1 << 20;
+/// Smallest and largest bound on what waits to be sent, in MiB: a TiB.
+const PENDING_MIB_RANGE: (f64, f64) = (1.0, 1_048_576.0);
 
 const WORKERS: &str = "proxy.workers";
 /// Most workers.
@@ -96,7 +101,16 @@ pub(crate) fn check_limits(limits: &Limits) -> Result<(), ConfigError> {
             "nobody would be served; expected 1 or more",
         ));
     }
+    let (low, high) = PENDING_MIB_RANGE;
+    if !(low..=high).contains(&mib(limits.pending_bytes_max)) {
+        let bytes = limits.pending_bytes_max;
+        return Err(ConfigError::new(word(PENDING_MAX), &bytes, "expected 1MiB to 1024GiB"));
+    }
     Ok(())
+}
+
+fn mib(bytes: usize) -> f64 {
+    bytes as f64 / MIB as f64
 }
 
 fn word(name: &'static str) -> &'static str {
@@ -127,6 +141,8 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
         live_number(CONNECTIONS_MAX, limits.connections_max.unwrap_or(possible), (1.0, possible as f64)),
     ];
     settings.extend(BOUNDS.iter().map(|bound| bound.setting(limits)));
+    let pending_max = live_number(PENDING_MAX, limits.pending_bytes_max / MIB, PENDING_MIB_RANGE);
+    settings.push(Setting { unit: "MiB".into(), ..pending_max });
     settings.extend(LIVE_TIMEOUTS.iter().map(|timeout| timeout.setting(limits)));
     settings
 }
@@ -147,7 +163,7 @@ pub(crate) fn set(
         return Err(SettingError::Restart(before.name));
     }
     let (low, high) = before.range.unwrap_or(TIMEOUT_RANGE);
-    let is_time = !before.unit.is_empty();
+    let is_time = before.unit == "s";
     let number = match *value {
         Value::Number(number) if (low..=high).contains(&number) && (is_time || number.fract() == 0.0) => {
             number
@@ -161,6 +177,8 @@ pub(crate) fn set(
     let wanted = (name == WORKERS).then_some(whole);
     if name == CONNECTIONS_MAX {
         limits.connections_max = Some(whole);
+    } else if name == PENDING_MAX {
+        limits.pending_bytes_max = whole * MIB;
     } else if let Some(bound) = BOUNDS.iter().find(|bound| bound.name == name) {
         *(bound.at)(limits) = Some(whole).filter(|&n| n > 0);
     } else if let Some(timeout) = LIVE_TIMEOUTS.iter().find(|timeout| timeout.name == name) {

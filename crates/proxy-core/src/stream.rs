@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net::SocketAddr as UnixAddr;
+use std::time::Duration;
 
 use mio::event::Event;
 use mio::net::{TcpStream, UnixStream};
@@ -21,12 +22,17 @@ enum Socket {
 /// A registered socket. Events are edge-triggered: readiness is noted when it is told, and forgotten when a read
 /// or write falls short.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct Side {
     socket: Socket,
     token: Token,
     readable: bool,
     /// The peer has ended or broken its direction: a short read is then no sign that nothing is left.
     hung_up: bool,
+    /// The connection has failed: the peer has reset it, or the kernel has given it up.
+    failed: bool,
+    /// The peer takes nothing more.
+    write_closed: bool,
     writable: bool,
     /// How writing has failed, unless because the peer has ended. The kernel tells of a reset only once, and to
     /// a read that comes after it the stream would seem to have ended well.
@@ -76,15 +82,28 @@ impl Side {
             Socket::Tcp(tcp) => registry.register(tcp, token, interest)?,
             Socket::Unix(unix) => registry.register(unix, token, interest)?,
         }
-        Ok(Self { socket, token, readable: false, hung_up: false, writable: true, broken: None, interest })
+        Ok(Self {
+            socket,
+            token,
+            readable: false,
+            hung_up: false,
+            failed: false,
+            write_closed: false,
+            writable: true,
+            broken: None,
+            interest,
+        })
     }
 
     /// Notes what an event tells.
     pub(crate) fn note(&mut self, event: &Event) {
-        let broken = event.is_error();
-        self.hung_up |= event.is_read_closed() || broken;
+        self.failed |= event.is_error();
+        if event.is_read_closed() || self.failed {
+            self.hung_up = true;
+            self.write_closed |= event.is_write_closed();
+        }
         self.readable |= event.is_readable() || self.hung_up;
-        self.writable |= event.is_writable() || broken;
+        self.writable |= event.is_writable() || self.failed;
     }
 
     /// Whether a connection that was begun is established by now.
@@ -92,11 +111,30 @@ impl Side {
     /// # Errors
     /// When it could not be established.
     pub(crate) fn connected(&self) -> io::Result<bool> {
-        let error = match &self.socket {
-            Socket::Tcp(tcp) => tcp.take_error()?,
-            Socket::Unix(unix) => unix.take_error()?,
-        };
-        error.map_or(Ok(self.writable), Err)
+        self.take_error()?.map_or(Ok(self.writable), Err)
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        match &self.socket {
+            Socket::Tcp(tcp) => tcp.take_error(),
+            Socket::Unix(unix) => unix.take_error(),
+        }
+    }
+
+    /// Whether it is known that the peer takes nothing more.
+    pub(crate) fn is_write_closed(&self) -> bool {
+        self.write_closed
+    }
+
+    /// Whether the connection has failed. What was received before can still be read.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// How it has failed.
+    pub(crate) fn failure(&self) -> io::Error {
+        // The kernel tells it once, and a read or write may have been told.
+        self.take_error().ok().flatten().unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
     }
 
     pub(crate) fn is_readable(&self) -> bool {
@@ -107,6 +145,8 @@ impl Side {
         self.writable
     }
 
+    // A call of its own is 0.5 % of a small request.
+    #[inline]
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Moved> {
         let result = match &self.socket {
             Socket::Tcp(tcp) => retry(|| (&mut &*tcp).read(buffer)),
@@ -176,6 +216,14 @@ impl Side {
         match &self.socket {
             Socket::Tcp(tcp) => sockopt::is_end_acknowledged(tcp).unwrap_or(true),
             Socket::Unix(_) => true,
+        }
+    }
+
+    /// Makes closing a reset, with which the kernel drops what it still holds for the peer.
+    pub(crate) fn reset_when_closed(&self) {
+        if let Socket::Tcp(tcp) = &self.socket {
+            // Where it fails the kernel goes on trying to send for a while.
+            let _ = SockRef::from(tcp).set_linger(Some(Duration::ZERO));
         }
     }
 

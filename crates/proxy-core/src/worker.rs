@@ -23,6 +23,7 @@ use crate::crew::{Mailbox, Order};
 use crate::dial::Ways;
 use crate::listeners::Listeners;
 use crate::notices::{Notices, Subject};
+use crate::pending::Pending;
 use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::timers::Timers;
 use crate::upstreams::Upstreams;
@@ -100,11 +101,13 @@ impl Worker {
             trusted: shared.trusted,
             timers: Timers::default(),
             pool: Pool::default(),
+            pending: Pending::default(),
             account: Account::new(shared.clients_max),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             is_draining: false,
             handshaking: 0,
             control: Arc::clone(&shared.control),
+            notices: Arc::clone(&shared.notices),
             now: Instant::now(),
         };
         let generation = shared.control.generation();
@@ -188,8 +191,12 @@ impl Worker {
         let may_accept = self.listeners.is_any_ready() && self.handshakes_bound_met().is_none();
         let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
         let next = [self.context.timers.next(), accept_at, self.listeners.next(), self.drain_until];
-        let next = next.into_iter().flatten().min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+        let mut next = next.into_iter().flatten().min();
+        if !self.context.pending.is_empty() {
+            let send_timeout = self.context.next_send_timeout().map(|(at, _)| at);
+            next = next.into_iter().chain(send_timeout).min();
+        }
+        Some(next?.saturating_duration_since(Instant::now()))
     }
 
     /// Notes what the events tell; true if the handle or the collector wants something.
@@ -270,6 +277,30 @@ impl Worker {
                 connection.expired(kind, &mut self.context);
                 self.ready.push(connection, key, self.context.now);
             }
+        }
+        if !self.context.pending.is_empty() {
+            self.expire_sends();
+        }
+    }
+
+    #[cold]
+    fn expire_sends(&mut self) {
+        while let Some((_, key)) = self.context.next_send_timeout().filter(|&(at, _)| at <= self.context.now)
+        {
+            let connection = &mut self.connections[key];
+            connection.send_timed_out(&mut self.context);
+            self.ready.push(connection, key, self.context.now);
+        }
+    }
+
+    /// Cuts the connections whose bytes have waited longest, as long as too much waits.
+    #[cold]
+    fn bound_pending(&mut self) {
+        while self.context.has_too_much_pending() {
+            let Some(key) = self.context.pending.oldest() else { return };
+            self.notices.pending_met(self.context.limits.pending_bytes_max, self.context.now);
+            self.connections[key].cut_for_room(&mut self.context);
+            self.again.push(key);
         }
     }
 

@@ -32,6 +32,10 @@ pub enum Outcome {
     IdleTimeout,
     /// It was cut at the end of the drain.
     DrainTimeout,
+    /// The client took nothing of what waited for it for the send timeout.
+    SendTimeout,
+    /// Too many bytes waited on all connections together, and its own had waited longest.
+    PendingBound,
 }
 
 impl Outcome {
@@ -49,6 +53,8 @@ impl Outcome {
         (Self::ClientBroken, "client-broken"),
         (Self::IdleTimeout, "idle-timeout"),
         (Self::DrainTimeout, "drain-timeout"),
+        (Self::SendTimeout, "send-timeout"),
+        (Self::PendingBound, "pending-bound"),
     ];
 
     /// True unless the connection ended well.

@@ -46,6 +46,8 @@ metrics! {
         IdleTimeouts = "IDLE_TIMEOUTS_TOTAL", Count, "0", "Connections closed because nothing moved for the idle timeout.";
         AcceptErrors = "ACCEPT_ERRORS_TOTAL", Count, "0", "Failed attempts to accept, mostly for lack of descriptors.";
         EventsUnrecorded = "EVENTS_UNRECORDED_TOTAL", Count, "0", "Connection errors for which no record had room.";
+        SendTimeouts = "SEND_TIMEOUTS_TOTAL", Count, "0", "Connections cut because the client took nothing for the send timeout.";
+        PendingCuts = "PENDING_CUTS_TOTAL", Count, "0", "Connections cut because too many bytes waited to be sent, and theirs had waited longest.";
     }
 }
 

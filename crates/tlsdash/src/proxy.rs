@@ -223,13 +223,30 @@ fn limits(words: &ProxyWords) -> anyhow::Result<Limits> {
         ("handshake-timeout", &words.handshake_timeout, &mut limits.handshake_timeout),
         ("connect-timeout", &words.connect_timeout, &mut limits.connect_timeout),
         ("idle-timeout", &words.idle_timeout, &mut limits.idle_timeout),
+        ("send-timeout", &words.send_timeout, &mut limits.send_timeout),
         ("drain-timeout", &words.drain_timeout, &mut limits.drain_timeout),
     ] {
         if let Some(text) = word {
             *limit = time(flag, text)?;
         }
     }
+    if let Some(text) = &words.pending_max {
+        limits.pending_bytes_max = size("pending-max", text)?;
+    }
     Ok(limits)
+}
+
+/// Reads a size in whole MiB or GiB, in bytes.
+fn size(flag: &str, text: &str) -> anyhow::Result<usize> {
+    let units = [("MiB", 20), ("GiB", 30)];
+    let read = |(unit, bits): &(&str, u32)| {
+        let number: usize = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+        number.checked_mul(1 << bits)
+    };
+    units
+        .iter()
+        .find_map(read)
+        .ok_or_else(|| usage(format!("--{flag} {text}: expected such as 512MiB or 2GiB")))
 }
 
 /// The kinds of keys, each once.

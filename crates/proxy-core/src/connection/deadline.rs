@@ -1,6 +1,6 @@
 //! What happens to a connection when time passes.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use telemetry::Outcome;
 
@@ -36,21 +36,34 @@ impl Connection {
         !self.outward.pending.is_empty() && self.moved_at + LINGER_TIMEOUT > context.now
     }
 
-    /// How long nothing may move from now on.
-    fn idle_timeout(&self, context: &Context) -> Duration {
+    /// When it has been idle for too long, unless something moves before.
+    fn idle_deadline(&self, context: &Context) -> Instant {
         let limits = &context.limits;
-        let half_closed = self.outward.passed_on.then_some(limits.half_closed_timeout);
-        let is_quiet = context.is_draining && (self.outward.passed_on || self.is_unused());
-        let quiet = is_quiet.then_some(limits.drain_quiet);
-        [half_closed, quiet].into_iter().flatten().fold(limits.idle_timeout, Duration::min)
+        let idle = self.moved_at + limits.idle_timeout;
+        if self.client.has_failed() {
+            // What it sent before goes on as long as the upstream takes it.
+            return idle.min(self.moved_at + LINGER_TIMEOUT);
+        }
+        let deadline = self.half_closed_deadline(context).map_or(idle, |half_closed| idle.min(half_closed));
+        if context.is_draining && (self.outward.passed_on || self.is_unused()) {
+            return deadline.min(self.moved_at + limits.drain_quiet);
+        }
+        deadline
+    }
+
+    /// When a client whose upstream has ended is closed, however much it still sends.
+    fn half_closed_deadline(&self, context: &Context) -> Option<Instant> {
+        let ended_at = self.upstream_ended_at.filter(|_| self.outward.passed_on)?;
+        Some(ended_at + context.limits.half_closed_timeout)
     }
 
     /// When to look again, in a drain, at a client to which the kernel still sends the end of its answer: closing might
     /// reset the connection before it is there.
     fn still_sending_until(&self, context: &Context) -> Option<Instant> {
         let limits = &context.limits;
-        let last = self.moved_at + limits.idle_timeout.min(limits.half_closed_timeout);
-        let may_wait = self.outward.passed_on && context.is_draining && last > context.now;
+        let idle = self.moved_at + limits.idle_timeout;
+        let last = self.half_closed_deadline(context)?.min(idle);
+        let may_wait = context.is_draining && last > context.now;
         let is_sending = may_wait && !self.client.is_end_acknowledged();
         is_sending.then(|| last.min(context.now + limits.drain_quiet))
     }
@@ -69,7 +82,7 @@ impl Connection {
     /// Makes sure that the idle timeout is noticed. A deadline that comes too early is put off when it comes, so
     /// that a byte that moves costs nothing here.
     pub(crate) fn arm_idle(&mut self, context: &mut Context) {
-        let due = self.moved_at + self.idle_timeout(context);
+        let due = self.idle_deadline(context);
         if self.phase == Phase::Open && self.deadline.at().is_none_or(|at| at > due) {
             context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
         }
@@ -77,9 +90,11 @@ impl Connection {
 
     /// The idle deadline has come: either something has moved since it was set, or the connection has been idle.
     fn rested(&mut self, context: &mut Context) {
-        let due = self.moved_at + self.idle_timeout(context);
+        let due = self.idle_deadline(context);
         if due > context.now {
             context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
+        } else if self.client.has_failed() {
+            self.client_broke(&self.client.failure(), context);
         } else if let Some(until) = self.still_sending_until(context) {
             context.timers.arm(&mut self.deadline, self.key, Kind::Phase, until);
         } else if self.outward.passed_on {

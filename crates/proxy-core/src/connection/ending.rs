@@ -23,7 +23,8 @@ impl Connection {
 
     pub(super) fn client_broke(&mut self, error: &io::Error, context: &mut Context) {
         // A client that has said or been told that this is the end, and has all it was owed, may leave as it likes.
-        let is_over = !self.owes_client && (self.inward.ended || self.outward.ended);
+        let has_sent_all = self.inward.ended && self.inward.pending.is_empty();
+        let is_over = !self.owes_client && (has_sent_all || self.outward.ended);
         let outcome = match self.phase {
             Phase::Handshake => Outcome::HandshakeEof,
             _ if is_over => Outcome::Ended,
@@ -90,6 +91,7 @@ impl Connection {
     pub(crate) fn close(mut self, context: &mut Context) {
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
         context.timers.disarm(&mut self.ticket, self.key, Kind::Ticket);
+        self.drop_pending(context);
         self.unlink(context);
         if self.is_bounded {
             context.control.per_client.leave(self.client_id);

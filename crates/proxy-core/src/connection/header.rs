@@ -4,11 +4,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use mio::net::TcpStream;
-use telemetry::{ClientId, Outcome};
+use telemetry::{ClientId, Level, Outcome};
 
 use super::{Connection, Phase};
 use crate::context::Context;
-use crate::proxy_protocol::{self, Endpoints, Negotiated, Parsed};
+use crate::notices::Subject;
+use crate::proxy_protocol::{self, ClientCertificate, Endpoints, Negotiated, Parsed, ProxyProtocol};
 
 /// What the PROXY protocol needs to know of a connection, where it is used at all.
 #[derive(Debug)]
@@ -92,14 +93,27 @@ impl Connection {
         let Some(header) = self.header.take() else { return };
         let Some(version) = context.sends_header else { return };
         let session = self.engine.session();
-        let (cipher, alpn, server_name) = (session.cipher_name(), session.alpn(), session.server_name());
-        let client_name = session.client_name();
+        let cipher = session.cipher_name();
+        let common_name = match version {
+            ProxyProtocol::V1 => Ok(None),
+            ProxyProtocol::V2 => session.common_name(),
+        };
+        let common_name = common_name.unwrap_or_else(|error| {
+            let client = header.endpoints.source.ip();
+            let text = format!("the upstream is not told whom the certificate of {client} names: {error}");
+            context.notices.say(Subject::CommonName, Level::Warning, &text, context.now);
+            None
+        });
+        let client_certificate = session.has_client_certificate().then_some(ClientCertificate {
+            is_of_connection: !session.is_resumed(),
+            common_name: common_name.as_deref(),
+        });
         let negotiated = Negotiated {
             version: session.version_name(),
             cipher: &cipher,
-            alpn: &alpn,
-            server_name: &server_name,
-            client_name: Some(&*client_name).filter(|name| !name.is_empty()),
+            alpn: session.raw_alpn(),
+            server_name: session.raw_server_name(),
+            client_certificate,
         };
         let bytes = proxy_protocol::encode(version, header.endpoints, &negotiated);
         self.inward.pending.prepend(&bytes);

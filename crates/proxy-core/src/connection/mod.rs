@@ -12,6 +12,7 @@ mod direction;
 mod ending;
 mod header;
 mod link;
+mod stall;
 
 use std::io;
 use std::net::SocketAddr;
@@ -117,6 +118,10 @@ pub(crate) struct Connection {
     asked_at: Option<Instant>,
     /// When a byte last moved, in either direction.
     moved_at: Instant,
+    /// When the upstream ended its side, if it has.
+    upstream_ended_at: Option<Instant>,
+    /// Memory of both directions, as it is counted in what all connections hold.
+    held_bytes: usize,
     /// Whether anything is pending outward that the upstream has sent.
     owes_client: bool,
     bytes_in: u64,
@@ -169,6 +174,8 @@ impl Connection {
             compute: Duration::ZERO,
             asked_at: None,
             moved_at: context.now,
+            upstream_ended_at: None,
+            held_bytes: 0,
             owes_client: false,
             bytes_in: 0,
             bytes_out: 0,
@@ -337,6 +344,7 @@ impl Connection {
                 Ok(Moved::Blocked) => {}
                 Ok(Moved::End) => {
                     self.outward.ended = true;
+                    self.upstream_ended_at = Some(context.now);
                     self.release_ticket(context);
                     self.notify_close();
                 }
@@ -381,17 +389,18 @@ impl Connection {
         if self.phase != Phase::Done && self.ticket.at().is_none() {
             self.write_client(context);
         }
-        context.pool.reclaim(&mut self.inward.pending);
-        context.pool.reclaim(&mut self.outward.pending);
+        self.settle_pending(context);
         self.next(context)
     }
 
     fn write_upstream(&mut self, context: &mut Context) {
         let Link::Open(upstream) = &mut self.link else { return };
-        while !self.inward.pending.is_empty() && upstream.is_writable() {
+        let mut is_gone = upstream.is_write_closed();
+        while !is_gone && !self.inward.pending.is_empty() && upstream.is_writable() {
             match upstream.write(self.inward.pending.as_slice(), &context.registry) {
                 Ok(Moved::Bytes(n)) => {
                     self.inward.pending.consume(n);
+                    self.inward.has_moved = true;
                     self.moved_at = context.now;
                     let header = n.min(self.header_left);
                     self.header_left -= header;
@@ -400,12 +409,13 @@ impl Connection {
                     self.bytes_in += n as u64;
                 }
                 Ok(_) => {}
-                // It takes nothing more, but may have answered before; reading from it tells how it ended.
-                Err(_) => {
-                    self.inward.pending.clear();
-                    self.inward.passed_on = true;
-                }
+                Err(_) => is_gone = true,
             }
+        }
+        // It takes nothing more, but may have answered before; reading from it tells how it ended.
+        if is_gone {
+            self.inward.pending.clear();
+            self.inward.passed_on = true;
         }
         if self.inward.ended && self.inward.pending.is_empty() && !self.inward.passed_on {
             self.inward.passed_on = true;
@@ -420,6 +430,7 @@ impl Connection {
             match self.client.write(self.outward.pending.as_slice(), &context.registry) {
                 Ok(Moved::Bytes(n)) => {
                     self.outward.pending.consume(n);
+                    self.outward.has_moved = true;
                     self.moved_at = context.now;
                     context.account.count(ProxyCounter::WireOut, n as u64);
                 }
@@ -444,8 +455,14 @@ impl Connection {
     }
 
     fn next(&mut self, context: &mut Context) -> Next {
-        if context.is_draining && self.phase == Phase::Open {
-            self.arm_idle(context);
+        if self.phase == Phase::Open {
+            if context.is_draining || self.client.has_failed() {
+                self.arm_idle(context);
+            }
+            // The client has been told that the upstream has ended, and what it still sends would reach nobody.
+            if self.outward.is_done() && self.inward.passed_on && !self.inward.ended {
+                self.begin_closing(Outcome::Ended, "", context);
+            }
         }
         match self.phase {
             Phase::Done => Next::Close,

@@ -15,17 +15,35 @@ fn version_2(command: u8, family: u8, body: &[u8]) -> Vec<u8> {
     header
 }
 
+fn field(kind: u8, value: &[u8]) -> Vec<u8> {
+    let len = value.len() as u16;
+    [&[kind], &len.to_be_bytes()[..], value].concat()
+}
+
+/// Whether it was shown on the connection, and its common name.
+type Certificate = (bool, Option<String>);
+
+/// None, or one whose common name matches `names`, or is absent.
+fn certificate(names: &'static str) -> impl Strategy<Value = Option<Certificate>> {
+    prop::option::of((any::<bool>(), prop::option::of(names)))
+}
+
+fn of_certificate((is_of_connection, name): &Certificate) -> ClientCertificate<'_> {
+    ClientCertificate { is_of_connection: *is_of_connection, common_name: name.as_deref() }
+}
+
 proptest! {
     #[test]
     fn a_header_reads_back_as_it_was_written(
-        source in addr(), destination in addr(), v2 in any::<bool>(), name in "[a-z.]{0,253}", alpn in "[a-z0-9/.]{0,255}",
-        client in prop::option::of("\\PC{0,100}"), payload in prop::collection::vec(any::<u8>(), 0..50),
+        source in addr(), destination in addr(), v2 in any::<bool>(), name in "[a-z.]{0,253}",
+        alpn in prop::collection::vec(any::<u8>(), 0..255), certificate in certificate("\\PC{0,100}"),
+        payload in prop::collection::vec(any::<u8>(), 0..50),
     ) {
         let version = if v2 { ProxyProtocol::V2 } else { ProxyProtocol::V1 };
         let endpoints = Endpoints::new(source, destination);
         let negotiated = Negotiated {
             version: "TLSv1.3", cipher: "TLS_CHACHA20_POLY1305_SHA256", alpn: &alpn, server_name: &name,
-            client_name: client.as_deref(),
+            client_certificate: certificate.as_ref().map(of_certificate),
         };
         let mut bytes = encode(version, endpoints, &negotiated);
         let len = bytes.len();
@@ -35,6 +53,47 @@ proptest! {
         }
         bytes.extend(payload);
         prop_assert_eq!(parse(&bytes), Ok(Parsed::Header(Some(endpoints), len)));
+    }
+
+    #[test]
+    fn whom_the_certificate_names_is_told_whole_as_far_as_a_header_has_room(
+        source in addr(), destination in addr(), certificate in certificate(".{0,200}"), times in 1..1000_usize,
+    ) {
+        let certificate = certificate.map(|(conn, name)| (conn, name.map(|name| name.repeat(times))));
+        let negotiated = Negotiated {
+            version: "TLSv1.2", cipher: "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", alpn: &[b'x'; 255],
+            server_name: &"x".repeat(255), client_certificate: certificate.as_ref().map(of_certificate),
+        };
+        let bytes = encode(ProxyProtocol::V2, Endpoints::new(source, destination), &negotiated);
+        let (header, len) = ProxyHeader::parse(&bytes, ParseConfig::default()).unwrap();
+        prop_assert_eq!(len, bytes.len());
+        let tls = header.ssl().unwrap();
+        let told = (tls.client_cert_conn(), tls.client_cert_sess(), tls.verify() == 0);
+        let conn = certificate.as_ref().is_some_and(|(conn, _)| *conn);
+        prop_assert_eq!(told, (conn, certificate.is_some(), certificate.is_some()));
+        let name = certificate.and_then(|(_, name)| name).filter(|name| name.len() <= COMMON_NAME_BYTES_MAX);
+        prop_assert_eq!(tls.cn(), name.as_deref());
+    }
+
+    #[test]
+    fn a_header_that_is_not_what_its_checksum_says_is_refused(
+        fields in prop::collection::vec((4..=5_u8, prop::collection::vec(any::<u8>(), 0..40)), 0..4),
+        place in any::<prop::sample::Index>(), flipped in any::<prop::sample::Index>(), bit in 0..8,
+        command in 0x20..=0x21_u8, v6 in any::<bool>(), payload in prop::collection::vec(any::<u8>(), 0..50),
+    ) {
+        let mut fields: Vec<_> = fields.iter().map(|(kind, value)| field(*kind, value)).collect();
+        fields.insert(place.index(fields.len() + 1), field(3, &[0; 4]));
+        let (family, addresses) = if v6 { (0x21, 36) } else { (0x11, 12) };
+        let mut header = version_2(command, family, &[vec![1; addresses], fields.concat()].concat());
+        let at = 16 + addresses + fields[..place.index(fields.len())].concat().len() + 3;
+        let sum = checksum::crc32c(header.iter().copied());
+        header[at..at + 4].copy_from_slice(&sum.to_be_bytes());
+        let mut bytes = [&header[..], &payload].concat();
+        prop_assert!(matches!(parse(&bytes), Ok(Parsed::Header(_, len)) if len == header.len()));
+        // Of the addresses, the values, or the sum itself; elsewhere it may be no header any more.
+        let values = (16..16 + addresses).chain(at..at + 4).collect::<Vec<_>>();
+        bytes[values[flipped.index(values.len())]] ^= 1_u8 << bit;
+        prop_assert_eq!(parse(&bytes), Err(HeaderError::Checksum));
     }
 
     #[test]
@@ -57,9 +116,9 @@ fn what_a_header_of_version_2_tells_is_what_was_negotiated() {
     let negotiated = Negotiated {
         version: "TLSv1.2",
         cipher: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-        alpn: "h2",
+        alpn: b"h2",
         server_name: "example.org",
-        client_name: Some("Ada"),
+        client_certificate: Some(ClientCertificate { is_of_connection: true, common_name: Some("Ada") }),
     };
     let bytes = encode(ProxyProtocol::V2, endpoints, &negotiated);
     let (header, _) = ProxyHeader::parse(&bytes, ParseConfig::default()).unwrap();
@@ -71,7 +130,7 @@ fn what_a_header_of_version_2_tells_is_what_was_negotiated() {
         (Some("Ada"), 0, true, true)
     );
 
-    let nobody = Negotiated { client_name: None, alpn: "", server_name: "", ..negotiated };
+    let nobody = Negotiated { client_certificate: None, alpn: b"", server_name: "", ..negotiated };
     let bytes = encode(ProxyProtocol::V2, endpoints, &nobody);
     let (header, _) = ProxyHeader::parse(&bytes, ParseConfig::default()).unwrap();
     assert_eq!((header.alpn(), header.authority()), (None, None));
@@ -118,6 +177,10 @@ fn what_cannot_become_a_header_is_refused_at_once() {
         b"PROXY TCP9 1.2.3.4 5.6.7.8 1 2\r\n",
         &version_2(0x31, 0x11, &[1; 12]),
         &version_2(0x22, 0x11, &[1; 12]),
+        // A field that is longer than the header, a checksum of three bytes, and two of them.
+        &version_2(0x21, 0x11, &[&[1; 12][..], &[4, 0, 1]].concat()),
+        &version_2(0x21, 0x11, &[&[1; 12][..], &field(3, &[0; 3])].concat()),
+        &version_2(0x21, 0x11, &[&[1; 12][..], &field(3, &[0; 4]), &field(3, &[0; 4])].concat()),
         // Too short for its addresses, which shows when the ClientHello follows.
         &[version_2(0x21, 0x11, &[1; 11]), b"\x16\x03\x01".to_vec()].concat(),
         &version_2(0x21, 0x77, &[1; 40]),
@@ -126,6 +189,18 @@ fn what_cannot_become_a_header_is_refused_at_once() {
     }
     let long_line = [b"PROXY TCP6 ".to_vec(), vec![b'f'; 100]].concat();
     assert_eq!(parse(&long_line), Err(HeaderError::Malformed));
+}
+
+#[test]
+fn the_checksum_is_the_one_of_the_specification() {
+    assert_eq!(checksum::crc32c(b"123456789".iter().copied()), 0xe306_9283);
+    // As HAProxy 2.6 sends it, asked for `crc32c,unique-id`.
+    let fields = [&b"\x7f\0\0\x01\x7f\0\0\x01\xc0\xf8\x5a\x47"[..], b"\x03\0\x04\xa8\x49\x88\x9b\x05\0\0"];
+    let mut header = version_2(0x21, 0x11, &fields.concat());
+    let endpoints = Endpoints::new("127.0.0.1:49400".parse().unwrap(), "127.0.0.1:23111".parse().unwrap());
+    assert_eq!(parse(&header), Ok(Parsed::Header(Some(endpoints), header.len())));
+    header[19] = 2;
+    assert_eq!(parse(&header), Err(HeaderError::Checksum));
 }
 
 #[test]

@@ -4,13 +4,16 @@ use std::fmt::Write as _;
 
 use aws_lc_rs::digest;
 use telemetry::clean;
+use x509_parser::asn1_rs::Tag;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::oid_registry::{OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521, OID_SIG_ED25519};
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 use x509_parser::time::ASN1Time;
-use x509_parser::x509::SubjectPublicKeyInfo;
+use x509_parser::x509::{AttributeTypeAndValue, SubjectPublicKeyInfo};
+
+use crate::proxy_protocol::COMMON_NAME_BYTES_MAX;
 
 /// Bytes of a fingerprint that are shown: enough to tell certificates apart, too few to trust one by.
 const FINGERPRINT_BYTES: usize = 8;
@@ -72,6 +75,59 @@ impl Description {
     }
 }
 
+/// Why the common name of a certificate cannot be passed on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CommonNameError {
+    #[error("the common name \"{0}\" holds control characters")]
+    Control(String),
+    #[error("the common name has {0} bytes, more than a PROXY header has room for")]
+    TooLong(usize),
+    #[error("the subject has {0} common names")]
+    Several(usize),
+    #[error("the common name is not text of a known encoding")]
+    Encoding,
+}
+
+/// The common name of a certificate's subject, whole and as it stands there, if it has one.
+///
+/// # Errors
+/// When it has one that cannot be passed on as it stands.
+pub(super) fn common_name(der: &[u8]) -> Result<Option<String>, CommonNameError> {
+    let Ok(certificate) = parse(der) else { return Ok(None) };
+    let names: Vec<_> = certificate.subject().iter_common_name().collect();
+    let name = match names[..] {
+        [] => return Ok(None),
+        [name] => text_of(name).ok_or(CommonNameError::Encoding)?,
+        _ => return Err(CommonNameError::Several(names.len())),
+    };
+    if name.contains(char::is_control) {
+        return Err(CommonNameError::Control(clean::text(&name)));
+    }
+    if name.len() > COMMON_NAME_BYTES_MAX {
+        return Err(CommonNameError::TooLong(name.len()));
+    }
+    Ok(Some(name).filter(|name| !name.is_empty()))
+}
+
+/// An attribute's text (X.520, `DirectoryString`). What Teletex characters beyond ASCII stand for nobody agrees on.
+fn text_of(attribute: &AttributeTypeAndValue<'_>) -> Option<String> {
+    let bytes = attribute.as_slice();
+    match attribute.attr_value().tag() {
+        Tag::BmpString => {
+            let (pairs, rest) = bytes.as_chunks::<2>();
+            let units = pairs.iter().map(|pair| u16::from_be_bytes(*pair));
+            char::decode_utf16(units).collect::<Result<_, _>>().ok().filter(|_| rest.is_empty())
+        }
+        Tag::UniversalString => {
+            let (quads, rest) = bytes.as_chunks::<4>();
+            let chars = quads.iter().map(|quad| char::from_u32(u32::from_be_bytes(*quad)));
+            chars.collect::<Option<_>>().filter(|_| rest.is_empty())
+        }
+        Tag::TeletexString => bytes.is_ascii().then(|| String::from_utf8_lossy(bytes).into_owned()),
+        _ => attribute.as_str().ok().map(str::to_owned),
+    }
+}
+
 /// Whom a certificate names, made printable: its common name, else the first of its other names.
 pub(super) fn subject(der: &[u8]) -> String {
     let Ok(certificate) = parse(der) else { return String::new() };
@@ -116,5 +172,65 @@ fn key_kind(key: &SubjectPublicKeyInfo<'_>) -> String {
         Ok(PublicKey::EC(_)) => format!("ECDSA {}", curve()),
         _ if key.algorithm.algorithm == OID_SIG_ED25519 => "Ed25519".into(),
         _ => "unknown".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rcgen::string::{TeletexString, UniversalString};
+    use rcgen::{CertificateParams, DistinguishedName, DnType, DnValue, KeyPair};
+
+    /// A certificate whose subject has these common names.
+    fn certificate(names: Vec<DnValue>) -> Vec<u8> {
+        let mut params = CertificateParams::new(vec!["other.name".to_owned()]).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        // One under its own kind, and further ones by the number of it: rcgen knows each kind once.
+        let kinds = [DnType::CommonName, DnType::CustomDnType(vec![2, 5, 4, 3])];
+        for (kind, name) in kinds.into_iter().zip(names) {
+            params.distinguished_name.push(kind, name);
+        }
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec()
+    }
+
+    fn of(name: impl Into<DnValue>) -> Result<Option<String>, CommonNameError> {
+        common_name(&certificate(vec![name.into()]))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn a_common_name_is_given_as_it_stands_or_not_at_all(name in "(?s).{0,300}", printable in "\\PC{1,300}") {
+            let told = of(name.as_str());
+            if name.contains(char::is_control) {
+                prop_assert!(matches!(told, Err(CommonNameError::Control(_))), "{:?}", told);
+            } else {
+                prop_assert_eq!(told, Ok(Some(name).filter(|name| !name.is_empty())));
+            }
+            prop_assert_eq!(of(printable.as_str()), Ok(Some(printable)));
+        }
+
+        #[test]
+        fn hostile_bytes_name_nobody(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
+            prop_assert_eq!(common_name(&bytes), Ok(None));
+        }
+    }
+
+    #[test]
+    fn a_common_name_that_cannot_be_told_is_left_out() {
+        assert_eq!(common_name(&certificate(Vec::new())), Ok(None), "another name is none");
+        let several = certificate(vec!["one".into(), "two".into()]);
+        assert_eq!(common_name(&several), Err(CommonNameError::Several(2)));
+        let long = "x".repeat(COMMON_NAME_BYTES_MAX);
+        assert_eq!(of(&*long), Ok(Some(long.clone())));
+        assert_eq!(of(long + "x"), Err(CommonNameError::TooLong(COMMON_NAME_BYTES_MAX + 1)));
+        let universal = UniversalString::try_from("工 Zoë").unwrap();
+        assert_eq!(of(DnValue::UniversalString(universal)), Ok(Some("工 Zoë".to_owned())));
+        let teletex = TeletexString::try_from("Zo\u{7e}").unwrap();
+        assert_eq!(of(DnValue::TeletexString(teletex)), Ok(Some("Zo~".to_owned())));
+        let error = of("a\nb").unwrap_err().to_string();
+        assert!(error.contains("\\u{a}") && !error.contains('\n'), "{error}");
     }
 }

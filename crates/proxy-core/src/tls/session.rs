@@ -8,7 +8,7 @@ use rustls::{
 };
 use telemetry::{Counters, Outcome, ProxyCounter, clean};
 
-use super::description;
+use super::description::{self, CommonNameError};
 use super::engine::EngineError;
 use super::words::suite_name;
 
@@ -86,6 +86,11 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The server name that the client asked for, as it was sent.
+    pub(crate) fn raw_server_name(&self) -> &'a str {
+        self.server_name.unwrap_or_default()
+    }
+
     /// The server name that the client asked for, made printable.
     pub(crate) fn server_name(&self) -> String {
         self.server_name.map(clean::text).unwrap_or_default()
@@ -95,6 +100,25 @@ impl<'a> Session<'a> {
     /// other.
     pub(crate) fn client_name(&self) -> String {
         self.client.map(|leaf| description::subject(leaf)).unwrap_or_default()
+    }
+
+    /// Whether the client has a certificate, shown now or when the session began. It has been verified: rustls knows no
+    /// other.
+    pub(crate) fn has_client_certificate(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// The common name of the client's certificate as it stands there, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be passed on.
+    pub(crate) fn common_name(&self) -> Result<Option<String>, CommonNameError> {
+        self.client.map_or(Ok(None), |leaf| description::common_name(leaf))
+    }
+
+    /// The negotiated application protocol, as it was negotiated.
+    pub(crate) fn raw_alpn(&self) -> &'a [u8] {
+        self.alpn.unwrap_or_default()
     }
 
     /// The negotiated application protocol, made printable.

@@ -90,6 +90,9 @@ impl Worker {
                 Next::Close => self.close(key),
             }
         }
+        if !self.context.pending.is_empty() {
+            self.bound_pending();
+        }
     }
 }
 

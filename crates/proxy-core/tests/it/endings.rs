@@ -9,7 +9,7 @@ use proxy_core::Upstream;
 use telemetry::{Outcome, ProxyCounter};
 
 use crate::support::{
-    Counted, Duplex, PATIENCE, Served, TLS12, TLS13, echo, end, pattern, read_all, serve_echo,
+    Counted, Duplex, PATIENCE, Served, TLS12, TLS13, echo, end, pattern, read_all, reset, serve_echo,
 };
 
 fn serve_one_answer(stream: &mut dyn Duplex, _: &AtomicU64) {
@@ -189,11 +189,6 @@ fn a_client_that_resets_after_its_close_notify_has_ended_well() {
     drop(tls);
     proxy.expect(ProxyCounter::Closed, 1);
     assert_eq!(proxy.count(ProxyCounter::ClientBroken), 0);
-}
-
-/// Makes the socket's close a reset.
-fn reset(socket: &std::net::TcpStream) {
-    socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO)).unwrap();
 }
 
 #[test]

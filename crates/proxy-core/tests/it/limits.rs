@@ -301,18 +301,6 @@ fn at_the_bound_every_address_has_its_turn() {
 }
 
 #[test]
-fn a_client_that_does_not_end_after_its_upstream_is_let_go() {
-    let served = Served::unix(|stream, _| stream.end());
-    let mut proxy = Counted::start_with(&served.upstream, |config| {
-        config.limits.half_closed_timeout = Duration::from_millis(100);
-    });
-    let mut tls = proxy.connect(&proxy.client(&TLS13));
-    assert_eq!(read_all(&mut tls), (Vec::new(), true));
-    proxy.expect(ProxyCounter::Closed, 1);
-    assert_eq!(proxy.count(ProxyCounter::IdleTimeouts), 0, "the upstream has ended it, and well");
-}
-
-#[test]
 fn a_shortened_idle_timeout_acts_on_open_connections() {
     let served = Served::unix(serve_echo);
     let mut proxy = Counted::start(&served.upstream);
@@ -331,6 +319,9 @@ fn settings_tell_how_they_stand_and_refuse_what_cannot_be() {
     assert_eq!(value("proxy.workers"), Value::Number(2.0));
     let certificate = value("proxy.certificate").to_string();
     assert!(certificate.starts_with("ECDSA P-256 for localhost and "), "{certificate}");
+    assert_eq!(value("proxy.pending-max"), Value::Number(512.0));
+    proxy.set("proxy.pending-max", &Value::Number(3.0)).unwrap();
+    assert_eq!(value("proxy.pending-max"), Value::Number(3.0));
     proxy.set("proxy.handshake-timeout", &Value::Number(3.0)).unwrap();
     assert_eq!(value("proxy.handshake-timeout"), Value::Number(3.0));
     for (name, value, says) in [
@@ -345,6 +336,8 @@ fn settings_tell_how_they_stand_and_refuse_what_cannot_be() {
         ("proxy.idle-timeout", Value::Number(f64::NAN), "expected a number"),
         ("proxy.idle-timeout", Value::Text("\u{1b}".into()), "expected a number"),
         ("proxy.connections-max", Value::Number(1e9), "expected a whole number"),
+        ("proxy.pending-max", Value::Number(0.0), "expected a whole number"),
+        ("proxy.pending-max", Value::Number(1.5), "expected a whole number"),
     ] {
         let error = proxy.set(name, &value).unwrap_err().to_string();
         assert!(error.contains(says) && !error.contains('\u{1b}'), "{error}");
@@ -358,7 +351,7 @@ type Change = fn(&mut ProxyConfig);
 #[test]
 fn a_proxy_does_not_begin_with_what_it_could_not_be_set_to() {
     const TOO_LONG: Duration = Duration::from_secs(86_401);
-    let cases: [(Change, &str); 14] = [
+    let cases: [(Change, &str); 16] = [
         (|config| config.workers = 257.try_into().unwrap(), "workers 257"),
         (|config| config.limits.handshakes_max = Some(0), "handshakes-max 0"),
         (|config| config.limits.handshakes_max = Some(usize::MAX), "handshakes-max"),
@@ -367,6 +360,8 @@ fn a_proxy_does_not_begin_with_what_it_could_not_be_set_to() {
         (|config| config.limits.handshake_timeout = Duration::ZERO, "handshake-timeout 0ns"),
         (|config| config.limits.connect_timeout = Duration::from_nanos(1), "connect-timeout 1ns"),
         (|config| config.limits.idle_timeout = Duration::MAX, "idle-timeout"),
+        (|config| config.limits.send_timeout = Duration::ZERO, "send-timeout 0ns"),
+        (|config| config.limits.pending_bytes_max = 1000, "pending-max 1000"),
         (|config| config.limits.half_closed_timeout = TOO_LONG, "half-closed-timeout 86401s"),
         (|config| config.limits.drain_timeout = TOO_LONG, "drain-timeout 86401s"),
         (|config| config.limits.drain_quiet = TOO_LONG, "drain-quiet 86401s"),

@@ -9,6 +9,8 @@ mod draining;
 mod endings;
 mod failures;
 mod forwarding;
+mod held;
+mod identity;
 mod limits;
 mod listening;
 mod misbehaving;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use proxy_core::{Certificate, ClientCa};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SignatureAlgorithm,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, DnValue, IsCa, KeyPair,
+    SanType, SignatureAlgorithm,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -68,6 +69,22 @@ impl Pki {
     pub(crate) fn issue_named(&self, file: &str, common_name: &str) -> Files {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, common_name);
+        self.sign(file, &P256, &params)
+    }
+
+    /// The same for a subject of so many attributes and these other names.
+    pub(crate) fn issue_subject(
+        &self,
+        file: &str,
+        subject: &[(DnType, DnValue)],
+        names: Vec<SanType>,
+    ) -> Files {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        for (kind, value) in subject {
+            params.distinguished_name.push(kind.clone(), value.clone());
+        }
+        params.subject_alt_names = names;
         self.sign(file, &P256, &params)
     }
 

@@ -119,6 +119,8 @@ impl Counted {
             ProxyCounter::UpstreamBroken,
             ProxyCounter::ClientBroken,
             ProxyCounter::IdleTimeouts,
+            ProxyCounter::SendTimeouts,
+            ProxyCounter::PendingCuts,
         ];
         assert_eq!(sum[ClientCounter::Errors], total.counters.sum(&errors));
         let handshakes = count(ProxyCounter::HandshakesFull) + count(ProxyCounter::HandshakesResumed);
@@ -184,6 +186,11 @@ pub(crate) fn read_all(tls: &mut Tls) -> (Vec<u8>, bool) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => (bytes, false),
         Err(error) => panic!("reading failed after {} bytes: {error}", bytes.len()),
     }
+}
+
+/// Makes the socket's close a reset.
+pub(crate) fn reset(socket: &TcpStream) {
+    socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO)).unwrap();
 }
 
 /// A stream of either kind, as an upstream sees it.

@@ -107,6 +107,15 @@ pub(crate) struct ProxyWords {
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idle_timeout: Option<String>,
+    /// Cut a client that takes nothing of what waits for it for so long [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) send_timeout: Option<String>,
+    /// Memory for what waits to be sent on all connections together; beyond it the connection whose bytes have waited
+    /// longest is cut [default: 512MiB]
+    #[arg(long, value_name = "SIZE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pending_max: Option<String>,
     /// How long connections may go on once the program ends [default: 30s]
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,6 +187,8 @@ impl ProxyWords {
             handshake_timeout: self.handshake_timeout.or(other.handshake_timeout),
             connect_timeout: self.connect_timeout.or(other.connect_timeout),
             idle_timeout: self.idle_timeout.or(other.idle_timeout),
+            send_timeout: self.send_timeout.or(other.send_timeout),
+            pending_max: self.pending_max.or(other.pending_max),
             drain_timeout: self.drain_timeout.or(other.drain_timeout),
             duration: self.duration.or(other.duration),
             run: self.run.or(other.run),
@@ -195,6 +206,8 @@ impl ProxyWords {
             handshake_timeout: text("10s"),
             connect_timeout: text("5s"),
             idle_timeout: text("10m"),
+            send_timeout: text("60s"),
+            pending_max: text("512MiB"),
             drain_timeout: text("30s"),
             run: RunWords {
                 journal: text("auto"),

@@ -1,0 +1,94 @@
+//! What waits to be written on the connections of a worker: how much memory holds it, and who has waited longest.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// Bytes that wait on all connections of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// Memory that holds them. What is empty is in the pool, and does not count.
+    pub(crate) held_bytes: usize,
+    pub(crate) to_client: Stalls,
+    pub(crate) to_upstream: Stalls,
+}
+
+/// Connections by when their socket last took something, the one that has waited longest first. An entry is made where
+/// a write falls short, so that a connection whose peer keeps up costs nothing here.
+#[derive(Debug, Default)]
+pub(crate) struct Stalls(BTreeSet<(Instant, usize)>);
+
+/// Since when bytes have waited without any of them being taken. It is kept beside the bytes, so that the entry is
+/// found.
+#[derive(Debug, Default)]
+pub(crate) struct Stalled(Option<Instant>);
+
+impl Pending {
+    /// Whether nothing waits, so that nobody stalls either.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held_bytes == 0
+    }
+
+    /// The connection whose bytes have waited longest, for either of its sockets.
+    pub(crate) fn oldest(&self) -> Option<usize> {
+        let oldest = self.to_client.oldest().into_iter().chain(self.to_upstream.oldest()).min();
+        oldest.map(|(_, key)| key)
+    }
+}
+
+impl Stalls {
+    /// Notes that bytes of the connection `key` were left after writing; `has_moved`: some were taken.
+    pub(crate) fn note(&mut self, stalled: &mut Stalled, key: usize, has_moved: bool, now: Instant) {
+        if has_moved || stalled.0.is_none() {
+            self.forget(stalled, key);
+            self.0.insert((now, key));
+            stalled.0 = Some(now);
+        }
+    }
+
+    /// Forgets a connection of which nothing waits any more.
+    pub(crate) fn forget(&mut self, stalled: &mut Stalled, key: usize) {
+        if let Some(since) = stalled.0.take() {
+            self.0.remove(&(since, key));
+        }
+    }
+
+    /// The connection that has waited longest, and since when.
+    pub(crate) fn oldest(&self) -> Option<(Instant, usize)> {
+        self.0.first().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_one_that_has_waited_longest_is_the_oldest_until_its_socket_takes_something() {
+        let (mut stalls, start) = (Stalls::default(), Instant::now());
+        let after = |ms| start + Duration::from_millis(ms);
+        let mut stalled: [Stalled; 3] = Default::default();
+        for (key, ms) in [(2, 0), (0, 10), (1, 20)] {
+            stalls.note(&mut stalled[key], key, false, after(ms));
+        }
+        stalls.note(&mut stalled[2], 2, false, after(30));
+        assert_eq!(stalls.oldest(), Some((start, 2)), "nothing was taken");
+        stalls.note(&mut stalled[2], 2, true, after(30));
+        assert_eq!(stalls.oldest(), Some((after(10), 0)));
+        for (key, rest) in [(0, Some((after(20), 1))), (1, Some((after(30), 2))), (2, None)] {
+            stalls.forget(&mut stalled[key], key);
+            assert_eq!(stalls.oldest(), rest);
+        }
+    }
+
+    #[test]
+    fn whichever_socket_has_taken_nothing_for_longest_counts() {
+        let (mut pending, start) = (Pending::default(), Instant::now());
+        let [mut first, mut second] = <[Stalled; 2]>::default();
+        assert_eq!(pending.oldest(), None);
+        pending.to_client.note(&mut first, 7, true, start + Duration::from_millis(1));
+        assert_eq!(pending.oldest(), Some(7));
+        pending.to_upstream.note(&mut second, 8, true, start);
+        assert_eq!(pending.oldest(), Some(8));
+    }
+}

@@ -1,0 +1,142 @@
+//! Whom a client's certificate names, as the upstream is told by a PROXY header of version 2.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+
+use proxy_core::proxy_protocol::ProxyProtocol;
+use proxy_core::{ClientAuth, Upstream};
+use proxy_header::{ParseConfig, ProxyHeader};
+use rcgen::string::{BmpString, Ia5String, TeletexString};
+use rcgen::{DnType, DnValue, SanType};
+use rustls::ClientConfig;
+
+use crate::pki::{Files, P256, Pki};
+use crate::proxy_header::{received, watched};
+use crate::support::{Counted, TLS12, TLS13, end, read_all};
+
+/// What a header tells of the client's certificate.
+#[derive(Debug, PartialEq)]
+struct Told {
+    name: Option<String>,
+    is_verified: bool,
+    is_of_connection: bool,
+    is_of_session: bool,
+}
+
+impl Told {
+    fn of_connection(name: Option<&str>) -> Self {
+        Self { name: name.map(str::to_owned), is_verified: true, is_of_connection: true, is_of_session: true }
+    }
+
+    const NOTHING: Self =
+        Self { name: None, is_verified: false, is_of_connection: false, is_of_session: false };
+}
+
+fn start(pki: &Pki, upstream: &Upstream) -> Counted {
+    Counted::start_with(upstream, |config| {
+        config.workers = 1.try_into().unwrap();
+        config.proxy_protocol = Some(ProxyProtocol::V2);
+        config.tls.certificates = vec![pki.certificate(&P256, &["localhost"])];
+        config.tls.client_ca = Some(pki.client_ca());
+        config.tls.settings.client_auth = ClientAuth::Optional;
+    })
+}
+
+fn told(proxy: &Counted, listener: &UnixListener, config: &Arc<ClientConfig>) -> Told {
+    let mut tls = proxy.connect(config);
+    tls.write_all(b"hello").unwrap();
+    let (mut app, bytes) = received(listener);
+    // The ticket comes with the answer.
+    app.write_all(b"hello").unwrap();
+    tls.read_exact(&mut [0; 5]).unwrap();
+    end(&mut tls);
+    drop(app);
+    read_all(&mut tls);
+    let (header, len) = ProxyHeader::parse(&bytes, ParseConfig::default()).unwrap();
+    assert_eq!(len, bytes.len() - 5);
+    let ssl = header.ssl().unwrap();
+    assert!(ssl.client_ssl());
+    Told {
+        name: ssl.cn().map(str::to_owned),
+        is_verified: ssl.verify() == 0,
+        is_of_connection: ssl.client_cert_conn(),
+        is_of_session: ssl.client_cert_sess(),
+    }
+}
+
+/// A certificate with this common name, and others.
+fn named(pki: &Pki, name: impl Into<DnValue>) -> Files {
+    let subject = [(DnType::OrganizationName, "an organisation".into()), (DnType::CommonName, name.into())];
+    pki.issue_subject("own", &subject, other_names())
+}
+
+fn other_names() -> Vec<SanType> {
+    let text = |text: &str| Ia5String::try_from(text).unwrap();
+    vec![
+        SanType::URI(text("spiffe://example.org/adm")),
+        SanType::Rfc822Name(text("adm@example.org")),
+        SanType::DnsName(text("adm.example.org")),
+    ]
+}
+
+#[test]
+fn the_common_name_is_told_whole_and_as_it_stands() {
+    let (pki, (_dir, listener, upstream)) = (Pki::new(), watched());
+    let proxy = start(&pki, &upstream);
+    let longest = "x".repeat(131);
+    // The third is what one with a line break would be if it were made printable.
+    for name in ["worker-7", &*longest, "adm\\u{a}in", "Zoë 工 \u{202e}", "CN=a,O=b\"'<>"] {
+        let config = pki.client(&TLS13, Some(&named(&pki, name))).into();
+        assert_eq!(told(&proxy, &listener, &config), Told::of_connection(Some(name)));
+    }
+    for (name, expected) in [
+        (DnValue::BmpString(BmpString::try_from("Zoë").unwrap()), "Zoë"),
+        (DnValue::TeletexString(TeletexString::try_from("old").unwrap()), "old"),
+    ] {
+        let config = pki.client(&TLS13, Some(&named(&pki, name))).into();
+        assert_eq!(told(&proxy, &listener, &config), Told::of_connection(Some(expected)));
+    }
+    assert_eq!(proxy.proxy.take_notices(), []);
+}
+
+#[test]
+fn a_certificate_is_told_of_also_where_its_common_name_cannot_be() {
+    let (pki, (_dir, listener, upstream)) = (Pki::new(), watched());
+    let proxy = start(&pki, &upstream);
+    let none = pki.issue_subject("none", &[(DnType::OrganizationName, "adm".into())], other_names());
+    let config = pki.client(&TLS13, Some(&none)).into();
+    assert_eq!(told(&proxy, &listener, &config), Told::of_connection(None), "another name is none");
+    assert_eq!(proxy.proxy.take_notices(), []);
+    for name in ["adm\nin", "adm\0in", "\u{1b}[2J", "adm\u{85}"] {
+        let config = pki.client(&TLS13, Some(&named(&pki, name))).into();
+        assert_eq!(told(&proxy, &listener, &config), Told::of_connection(None), "{name:?}");
+        let notices = proxy.proxy.take_notices();
+        assert!(notices.len() == 1 && notices[0].text.contains("control characters"), "{notices:?}");
+        assert!(!notices[0].text.contains(char::is_control), "{notices:?}");
+    }
+    let config = pki.client(&TLS13, None).into();
+    assert_eq!(told(&proxy, &listener, &config), Told::NOTHING);
+}
+
+#[test]
+fn a_resumed_session_tells_of_a_certificate_of_the_session_alone() {
+    let (pki, (_dir, listener, upstream)) = (Pki::new(), watched());
+    let proxy = start(&pki, &upstream);
+    for version in [&TLS12, &TLS13] {
+        for (files, name) in [
+            (Some(named(&pki, "worker-7")), Some("worker-7")),
+            (Some(pki.issue_subject("none", &[], other_names())), None),
+            (None, None),
+        ] {
+            let config = pki.client(version, files.as_ref()).into();
+            let first = if files.is_some() { Told::of_connection(name) } else { Told::NOTHING };
+            let resumed = Told { is_of_connection: false, ..Told::of_connection(name) };
+            let resumed = if files.is_some() { resumed } else { Told::NOTHING };
+            assert_eq!(told(&proxy, &listener, &config), first);
+            assert_eq!(told(&proxy, &listener, &config), resumed);
+        }
+    }
+    let total = proxy.finish();
+    assert_eq!(total.counters[telemetry::ProxyCounter::HandshakesResumed], 6);
+}
