@@ -3,6 +3,9 @@
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(clippy::print_stdout, reason = "the harness shows it if the test fails")]
 
+pub(crate) mod host;
+pub(crate) mod journald;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
