@@ -55,6 +55,7 @@ impl<'a> Report<'a> {
             let said = part.split_once(": ").map_or("", |(_, said)| said);
             *part = format!("host {number}: {said}");
         }
+        (self.summary.uid, self.summary.unit) = (None, String::new());
         LEFT_OUT.clone_into(&mut self.source);
         LEFT_OUT.clone_into(&mut self.command);
         if let Some(journal) = &mut self.summary.journal {
@@ -67,10 +68,24 @@ impl<'a> Report<'a> {
         self.source == LEFT_OUT
     }
 
+    /// What it is of, for a heading: the run, and whose it is.
+    pub(crate) fn title(&self) -> String {
+        let run = self.run.id().short();
+        match &*self.account() {
+            "" => format!("tlsdash: run {run}"),
+            account => format!("tlsdash: run {run} of {account}"),
+        }
+    }
+
+    /// The user or the unit that the run is of, by the fields that journald adds.
+    pub(crate) fn account(&self) -> String {
+        if self.is_anonymous() { String::new() } else { self.run.writer().account() }
+    }
+
     /// What it ran with, as far as records tell.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let run = self.run;
-        let mut all = vec![("run", run.id().to_string())];
+        let mut all = vec![("run", run.id().to_string()), ("user or unit", self.account())];
         if let Some(began) = run.began() {
             all.push(("tlsdash", began.version.clone()));
             if !self.is_anonymous() {

@@ -10,7 +10,7 @@ const CLIENTS_SHOWN: usize = 20;
 impl Report<'_> {
     /// The tables.
     pub fn markdown(&self) -> String {
-        let mut out = format!("# tlsdash: run {}\n", self.run.id().short());
+        let mut out = format!("# {}\n", escaped(&self.title()));
         let environment = self.environment().into_iter().map(|(name, value)| vec![name.to_owned(), value]);
         table(&mut out, "Environment", &["", ""], environment);
         let heads: Vec<&str> =

@@ -70,6 +70,9 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// What a bucket takes of memory.
+    pub(crate) const BUCKET_BYTES: usize = size_of::<Bucket>();
+
     /// Samples by bucket, in ascending order, with the exact figures beside them.
     pub(crate) fn from_units(
         units: impl Iterator<Item = (u32, u64)>,

@@ -7,16 +7,24 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use foldhash::HashSet;
 use journal::{Entry, ReadError, Tail, Timestamps};
 
 use crate::codec;
+use crate::field;
+use crate::heap_size::HeapSize as _;
+use crate::ids::RunId;
 use crate::model::Level;
 use crate::origin::{Origin, Suppressed, Writer};
-use crate::update::{BATCH_RECORDS_MAX, Batch, Update};
+use crate::run_filter::{Admission, EntryFilter, RunFilter, WriterFilter};
+use crate::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Update};
 use crate::wire::DecodeError;
 
 /// How often the journal is looked at. `journalctl -f` may be told of news only every 250 ms; polling is sooner.
 const POLL: Duration = Duration::from_millis(20);
+
+/// Runs that are told of as ignored.
+const IGNORED_MAX: usize = 1_024;
 
 /// A thread that follows a journal.
 #[derive(Debug)]
@@ -39,20 +47,22 @@ pub enum FollowError {
 }
 
 impl Follower {
-    /// Follows the journal that `open` opens. Both run on the follower's thread, since a tail cannot leave the one
-    /// that it was opened on. `deliver` may block; it returns false to end the follower.
+    /// Follows the journal that `open` opens, and delivers the records of runs that pass the filter; others are not even
+    /// decoded. Both run on the follower's thread, since a tail cannot leave the one that it was opened on. `deliver` may
+    /// block; it returns false to end the follower.
     ///
     /// # Errors
     /// When the journal cannot be opened.
     pub fn start(
         open: impl FnOnce() -> Result<Tail, ReadError> + Send + 'static,
+        filter: RunFilter,
         deliver: impl FnMut(Update) -> bool + Send + 'static,
     ) -> Result<Self, FollowError> {
         let ending = Arc::new(AtomicBool::new(false));
         let suppressed_total = Arc::new(AtomicU64::new(0));
         let (opened, result) = sync_channel(1);
         let stop = Arc::clone(&ending);
-        let desk = Desk::new(deliver, Arc::clone(&suppressed_total));
+        let desk = Desk::new(filter, deliver, Arc::clone(&suppressed_total));
         let walked_bytes = Arc::clone(&desk.walked_bytes);
         let thread = std::thread::Builder::new()
             .name("dashboard-tail".into())
@@ -64,11 +74,8 @@ impl Follower {
         }
     }
 
-    /// Messages of this very process, or its unit, that journald says it dropped: for
+    /// Messages of the process whose run is followed, or its unit, that journald says it dropped: for
     /// [`Publisher::note_suppressed`](crate::Publisher::note_suppressed). It stays readable after the end.
-    ///
-    /// The process is known by its number, so in a PID namespace other than journald's this stays at nothing; a reader
-    /// still counts them by the run.
     pub fn suppressed_total(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.suppressed_total)
     }
@@ -142,7 +149,13 @@ struct Desk<F> {
     /// True once all that was there at first has been read.
     is_live: bool,
     batch: Batch,
+    /// What its records take.
+    batch_bytes: usize,
     newer: Newer,
+    filter: EntryFilter,
+    /// Runs that were told of as ignored.
+    ignored: HashSet<RunId>,
+    /// This process, by the journal's word where one run of it is followed.
     own: Origin,
     /// The unit of this process, once one of its records was read.
     own_unit: String,
@@ -151,14 +164,21 @@ struct Desk<F> {
 }
 
 impl<F: FnMut(Update) -> bool> Desk<F> {
-    fn new(deliver: F, suppressed_total: Arc<AtomicU64>) -> Self {
+    fn new(filter: RunFilter, deliver: F, suppressed_total: Arc<AtomicU64>) -> Self {
+        let own = match filter.writers {
+            WriterFilter::Process(process) => process,
+            WriterFilter::Any | WriterFilter::Trusted(_) | WriterFilter::Named { .. } => Origin::own(),
+        };
         Self {
             deliver,
             is_listening: true,
             is_live: false,
             batch: Batch::default(),
+            batch_bytes: 0,
             newer: Newer::NotMet,
-            own: Origin::own(),
+            filter: EntryFilter::new(filter),
+            ignored: HashSet::default(),
+            own,
             own_unit: String::new(),
             suppressed_total,
             walked_bytes: Arc::default(),
@@ -185,19 +205,33 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
 
     /// Sorts an entry in. Most entries of a system's journal are not ours: those cost two look-ups.
     fn take(&mut self, entry: &Entry) {
+        if entry.text(&field::KIND.name).is_some() {
+            self.take_record(entry);
+        } else if let Some(notice) = Suppressed::of(entry) {
+            self.take_notice(notice);
+        }
+        let is_full = self.batch.records.len().max(self.batch.suppressed.len()) == BATCH_RECORDS_MAX;
+        if is_full || self.batch_bytes >= BATCH_BYTES_MAX {
+            self.hand_over();
+        }
+    }
+
+    fn take_record(&mut self, entry: &Entry) {
+        let origin = Origin::of(entry);
+        match self.filter.admit(&origin, entry) {
+            Admission::Admitted => {}
+            Admission::OtherRun => return,
+            Admission::OtherWriter => return self.ignore(entry),
+        }
         match codec::decode(entry) {
             Ok(Some(record)) => {
-                if !self.batch.writer.wrote(entry) {
-                    self.hand_over();
-                    self.change_writer(Writer::of(entry));
+                if self.batch.writer.origin != origin {
+                    self.change_writer(&origin, entry);
                 }
+                self.batch_bytes += size_of_val(&record) + record.heap_bytes();
                 self.batch.records.push(record);
             }
-            Ok(None) => {
-                if let Some(notice) = Suppressed::of(entry) {
-                    self.take_notice(notice);
-                }
-            }
+            Ok(None) => {}
             Err(error) => {
                 self.batch.malformed += 1;
                 if matches!((&error, &self.newer), (DecodeError::Newer(_), Newer::NotMet)) {
@@ -205,12 +239,26 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
                 }
             }
         }
-        if self.batch.records.len().max(self.batch.suppressed.len()) == BATCH_RECORDS_MAX {
-            self.hand_over();
+    }
+
+    /// Notes a record of a writer who is not admitted.
+    fn ignore(&mut self, entry: &Entry) {
+        let RunFilter { writers, stretch, .. } = self.filter.settings();
+        let Some(run) = entry.text(&field::RUN.name).and_then(|id| id.parse().ok()) else { return };
+        let realtime_us = entry.realtime_us();
+        if matches!(writers, WriterFilter::Process(_)) {
+            self.batch.foreign.get_or_insert(Foreign { run, records: 0, realtime_us }).records += 1;
+        } else if stretch.holds(realtime_us) && self.ignored.len() < IGNORED_MAX && self.ignored.insert(run) {
+            let writer = Writer { is_remote: self.own.is_elsewhere(&Origin::of(entry)), ..Writer::of(entry) };
+            self.deliver(Update::Ignored(run, writer));
         }
     }
 
-    fn change_writer(&mut self, writer: Writer) {
+    fn change_writer(&mut self, origin: &Origin, entry: &Entry) {
+        if !self.batch.records.is_empty() {
+            self.hand_over();
+        }
+        let writer = Writer { is_remote: self.own.is_elsewhere(origin), ..Writer::of(entry) };
         if writer.origin == self.own {
             self.own_unit.clone_from(&writer.unit);
         }
@@ -230,6 +278,7 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
         }
         let next = Batch { writer: Arc::clone(&self.batch.writer), ..Batch::default() };
         let mut full = std::mem::replace(&mut self.batch, next);
+        self.batch_bytes = 0;
         // The monotonic clock of another boot says nothing here.
         let is_comparable = full.writer.origin.boot.is_some() && full.writer.origin.boot == self.own.boot;
         full.read_mono_us = (self.is_live && is_comparable).then(|| Timestamps::now().monotonic_us);

@@ -84,6 +84,11 @@ impl Histogram {
         (self.sum_ns, self.max_ns, self.saturated) = (0, 0, 0);
     }
 
+    /// What its buckets take of memory.
+    pub(crate) fn dense_bytes(&self) -> usize {
+        self.inner.as_ref().map_or(0, |inner| inner.distinct_values() * size_of::<u64>())
+    }
+
     /// True if nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.recorded().is_none()

@@ -15,6 +15,7 @@ pub mod experiment;
 mod families;
 mod field;
 mod follow;
+mod heap_size;
 mod histogram;
 mod host;
 mod ids;
@@ -29,6 +30,7 @@ mod percentile;
 mod publish;
 mod recall;
 mod record;
+mod run_filter;
 mod setting;
 mod sketch;
 mod tally;
@@ -66,9 +68,10 @@ pub use record::{
     Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,
     SettingRecord, Stamp,
 };
+pub use run_filter::{EntryFilter, RunFilter, WriterFilter};
 pub use setting::{Applies, Command, Setting, SettingError, Value};
 pub use sketch::Sketch;
 pub use tally::{LoadEvent, Tallied, Tally};
 pub use thin::Thinner;
-pub use update::{BATCH_RECORDS_MAX, Batch, Recording, Update};
+pub use update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Recording, Update};
 pub use wire::DecodeError;

@@ -22,12 +22,22 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// This process, as an own file has it.
-    pub(crate) fn own() -> Self {
+    /// This process, as an own file has it. A journald in another namespace may know it by other numbers.
+    pub fn own() -> Self {
         Self::of(&journal::process_fields())
     }
 
-    fn of(entry: &dyn Source) -> Self {
+    /// The process that wrote an entry that was read.
+    pub fn of_entry(entry: &journal::Entry) -> Self {
+        Self::of(entry)
+    }
+
+    /// True if the other one is known to be on another machine.
+    pub(crate) fn is_elsewhere(&self, other: &Self) -> bool {
+        self.machine.zip(other.machine).is_some_and(|(machine, other)| machine != other)
+    }
+
+    pub(crate) fn of(entry: &dyn Source) -> Self {
         let number = |name| entry.text(name).and_then(|text| text.parse().ok());
         Self {
             machine: id(entry, "_MACHINE_ID"),
@@ -51,6 +61,8 @@ pub struct Writer {
     pub hostname: String,
     /// `_SYSTEMD_UNIT`, cleaned; empty if the entry has none.
     pub unit: String,
+    /// True if it was on another machine than the one that reads, where users and units are others.
+    pub is_remote: bool,
 }
 
 impl Writer {
@@ -61,13 +73,60 @@ impl Writer {
 
     pub(crate) fn of(entry: &dyn Source) -> Self {
         let text = |name| entry.text(name).map(clean::text).unwrap_or_default();
-        Self { origin: Origin::of(entry), hostname: text("_HOSTNAME"), unit: text("_SYSTEMD_UNIT") }
+        Self {
+            origin: Origin::of(entry),
+            hostname: text("_HOSTNAME"),
+            unit: text("_SYSTEMD_UNIT"),
+            is_remote: false,
+        }
     }
 
-    /// True if it wrote this entry too.
-    pub(crate) fn wrote(&self, entry: &dyn Source) -> bool {
-        self.origin == Origin::of(entry)
+    /// The service of the system that it is part of; `None` for what a user started, also as a service of his own.
+    pub fn service(&self) -> Option<&str> {
+        Some(&*self.unit).filter(|unit| is_service(unit))
     }
+
+    /// True unless it is a user's on another machine, beside whose runs those of a service there are to be taken. What
+    /// journald did not write names no unit.
+    pub fn is_preferred(&self) -> bool {
+        !self.is_remote || self.unit.is_empty() || self.service().is_some()
+    }
+
+    /// Whose it is, in short: its service, its user, or both where the service is not known to be tlsdash's; empty if the
+    /// journal does not say.
+    pub fn account(&self) -> String {
+        match (self.service(), self.origin.uid) {
+            (Some(unit), None) => unit.to_owned(),
+            (Some(unit), Some(_)) if is_tlsdash(unit) => unit.to_owned(),
+            (Some(unit), Some(uid)) => format!("{unit} (uid {uid})"),
+            (None, Some(uid)) => format!("uid {uid}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// True if both are of one account: the same unit of tlsdash, else the same user, of one host.
+    pub fn is_same_account(&self, other: &Self) -> bool {
+        let is_same_host = self.origin.machine == other.origin.machine && self.hostname == other.hostname;
+        let is_same_owner = if is_tlsdash(&self.unit) || is_tlsdash(&other.unit) {
+            self.unit == other.unit
+        } else {
+            self.origin.uid == other.origin.uid
+        };
+        is_same_host && is_same_owner
+    }
+}
+
+/// True for the name of a service of the system, as against sessions and the manager of a user, `user@UID.service`, in
+/// which whatever that user starts is.
+fn is_service(unit: &str) -> bool {
+    unit.ends_with(".service") && !unit.starts_with("user@")
+}
+
+/// True for the units that run tlsdash: `tlsdash.service`, and `tlsdash@NAME.service` or `tlsdash-NAME.service`. Within
+/// another service a user may run what he likes: `cron.service` runs the jobs of all users, a web server their scripts.
+pub(crate) fn is_tlsdash(unit: &str) -> bool {
+    let name = unit.strip_suffix(".service").and_then(|name| name.strip_prefix("tlsdash"));
+    name.is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '-']))
 }
 
 /// Journald's word that its rate limit dropped messages of a service.
@@ -159,5 +218,56 @@ mod tests {
         odd.push_trusted("_BOOT_ID", b"+0000000000000000000000000000007");
         odd.push_trusted("_PID", b"-1");
         assert_eq!(Origin::of(&odd), Origin { boot: None, ..Origin::default() });
+    }
+
+    fn writer(uid: u32, unit: &str) -> Writer {
+        let origin = Origin { uid: Some(uid), ..Origin::default() };
+        Writer { origin, unit: unit.to_owned(), ..Writer::default() }
+    }
+
+    #[test]
+    fn only_services_named_after_tlsdash_are_its_units() {
+        for unit in ["tlsdash.service", "tlsdash@web.service", "tlsdash-web.service"] {
+            assert!(is_tlsdash(unit), "{unit}");
+        }
+        for unit in [
+            "",
+            "tlsdash",
+            "tlsdash.scope",
+            "tlsdash.socket",
+            "tlsdash.service.service",
+            "tlsdashed.service",
+            "TLSDASH.service",
+            "user@1000.service",
+            "user@tlsdash.service",
+            "app-tlsdash.service",
+            " tlsdash.service",
+            "cron.service",
+        ] {
+            assert!(!is_tlsdash(unit), "{unit:?}");
+        }
+    }
+
+    #[test]
+    fn an_account_is_named_by_its_unit_only_where_no_user_can_have_chosen_that() {
+        let account = |uid, unit| writer(uid, unit).account();
+        assert_eq!(account(998, "tlsdash.service"), "tlsdash.service");
+        assert_eq!(account(1_000, "user@1000.service"), "uid 1000");
+        assert_eq!(account(1_000, "session-3.scope"), "uid 1000");
+        assert_eq!(account(1_000, "cron.service"), "cron.service (uid 1000)");
+        assert_eq!(account(0, ""), "uid 0");
+        assert_eq!(Writer::default().account(), "");
+    }
+
+    #[test]
+    fn an_account_is_one_unit_of_tlsdash_or_else_one_user_of_one_host() {
+        let unit = |uid| writer(uid, "tlsdash.service");
+        assert!(unit(998).is_same_account(&unit(64_000)), "a dynamic user may be another after a restart");
+        assert!(!unit(998).is_same_account(&writer(998, "tlsdash@web.service")));
+        assert!(!unit(1_000).is_same_account(&writer(1_000, "user@1000.service")));
+        assert!(writer(1_000, "session-1.scope").is_same_account(&writer(1_000, "session-2.scope")));
+        assert!(!writer(1_000, "cron.service").is_same_account(&writer(0, "cron.service")));
+        let elsewhere = Writer { hostname: "edge-2".to_owned(), ..unit(998) };
+        assert!(!unit(998).is_same_account(&elsewhere));
     }
 }

@@ -68,6 +68,11 @@ impl Sketch {
         self.buckets.binary_search_by_key(&at, |&(at, _)| at)
     }
 
+    /// What its buckets take of memory.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.buckets.capacity() * size_of::<(u8, u32)>()
+    }
+
     /// Number of samples.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|&(_, count)| u64::from(count)).sum()

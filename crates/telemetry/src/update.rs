@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use crate::ids::RunId;
 use crate::model::{Level, Model};
 use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
 
 /// Records of one batch at the most, so that no queue of batches grows large.
 pub const BATCH_RECORDS_MAX: usize = 256;
+/// Bytes that they take at the most, but for the last: a short text may hold large histograms.
+pub const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Records of one writer that were read together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +28,19 @@ pub struct Batch {
     pub skipped_bytes: u64,
     /// What journald says it dropped, of this writer or any other.
     pub suppressed: Vec<Suppressed>,
+    /// What others wrote under the id of the one run that is read.
+    pub foreign: Option<Foreign>,
+}
+
+/// Records under a run's id that another process wrote; they were not decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// The run.
+    pub run: RunId,
+    /// How many.
+    pub records: u64,
+    /// When the first of them was written, `CLOCK_REALTIME` in microseconds.
+    pub realtime_us: u64,
 }
 
 impl Batch {
@@ -34,6 +50,7 @@ impl Batch {
             && self.malformed == 0
             && self.skipped_bytes == 0
             && self.suppressed.is_empty()
+            && self.foreign.is_none()
     }
 }
 
@@ -49,6 +66,8 @@ pub enum Update {
     Notice(Level, String),
     /// How the recording of the run goes.
     Recording(Recording),
+    /// There are records of a run that is not read, because of who wrote it. Told once for each, of 1,024 at the most.
+    Ignored(RunId, Writer),
 }
 
 /// How a recording goes.
@@ -69,6 +88,7 @@ impl Model {
             self.apply_from(&batch.writer, record, batch.read_mono_us);
         }
         batch.suppressed.iter().for_each(|notice| self.note_suppressed(notice));
+        batch.foreign.iter().for_each(|foreign| self.note_foreign(foreign));
         self.note_malformed(batch.malformed);
         self.note_skipped(batch.skipped_bytes);
     }

@@ -7,7 +7,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use journal::{EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
-use telemetry::{Batch, Body, Follower, MarkRecord, Model, Record, RunId, Stamp, Update, encode};
+use telemetry::{
+    BATCH_BYTES_MAX, Batch, Body, Follower, Histogram, Latency, MarkRecord, Model, Origin, ProxyLatency,
+    ProxyRecord, Record, RunFilter, RunId, Stamp, Update, WriterFilter, encode,
+};
 
 fn journal() -> (tempfile::TempDir, PathBuf, FileWriter) {
     let folder = tempfile::tempdir().unwrap();
@@ -17,9 +20,17 @@ fn journal() -> (tempfile::TempDir, PathBuf, FileWriter) {
 }
 
 fn mark(seq: u64) -> EntryBuf {
-    let stamp = Stamp { run: RunId::from_bits(1), seq, mono_us: seq, realtime_us: seq, interval_us: 0 };
+    mark_of(1, seq)
+}
+
+fn mark_of(run: u128, seq: u64) -> EntryBuf {
+    record(run, seq, Body::Mark(MarkRecord { number: seq, text: String::new() }))
+}
+
+fn record(run: u128, seq: u64, body: Body) -> EntryBuf {
+    let stamp = Stamp { run: RunId::from_bits(run), seq, mono_us: seq, realtime_us: seq, interval_us: 0 };
     let mut entry = EntryBuf::new();
-    encode(&Record { stamp, body: Body::Mark(MarkRecord { number: seq, text: String::new() }) }, &mut entry);
+    encode(&Record { stamp, body }, &mut entry);
     entry
 }
 
@@ -31,10 +42,21 @@ fn write(writer: &mut FileWriter, entries: impl IntoIterator<Item = EntryBuf>) {
 }
 
 fn follow(path: &Path) -> (Follower, Receiver<Update>) {
+    follow_only(path, RunFilter::default())
+}
+
+fn follow_only(path: &Path, filter: RunFilter) -> (Follower, Receiver<Update>) {
     let (send, updates) = channel();
     let path = path.to_owned();
     let open = move || Tail::open(&path, Start::File);
-    (Follower::start(open, move |update| send.send(update).is_ok()).unwrap(), updates)
+    (Follower::start(open, filter, move |update| send.send(update).is_ok()).unwrap(), updates)
+}
+
+/// All that one reading of what is there delivers.
+fn read_only(path: &Path, filter: RunFilter) -> Vec<Update> {
+    let (follower, updates) = follow_only(path, filter);
+    follower.finish();
+    updates.iter().collect()
 }
 
 #[test]
@@ -50,7 +72,7 @@ fn what_was_written_before_the_end_is_delivered_before_it() {
         match update {
             Update::Batch(batch) => seqs.extend(batch.records.iter().map(|record| record.stamp.seq)),
             Update::CaughtUp => caught_up += 1,
-            Update::Recording(_) => {}
+            Update::Recording(_) | Update::Ignored(..) => {}
             Update::Notice(_, text) => panic!("{text}"),
         }
     }
@@ -67,7 +89,8 @@ fn a_follower_ends_when_nobody_listens_and_does_not_ask_again() {
         asked.send(()).unwrap();
         false
     };
-    let follower = Follower::start(move || Tail::open(&path, Start::File), deliver).unwrap();
+    let open = move || Tail::open(&path, Start::File);
+    let follower = Follower::start(open, RunFilter::default(), deliver).unwrap();
     let deadline = Instant::now() + Duration::from_secs(10);
     while !follower.is_finished() {
         assert!(Instant::now() < deadline, "it goes on");
@@ -129,8 +152,21 @@ fn by(entry: &EntryBuf, unit: &str, changed: &[(&str, &str)]) -> EntryBuf {
 }
 
 fn batches(updates: &Receiver<Update>) -> Vec<Batch> {
+    batches_of(updates.iter())
+}
+
+fn batches_of(updates: impl IntoIterator<Item = Update>) -> Vec<Batch> {
     let batch = |update| if let Update::Batch(batch) = update { Some(batch) } else { None };
-    updates.iter().filter_map(batch).collect()
+    updates.into_iter().filter_map(batch).collect()
+}
+
+/// Runs and accounts that were told of as ignored.
+fn ignored(updates: &[Update]) -> Vec<(RunId, String)> {
+    let ignored = |update: &Update| match update {
+        Update::Ignored(run, writer) => Some((*run, writer.account())),
+        _ => None,
+    };
+    updates.iter().filter_map(ignored).collect()
 }
 
 fn model_of(batches: Vec<Batch>) -> Model {
@@ -189,4 +225,149 @@ fn the_lag_of_another_boot_is_not_known() {
     follower.finish();
     let live: Vec<_> = batches(&updates).iter().map(|batch| batch.read_mono_us.is_some()).collect();
     assert_eq!(live, [true, false, false]);
+}
+
+/// An entry that claims to be a record and is none.
+fn malformed(run: u128) -> EntryBuf {
+    let mut entry = mark_of(run, 1);
+    entry.push("TLSDASH_SCHEMA", b"999");
+    entry
+}
+
+#[test]
+fn a_process_reads_its_own_run_and_decodes_nothing_else() {
+    let (_folder, path, mut writer) = journal_of_many();
+    let unit = "tlsdash.service";
+    let forger = [("_PID", "1"), ("_UID", "1000")];
+    // Before, between and after its own: other runs, its own run by others, and what cannot be decoded.
+    for seq in 1..=300 {
+        write(&mut writer, [by(&mark_of(2, seq), unit, &forger), by(&mark_of(3, seq), unit, &[])]);
+        write(&mut writer, [by(&malformed(2), unit, &forger), by(&malformed(1), unit, &forger)]);
+        write(&mut writer, [by(&mark(seq), unit, &[]), by(&mark(seq + 1), unit, &forger)]);
+    }
+    let updates = read_only(&path, RunFilter::own(RunId::from_bits(1), Origin::own()));
+    assert_eq!(ignored(&updates), [], "they are nobody's business here");
+    assert!(
+        !updates.iter().any(|update| matches!(update, Update::Notice(..))),
+        "nor what schema they are of"
+    );
+    let batches = batches_of(updates);
+    assert!(batches.iter().all(|batch| batch.malformed == 0));
+    let model = model_of(batches);
+    assert_eq!(model.runs().len(), 1);
+    let run = model.current().unwrap();
+    assert_eq!((run.reading().read(), run.reading().lost(), run.reading().foreign()), (300, 0, 600));
+    assert_eq!(run.log().filter(|line| line.text.contains("another process")).count(), 1);
+}
+
+/// Runs of many accounts of a host, the trusted ones first, and records of which nobody knows the unit.
+fn journal_of_a_host() -> (tempfile::TempDir, PathBuf, RunFilter) {
+    let (folder, path, mut writer) = journal_of_many();
+    let entries: [(u128, &str, &str); 9] = [
+        (1, "0", ""),
+        (2, "4242", "session-1.scope"),
+        (3, "998", "tlsdash.service"),
+        (4, "998", "tlsdash@web.service"),
+        // A user's own service and login; jobs and scripts of users within services; a name that is not the unit's.
+        (11, "1000", "user@1000.service"),
+        (12, "1000", "session-7.scope"),
+        (13, "1000", "cron.service"),
+        (14, "33", "apache2.service"),
+        (15, "1000", "tlsdashed.service"),
+    ];
+    for seq in 1..=3 {
+        for (run, uid, unit) in entries {
+            write(&mut writer, [by(&mark_of(run, seq), unit, &[("_UID", uid), ("_PID", &run.to_string())])]);
+        }
+    }
+    // Of a process whose unit journald could tell before, and of another one.
+    for run in [3, 16] {
+        let mut entry = EntryBuf::new();
+        let with_unit = by(&mark_of(run, 4), "", &[("_UID", "998"), ("_PID", &run.to_string())]);
+        for (name, value) in with_unit.iter().filter(|(name, _)| *name != "_SYSTEMD_UNIT") {
+            if name.starts_with('_') { entry.push_trusted(name, value) } else { entry.push(name, value) }
+        }
+        write(&mut writer, [entry]);
+    }
+    write(&mut writer, [by(&malformed(11), "user@1000.service", &[("_UID", "1000")])]);
+    let reader = Origin { uid: Some(4_242), ..Origin::own() };
+    (folder, path, RunFilter { writers: WriterFilter::Trusted(reader), ..RunFilter::default() })
+}
+
+#[test]
+fn of_a_journal_of_many_users_trusted_runs_are_read_and_others_told_once() {
+    let (_folder, path, filter) = journal_of_a_host();
+    let updates = read_only(&path, filter.clone());
+    let id = RunId::from_bits;
+    let expected = [
+        (11, "uid 1000"),
+        (12, "uid 1000"),
+        (13, "cron.service (uid 1000)"),
+        (14, "apache2.service (uid 33)"),
+        (15, "tlsdashed.service (uid 1000)"),
+        (16, "uid 998"),
+    ];
+    assert_eq!(ignored(&updates), expected.map(|(run, account)| (id(run), account.to_owned())));
+    let model = model_of(batches_of(updates));
+    let read: Vec<_> = model.runs().iter().map(|run| (run.id(), run.reading().read())).collect();
+    assert_eq!(read, [(id(1), 3), (id(2), 3), (id(3), 4), (id(4), 3)]);
+    assert_eq!(model.malformed(), 0);
+    let one = RunFilter { id_prefix: id(12).to_string(), ..filter };
+    assert_eq!(ignored(&read_only(&path, one)), [(id(12), "uid 1000".to_owned())]);
+}
+
+#[test]
+fn on_another_machine_users_are_others_and_none_is_ignored() {
+    let (_folder, path, filter) = journal_of_a_host();
+    let elsewhere = WriterFilter::Trusted(Origin { machine: Some(99), uid: Some(4_242), ..Origin::own() });
+    let updates = read_only(&path, RunFilter { writers: elsewhere, ..filter });
+    assert_eq!((ignored(&updates).len(), model_of(batches_of(updates)).runs().len()), (0, 10));
+}
+
+#[test]
+fn a_user_or_a_unit_that_is_named_is_read_alone() {
+    let (_folder, path, _) = journal_of_a_host();
+    for (uid, unit, runs) in [
+        (Some(1_000), None, &[11, 12, 13, 15][..]),
+        (None, Some("cron.service"), &[13]),
+        (Some(33), Some("cron.service"), &[]),
+        (Some(998), Some("tlsdash.service"), &[3]),
+        (Some(0), None, &[1]),
+    ] {
+        let writers = WriterFilter::Named { uid, unit: unit.map(str::to_owned) };
+        let model = model_of(batches_of(read_only(&path, RunFilter { writers, ..RunFilter::default() })));
+        let read: Vec<_> = model.runs().iter().map(telemetry::model::Run::id).collect();
+        assert_eq!(
+            read,
+            runs.iter().map(|&run| RunId::from_bits(run)).collect::<Vec<_>>(),
+            "{uid:?} {unit:?}"
+        );
+    }
+}
+
+#[test]
+fn however_many_runs_are_ignored_so_many_are_told() {
+    let (_folder, path, mut writer) = journal_of_many();
+    let forged = |run| by(&mark_of(run, 1), "session-7.scope", &[("_UID", "1000")]);
+    write(&mut writer, (1..=3_000).map(forged));
+    write(&mut writer, (1..=3_000).map(forged));
+    let writers = WriterFilter::Trusted(Origin { uid: Some(0), ..Origin::own() });
+    assert_eq!(ignored(&read_only(&path, RunFilter { writers, ..RunFilter::default() })).len(), 1_024);
+}
+
+#[test]
+fn records_that_are_short_and_hold_much_travel_in_small_batches() {
+    let (_folder, path, mut writer) = journal();
+    let mut full = Histogram::new();
+    (0..60_000_000).step_by(1_000).for_each(|us| full.record_ns(us * 1_000));
+    let mut proxy = ProxyRecord::default();
+    for class in [ProxyLatency::Exchange, ProxyLatency::Lifetime, ProxyLatency::Connect] {
+        proxy.latencies[class] = Latency { samples_total: 1, interval: full.to_distribution() };
+    }
+    write(&mut writer, (1..=100).map(|seq| record(1, seq, Body::Proxy(Box::new(proxy.clone())))));
+    let batches = batches_of(read_only(&path, RunFilter::default()));
+    let one = 3 * full.to_distribution().buckets().len() * 8;
+    let most = batches.iter().map(|batch| batch.records.len()).max().unwrap();
+    assert!(most > 1 && most <= BATCH_BYTES_MAX / one + 1, "{most} records of {one} bytes");
+    assert_eq!(batches.iter().map(|batch| batch.records.len()).sum::<usize>(), 100);
 }

@@ -20,6 +20,7 @@ use tui::Speed;
 use crate::load::LoadArgs;
 use crate::look::LookWords;
 use crate::tls_words::TlsWords;
+use crate::writers::WriterArgs;
 
 pub(crate) use configuration::ProxyWords;
 pub use configuration::read_configuration;
@@ -200,6 +201,8 @@ pub(crate) struct WatchArgs {
     /// The run to show, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
     /// Print the summary that the journal gives, without a screen
     #[arg(long)]
     pub(crate) headless: bool,

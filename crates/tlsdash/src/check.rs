@@ -7,7 +7,7 @@ use anyhow::Context;
 use report::{Assertion, Checked, Figures, Verdict};
 
 use crate::args::{CheckArgs, usage};
-use crate::reading::{Recorded, Wanted};
+use crate::reading::{Recorded, Wanted, run_name};
 use crate::summary;
 
 /// An assertion does not hold; ends with exit code 99.
@@ -36,8 +36,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let run = recorded.run()?;
     if run.stopped().is_none() {
         crate::say(format_args!(
-            "warning: the last record of run {} was not read: it still runs, or was killed",
-            run.id().short()
+            "warning: the last record of {} was not read: it still runs, or was killed",
+            run_name(run)
         ));
     }
     let figures = Figures::of(recorded.model(), run, Some(&recorded.source));
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     };
     let checked = assertions.into_iter().map(check).collect::<anyhow::Result<Vec<Checked>>>()?;
     if let Some(path) = &args.junit {
-        let name = format!("{}, run {}", recorded.source, run.id());
+        let name = format!("{}, {}", recorded.source, run_name(run));
         std::fs::write(path, report::junit(&name, run.duration_us(), &checked))
             .with_context(|| format!("cannot write --junit {}", path.display()))?;
     }

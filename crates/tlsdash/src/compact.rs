@@ -7,13 +7,15 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
 use telemetry::model::Run;
-use telemetry::{LoadLatency, Metric, Model, ProxyLatency, Record, Thinner, Writer};
+use telemetry::{EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, Thinner, Writer};
 
 use crate::args::{CompactArgs, usage};
+use crate::contents::Contents;
 use crate::progress::Bar;
-use crate::reading::{place, read_all};
+use crate::reading::place;
 use crate::recording::check_new;
 use crate::source::Source;
+use crate::writers::WriterArgs;
 
 /// What intervals are put together to.
 const STRETCH: Duration = Duration::from_secs(10);
@@ -30,8 +32,10 @@ pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
             file.display()
         )));
     }
-    let source = place("compact", Some(&args.source))?;
-    let made = write(&source, &args.out).and_then(|()| compare(&source, &args.out));
+    let source = place("compact", Some(&args.source), &args.writers)?;
+    let filter = RunFilter { writers: args.writers.filter(&source)?, ..RunFilter::default() };
+    let whole = Whole { source: &source, filter: &filter, writers: &args.writers };
+    let made = write(&whole, &args.out).and_then(|()| compare(&whole, &args.out));
     if made.is_err() {
         for file in files_of(&args.out).unwrap_or_default() {
             let _ = std::fs::remove_file(file);
@@ -57,7 +61,15 @@ fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Those that wrote the records, each with the fields that the journal has of it.
 type Writers = HashMap<telemetry::Origin, (Writer, EntryBuf)>;
 
-fn write(source: &Source, out: &Path) -> anyhow::Result<()> {
+/// What is copied.
+struct Whole<'a> {
+    source: &'a Source,
+    filter: &'a RunFilter,
+    writers: &'a WriterArgs,
+}
+
+fn write(whole: &Whole<'_>, out: &Path) -> anyhow::Result<()> {
+    let source = whole.source;
     let mut tail = source.opener(Start::Oldest)()?;
     if let Some(why) = tail.refusal() {
         bail!("{source} cannot be read whole, and nothing is to be lost: {why}");
@@ -67,7 +79,11 @@ fn write(source: &Source, out: &Path) -> anyhow::Result<()> {
     let file = FileWriter::create(out, options)?;
     let mut copy = Copy { file, thinner: Thinner::new(STRETCH), entry: EntryBuf::new(), thin: Vec::new() };
     let mut writers = Writers::new();
-    read(&mut tail, source, |entry| copy.take(entry, &mut writers))?;
+    let mut filter = EntryFilter::new(whole.filter.clone());
+    read(&mut tail, source, |entry| {
+        let is_record = entry.text("TLSDASH_KIND").is_some();
+        if is_record && !filter.admits(entry) { Ok(()) } else { copy.take(entry, &mut writers) }
+    })?;
     for (writer, trusted) in writers.values() {
         copy.thinner.finish(writer, &mut copy.thin);
         copy.flush(trusted)?;
@@ -163,10 +179,13 @@ fn trusted(entry: &Entry) -> EntryBuf {
 }
 
 /// Reads both, and refuses to leave a copy that says something else.
-fn compare(source: &Source, out: &Path) -> anyhow::Result<()> {
+fn compare(whole: &Whole<'_>, out: &Path) -> anyhow::Result<()> {
     let copy = Source::Path(out.to_owned());
-    let (before, after) = (read_all(source, 1)?, read_all(&copy, 1)?);
-    ensure!(before.current().is_some(), "{source} holds no records of a run of tlsdash");
+    let before = Contents::read(whole.source, whole.filter, whole.writers, 1)?;
+    before.newest()?;
+    before.say_ignored();
+    let after = Contents::read(&copy, &RunFilter::default(), whole.writers, 1)?.model;
+    let before = before.model;
     for run in before.runs() {
         let same = after.run(run.id()).is_some_and(|copied| figures(&before, run) == figures(&after, copied));
         ensure!(same, "the copy of run {} would not say the same, and was not kept", run.id().short());
@@ -175,7 +194,7 @@ fn compare(source: &Source, out: &Path) -> anyhow::Result<()> {
         "{} of {:.1} MB in place of {:.1} MB; {} runs have the same totals and latencies",
         out.display(),
         copy.size_bytes() as f64 / 1e6,
-        source.size_bytes() as f64 / 1e6,
+        whole.source.size_bytes() as f64 / 1e6,
         before.runs().len()
     ));
     Ok(())

@@ -6,7 +6,7 @@ use ::report::{Comparing, Report};
 use experiment::Metric;
 
 use crate::args::{CompareArgs, Format, time, time_or_none, usage};
-use crate::reading::{Recorded, Wanted};
+use crate::reading::{Choice, Recorded, Wanted};
 use crate::summary;
 use crate::written::{command, is_standard_output, write};
 
@@ -24,7 +24,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     };
     let read = |source: &OsString, run: &Option<String>| {
         let (run, history) = (run.as_deref(), INTERVALS_MAX);
-        let wanted = Wanted { mode: "compare", run, history, since: None, until: None };
+        let choice = Choice { mode: "compare", run, writers: &args.writers };
+        let wanted = Wanted { choice, history, since: None, until: None };
         Recorded::read(std::slice::from_ref(source), &wanted)
     };
     let (a, b) = (read(&args.a, &args.run_a)?, read(&args.b, &args.run_b)?);

@@ -206,6 +206,8 @@ fn take_in(model: &mut Model, event: Event) {
     match event {
         Event::Update(Update::Batch(batch)) => model.apply_batch(batch),
         Event::Update(Update::Notice(_, text)) => crate::say(text),
-        Event::Update(Update::CaughtUp | Update::Recording(_)) | Event::Terminate | Event::Suspend => {}
+        Event::Update(Update::CaughtUp | Update::Recording(_) | Update::Ignored(..))
+        | Event::Terminate
+        | Event::Suspend => {}
     }
 }

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use journal::{FileWriter, Instance, SendError, Sender};
-use telemetry::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
+use telemetry::{Origin, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 
 use crate::args::usage;
 use crate::privileges;
 use crate::source::Source;
+use crate::writers::WriterArgs;
 use crate::{probe, state_directory};
 
 /// Where records go.
@@ -31,8 +32,8 @@ pub(crate) enum JournalChoice {
 pub(crate) enum Journal {
     /// A file of our own.
     File(Box<FileWriter>),
-    /// A journald.
-    Daemon(Instance, Sender),
+    /// A journald, and this process as it knows it.
+    Daemon(Instance, Sender, Origin),
     /// None.
     Off,
 }
@@ -62,8 +63,9 @@ impl JournalChoice {
             Self::Off => Ok(Journal::Off),
             Self::File(path) => Ok(Journal::File(Box::new(state_directory::create_named(path)?))),
             Self::Instance(instance) => {
-                let sender = probe::open(instance).with_context(|| format!("--journal {instance}"))?;
-                Ok(Journal::Daemon(instance.clone(), sender))
+                let (sender, origin) =
+                    probe::open(instance).with_context(|| format!("--journal {instance}"))?;
+                Ok(Journal::Daemon(instance.clone(), sender, origin))
             }
             Self::Auto => open_auto(state_directory::make),
             Self::AutoIn(folder) => open_auto(|| Ok(folder.clone())),
@@ -85,7 +87,7 @@ impl JournalChoice {
 fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<Journal> {
     let system = Instance::system();
     let why_not = match probe::open(&system) {
-        Ok(sender) => return Ok(Journal::Daemon(system, sender)),
+        Ok((sender, origin)) => return Ok(Journal::Daemon(system, sender, origin)),
         Err(why_not) => why_not,
     };
     let writer = state_directory::begin_in(&folder()?)?;
@@ -101,8 +103,16 @@ impl Journal {
     pub(crate) fn source(&self) -> Option<Source> {
         match self {
             Self::File(writer) => Some(Source::Path(writer.path().to_owned())),
-            Self::Daemon(instance, _) => Some(Source::Instance(instance.clone())),
+            Self::Daemon(instance, ..) => Some(Source::Instance(instance.clone())),
             Self::Off => None,
+        }
+    }
+
+    /// This process, as what it writes there says.
+    pub(crate) fn origin(&self) -> Origin {
+        match self {
+            Self::Daemon(_, _, origin) => *origin,
+            Self::File(_) | Self::Off => Origin::own(),
         }
     }
 
@@ -110,20 +120,20 @@ impl Journal {
     /// whatever that service says; a namespace is ours.
     pub(crate) fn records_per_second(&self) -> u32 {
         match self {
-            Self::Daemon(instance, _) if *instance == Instance::system() => RECORDS_PER_SECOND_SYSTEM,
+            Self::Daemon(instance, ..) if *instance == Instance::system() => RECORDS_PER_SECOND_SYSTEM,
             Self::Daemon(..) | Self::File(_) | Self::Off => RECORDS_PER_SECOND_OWN,
         }
     }
 }
 
-/// The journal that `auto` writes to, or has written to last.
-pub(crate) fn auto_source() -> anyhow::Result<Source> {
+/// The journal that `auto` writes to, or has written to last; the system's if that holds records of those who are read.
+pub(crate) fn auto_source(writers: &WriterArgs) -> anyhow::Result<Source> {
     let own = state_directory::newest();
     if let Ok((path, true)) = own {
         return Ok(Source::Path(path));
     }
     let system = Source::Instance(Instance::system());
-    if system.holds_records() {
+    if system.holds_records(&writers.filter(&system)?) {
         return Ok(system);
     }
     own.map(|(path, _)| Source::Path(path))

@@ -7,6 +7,7 @@ mod args;
 mod check;
 mod compact;
 mod compare;
+mod contents;
 mod demo;
 mod environment;
 mod experiments;
@@ -32,6 +33,7 @@ mod summary;
 mod tls_words;
 mod voice;
 mod watch;
+mod writers;
 mod written;
 
 use std::fmt::Display;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use journal::{EntryBuf, Instance, SendError, Sender, Start, Tail};
-use telemetry::RunId;
+use telemetry::{Origin, RunId};
 
 /// The field by which the probe is known again.
 const FIELD: &str = "TLSDASH_PROBE";
@@ -13,14 +13,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked for.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Opens journald for writing, once an entry that was sent to it could be read back.
+/// Opens journald for writing, once an entry that was sent to it could be read back; with this process as journald knows
+/// it, which in a namespace of users or processes has other numbers than here.
 ///
 /// # Errors
 /// If it takes no entries, its files may not be read, or they do not get what it takes.
-pub(crate) fn open(instance: &Instance) -> anyhow::Result<Sender> {
+pub(crate) fn open(instance: &Instance) -> anyhow::Result<(Sender, Origin)> {
     let mut sender = Sender::open(instance)?;
-    let mut tail = Tail::open_instance(instance, Start::End)?.only_with(&[FIELD]);
     let token = RunId::random().context("cannot draw a number for the probe")?.to_string();
+    let mut tail = Tail::open_instance(instance, Start::End)?.only_with(&[&format!("{FIELD}={token}")]);
     let mut entry = EntryBuf::new();
     entry.push("MESSAGE", b"tlsdash looks whether it can read back what it writes to this journal");
     // As the least important of our records, the figures: a journal may be told to store nothing so unimportant.
@@ -29,11 +30,16 @@ pub(crate) fn open(instance: &Instance) -> anyhow::Result<Sender> {
     entry.push(FIELD, token.as_bytes());
     send(&mut sender, &entry, PATIENCE)?;
     let deadline = Instant::now() + PATIENCE;
+    let mut found: Option<(u64, Origin)> = None;
     loop {
-        let mut found = false;
-        let progress = tail.poll(|entry| found |= entry.text(FIELD) == Some(&token))?;
-        if found {
-            return Ok(sender);
+        let was_found = found.is_some();
+        let progress = tail.poll(|entry| {
+            let at = (entry.realtime_us(), Origin::of_entry(entry));
+            // Who reads the token in the journal may write it again, into another file that is read first.
+            found = Some(found.filter(|first| first.0 <= at.0).unwrap_or(at));
+        })?;
+        if let Some((_, origin)) = found.filter(|_| was_found && !progress.more) {
+            return Ok((sender, origin));
         }
         anyhow::ensure!(
             Instant::now() < deadline,

@@ -12,7 +12,7 @@ use journal::Timestamps;
 use report::Figures;
 use telemetry::model::Run;
 use telemetry::{
-    Batch, Body, Follower, LoadCounter, Model, NoticeRecord, Origin, Phase, Publisher, RunId, RunRecord,
+    Batch, Body, Follower, LoadCounter, Model, NoticeRecord, Phase, Publisher, RunFilter, RunId, RunRecord,
     Update,
 };
 use tui::{Event, Inbox, Sender};
@@ -218,7 +218,8 @@ impl Session {
         let recording = recording.transpose()?;
         let place = journal.source();
         let source = place.as_ref().map(ToString::to_string);
-        let following = place.as_ref().map(|place| follow(place, run, events.clone())).transpose()?;
+        let filter = RunFilter::own(run, journal.origin());
+        let following = place.as_ref().map(|place| follow(place, run, filter, events.clone())).transpose()?;
         let options = frontend::Options {
             title,
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
@@ -278,12 +279,11 @@ struct Following {
     stopped: Receiver<()>,
 }
 
-fn follow(source: &Source, run: RunId, events: Sender) -> anyhow::Result<Following> {
+/// Reads a run back, as far as this process has written it.
+fn follow(source: &Source, run: RunId, filter: RunFilter, events: Sender) -> anyhow::Result<Following> {
     let (tell, stopped) = sync_channel(1);
-    // Who wrote the first record that was read: nobody else can know the run's id before.
-    let mut own = None;
     let deliver = move |update| {
-        let has_stopped = matches!(&update, Update::Batch(batch) if stops(batch, run, &mut own));
+        let has_stopped = matches!(&update, Update::Batch(batch) if stops(batch));
         let is_wanted = events.send(Event::Update(update)).is_ok();
         if has_stopped {
             // Said after what was read is delivered, and once is enough.
@@ -291,17 +291,13 @@ fn follow(source: &Source, run: RunId, events: Sender) -> anyhow::Result<Followi
         }
         is_wanted
     };
-    let follower = Follower::start(source.opener(source.start_of_run()), deliver)?;
+    let follower = Follower::start(source.opener_of_run(run), filter, deliver)?;
     Ok(Following { follower, stopped })
 }
 
-/// True if the batch holds the last record of a run, by the process that wrote its first.
-fn stops(batch: &Batch, run: RunId, own: &mut Option<Origin>) -> bool {
-    let mut of_run = batch.records.iter().filter(|record| record.stamp.run == run).peekable();
-    if of_run.peek().is_none() || *own.get_or_insert(batch.writer.origin) != batch.writer.origin {
-        return false;
-    }
-    of_run.any(|record| matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop))
+/// True if the batch, of one run, holds its last record.
+fn stops(batch: &Batch) -> bool {
+    batch.records.iter().any(|record| matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop))
 }
 
 impl Following {
@@ -333,33 +329,4 @@ pub(crate) fn spawn<T: Send + 'static>(
 /// The name of this host.
 pub(crate) fn host_name() -> String {
     telemetry::clean::bytes(rustix::system::uname().nodename().to_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use telemetry::{Record, Stamp, Writer};
-
-    use super::*;
-
-    #[test]
-    fn only_the_process_that_began_a_run_ends_it() {
-        let run = RunId::from_bits(1);
-        let batch = |pid, phase| {
-            let origin = Origin { pid: Some(pid), ..Origin::default() };
-            let stamp = Stamp { run, seq: 1, mono_us: 1, realtime_us: 1, interval_us: 0 };
-            let body = Body::Run(Box::new(RunRecord { phase, ..RunRecord::default() }));
-            Batch {
-                writer: Arc::new(Writer { origin, ..Writer::default() }),
-                records: vec![Record { stamp, body }],
-                ..Batch::default()
-            }
-        };
-        let mut own = None;
-        assert!(!stops(&batch(1, Phase::Start), run, &mut own));
-        assert!(!stops(&batch(2, Phase::Stop), run, &mut own));
-        assert!(!stops(&batch(1, Phase::Stop), RunId::from_bits(2), &mut own));
-        assert!(stops(&batch(1, Phase::Stop), run, &mut own));
-    }
 }

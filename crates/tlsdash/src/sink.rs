@@ -48,7 +48,7 @@ impl RecordSink {
         let told = events.clone();
         let journal = match journal {
             Journal::File(writer) => Place::File(writer, EntryBuf::new()),
-            Journal::Daemon(_, sender) => {
+            Journal::Daemon(_, sender, _) => {
                 Place::Daemon(DaemonSink { sender, entry: EntryBuf::new(), patience: PATIENCE })
             }
             Journal::Off => Place::Direct(events, Batch::default()),

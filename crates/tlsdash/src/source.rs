@@ -5,11 +5,15 @@ use std::fmt;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-use journal::{Instance, InstanceError, ReadError, Start, Tail};
+use journal::{Entry, Instance, InstanceError, ReadError, Start, Tail};
+use telemetry::{RunId, WriterFilter};
 
 /// Fields of which an entry must have one to mean anything to us: those of our records, and journald's own number
 /// of messages that it dropped.
 const FIELDS: &[&str] = &["TLSDASH_KIND", "N_DROPPED"];
+
+/// Where journald keeps its files, in folders of their own.
+const JOURNALD: [&str; 2] = ["/var/log/journal", "/run/log/journal"];
 
 /// A journal that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,22 +42,42 @@ impl Source {
     /// Gives what opens it. A tail lives on the thread that opened it, so that this is called there.
     pub(crate) fn opener(&self, start: Start) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
         let source = self.clone();
+        move || Ok(source.open(start)?.only_with(FIELDS))
+    }
+
+    /// Gives what opens it for a run that begins now: whatever others write is not even read. A file of our own is read
+    /// from its beginning, since it may have been begun before it is opened here.
+    pub(crate) fn opener_of_run(
+        &self,
+        run: RunId,
+    ) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
+        let source = self.clone();
         move || {
-            let tail = match source {
-                Self::Path(path) => Tail::open(&path, start),
-                Self::Instance(instance) => Tail::open_instance(&instance, start),
+            let start = match source {
+                Self::Path(_) => Start::File,
+                Self::Instance(_) => Start::End,
             };
-            Ok(tail?.only_with(FIELDS))
+            // What journald says itself no client can claim.
+            Ok(source.open(start)?.only_with(&[&format!("TLSDASH_RUN={run}"), "_TRANSPORT=driver"]))
         }
     }
 
-    /// Where to begin reading for what is written from now on. A file of our own is read from its beginning, since it
-    /// may have been begun before it is opened here.
-    pub(crate) fn start_of_run(&self) -> Start {
+    fn open(&self, start: Start) -> Result<Tail, ReadError> {
         match self {
-            Self::Path(_) => Start::File,
-            Self::Instance(_) => Start::End,
+            Self::Path(path) => Tail::open(path, start),
+            Self::Instance(instance) => Tail::open_instance(instance, start),
         }
+    }
+
+    /// True for what journald keeps on this host, where every user may write: then the trusted fields say who did. Not so
+    /// for what systemd-journal-remote keeps there, and for files that were made or copied elsewhere.
+    pub(crate) fn is_of_this_host(&self) -> bool {
+        let Self::Path(path) = self else { return true };
+        let Ok(path) = path.canonicalize() else { return false };
+        JOURNALD.iter().any(|folder| {
+            let folder = Path::new(folder).canonicalize().unwrap_or_else(|_| folder.into());
+            path.strip_prefix(folder).is_ok_and(|rest| !rest.starts_with("remote"))
+        })
     }
 
     /// What there is of it to read, in bytes, as far as that can be told.
@@ -74,12 +98,13 @@ impl Source {
         }
     }
 
-    /// Tells whether there is anything in it that means something to us, and may be read.
-    pub(crate) fn holds_records(&self) -> bool {
+    /// Tells whether there is a record of those who are read, and it may be read.
+    pub(crate) fn holds_records(&self, writers: &WriterFilter) -> bool {
         let Ok(mut tail) = self.opener(Start::Oldest)() else { return false };
         let mut found = false;
         while !found {
-            match tail.poll(|entry| found |= entry.text("TLSDASH_KIND").is_some()) {
+            let is_wanted = |entry: &Entry| entry.text("TLSDASH_KIND").is_some() && writers.admit(entry);
+            match tail.poll(|entry| found = found || is_wanted(entry)) {
                 Ok(progress) if progress.more => {}
                 Ok(_) | Err(_) => break,
             }

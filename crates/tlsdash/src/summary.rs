@@ -70,7 +70,12 @@ pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
 
 fn text(summary: &Summary) -> String {
     let ended = if summary.ended { "" } else { "; no last record: it still runs, or was killed" };
-    let mut out = format!("run {}, {:.1} s{ended}\n\n", summary.run, summary.duration_s);
+    let of = match (summary.uid, &*summary.unit) {
+        (Some(uid), "") => format!(" of uid {uid}"),
+        (Some(uid), unit) => format!(" of uid {uid}, {unit}"),
+        (None, _) => String::new(),
+    };
+    let mut out = format!("run {}{of}, {:.1} s{ended}\n\n", summary.run, summary.duration_s);
     latency_table(summary, &mut out);
     if let Some(proxy) = &summary.proxy {
         proxy_lines(proxy, &mut out);

@@ -4,16 +4,18 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use telemetry::model::Level;
-use telemetry::{Excerpt, Follower, Recaller, Update};
+use telemetry::{Excerpt, Follower, Recaller, Update, WriterFilter};
 use tui::{Event, Opening, Sender};
 
 use crate::args::{WatchArgs, usage};
+use crate::contents::opener;
 use crate::frontend::{self, Frontend, Replay, Unattended};
 use crate::look::Look;
-use crate::reading::{Part, newest, opener, run_named, run_prefix};
+use crate::reading::{Choice, Part, run_prefix};
 use crate::session::spawn;
 use crate::signals::{self, HangUp, Reload};
 use crate::summary;
+use crate::writers::Ignored;
 
 /// Watches until a person leaves, or prints the summary.
 pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
@@ -23,16 +25,16 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
     if frontend == Frontend::Plain && (args.play.is_some() || args.from.is_some()) {
         return Err(usage("--play and --from need the dashboard, and --plain has none"));
     }
-    let part = Part::parse("watch", args.source.as_deref(), prefix)?;
+    let choice = Choice { mode: "watch", run: prefix, writers: &args.writers };
+    let part = Part::parse(args.source.as_deref(), choice)?;
     frontend.say_if_forced(args.headless);
     match frontend {
         Frontend::Headless => {
-            let model = part.read(prefix)?;
-            let run = match prefix {
-                Some(prefix) => run_named(&model, prefix, &part.place)?,
-                None => newest(&model, &part.place)?,
-            };
-            summary::print(&model.summary(run, Some(&part.name)), args.format.unwrap_or_default())
+            let contents = part.read(1)?;
+            let run = contents.run(prefix)?;
+            contents.say_ignored();
+            let summary = contents.model.summary(run, Some(&part.name));
+            summary::print(&summary, args.format.unwrap_or_default())
         }
         Frontend::Dashboard | Frontend::Plain => show(args, prefix, part, look, frontend),
     }
@@ -41,14 +43,16 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
 fn show(
     args: &WatchArgs,
     prefix: Option<&str>,
-    part: Part,
+    mut part: Part<'_>,
     look: Look,
     frontend: Frontend,
 ) -> anyhow::Result<()> {
     let run = match prefix {
-        Some(prefix) => Some(run_named(&part.read(Some(prefix))?, prefix, &part.place)?.id()),
+        Some(_) => Some(part.read(1)?.run(prefix)?.id()),
         None => None,
     };
+    // The others can be looked at too.
+    part.filter.id_prefix.clear();
     let (events, inbox) = tui::channel();
     let opening = Opening { from: args.from.clone(), speed: args.play };
     let replay = Replay {
@@ -76,27 +80,33 @@ fn show(
     failure.map_or(Ok(()), Err)
 }
 
-fn follow(part: &Part, events: Sender) -> anyhow::Result<Follower> {
+fn follow(part: &Part<'_>, events: Sender) -> anyhow::Result<Follower> {
     let warned = events.clone();
     let warn = move |text| {
         // Only fails once nobody watches any more.
         let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
     };
-    let mut excerpt = Excerpt::new(part.stretch);
+    let mut excerpt = Excerpt::new(part.filter.stretch);
+    let mut ignored = Ignored::default();
+    let is_default = matches!(part.filter.writers, WriterFilter::Trusted(_));
     let deliver = move |update| {
         let update = match update {
             Update::Batch(batch) => Update::Batch(excerpt.cut(batch)),
+            Update::Ignored(_, writer) => match ignored.note_first(writer).filter(|_| is_default) {
+                Some(line) => Update::Notice(Level::Notice, line),
+                None => return true,
+            },
             other => other,
         };
         events.send(Event::Update(update)).is_ok()
     };
-    Ok(Follower::start(opener(&part.place, warn), deliver)?)
+    Ok(Follower::start(opener(&part.place, warn), part.filter.clone(), deliver)?)
 }
 
 /// Reads the journal again for what the dashboard holds no more.
-fn recaller(part: &Part, events: Sender) -> anyhow::Result<Recaller> {
+fn recaller(part: &Part<'_>, events: Sender) -> anyhow::Result<Recaller> {
     let place = part.place.clone();
     let open = move |start| place.opener(start)();
     let deliver = move |news| events.recalled(news).is_ok();
-    Recaller::start(open, part.stretch, deliver).context("cannot start the thread dashboard-recall")
+    Recaller::start(open, part.filter.stretch, deliver).context("cannot start the thread dashboard-recall")
 }

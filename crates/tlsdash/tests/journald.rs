@@ -6,134 +6,14 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Output;
 
+use common::journald::Journald;
 use common::not_run::say_not_run;
 use common::{Running, number, outside, send, stderr, tlsdash, until, upstream};
 use journal::{EntryBuf, FileOptions, FileWriter, Sender};
 use rustix::process::Signal;
 use serde_json::Value;
-
-/// Binds the folders that journald uses to those of the test, and becomes journald.
-const START: &str = "mount --bind $0/run-systemd /run/systemd && mount --bind $0/run-log /run/log \
-    && mount --bind $0/var-log-journal /var/log/journal && mount --bind $0/etc /etc/systemd \
-    && exec /lib/systemd/systemd-journald $1";
-
-/// A journald, and the mounts in which it is the system's, or that of the namespace `test`.
-struct Journald {
-    root: tempfile::TempDir,
-    namespace: &'static str,
-    process: Child,
-    /// A namespace's journald that has no such connection ends by itself.
-    stdout: UnixStream,
-}
-
-impl Journald {
-    fn system(settings: &str) -> Self {
-        Self::start("", settings)
-    }
-
-    fn start(namespace: &'static str, settings: &str) -> Self {
-        let root = tempfile::tempdir().unwrap();
-        for folder in ["run-systemd", "run-log", "var-log-journal", "etc"] {
-            fs::create_dir(root.path().join(folder)).unwrap();
-        }
-        let config = format!("[Journal]\nStorage=volatile\nReadKMsg=no\nRuntimeMaxUse=64M\n{settings}\n");
-        for name in ["journald.conf", "journald@test.conf"] {
-            fs::write(root.path().join("etc").join(name), &config).unwrap();
-        }
-        let (process, stdout) = run(&root, namespace);
-        Self { root, namespace, process, stdout }
-    }
-
-    /// A program that is run where this journald is the one there is.
-    fn command(&self, program: &str) -> Command {
-        let mut command = outside("nsenter", "util-linux");
-        command.arg("--target").arg(self.process.id().to_string()).arg("--mount");
-        if !rustix::process::geteuid().is_root() {
-            command.args(["--user", "--preserve-credentials"]);
-        }
-        command.arg("--").arg(program);
-        command
-    }
-
-    /// tlsdash, where this journald is the one there is, with a state directory of its own.
-    fn tlsdash(&self, args: &[&str]) -> Command {
-        let plain = tlsdash(&self.state());
-        let mut command = self.command(plain.get_program().to_str().unwrap());
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).args(args);
-        command
-    }
-
-    fn state(&self) -> PathBuf {
-        self.root.path().join("state")
-    }
-
-    /// What journalctl finds.
-    fn entries(&self, matches: &[&str]) -> Vec<Value> {
-        let mut journalctl = self.command("journalctl");
-        if !self.namespace.is_empty() {
-            journalctl.arg(format!("--namespace={}", self.namespace));
-        }
-        let output = journalctl.args(["-o", "json", "--all", "--no-pager"]).args(matches).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    fn signal(&self, signal: Signal) {
-        send(signal, self.process.id());
-    }
-
-    /// Kills it; what it had not stored yet is lost.
-    fn kill_and_start(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-        (self.process, self.stdout) = run(&self.root, self.namespace);
-    }
-}
-
-impl Drop for Journald {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn run(root: &tempfile::TempDir, namespace: &str) -> (Child, UnixStream) {
-    let sockets = match namespace {
-        "" => "run-systemd/journal".to_owned(),
-        name => format!("run-systemd/journal.{name}"),
-    };
-    let sockets = root.path().join(sockets);
-    let _ = fs::remove_dir_all(&sockets);
-    let mut unshare = outside("unshare", "util-linux");
-    if !rustix::process::geteuid().is_root() {
-        unshare.args(["--user", "--map-root-user"]);
-    }
-    let said = root.path().join("said");
-    let mut process = unshare
-        .args(["--mount", "--propagation", "private", "sh", "-c", START])
-        .arg(root.path())
-        .arg(namespace)
-        .stdout(Stdio::null())
-        .stderr(fs::File::create(&said).unwrap())
-        .spawn()
-        .unwrap();
-    let mut stdout = None;
-    until("a private journald", || {
-        assert!(
-            process.try_wait().unwrap().is_none(),
-            "no private journald can be started: this test needs the Debian package systemd, and root or user \
-             namespaces that may mount (and the folders /run/systemd, /run/log, /var/log/journal, /etc/systemd)\n{}",
-            fs::read_to_string(&said).unwrap()
-        );
-        stdout = stdout.take().or_else(|| UnixStream::connect(sockets.join("stdout")).ok());
-        stdout.is_some()
-    });
-    (process, stdout.unwrap())
-}
 
 fn json(output: &Output) -> Value {
     assert!(output.status.success(), "{}", stderr(output));

@@ -76,7 +76,7 @@ impl Plain {
         let is_time = is_end || since.is_none_or(|since| since >= EVERY);
         if let Some(figures) = self.state.figures().filter(|_| is_time) {
             let time = format::time_of_day(now.realtime_us);
-            writeln!(out, "{time} {}", sentence(figures, self.state.phase))?;
+            writeln!(out, "{time} {}", sentence(figures, self.state.phase, &self.state.account()))?;
             self.told = Some(now);
         }
         out.flush()
@@ -101,7 +101,7 @@ impl Plain {
 }
 
 /// The figures as a sentence.
-fn sentence(figures: &Figures, phase: Phase) -> String {
+fn sentence(figures: &Figures, phase: Phase, account: &str) -> String {
     let word = match phase {
         Phase::Live => "live".to_owned(),
         Phase::Silent(seconds) => format!("no data for {}", format::clock(seconds)),
@@ -111,7 +111,8 @@ fn sentence(figures: &Figures, phase: Phase) -> String {
         }
     };
     let time = format::clock(figures.duration_us / 1_000_000);
-    let mut text = format!("{word} {time}, over {}", figures.span.words());
+    let of = if account.is_empty() { String::new() } else { format!(" of {account}") };
+    let mut text = format!("{word} {time}{of}, over {}", figures.span.words());
     let per_second = |rate: Option<f64>| rate.map_or_else(|| "unknown".to_owned(), format::per_second);
     if let Some(load) = &figures.load {
         let _ = match load.kind {

@@ -168,7 +168,7 @@ impl Tail {
         }
     }
 
-    /// Hands out only entries that have at least one of the fields of these names, from now on.
+    /// Hands out only entries that have at least one of these fields, from now on: `NAME`, or `NAME=value` for one value.
     ///
     /// A file that has none of them is not read, but for its table of fields, and in others only what is wanted is
     /// kept and made plain. Damage to what is not wanted may then go unnoticed.

@@ -108,7 +108,7 @@ impl Source {
             return Ok(Step::CaughtUp);
         }
         let start = self.walk.position();
-        self.wanted.refresh(&self.objects)?;
+        self.wanted.refresh(&self.objects, &mut self.values)?;
         if let Some(last) = self.walk.last_needless(&self.objects, self.wanted.is_any())
             && let Some(offset) = self.objects.entry_offset(last)?
         {

@@ -7,7 +7,8 @@ use std::io;
 use std::rc::Rc;
 
 use super::entry::Entry;
-use super::objects::Objects;
+use super::objects::{Object, Objects};
+use super::values::Values;
 use super::walk::Stored;
 use crate::hash;
 use crate::layout::{INCOMPATIBLE_KEYED_HASH, kind, u64_at};
@@ -27,18 +28,71 @@ const FIELD_NAME_AT: usize = 40;
 /// Where a DATA object has the value that its field had before.
 const DATA_NEXT_OF_FIELD_AT: usize = 32;
 
-/// The names of the wanted fields; none if all entries are wanted.
+/// The wanted fields; none if all entries are wanted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Filter(Rc<[Box<str>]>);
+pub(super) struct Filter(Rc<[Match]>);
+
+/// A wanted field.
+#[derive(Debug)]
+struct Match {
+    name: Box<str>,
+    /// Any value if there is none.
+    value: Option<Box<str>>,
+}
 
 impl Filter {
-    pub(super) fn new(names: &[&str]) -> Self {
-        Self(names.iter().map(|name| Box::from(*name)).collect())
+    /// Understands `NAME` and `NAME=value`.
+    pub(super) fn new(fields: &[&str]) -> Self {
+        let wanted = |field: &&str| match field.split_once('=') {
+            None => Match { name: Box::from(*field), value: None },
+            Some((name, value)) => Match { name: name.into(), value: Some(value.into()) },
+        };
+        Self(fields.iter().map(wanted).collect())
     }
 
-    /// Tells whether an entry is wanted by the names of its fields.
+    /// Tells whether an entry is wanted by its fields.
     pub(super) fn is_met(&self, entry: &Entry) -> bool {
-        self.0.is_empty() || self.0.iter().any(|name| entry.has(name))
+        let has = |wanted: &Match| match &wanted.value {
+            None => entry.has(&wanted.name),
+            Some(value) => entry.values(&wanted.name).any(|found| found == value.as_bytes()),
+        };
+        self.0.is_empty() || self.0.iter().any(has)
+    }
+}
+
+impl Match {
+    /// Tells whether a value is wanted; `None` if it is none of this field.
+    fn takes(
+        &self,
+        (at, data): (u64, Object),
+        objects: &Objects,
+        values: &mut Values,
+    ) -> io::Result<Option<bool>> {
+        let head = objects.least_size(kind::DATA);
+        let (size, wanted) = (data.size.saturating_sub(head), self.size());
+        let mut plain = Vec::new();
+        if data.compression.is_none() {
+            let bytes = objects.bytes_at(at + head, wanted, &mut plain)?;
+            let value = bytes.strip_prefix(self.name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            return Ok(value.map(|value| match &self.value {
+                None => true,
+                Some(wanted_value) => size == wanted as u64 && value == wanted_value.as_bytes(),
+            }));
+        }
+        let Some(wanted_value) = &self.value else { return Ok(Some(true)) };
+        // What is not smaller is not compressed.
+        if size >= wanted as u64 {
+            return Ok(Some(false));
+        }
+        values.begin_entry();
+        values.append(objects, at, &mut plain)?;
+        let value = plain.strip_prefix(self.name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        Ok(Some(value == Some(wanted_value.as_bytes())))
+    }
+
+    /// Bytes of the name, its `=` and the value, if there is one.
+    fn size(&self) -> usize {
+        self.name.len() + 1 + self.value.as_ref().map_or(0, |value| value.len())
     }
 }
 
@@ -58,7 +112,7 @@ pub(super) struct Wanted {
 /// A wanted field that the file has.
 #[derive(Debug)]
 struct Found {
-    name: usize,
+    wanted: usize,
     offset: u64,
     /// The latest value that is known.
     latest: u64,
@@ -88,32 +142,32 @@ impl Wanted {
     }
 
     /// Asks the file again, whose header was just read.
-    pub(super) fn refresh(&mut self, objects: &Objects) -> io::Result<()> {
-        if !self.is_unknown && self.ask(objects)?.is_err() {
+    pub(super) fn refresh(&mut self, objects: &Objects, values: &mut Values) -> io::Result<()> {
+        if !self.is_unknown && self.ask(objects, values)?.is_err() {
             self.is_unknown = true;
             self.values = Vec::new();
         }
         Ok(())
     }
 
-    fn ask(&mut self, objects: &Objects) -> io::Result<Result<(), Unsound>> {
+    fn ask(&mut self, objects: &Objects, values: &mut Values) -> io::Result<Result<(), Unsound>> {
         let header = objects.header();
         if self.fields_asked != Some(header.n_fields) || header.n_fields == 0 {
-            for (name, text) in self.filter.0.iter().enumerate() {
-                if self.found.iter().any(|found| found.name == name) {
+            for (wanted, Match { name, .. }) in self.filter.0.iter().enumerate() {
+                if self.found.iter().any(|found| found.wanted == wanted) {
                     continue;
                 }
-                match find(objects, text.as_bytes())? {
+                match find(objects, name.as_bytes())? {
                     Ok(None) => {}
-                    Ok(Some(offset)) => self.found.push(Found { name, offset, latest: 0 }),
+                    Ok(Some(offset)) => self.found.push(Found { wanted, offset, latest: 0 }),
                     Err(unsound) => return Ok(Err(unsound)),
                 }
             }
             self.fields_asked = Some(header.n_fields);
         }
         for found in &mut self.found {
-            let name = self.filter.0[found.name].as_bytes();
-            if let Err(unsound) = found.collect(objects, name, &mut self.values)? {
+            let wanted = &self.filter.0[found.wanted];
+            if let Err(unsound) = found.collect(objects, (wanted, values), &mut self.values)? {
                 return Ok(Err(unsound));
             }
         }
@@ -126,7 +180,7 @@ impl Found {
     fn collect(
         &mut self,
         objects: &Objects,
-        name: &[u8],
+        (wanted, plain): (&Match, &mut Values),
         values: &mut Vec<u64>,
     ) -> io::Result<Result<(), Unsound>> {
         let mut scratch = Vec::new();
@@ -141,14 +195,12 @@ impl Found {
                 return Ok(Err(Unsound));
             };
             let (value, following) = (next, u64_at(bytes, DATA_NEXT_OF_FIELD_AT));
-            if data.compression.is_none() {
-                let value_at = value + objects.least_size(kind::DATA);
-                let start = objects.bytes_at(value_at, name.len() + 1, &mut scratch)?;
-                if start.strip_prefix(name) != Some(b"=") {
-                    return Ok(Err(Unsound));
-                }
+            let is_wanted = wanted.takes((value, data), objects, plain)?;
+            match is_wanted {
+                None => return Ok(Err(Unsound)),
+                Some(true) => values.push(value),
+                Some(false) => {}
             }
-            values.push(value);
             if values.len() > VALUES_MAX {
                 return Ok(Err(Unsound));
             }

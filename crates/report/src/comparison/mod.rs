@@ -63,6 +63,10 @@ pub(crate) struct Side<'a> {
     pub(crate) report: &'a Report<'a>,
     source: &'a str,
     run: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<u32>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    unit: &'a str,
     duration_s: f64,
     blocks: usize,
     /// What has to be known of how far its figures can be trusted.
@@ -222,6 +226,8 @@ impl<'a> Side<'a> {
         Self {
             source: &report.source,
             run: &report.summary.run,
+            uid: report.summary.uid,
+            unit: &report.summary.unit,
             duration_s: report.summary.duration_s,
             quality: report.quality(),
             report,

@@ -118,8 +118,12 @@ impl Comparison<'_> {
     /// Which runs they are.
     pub(crate) fn sides(&self) -> [String; 2] {
         [("A", &self.a), ("B", &self.b)].map(|(name, side)| {
+            let account = match &*side.report.account() {
+                "" => String::new(),
+                account => format!(" of {account}"),
+            };
             format!(
-                "{name}: {}, run {}, {:.1} s, blocks of {} s: {}",
+                "{name}: {}, run {}{account}, {:.1} s, blocks of {} s: {}",
                 side.source, side.run, side.duration_s, self.block_s, side.blocks
             )
         })

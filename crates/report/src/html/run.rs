@@ -12,7 +12,7 @@ use crate::content::{Column, Report, columns};
 impl Report<'_> {
     /// The page.
     pub fn html(&self) -> String {
-        let title = format!("tlsdash: run {}", self.run.id().short());
+        let title = self.title();
         let body = html! {
             (self.lead())
             (section("Latencies", &self.latency_table()))

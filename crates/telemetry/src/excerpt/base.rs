@@ -75,6 +75,11 @@ impl Base {
         }
     }
 
+    /// Clients that it knows.
+    pub(super) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
     /// What it began with, its settings as they stood.
     pub(super) fn began(&self) -> Option<&RunRecord> {
         self.began.as_deref()

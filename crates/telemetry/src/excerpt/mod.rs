@@ -20,6 +20,8 @@ use base::Base;
 
 /// Runs that are told apart; one that turns up when there are so many is left out.
 const RUNS_MAX: usize = 1_024;
+/// Clients of all runs together whose totals before the stretch are known; a run with more of them is left out.
+const CLIENTS_MAX: usize = 200_000;
 
 /// A stretch of time, by `CLOCK_REALTIME` in microseconds: what is later than `from_us`, up to `until_us`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,11 @@ pub struct Stretch {
 impl Stretch {
     /// All there is.
     pub const ALL: Self = Self { from_us: 0, until_us: u64::MAX };
+
+    /// True for a moment of it.
+    pub fn holds(&self, realtime_us: u64) -> bool {
+        self == &Self::ALL || (realtime_us > self.from_us && realtime_us <= self.until_us)
+    }
 }
 
 /// Cuts a stretch out of the records of runs, as they come.
@@ -40,6 +47,8 @@ impl Stretch {
 pub struct Excerpt {
     stretch: Stretch,
     runs: HashMap<(Origin, RunId), Cut>,
+    /// Clients of all of them before the stretch.
+    clients: usize,
 }
 
 /// How far one run has come.
@@ -65,12 +74,12 @@ enum Stage {
 impl Excerpt {
     /// Of nothing yet.
     pub fn new(stretch: Stretch) -> Self {
-        Self { stretch, runs: HashMap::default() }
+        Self { stretch, runs: HashMap::default(), clients: 0 }
     }
 
     /// One whose stretch begins with the next record of each run, as they stand here: this one has not begun.
     pub fn from_now_on(&self) -> Self {
-        Self { stretch: Stretch::ALL, runs: self.runs.clone() }
+        Self { stretch: Stretch::ALL, ..self.clone() }
     }
 
     /// Closes the runs that have not ended: what comes later is left out, not missing.
@@ -96,7 +105,7 @@ impl Excerpt {
     pub fn note(&mut self, writer: &Writer, record: &Record) {
         let key = (writer.origin, record.stamp.run);
         if self.runs.contains_key(&key) || self.runs.len() < RUNS_MAX {
-            self.runs.entry(key).or_default().base.note(record);
+            self.runs.entry(key).or_default().note(record, &mut self.clients);
         }
     }
 
@@ -109,9 +118,9 @@ impl Excerpt {
         let cut = self.runs.entry(key).or_default();
         let at_us = record.stamp.realtime_us;
         match cut.stage {
-            Stage::Before if at_us <= self.stretch.from_us => cut.base.note(&record),
+            Stage::Before if at_us <= self.stretch.from_us => cut.note(&record, &mut self.clients),
             Stage::Before | Stage::Within if at_us <= self.stretch.until_us => cut.pass(record, out),
-            Stage::Before => cut.base.note(&record),
+            Stage::Before => cut.note(&record, &mut self.clients),
             Stage::Within => cut.end(record.stamp.run, out),
             Stage::After => {}
         }
@@ -119,6 +128,20 @@ impl Excerpt {
 }
 
 impl Cut {
+    /// Takes in a record from before, unless it is of one client too many of all.
+    fn note(&mut self, record: &Record, clients: &mut usize) {
+        if self.stage == Stage::After {
+            return;
+        }
+        let others = *clients - self.base.clients();
+        self.base.note(record);
+        *clients = others + self.base.clients();
+        if *clients > CLIENTS_MAX {
+            *clients = others;
+            *self = Self { stage: Stage::After, ..Self::default() };
+        }
+    }
+
     fn pass(&mut self, mut record: Record, out: &mut Vec<Record>) {
         if self.stage == Stage::Before {
             self.stage = Stage::Within;

@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::*;
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::publish::{LoadState, Publisher};
-use crate::record::SettingRecord;
+use crate::record::{ClientRecord, SettingRecord};
 use crate::setting::{Applies, Setting, Value};
 use crate::{
     ClientCounter, ClientDelta, Counters, CpuGroup, HostRecord, LoadDelta, LoadEvent, Model, ProxyDelta,
@@ -147,4 +147,31 @@ fn what_is_recorded_from_now_on_is_a_run_of_its_own() {
     assert_eq!((run.duration_us(), run.reading().lost()), (5_000_000, 0));
     assert!(run.stopped().is_some());
     assert_eq!(run.setting("proxy.workers").unwrap().value, Value::Number(2.0));
+}
+
+#[test]
+fn clients_of_many_runs_before_a_stretch_are_bounded_together() {
+    let mut excerpt = Excerpt::new(Stretch { from_us: u64::MAX - 1, until_us: u64::MAX });
+    let mut out = Vec::new();
+    for run in 0..40_u128 {
+        let writer = Writer::default();
+        for client in 0..10_000_u32 {
+            let stamp =
+                Stamp { run: RunId::from_bits(run), seq: 1, mono_us: 1, realtime_us: 1, interval_us: 1 };
+            let client = IpAddr::from(client.to_be_bytes()).into();
+            let body = Body::Client(ClientRecord {
+                client,
+                epoch: 1,
+                last: false,
+                open: 0,
+                counters: Counters::default(),
+                exchange: Sketch::default(),
+            });
+            excerpt.take(&writer, Record { stamp, body }, &mut out);
+        }
+    }
+    let kept: usize = excerpt.runs.values().map(|cut| cut.base.clients()).sum();
+    assert_eq!((kept, excerpt.clients), (CLIENTS_MAX, CLIENTS_MAX));
+    let left_out = excerpt.runs.values().filter(|cut| cut.stage == Stage::After).count();
+    assert_eq!((left_out, out.len()), (20, 0));
 }

@@ -7,6 +7,7 @@ use foldhash::HashMap;
 use crate::connection::ConnectionRecord;
 use crate::delta::CLIENTS_MAX;
 use crate::families::ClientCounter;
+use crate::heap_size::HeapSize;
 use crate::ids::ClientId;
 use crate::metric::Counters;
 use crate::record::{ClientRecord, Stamp};
@@ -20,6 +21,10 @@ const SKETCHES_MAX: usize = 12;
 
 /// Latest records of clients that are told to somebody who keeps a table of them.
 const CHANGES_MAX: usize = 2_048;
+
+/// What is kept of all clients, in bytes: enough for [`CLIENTS_MAX`] with all of the above. Beyond it the latest rate and
+/// the latest latencies are kept of those that go on.
+const BYTES_MAX: usize = 128 << 20;
 
 /// Clients that left the table and are remembered. The writer tells at most [`CLIENTS_MAX`] apart at a time.
 const FOLDED_MAX: usize = 4 * CLIENTS_MAX;
@@ -119,9 +124,7 @@ impl Client {
     }
 
     fn remember(&mut self, rate: ClientRate, history: usize) {
-        if self.history.len() >= history {
-            self.history.pop_front();
-        }
+        make_place(&mut self.history, history);
         self.history.push_back(rate);
     }
 
@@ -130,9 +133,7 @@ impl Client {
             return;
         }
         self.exchange.add(sketch);
-        if self.sketches.len() >= SKETCHES_MAX.min(history) {
-            self.sketches.pop_front();
-        }
+        make_place(&mut self.sketches, SKETCHES_MAX.min(history));
         self.sketches.push_back((us, sketch.clone()));
     }
 
@@ -173,6 +174,25 @@ impl Client {
     }
 }
 
+/// Lets the oldest go that have no place beside one more.
+fn make_place<T>(kept: &mut VecDeque<T>, max: usize) {
+    let too_many = (kept.len() + 1).saturating_sub(max);
+    kept.drain(..too_many);
+    if too_many > 1 {
+        kept.shrink_to(max);
+    }
+}
+
+impl HeapSize for Client {
+    fn heap_bytes(&self) -> usize {
+        self.history.capacity() * size_of::<ClientRate>()
+            + self.exchange.heap_bytes()
+            + self.sketches.capacity() * size_of::<(u64, Sketch)>()
+            + self.sketches.iter().map(|(_, sketch)| sketch.heap_bytes()).sum::<usize>()
+            + self.connections.iter().map(HeapSize::heap_bytes).sum::<usize>()
+    }
+}
+
 /// What a run knows when a client's record is read.
 #[derive(Clone, Copy, Debug)]
 struct Known {
@@ -200,6 +220,10 @@ pub struct Clients {
     folded: HashMap<ClientId, Folded>,
     /// Rates that are kept of each client.
     history: usize,
+    /// What the rows point to, in bytes.
+    heap_bytes: usize,
+    /// [`BYTES_MAX`], and less in tests.
+    bytes_max: usize,
     /// Records of clients for which the table had no room.
     turned_away: u64,
     /// Records taken in.
@@ -216,6 +240,8 @@ impl Clients {
             rows: HashMap::default(),
             folded: HashMap::default(),
             history: history.clamp(1, HISTORY_MAX),
+            heap_bytes: 0,
+            bytes_max: BYTES_MAX,
             turned_away: 0,
             changes_total: 0,
             changes: VecDeque::new(),
@@ -237,6 +263,7 @@ impl Clients {
                 sum.exchange.add(&client.exchange);
             }
         }
+        merged.recount();
         merged
     }
 
@@ -255,7 +282,21 @@ impl Clients {
             };
             (client.id, kept)
         });
-        Self { rows: rows.collect(), ..Self::new(history) }
+        let mut then = Self { rows: rows.collect(), ..Self::new(history) };
+        then.recount();
+        then
+    }
+
+    fn recount(&mut self) {
+        self.heap_bytes = self.rows.values().map(HeapSize::heap_bytes).sum();
+    }
+
+    /// What they take of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<(ClientId, Client)>()
+            + self.folded.capacity() * size_of::<(ClientId, Folded)>()
+            + self.changes.capacity() * size_of::<ClientId>()
+            + self.heap_bytes
     }
 
     pub(super) fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, from_start: bool, lost: u64) {
@@ -264,19 +305,24 @@ impl Clients {
             return;
         }
         let known = Known { from_start, lost, lost_lately: lost > self.lost_at_ends[1] };
+        let history = if self.heap_bytes > self.bytes_max { 1 } else { self.history };
         let client = self.rows.entry(record.client).or_insert_with(|| Client::new(record.client));
+        let bytes_before = client.heap_bytes();
         if let Some(rate) = client.apply(stamp, record, known) {
-            client.remember(rate, self.history);
+            client.remember(rate, history);
         }
-        client.time(stamp.mono_us, &record.exchange, self.history);
+        client.time(stamp.mono_us, &record.exchange, history);
+        self.heap_bytes = self.heap_bytes - bytes_before + client.heap_bytes();
         self.note_change(record.client);
     }
 
     /// Remembers how a connection of a known client went.
     pub(super) fn note_connection(&mut self, connection: Box<ConnectionRecord>) {
         if let Some(client) = self.rows.get_mut(&connection.client) {
-            let place = usize::from(connection.outcome.is_error());
-            client.connections[place] = Some(connection);
+            let place = &mut client.connections[usize::from(connection.outcome.is_error())];
+            let bytes_before = place.heap_bytes();
+            let connection = place.insert(connection);
+            self.heap_bytes = self.heap_bytes - bytes_before + connection.heap_bytes();
         }
     }
 
@@ -335,6 +381,7 @@ impl Clients {
         }
         self.changes.clear();
         self.forget_folded();
+        self.recount();
     }
 
     /// Forgets those that left longest ago: the writer has forgotten them too, and will begin a new epoch.
@@ -383,5 +430,45 @@ impl Clients {
     /// Records of clients for which there was no room.
     pub fn turned_away(&self) -> u64 {
         self.turned_away
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::ids::RunId;
+
+    #[test]
+    fn what_is_kept_of_many_clients_is_bounded_and_totals_are_not_cut() {
+        let mut exchange = Sketch::default();
+        (0..1_000).for_each(|us| exchange.record(Duration::from_micros(us * us)));
+        let mut clients = Clients { bytes_max: 4 << 20, ..Clients::new(HISTORY_MAX) };
+        for round in 1..=20_u64 {
+            for number in 0..1_000_u32 {
+                let mono_us = round * 1_000_000;
+                let stamp = Stamp {
+                    run: RunId::from_bits(1),
+                    seq: 1,
+                    mono_us,
+                    realtime_us: 1,
+                    interval_us: 1_000_000,
+                };
+                let client = std::net::IpAddr::from(number.to_be_bytes()).into();
+                let mut counters = Counters::default();
+                counters[ClientCounter::BytesIn] = 10 * round;
+                let exchange = exchange.clone();
+                let record = ClientRecord { client, epoch: 1, last: false, open: 1, counters, exchange };
+                clients.apply(&stamp, &record, true, 0);
+            }
+            let counted: usize = clients.iter().map(HeapSize::heap_bytes).sum();
+            assert_eq!(clients.heap_bytes, counted);
+            assert!(counted < 6 << 20, "{counted} bytes after {round} rounds");
+        }
+        for client in clients.iter() {
+            assert_eq!((client.totals()[ClientCounter::BytesIn], client.exchange().count()), (200, 20_000));
+            assert!(client.history().len() > 0);
+        }
     }
 }

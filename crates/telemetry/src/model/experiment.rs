@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::clean::PEER_TEXT_MAX;
 use crate::experiment::{Arm, ExperimentStep, Outcome, Stage};
+use crate::heap_size::HeapSize as _;
 use crate::record::{EstimateRecord, ExperimentRecord, Stamp};
 
 /// Experiments that are kept of a run, the latest.
@@ -11,6 +13,9 @@ const EXPERIMENTS_MAX: usize = 32;
 const METRICS_MAX: usize = 16;
 /// Switches that are kept of an experiment, the latest.
 const SWITCHES_MAX: usize = 2_048;
+
+/// What the texts of a figure take at the most: its name and two reasons.
+const TEXTS_BYTES: usize = 3 * 4 * PEER_TEXT_MAX;
 
 /// A moment from which on a value was in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +156,16 @@ impl Experiments {
         let mut experiment = Experiment::new(stamp, &record);
         experiment.apply(stamp, record);
         self.0.push_back(experiment);
+    }
+
+    /// What they take of memory.
+    pub(super) fn bytes(&self) -> usize {
+        let each = |experiment: &Experiment| {
+            let metrics = experiment.metrics.len() * (size_of::<Compared>() + TEXTS_BYTES);
+            let switches = experiment.switches.capacity() * size_of::<Switch>();
+            size_of::<Experiment>() + experiment.state.heap_bytes() + metrics + switches
+        };
+        self.0.iter().map(each).sum()
     }
 
     /// Those of several runs, each with what makes its clock the common one.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::connection::{ConnectionRecord, Outcome};
+use crate::heap_size::HeapSize as _;
 
 /// Reasons that are told apart.
 const REASONS_MAX: usize = 64;
@@ -15,6 +16,11 @@ const OTHER: &str = "other reasons";
 pub struct Failures(BTreeMap<(&'static str, String), u64>);
 
 impl Failures {
+    /// What they take of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.keys().map(|(_, detail)| size_of::<(&str, String, u64)>() + detail.heap_bytes()).sum()
+    }
+
     pub(super) fn note(&mut self, connection: &ConnectionRecord) {
         let kind = match connection.outcome {
             Outcome::HandshakeAlert => "alert",

@@ -12,6 +12,9 @@
 //! begins in the middle of a run, or the wall clock was set back during it, a forger may come first, and a run that
 //! was forgotten (see [`RUNS_KNOWN_MAX`]) is so with its owner. In files that journald did not write, nothing is
 //! trusted more than the file.
+//!
+//! Whose runs come here at all is the reader's choice ([`RunFilter`](crate::RunFilter)). Whoever is let in may still
+//! begin runs with clients and latencies without end: [`RUNS_BYTES_MAX`] bounds what is kept of all of them together.
 
 #[cfg(test)]
 mod brief_tests;
@@ -35,9 +38,11 @@ mod track;
 mod trust_tests;
 mod window;
 
+use crate::heap_size::HeapSize as _;
 use crate::ids::RunId;
 use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
+use crate::update::Foreign;
 
 pub use crate::record::Level;
 pub use clients::{Client, ClientRate, Clients};
@@ -66,6 +71,16 @@ pub const RUNS_MAX: usize = 16;
 /// Runs of which a model knows anything; the one that has been silent longest is forgotten.
 pub const RUNS_KNOWN_MAX: usize = 1_024;
 
+/// What a model keeps of all runs together, in bytes. Beyond it little is kept of those that have been silent longest,
+/// and then nothing; one run, that which is shown, is kept whole within bounds of its own.
+pub const RUNS_BYTES_MAX: usize = 256 << 20;
+
+/// So many bytes of records are taken in before it is looked how much is kept.
+const UNCHECKED_BYTES_MAX: usize = 4 << 20;
+
+/// What a new run may take besides its first record: the histograms of a whole run are dense.
+const NEW_RUN_BYTES: usize = 1 << 20;
+
 /// Intervals that a model keeps of each series for a screen, the latest: a quarter of an hour at one a second.
 pub const HISTORY: usize = 900;
 
@@ -78,6 +93,10 @@ pub struct Model {
     latest: usize,
     /// The run that is kept whole whatever comes.
     held: Option<RunId>,
+    /// [`RUNS_BYTES_MAX`], and less in tests.
+    bytes_max: usize,
+    /// What was taken in since it was last looked how much is kept.
+    unchecked_bytes: usize,
     malformed: u64,
     skipped_bytes: u64,
 }
@@ -96,6 +115,8 @@ impl Model {
             runs: Vec::new(),
             latest: 0,
             held: None,
+            bytes_max: RUNS_BYTES_MAX,
+            unchecked_bytes: 0,
             malformed: 0,
             skipped_bytes: 0,
         }
@@ -118,7 +139,19 @@ impl Model {
     pub fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
         let at = self.place(record.stamp.run, writer);
         self.latest = at;
+        self.unchecked_bytes += size_of_val(&record) + record.heap_bytes();
         self.runs[at].apply_from(writer, record, read_mono_us);
+        if self.unchecked_bytes > UNCHECKED_BYTES_MAX {
+            self.unchecked_bytes = 0;
+            self.bound_bytes();
+        }
+    }
+
+    /// Counts records that were not decoded, since another process wrote them under the id of a run.
+    pub fn note_foreign(&mut self, foreign: &Foreign) {
+        if let Some(run) = self.runs.iter_mut().find(|run| run.id() == foreign.run) {
+            run.note_foreign(foreign.records, foreign.realtime_us);
+        }
     }
 
     /// Counts messages that journald dropped, to the newest run that may have lost records by that.
@@ -143,9 +176,13 @@ impl Model {
         self.skipped_bytes = self.skipped_bytes.saturating_add(bytes);
     }
 
-    /// The run that began last, which is what a screen shows unless told otherwise.
+    /// The run that began last, which is what a screen shows unless told otherwise: of those of the account of the run
+    /// that is held, if there is one. What users of other machines began comes after the services there.
     pub fn current(&self) -> Option<&Run> {
-        self.runs.iter().max_by_key(|run| run.began_realtime_us())
+        let held = self.held.and_then(|id| self.run(id));
+        let is_its = |run: &&Run| held.is_none_or(|held| run.writer().is_same_account(held.writer()));
+        let runs = self.runs.iter().filter(is_its);
+        runs.max_by_key(|run| (run.writer().is_preferred(), run.began_realtime_us()))
     }
 
     /// The run of this id.
@@ -182,6 +219,7 @@ impl Model {
             self.runs.remove(silent);
         }
         self.runs.push(Run::new(id, writer.clone(), self.history));
+        self.unchecked_bytes += NEW_RUN_BYTES;
         self.runs.len() - 1
     }
 
@@ -197,12 +235,30 @@ impl Model {
         }
     }
 
+    /// Lets go of what is too much for all runs together.
+    fn bound_bytes(&mut self) {
+        let mut bytes: usize = self.runs.iter().map(Run::bytes).sum();
+        let shown = self.held.or_else(|| self.current().map(Run::id));
+        while bytes > self.bytes_max {
+            let may_go = |run: &Run| Some(run.id()) != shown;
+            if let Some(silent) = self.most_silent(|run| !run.is_brief() && may_go(run)) {
+                bytes -= self.runs[silent].bytes();
+                self.runs[silent].abridge();
+                bytes += self.runs[silent].bytes();
+            } else if let Some(silent) = self.most_silent(may_go) {
+                bytes -= self.runs.remove(silent).bytes();
+            } else {
+                return;
+            }
+        }
+    }
+
     fn most_silent(&self, may_go: impl Fn(&Run) -> bool) -> Option<usize> {
         let all = self.runs.iter().enumerate().filter(|(_, run)| may_go(run));
         all.min_by_key(|(_, run)| run.last_realtime_us()).map(|(at, _)| at)
     }
 
-    /// Keeps this run whole whatever comes; none in particular without one.
+    /// Keeps this run whole whatever comes, and stays with its account; none in particular without one.
     pub fn hold(&mut self, id: Option<RunId>) {
         self.held = id;
     }
@@ -220,6 +276,7 @@ impl Model {
         }
         self.make_room();
         self.runs[at] = from.runs.swap_remove(other);
+        self.bound_bytes();
         Ok(())
     }
 }

@@ -48,6 +48,12 @@ impl<C: Metric, L: Metric> Older<C, L> {
         }
     }
 
+    /// What it takes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.stretches.len() * Interval::<C, L>::bytes_without_buckets()
+            + self.buckets * Distribution::BUCKET_BYTES
+    }
+
     /// Oldest first.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
         self.stretches.iter()

@@ -129,6 +129,11 @@ impl Reading {
         self.suppressed = self.suppressed.saturating_add(messages);
     }
 
+    /// What it takes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.gaps.capacity() * size_of::<Gap>() + self.lag.dense_bytes()
+    }
+
     /// Records read, each once.
     pub fn read(&self) -> u64 {
         self.read

@@ -3,6 +3,7 @@
 mod brief;
 mod joined;
 mod merged;
+mod size;
 
 use std::collections::VecDeque;
 
@@ -114,7 +115,7 @@ impl Run {
         if writer.origin == self.writer.origin {
             self.apply(record, read_mono_us);
         } else if record.stamp.realtime_us >= self.began_realtime_us() {
-            self.note_foreign(1, &record.stamp);
+            self.note_foreign(1, record.stamp.realtime_us);
         } else {
             // What was taken in before was written later, and by somebody else.
             let foreign = self.reading.read().saturating_add(self.reading.foreign());
@@ -123,20 +124,20 @@ impl Run {
             if was_brief {
                 self.abridge();
             }
-            self.note_foreign(foreign, &record.stamp);
+            let realtime_us = record.stamp.realtime_us;
             self.apply(record, read_mono_us);
+            self.note_foreign(foreign, realtime_us);
         }
     }
 
     /// Counts records that another process wrote under this run's id, and says so once.
-    fn note_foreign(&mut self, records: u64, stamp: &Stamp) {
+    pub(super) fn note_foreign(&mut self, records: u64, realtime_us: u64) {
         if self.reading.foreign() == 0 {
             let text = "another process writes records under the id of this run; they do not count";
-            // Of what it says nothing is believed, nor its clock.
-            let mono_us = self.last.map_or(stamp.mono_us, |last| last.mono_us);
             self.push_log(LogLine {
-                mono_us,
-                realtime_us: stamp.realtime_us,
+                // Of what it says nothing is believed, nor its clock.
+                mono_us: self.last_us(),
+                realtime_us,
                 level: Level::Warning,
                 text: text.to_owned(),
             });

@@ -24,6 +24,12 @@ pub struct Summary {
     pub schema: u64,
     /// Id of the run.
     pub run: String,
+    /// `_UID` of the process that wrote it; absent where the journal does not say, or the runs are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
+    /// `_SYSTEMD_UNIT` of it; absent where there is none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub unit: String,
     /// How long it lasted, in seconds.
     pub duration_s: f64,
     /// True if the run's last record was read; false while it runs, and for a run that was killed.
@@ -254,6 +260,8 @@ impl Run {
         Summary {
             schema: SUMMARY_SCHEMA,
             run: self.id().to_string(),
+            uid: self.writer().origin.uid,
+            unit: self.writer().unit.clone(),
             duration_s: self.duration_us() as f64 / 1e6,
             ended: self.stopped().is_some(),
             proxy: self.proxy().map(|track| proxy_summary(track, self.proxy_open())),

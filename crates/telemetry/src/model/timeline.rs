@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::heap_size::HeapSize as _;
 use crate::setting::Setting;
 
 /// Marks and changes that are kept, the latest.
@@ -57,6 +58,15 @@ impl Markers {
             self.0.pop_front();
         }
         self.0.push_back(marker);
+    }
+
+    /// What they take of memory.
+    pub(super) fn bytes(&self) -> usize {
+        let texts = |marker: &Marker| match &marker.deed {
+            Deed::Mark { text, .. } => text.heap_bytes(),
+            Deed::Change { before, after } => before.heap_bytes() + after.heap_bytes(),
+        };
+        self.0.iter().map(|marker| size_of::<Marker>() + texts(marker)).sum()
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::distribution::Distribution;
+use crate::heap_size::HeapSize as _;
 use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 use crate::model::HISTORY;
@@ -55,6 +56,11 @@ impl<C: Metric, L: Metric> Interval<C, L> {
 
     pub(super) fn buckets(&self) -> usize {
         self.latencies.iter().map(|latency| latency.buckets().len()).sum()
+    }
+
+    /// What one takes of memory, but for its buckets.
+    pub(super) fn bytes_without_buckets() -> usize {
+        size_of::<Self>() + L::ALL.len() * size_of::<Distribution>()
     }
 
     /// Length of the time that the counters cover, in microseconds.
@@ -171,6 +177,13 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.older = Older::default();
         self.whole = Histograms::default();
         self.is_brief = true;
+    }
+
+    /// What it takes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        let intervals = self.intervals.len() * Interval::<C, L>::bytes_without_buckets();
+        let buckets = self.buckets * Distribution::BUCKET_BYTES;
+        intervals + buckets + self.older.bytes() + self.whole.heap_bytes()
     }
 
     /// Takes in the final totals, and the histograms of the whole run in place of those gathered here.

@@ -10,7 +10,7 @@ use crate::testing::client;
 /// A process on this machine.
 fn process(pid: u32) -> Writer {
     let origin = Origin { machine: Some(1), boot: Some(2), pid: Some(pid), uid: Some(1_000) };
-    Writer { origin, hostname: "edge-1".into(), unit: "tlsdash.service".into() }
+    Writer { origin, hostname: "edge-1".into(), unit: "tlsdash.service".into(), is_remote: false }
 }
 
 fn record(seq: u64, second: u64, body: Body) -> Record {
@@ -184,4 +184,44 @@ fn a_run_says_on_which_host_it_is() {
     let mut model = Model::default();
     model.apply_from(&process(10), start, None);
     assert_eq!(model.current().unwrap().hostname(), "edge-1");
+}
+
+/// A run of another account that begins so many seconds after the first.
+fn begin(model: &mut Model, run: u128, second: u64, writer: &Writer) {
+    let mut start = record(1, second, Body::Run(Box::default()));
+    start.stamp.run = RunId::from_bits(run);
+    model.apply_from(writer, start, None);
+}
+
+#[test]
+fn a_run_of_another_account_is_not_shown_in_the_place_of_the_one_that_is_held() {
+    let user = |uid, unit: &str| Writer {
+        origin: Origin { uid: Some(uid), ..process(20).origin },
+        unit: unit.to_owned(),
+        ..process(20)
+    };
+    let mut model = Model::default();
+    let shown = |model: &Model| model.current().unwrap().id();
+    begin(&mut model, 1, 0, &process(10));
+    begin(&mut model, 2, 5, &user(0, "session-1.scope"));
+    assert_eq!(shown(&model), RunId::from_bits(2), "the newest, as long as none is chosen");
+    model.hold(Some(RunId::from_bits(1)));
+    begin(&mut model, 3, 10, &user(1_000, "tlsdashed.service"));
+    begin(&mut model, 4, 11, &user(0, "cron.service"));
+    assert_eq!(shown(&model), RunId::from_bits(1));
+    begin(&mut model, 5, 12, &process(11));
+    assert_eq!(shown(&model), RunId::from_bits(5), "the unit was started again");
+}
+
+#[test]
+fn of_another_machine_a_service_is_shown_before_what_a_user_began_there() {
+    let of = |unit: &str| Writer { is_remote: true, unit: unit.to_owned(), ..process(10) };
+    let mut model = Model::default();
+    begin(&mut model, 1, 0, &of("edge.service"));
+    begin(&mut model, 2, 5, &of("user@1000.service"));
+    begin(&mut model, 3, 6, &of("session-9.scope"));
+    assert_eq!(model.current().unwrap().id(), RunId::from_bits(1));
+    // Of what journald did not write nothing is known.
+    begin(&mut model, 4, 7, &of(""));
+    assert_eq!(model.current().unwrap().id(), RunId::from_bits(4));
 }

@@ -109,13 +109,13 @@ impl Desk {
         if entry.text(&field::RUN.name) != Some(&*self.run_text) {
             return;
         }
+        if Origin::of(entry) != self.origin {
+            return;
+        }
         // What cannot be decoded was counted when it was read first.
         let Ok(Some(record)) = codec::decode(entry) else { return };
-        if !self.writer.wrote(entry) {
-            self.writer = Arc::new(Writer::of(entry));
-        }
         if self.writer.origin != self.origin {
-            return;
+            self.writer = Arc::new(Writer::of(entry));
         }
         self.excerpt.take(&self.writer, record, &mut self.cut);
         for record in self.cut.drain(..).filter(|record| record.stamp.run == self.run) {

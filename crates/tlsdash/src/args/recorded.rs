@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Format;
+use crate::writers::WriterArgs;
 
 /// Which runs are read, and of when.
 #[derive(Args, Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct RunsArgs {
     /// Leave out what is later
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) until: Option<String>,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
 }
 
 #[derive(Args, Debug)]
@@ -52,6 +55,8 @@ pub(crate) struct CompactArgs {
     /// File to write, which must not exist
     #[arg(value_name = "FILE.journal")]
     pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
 }
 
 #[derive(Args, Debug)]
@@ -69,6 +74,8 @@ pub(crate) struct CompareArgs {
     /// The second run
     #[arg(long, value_name = "ID")]
     pub(crate) run_b: Option<String>,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
     /// What is compared, such as exchange.p99+cpu.per_exchange [default: what both have of the usual]
     #[arg(long, value_name = "M+M")]
     pub(crate) metric: Option<String>,

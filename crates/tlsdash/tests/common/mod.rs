@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(clippy::print_stdout, reason = "the harness shows it if the test fails")]
 
+pub(crate) mod host;
+pub(crate) mod journald;
 #[path = "../../../journal/tests/common/not_run.rs"]
 pub(crate) mod not_run;
 

@@ -12,6 +12,8 @@ pub(crate) struct RunRow {
     pub(crate) id: RunId,
     /// The name of its host, as the journal has it (`_HOSTNAME`).
     pub(crate) host: String,
+    /// Whose it is, by the fields that journald adds: a user or a unit; empty if the journal does not say.
+    pub(crate) account: String,
     /// Where it listens and forwards to, or what its load is aimed at; empty if its beginning was not read.
     pub(crate) target: String,
     /// `CLOCK_REALTIME` of its last record, in microseconds.
@@ -38,6 +40,7 @@ impl RunRow {
         Self {
             id: run.id(),
             host: run.hostname().to_owned(),
+            account: run.writer().account(),
             target: run.began().map_or_else(String::new, target),
             last_realtime_us: run.last_realtime_us(),
             ended,

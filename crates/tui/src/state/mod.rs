@@ -88,6 +88,8 @@ pub(crate) struct State {
     heard: Option<Heard>,
     /// The run that was shown last.
     shown: Option<RunId>,
+    /// The run that began last, whosever it is.
+    newest: Option<RunId>,
     notices: VecDeque<LogLine>,
     recorded: Recorded,
     /// Columns and rows of the terminal.
@@ -123,6 +125,7 @@ impl State {
             caught_up: false,
             heard: None,
             shown: None,
+            newest: None,
             notices: VecDeque::new(),
             recorded: Recorded::default(),
             size,
@@ -296,6 +299,7 @@ impl State {
             let began = format::time_of_day(began_us);
             self.notice(Level::Notice, format!("a new run is shown: {}, begun {began}", id.short()), now);
         }
+        self.stay(id, now);
         self.phase = Phase::of(self, now);
     }
 

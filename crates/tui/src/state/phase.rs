@@ -21,12 +21,13 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// What a batch, before the model takes it in, says of the run; `None` if it holds no record of it. That another
-    /// process writes under its id does not make it live.
+    /// What a batch, before the model takes it in, says of the run that is shown, or of one that is not known yet; `None`
+    /// if it holds no record of them. That another process writes under its id does not make it live.
     pub(super) fn of(batch: &Batch, model: &Model, run: Option<RunId>, now: Now) -> Option<Self> {
         let is_its = |id| model.run(id).is_none_or(|run| run.writer().origin == batch.writer.origin);
+        let is_it = |id, other| id == other || model.run(other).is_none();
         let is_shown =
-            |record: &&Record| run.is_none_or(|id| record.stamp.run == id) && is_its(record.stamp.run);
+            |record: &&Record| run.is_none_or(|id| is_it(id, record.stamp.run)) && is_its(record.stamp.run);
         let latest = batch.records.iter().rev().find(is_shown)?;
         let age_us = match batch.read_mono_us {
             Some(_) => 0,

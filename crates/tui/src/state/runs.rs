@@ -7,6 +7,7 @@ use super::client_list::Move;
 use super::{Screen, State, shown_run};
 use crate::clock::Now;
 use crate::figures::RunRow;
+use crate::format;
 
 /// The list of runs. The selection is a run and not a line, so that it stays on it when others come.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +69,37 @@ impl State {
         if !self.options.read_only {
             return Vec::new();
         }
-        self.runs().iter().map(|run| (run.id(), format!("{} {}", run.hostname(), run.id().short()))).collect()
+        let words = |run: &Run| {
+            let words = [run.hostname(), &run.writer().account(), &run.id().short()].join(" ");
+            words.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        self.runs().into_iter().map(|run| (run.id(), words(run))).collect()
+    }
+
+    /// Whose the run is that is shown, where it may be another's; empty if the journal does not say.
+    pub(crate) fn account(&self) -> String {
+        let watched = self.run().filter(|_| self.options.read_only);
+        watched.map(|run| run.writer().account()).unwrap_or_default()
+    }
+
+    /// Stays with the account of the run that is shown, and says so once of each other run that begins.
+    pub(super) fn stay(&mut self, id: RunId, now: Now) {
+        if !self.caught_up || self.options.run.is_some() {
+            return;
+        }
+        self.model.hold(Some(id));
+        let newest = self.model.runs().iter().max_by_key(|run| run.began_realtime_us());
+        let Some(newest) = newest.map(|run| (run.id(), run.writer().account(), run.began_realtime_us()))
+        else {
+            return;
+        };
+        let (newest, account, began_us) = newest;
+        if self.newest.replace(newest).is_some_and(|known| known != newest) && newest != id {
+            let (began, id) = (format::time_of_day(began_us), newest.short());
+            let text =
+                format!("run {id} of {account} began {began}; it is in the list of runs, and not shown");
+            self.notice(Level::Notice, text, now);
+        }
     }
 
     /// Which run of how many is shown, and its host; `None` where there is only one.

@@ -54,7 +54,8 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
 fn take_in(state: &mut State, news: Update, now: Now) {
     match news {
         Update::Batch(batch) => {
-            state.heard = Heard::of(&batch, &state.model, state.options.run, now).or(state.heard);
+            let shown = state.options.run.or(state.shown.filter(|_| state.caught_up));
+            state.heard = Heard::of(&batch, &state.model, shown, now).or(state.heard);
             state.model.apply_batch(batch);
             state.stale = true;
         }
@@ -73,6 +74,7 @@ fn take_in(state: &mut State, news: Update, now: Now) {
             state.notice(level, text, now);
         }
         Update::Recording(recording) => state.note_recording(recording, now),
+        Update::Ignored(..) => {}
     }
 }
 

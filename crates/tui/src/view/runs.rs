@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! +- runs 1-3/3: figures of the last interval ------------------------------------------+
-//! | host        run       last record  exch/s  p99 ms    open  failed  target           |
-//! | ▶edge-1     1a2b3c4d  12:04:26Z     10998   0.31       64       3  :8443 > unix:/a… |
-//! |  edge-2     9f00aa12  12:04:26Z      5012  (4.10)      12       0  :8443 > unix:/a… |
-//! |  edge-3     77ab0123  ended             –      –        0       0  :8443 > unix:/a… |
+//! | host     run      user or unit    last record  exch/s  p99 ms    open  failed  targ… |
+//! | ▶edge-1  1a2b3c4d tlsdash.service 12:04:26Z     10998   0.31       64       3  :844… |
+//! |  edge-2  9f00aa12 tlsdash.service 12:04:26Z      5012  (4.10)      12       0  :844… |
+//! |  edge-3  77ab0123 uid 1000        ended             –      –        0       0  :844… |
 //! +-------------------------------------------------------------------------------------+
 //! ```
 
@@ -26,6 +26,8 @@ const LINE_CELLS: usize = 120;
 /// Cells of a host's name at the least and at the most.
 const HOST_CELLS: (usize, usize) = (8, 28);
 const RUN_CELLS: usize = 9;
+/// Cells of a user or a unit at the least and at the most.
+const ACCOUNT_CELLS: (usize, usize) = (12, 22);
 const LAST_CELLS: usize = 12;
 const FIGURE_CELLS: usize = 8;
 /// Cells that a target must have to be shown.
@@ -40,7 +42,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     let room = lines.saturating_sub(1);
     let first = (selected + 1).saturating_sub(room.max(1));
     let longest = rows.iter().map(|row| format::width(&row.host)).max().unwrap_or(0);
-    let columns = Columns::of(cells, longest);
+    let account = rows.iter().map(|row| format::width(&row.account)).max().unwrap_or(0);
+    let columns = Columns::of(cells, longest, account);
     let mut drawn = vec![columns.heading(theme)];
     let shown = rows.iter().enumerate().skip(first).take(room);
     drawn.extend(shown.map(|(at, row)| columns.line(state, row, at == selected)));
@@ -70,29 +73,34 @@ struct Columns {
     host: usize,
     /// Nothing where there is no room for it; so are the others.
     run: usize,
+    account: usize,
     last: usize,
     figures: usize,
     target: usize,
 }
 
 impl Columns {
-    fn of(cells: usize, longest_host: usize) -> Self {
+    fn of(cells: usize, longest_host: usize, longest_account: usize) -> Self {
         let cells = cells.saturating_sub(2);
         let host = longest_host.clamp(HOST_CELLS.0, HOST_CELLS.1).min(cells);
         let mut left = cells - host;
-        let [run, last] = [RUN_CELLS, LAST_CELLS].map(|wanted| {
+        let account = match longest_account {
+            0 => 0,
+            longest => longest.clamp(ACCOUNT_CELLS.0, ACCOUNT_CELLS.1) + 1,
+        };
+        let [run, account, last] = [RUN_CELLS, account, LAST_CELLS].map(|wanted| {
             let given = if wanted <= left { wanted } else { 0 };
             left -= given;
             given
         });
         let figures = (left / FIGURE_CELLS).min(4);
         let target = left.saturating_sub(figures * FIGURE_CELLS + 2);
-        Self { host, run, last, figures, target: if target < TARGET_CELLS_MIN { 0 } else { target } }
+        Self { host, run, account, last, figures, target: if target < TARGET_CELLS_MIN { 0 } else { target } }
     }
 
     fn heading(&self, theme: Theme) -> Line<'static> {
         let mut text = format!(" {:<1$} ", "host", self.host);
-        let columns = [("run", self.run), ("last record", self.last)];
+        let columns = [("run", self.run), ("user or unit", self.account), ("last record", self.last)];
         for (name, cells) in columns.into_iter().filter(|&(_, cells)| cells > 0) {
             let _ = write!(text, "{name:<cells$}");
         }
@@ -111,7 +119,8 @@ impl Columns {
         let host = format::cut_middle(&row.host, self.host, theme.glyphs);
         let is_shown = state.is_run_shown(row.id);
         let id = if self.run > 0 { row.id.short() } else { String::new() };
-        let name = format!("{pointer}{host:<0$} {id:<1$}", self.host, self.run);
+        let account = format::cut(&row.account, self.account.saturating_sub(1), theme.glyphs);
+        let name = format!("{pointer}{host:<0$} {id:<1$}{account:<2$}", self.host, self.run, self.account);
         let last = if self.last > 0 { last(row) } else { String::new() };
         let none = || theme.glyphs.none().to_string();
         let text = |text: String| Span::styled(format!("{text:>FIGURE_CELLS$}"), theme.label());

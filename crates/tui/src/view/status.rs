@@ -7,6 +7,8 @@
 //! data   window 10 s  journal lag 40 ms  gaps 0  lost 0  file:/tmp/x.journal
 //! cpu    proxy 88%  load 61%  upstream 20%  ui 0.4%  journal 1.0%  of one core
 //! ```
+//!
+//! Who watches a journal reads in front of the target whose run it is.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -85,6 +87,12 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let (badge, badge_style) = badge(state);
     let (recording, recording_style) = recording(state);
     let room = usize::from(width).saturating_sub(format::width(&badge) + format::width(&recording) + 9);
+    // What a run says of itself its writer has chosen, but not who that is.
+    let account = match &*state.account() {
+        "" => String::new(),
+        account => format!("{}  ", format::cut(account, room.saturating_sub(2) / 2, theme.glyphs)),
+    };
+    let room = room.saturating_sub(format::width(&account));
     let target = format::cut(&target, room, theme.glyphs);
     let left = room - format::width(&target);
     let mut run = figures.map_or_else(String::new, |figures| format!("run {}", figures.run));
@@ -102,6 +110,7 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let fill = left - format::width(&extra);
     Line::from(vec![
         Span::styled("tlsdash ", theme.heading()),
+        Span::styled(account, theme.label()),
         Span::styled(target, theme.figure()),
         Span::styled(extra, theme.quiet()),
         Span::raw(" ".repeat(fill + 1)),

@@ -1,5 +1,6 @@
 //! Screens as they look, without colours.
 
+mod accounts;
 mod said;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};

@@ -1,5 +1,7 @@
 //! A run of which little is kept, since there are too many: its totals and its last interval.
 
+use std::collections::VecDeque;
+
 use super::Run;
 use crate::model::clients::Clients;
 use crate::model::experiment::Experiments;
@@ -17,8 +19,9 @@ impl Run {
         self.load.iter_mut().for_each(Track::abridge);
         self.clients = Clients::new(1);
         self.hosts.drain(..self.hosts.len().saturating_sub(1));
+        self.hosts.shrink_to(1);
         self.experiments = Experiments::default();
-        self.log.clear();
+        self.log = VecDeque::new();
         self.markers = Markers::default();
         self.failures = Failures::default();
     }
