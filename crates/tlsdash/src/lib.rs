@@ -14,6 +14,7 @@ mod frontend;
 mod journal_choice;
 mod load;
 mod look;
+mod outputs;
 mod privileges;
 mod probe;
 mod progress;
@@ -32,7 +33,6 @@ mod summary;
 mod tls_words;
 mod voice;
 mod watch;
-mod written;
 
 use std::fmt::Display;
 use std::io::Write;

@@ -30,7 +30,7 @@ const INTERVALS_MAX: usize = 100_000;
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     let look = Look::with_file(&args.look, None)?;
     let mut shape = Shape::resolve(&args.run, None, look)?;
-    let mut output = Output::new(&args.output, shape.format)?;
+    let mut output = Output::new(args, shape.format)?;
     let variants = config::variants(args)?;
     if output.wants_intervals() {
         if shape.frontend != Frontend::Headless {
