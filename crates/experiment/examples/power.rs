@@ -1,18 +1,23 @@
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
-//! How often a difference is found, by how large it is and how noisy the system: the table of docs/experiments.md.
+//! How often a difference is found, by how large it is and how noisy the system: the tables of docs/experiments.md and, of
+//! two runs that were not switched in turn, of docs/reports.md.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{Noise, ORDINARY, System};
-use experiment::{Method, estimate, judge};
+use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, System};
+use experiment::{Finding, Method, Metric, alpha_of, compare, estimate, judge};
 use telemetry::experiment::{Outcome, Stage};
 
 const EXPERIMENTS: u64 = 500;
 const ALPHA: f64 = 0.05;
 
+/// `power runs` plays pairs of runs, `power` experiments.
 fn main() {
+    if std::env::args().nth(1).is_some_and(|word| word == "runs") {
+        return runs();
+    }
     println!("of {EXPERIMENTS} experiments each, by exchange.p50; none: no difference, but one was found");
     println!("| noise of a second | pairs | none | 2 % | 5 % | 10 % |");
     println!("|---|---|---|---|---|---|");
@@ -25,6 +30,42 @@ fn main() {
             println!("| {:.0} % | {pairs} | {} |", level_sd * 100.0, found.join(" | "));
         }
     }
+}
+
+const RUNS: u64 = 200;
+/// What is compared of two runs.
+const FIGURES: [&str; 6] =
+    ["exchange.p25", "exchange.p50", "exchange.p75", "exchange.p90", "exchange.p95", "exchange.p99"];
+
+fn runs() {
+    println!("of {RUNS} pairs of runs each, in blocks of 3 s, any of {} figures:", FIGURES.len());
+    println!("| noise | run | none | 5 % | 10 % | 20 % | 30 % |");
+    println!("|---|---|---|---|---|---|---|");
+    let steady = Noise { drift: 0.0, ..ORDINARY };
+    for (name, noise) in [
+        ("seconds that depend on each other", steady),
+        ("… with a neighbour now and then", BESIDE_A_NEIGHBOUR),
+        ("… with a drift of seven minutes", ORDINARY),
+    ] {
+        for minutes in [1, 2, 5] {
+            let found = [1.0, 0.95, 0.9, 0.8, 0.7].map(|factor| {
+                format!("{:.1} %", differ(noise, minutes * 20, factor) as f64 * 100.0 / RUNS as f64)
+            });
+            println!("| {name} | {minutes} min | {} |", found.join(" | "));
+        }
+    }
+}
+
+fn differ(noise: Noise, blocks: u32, factor: f64) -> usize {
+    let metrics: Vec<Metric> = FIGURES.iter().filter_map(|name| name.parse().ok()).collect();
+    let differs = |seed: &u64| {
+        let a = System::new(noise, *seed).blocks(blocks, 1.0, metrics.len());
+        let b = System::new(noise, seed + 10_000).blocks(blocks, factor, metrics.len());
+        let found =
+            |(at, metric)| compare(metric, at, &a, &b, alpha_of(metrics.len())).finding == Finding::Differs;
+        metrics.iter().enumerate().any(found)
+    };
+    (1..=RUNS).filter(differs).count()
 }
 
 fn found(noise: Noise, pairs: u32, effect: f64) -> usize {

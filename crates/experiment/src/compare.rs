@@ -1,21 +1,55 @@
-//! Two runs that are over, block against block. Weaker than an experiment: nothing was switched in turn, so that what
-//! differed between the runs for other reasons is in the difference too.
+//! Two runs that are over. Weaker than an experiment: nothing was switched in turn, so that whatever else differed
+//! between the runs is in the difference too. It says whether they differ, and never which is better.
+//!
+//! The seconds of a run depend on each other: a neighbour is busy for a while, a queue drains. So the unit is not the
+//! block but a quarter of the run ("batch means"), and the figures of four quarters of each run are compared by Student's
+//! t with three degrees of freedom, which holds for quarters of unequal variance (R. Ibragimov and U. K. Müller,
+//! t-Statistic Based Correlation and Heterogeneity Robust Inference, 2010; Inference with Few Heterogeneous Clusters,
+//! 2016). What lasts longer than a quarter is not told from a difference.
 
 use std::time::Duration;
 
-use telemetry::experiment::Stage;
 use telemetry::model::{Run, Track};
 use telemetry::{Counters, CpuGroup};
 
 use crate::block::{Block, Observation, Reading, Side};
-use crate::estimate::{Estimate, Method, estimate_unpaired};
+use crate::estimate::{BATCHES, Estimate, estimate_unpaired};
 use crate::metric::Metric;
-use crate::verdict::{Judged, judge_by};
+use crate::verdict::too_thin;
 
-/// The fewest blocks of each run with which the permutation test can come to `alpha`.
-pub fn blocks_min(alpha: f64) -> usize {
-    let ways = |n: usize| (1..=n).fold(1.0, |ways, i| ways * (n + i) as f64 / i as f64);
-    (1..64).find(|&n| 2.0 / ways(n) <= alpha).unwrap_or(64)
+/// The fewest blocks of each run: one for each quarter.
+pub const BLOCKS_MIN: usize = BATCHES;
+/// Error rate over all figures that are looked at.
+const ALPHA: f64 = 0.05;
+/// Error rate of a figure at the most, however few are looked at: what a neighbour does for as long as a quarter makes
+/// quarters alike, and differences are then found more often than the rate says.
+const ALPHA_OF_ONE: f64 = 0.01;
+
+/// The error rate of one of so many figures (Bonferroni).
+pub fn alpha_of(figures: usize) -> f64 {
+    (ALPHA / figures.max(1) as f64).min(ALPHA_OF_ONE)
+}
+
+/// What may be said of a figure of two runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// It differs by more than it varies within the runs.
+    Differs,
+    /// It does not, which is not to say that there is no difference.
+    NoDifference,
+    /// Nothing can be said.
+    Inconclusive,
+}
+
+/// What the comparison of a figure came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// What.
+    pub finding: Finding,
+    /// Why; empty where the estimate says it all.
+    pub reason: String,
+    /// How the figure compared; `None` if there was too little to compare.
+    pub estimate: Option<Estimate>,
 }
 
 /// Cuts what is kept of a run's intervals into blocks, but for the first `discard`, and gives what each came to for each
@@ -78,22 +112,24 @@ fn cpu(run: &Run, start_us: u64, end_us: u64) -> Counters<CpuGroup> {
     }
 }
 
-/// How the blocks of one run compare with those of another, for the metric in this place of each.
-pub fn compare(
-    metric: &Metric,
-    at: usize,
-    a: &[Vec<Reading>],
-    b: &[Vec<Reading>],
-    method: &Method,
-) -> Judged {
+/// How the blocks of one run compare with those of another, for the metric in this place of each, at this error rate.
+pub fn compare(metric: &Metric, at: usize, a: &[Vec<Reading>], b: &[Vec<Reading>], alpha: f64) -> Compared {
     let of = |blocks: &'_ [Vec<Reading>]| -> Vec<Reading> {
         blocks.iter().filter_map(|readings| readings.get(at).cloned()).collect()
     };
-    let estimate: Option<Estimate> = estimate_unpaired(metric, &of(a), &of(b), method);
-    let (fewest, min) = (a.len().min(b.len()), blocks_min(method.alpha));
-    let too_few =
-        (fewest < min).then(|| format!("too few blocks: {fewest} of the {min} that it takes of each run"));
-    judge_by(metric, Stage::Comparison, estimate, min as u32, too_few.as_deref())
+    let fewest = a.len().min(b.len());
+    if fewest < BLOCKS_MIN {
+        let reason = format!("too few blocks: {fewest} of the {BLOCKS_MIN} that it takes of each run");
+        return Compared { finding: Finding::Inconclusive, reason, estimate: None };
+    }
+    let estimate = estimate_unpaired(metric, &of(a), &of(b), alpha);
+    let (finding, reason) = match &estimate {
+        None => (Finding::Inconclusive, format!("a quarter of a run has no samples of {metric}")),
+        Some(estimate) if estimate.is_thin => (Finding::Inconclusive, too_thin(metric)),
+        Some(estimate) if estimate.shows_difference() => (Finding::Differs, String::new()),
+        Some(_) => (Finding::NoDifference, String::new()),
+    };
+    Compared { finding, reason, estimate }
 }
 
 #[cfg(test)]
@@ -101,8 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_blocks_of_each_are_the_fewest_for_one_figure_at_five_percent() {
-        // 2 of 20 ways with three of each, 2 of 70 with four.
-        assert_eq!([0.05, 0.025, 0.00625].map(blocks_min), [4, 5, 6]);
+    fn the_error_rate_is_shared_by_all_figures_that_are_looked_at() {
+        assert_eq!([1, 5, 8].map(|figures| alpha_of(figures).to_string()), ["0.01", "0.01", "0.00625"]);
     }
 }

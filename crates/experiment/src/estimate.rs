@@ -2,7 +2,7 @@
 
 use crate::block::Reading;
 use crate::metric::{Kind, Metric, Scale};
-use crate::statistics::{Pooled, interval, interval_of_two, permutation_p, resolution, sign_flip_p};
+use crate::statistics::{Pooled, StudentsDifference, interval, resolution, sign_flip_p};
 
 /// How an estimate is made.
 #[derive(Clone, Copy, Debug)]
@@ -81,35 +81,44 @@ pub fn estimate(metric: &Metric, pairs: &[(&Reading, &Reading)], method: &Method
     })
 }
 
-/// Compares the readings of two runs that were not switched in turn; `None` with fewer than four blocks of either that hold
-/// something to compare. Of the estimate's `pairs` there are as many as blocks of the run that has fewer, and its
-/// `resolution` is not known: 0.
-pub fn estimate_unpaired(metric: &Metric, a: &[Reading], b: &[Reading], method: &Method) -> Option<Estimate> {
+/// Quarters of a run.
+pub(crate) const BATCHES: usize = 4;
+
+/// Compares the blocks of two runs that were not switched in turn, by quarters of each; `None` if a quarter of either
+/// holds nothing to compare. Of the estimate's `pairs` there are as many as quarters, and its `resolution` is not known: 0.
+pub fn estimate_unpaired(metric: &Metric, a: &[Reading], b: &[Reading], alpha: f64) -> Option<Estimate> {
     let scale = metric.scale();
-    let figures = |readings: &[Reading]| -> Vec<f64> {
-        let figure = |reading| Pooled::new(metric, std::iter::once(reading)).figure(&[1]);
-        let usable = |figure: &f64| scale == Scale::Points || *figure > 0.0;
-        let scaled = |figure: f64| if scale == Scale::Relative { figure.ln() } else { figure };
-        readings.iter().filter_map(figure).filter(usable).map(scaled).collect()
-    };
-    let (of_a, of_b) = (figures(a), figures(b));
-    let (pooled_a, pooled_b) = (Pooled::new(metric, a.iter()), Pooled::new(metric, b.iter()));
-    let effect_of = |a: &[u32], b: &[u32]| difference(scale, pooled_a.figure(a)?, pooled_b.figure(b)?);
-    let (all_a, all_b) = (vec![1; a.len()], vec![1; b.len()]);
-    let sizes = (a.len(), b.len());
-    let (low, high) = interval_of_two(sizes, method.alpha, method.draws, method.seed, effect_of)?;
+    let [a, b] = [a, b].map(|blocks| (Pooled::new(metric, blocks.iter()), blocks.len()));
+    let difference = StudentsDifference::new(&quarters(scale, &a)?, &quarters(scale, &b)?)?;
+    let ([(a, blocks_a), (b, blocks_b)], margin) = ([a, b], difference.margin(alpha)?);
+    let (of_a, of_b) = (a.figure(&vec![1; blocks_a])?, b.figure(&vec![1; blocks_b])?);
+    let effect = self::difference(scale, of_a, of_b)?;
     Some(Estimate {
-        pairs: of_a.len().min(of_b.len()) as u32,
-        a: pooled_a.figure(&all_a)?,
-        b: pooled_b.figure(&all_b)?,
-        effect: percent(scale, effect_of(&all_a, &all_b)?),
-        low: percent(scale, low),
-        high: percent(scale, high),
-        alpha: method.alpha,
-        p: permutation_p(&of_a, &of_b, method.seed),
+        pairs: BATCHES as u32,
+        a: of_a,
+        b: of_b,
+        effect: percent(scale, effect),
+        low: percent(scale, effect - margin),
+        high: percent(scale, effect + margin),
+        alpha,
+        p: difference.p()?,
         resolution: 0.0,
-        is_thin: [pooled_a, pooled_b].iter().any(|pooled| is_thin(metric, pooled)),
+        is_thin: [a, b].iter().any(|pooled| is_thin(metric, pooled)),
     })
+}
+
+/// The figure of each quarter of so many blocks, on the scale on which differences add up.
+fn quarters(scale: Scale, (pooled, blocks): &(Pooled, usize)) -> Option<Vec<f64>> {
+    let of_quarter = |quarter: usize| {
+        let is_of_it = |block: usize| u32::from(block * BATCHES / blocks == quarter);
+        let weights: Vec<u32> = (0..*blocks).map(is_of_it).collect();
+        let figure = pooled.figure(&weights)?;
+        match scale {
+            Scale::Relative => (figure > 0.0).then(|| figure.ln()),
+            Scale::Points => Some(figure),
+        }
+    };
+    (0..BATCHES).map(of_quarter).collect()
 }
 
 /// The difference of two figures on the scale on which differences add up: the logarithm of their quotient, so that it

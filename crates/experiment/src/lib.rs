@@ -25,10 +25,10 @@ mod statistics;
 mod verdict;
 
 pub use block::{Latencies, Observation, Reading, Side};
-pub use compare::{blocks, blocks_min, compare};
+pub use compare::{BLOCKS_MIN, Compared, Finding, alpha_of, blocks, compare};
 pub use estimate::{Estimate, Method, estimate, estimate_unpaired};
 pub use experiment::{Experiment, Step};
 pub use metric::{Better, Class, Metric, Scale, Totals, UnknownMetric};
 pub use plan::{Change, Plan, PlanError};
-pub use statistics::{EXACT_PAIRS_MAX, pairs_min, permutation_p, sign_flip_p};
+pub use statistics::{EXACT_PAIRS_MAX, pairs_min, sign_flip_p};
 pub use verdict::{Judged, judge};

@@ -25,23 +25,17 @@ pub fn judge(
     alpha: f64,
     in_the_way: Option<&str>,
 ) -> Judged {
-    judge_by(metric, stage, estimate, pairs_min(alpha), in_the_way)
-}
-
-/// Judges a figure that takes at least `min` pairs, or blocks.
-pub(crate) fn judge_by(
-    metric: &Metric,
-    stage: Stage,
-    estimate: Option<Estimate>,
-    min: u32,
-    in_the_way: Option<&str>,
-) -> Judged {
     let (outcome, reason) = match (in_the_way, &estimate) {
         (Some(reason), _) => (Outcome::Inconclusive, reason.to_owned()),
         (None, None) => (Outcome::Inconclusive, format!("too few pairs with samples of {metric}")),
-        (None, Some(estimate)) => of_estimate(metric, stage, estimate, min),
+        (None, Some(estimate)) => of_estimate(metric, stage, estimate, pairs_min(alpha)),
     };
     Judged { outcome, reason, estimate }
+}
+
+/// Why nothing can be said of a percentile above which there is next to nothing.
+pub(crate) fn too_thin(metric: &Metric) -> String {
+    format!("too few samples: fewer than ten lie above {metric}")
 }
 
 fn of_estimate(metric: &Metric, stage: Stage, estimate: &Estimate, min: u32) -> (Outcome, String) {
@@ -52,8 +46,7 @@ fn of_estimate(metric: &Metric, stage: Stage, estimate: &Estimate, min: u32) -> 
         );
     }
     if estimate.is_thin {
-        let reason = format!("too few samples: fewer than ten lie above {metric}");
-        return (Outcome::Inconclusive, reason);
+        return (Outcome::Inconclusive, too_thin(metric));
     }
     match (stage, estimate.shows_difference()) {
         (Stage::Calibration, true) => (

@@ -16,7 +16,8 @@ use telemetry::{
 
 const SECOND_US: u64 = 1_000_000;
 const START_US: u64 = 7 * SECOND_US;
-const QUIET: Noise = Noise { level_sd: 0.005, carried: 0.5, drift: 0.0, spread: 0.2, rate: 50 };
+const QUIET: Noise =
+    Noise { level_sd: 0.005, carried: 0.5, drift: 0.0, neighbour: 0.0, spread: 0.2, rate: 50 };
 
 fn begun(words: &str, seed: u64) -> Experiment {
     let workers = Setting {

@@ -5,8 +5,8 @@
 
 mod common;
 
-use common::{Noise, ORDINARY, System};
-use experiment::{Method, Metric, compare, estimate, judge};
+use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, System};
+use experiment::{Finding, Method, Metric, Reading, alpha_of, compare, estimate, judge};
 use telemetry::experiment::{Outcome, Stage};
 
 const ALPHA: f64 = 0.05;
@@ -56,33 +56,76 @@ fn seconds_taken_for_independent_would_fail_the_same_check() {
     assert!(wrong > 27, "{wrong} of 300");
 }
 
-#[test]
-fn two_runs_of_the_same_system_differ_far_more_often_than_the_error_rate() {
-    let metric = "exchange.p50".parse().unwrap();
-    let differs = (1..=200).filter(|&seed| {
-        let [a, b] = [seed, seed + 1_000].map(|seed| System::new(ORDINARY, seed).blocks(12));
-        let method = Method { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
-        let outcome = compare(&metric, 0, &a, &b, &method).outcome;
-        matches!(outcome, Outcome::Better | Outcome::Worse)
-    });
-    // Which is why a comparison of runs says that it is one, and that experiments are to be preferred.
-    let differs = differs.count();
-    assert!(differs > 40, "{differs} of 200");
+/// Runs of two minutes, in blocks of three seconds.
+const BLOCKS: u32 = 40;
+/// What is compared of them, as many figures as a comparison usually has.
+const FIGURES: [&str; 6] =
+    ["exchange.p50", "exchange.p75", "exchange.p90", "exchange.p95", "exchange.p99", "exchange.p25"];
+
+/// Of so many pairs of runs, how many are found to differ in any of the figures; the latencies of the second run are
+/// `factor` of the first's.
+fn differ(figures: &[&str], noise: Noise, blocks: u32, factor: f64, runs: u64) -> usize {
+    let metrics: Vec<Metric> = figures.iter().map(|name| name.parse().unwrap()).collect();
+    let differs = |seed: &u64| {
+        let a = System::new(noise, *seed).blocks(blocks, 1.0, metrics.len());
+        let b = System::new(noise, seed + 10_000).blocks(blocks, factor, metrics.len());
+        let alpha = alpha_of(metrics.len());
+        let found = |(at, metric)| compare(metric, at, &a, &b, alpha).finding == Finding::Differs;
+        metrics.iter().enumerate().any(found)
+    };
+    (1..=runs).filter(differs).count()
 }
 
 #[test]
-fn two_runs_of_a_system_that_does_not_drift_differ_no_more_often_than_the_error_rate() {
-    let metric = "exchange.p50".parse().unwrap();
-    let steady = Noise { drift: 0.0, carried: 0.0, ..ORDINARY };
-    let differs = (1..=400).filter(|&seed| {
-        let [a, b] = [seed, seed + 1_000].map(|seed| System::new(steady, seed).blocks(12));
-        let method = Method { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
-        let outcome = compare(&metric, 0, &a, &b, &method).outcome;
-        matches!(outcome, Outcome::Better | Outcome::Worse)
-    });
-    // Of 400 at 5 %: more than 34 would come up once in a thousand times.
-    let differs = differs.count();
-    assert!(differs <= 34, "{differs} of 400");
+fn identical_runs_beside_a_neighbour_differ_no_more_often_than_the_error_rate() {
+    for noise in [BESIDE_A_NEIGHBOUR, Noise { drift: 0.0, ..ORDINARY }] {
+        let wrong = differ(&FIGURES, noise, BLOCKS, 1.0, 200);
+        assert!(wrong <= 10, "{wrong} of 200");
+    }
+}
+
+#[test]
+fn blocks_taken_for_independent_would_fail_the_same_check() {
+    let medians = |seed| -> Vec<f64> {
+        let blocks = System::new(BESIDE_A_NEIGHBOUR, seed).blocks(BLOCKS, 1.0, 1);
+        let median = |readings: &Vec<Reading>| match &readings[0] {
+            Reading::Latencies(latencies) => latencies.quantile_ns(0.5).unwrap() as f64,
+            Reading::Quotient { .. } => unreachable!("these are latencies"),
+        };
+        blocks.iter().map(median).collect()
+    };
+    let wrong = (1..=100).filter(|&seed| welch(&medians(seed), &medians(seed + 10_000)).abs() > 1.99).count();
+    assert!(wrong > 30, "{wrong} of 100");
+}
+
+#[test]
+fn what_lasts_longer_than_a_quarter_of_a_run_is_taken_for_a_difference() {
+    // Which is why runs are said to differ, and never to be better.
+    let in_a_minute = differ(&FIGURES[..1], ORDINARY, BLOCKS / 2, 1.0, 200);
+    assert!((20..=50).contains(&in_a_minute), "{in_a_minute} of 200");
+    let in_ten_minutes = differ(&FIGURES[..1], ORDINARY, 5 * BLOCKS, 1.0, 40);
+    assert!(in_ten_minutes <= 2, "{in_ten_minutes} of 40");
+}
+
+#[test]
+fn runs_that_differ_by_a_fifth_are_found_to() {
+    let quiet = differ(&FIGURES, Noise { drift: 0.0, ..ORDINARY }, BLOCKS, 0.8, 100);
+    let beside_a_neighbour = differ(&FIGURES, BESIDE_A_NEIGHBOUR, BLOCKS, 0.8, 100);
+    assert!(quiet >= 95 && beside_a_neighbour >= 45, "{quiet}, {beside_a_neighbour} of 100");
+}
+
+#[test]
+fn the_interval_within_the_runs_holds_the_truth_as_often_as_it_says() {
+    let metric: Metric = "exchange.p50".parse().unwrap();
+    let holds = |seed: &u64| {
+        let a = System::new(BESIDE_A_NEIGHBOUR, *seed).blocks(BLOCKS, 1.0, 1);
+        let b = System::new(BESIDE_A_NEIGHBOUR, seed + 10_000).blocks(BLOCKS, 0.8, 1);
+        let found = compare(&metric, 0, &a, &b, alpha_of(1)).estimate.unwrap();
+        (found.low..=found.high).contains(&-20.0)
+    };
+    // Of 200 at 99 %: fewer than 192 would come up once in a thousand times.
+    let holds = (1..=200).filter(holds).count();
+    assert!(holds >= 192, "{holds} of 200");
 }
 
 /// Difference of the means in standard errors.

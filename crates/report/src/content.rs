@@ -3,7 +3,7 @@
 use telemetry::model::{ClientSummary, Interval, Label, LogLine, Run, Summary, Track};
 use telemetry::{
     Counters, Distribution, Histogram, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency,
-    quantile_is_thin,
+    percentile_interval_ns, quantile_is_thin,
 };
 
 /// Columns of a plot over time at the most; intervals are taken together until there are no more.
@@ -269,24 +269,22 @@ impl<'a> Latency<'a> {
     /// A percentile.
     pub(crate) fn quantile(&self, q: f64) -> Option<Quantile> {
         let n = self.histogram.count();
-        let at = |q: f64| self.histogram.quantile_ns(q).map(|ns| ns as f64 / 1e6);
-        // The ranks between which 95 of 100 such percentiles lie, of samples that do not depend on each other.
-        let half = 1.96 * (q * (1.0 - q) / n as f64).sqrt();
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let (low_ns, high_ns) = percentile_interval_ns(n, q, |q| self.histogram.quantile_ns(q));
         Some(Quantile {
-            ms: at(q)?,
-            low_ms: at((q - half).max(f64::MIN_POSITIVE))?,
-            high_ms: at((q + half).min(1.0))?,
+            ms: self.histogram.quantile_ns(q).map(ms)?,
+            interval_ms: low_ns.map(ms).zip(high_ns.map(ms)),
             is_thin: quantile_is_thin(n, q),
         })
     }
 }
 
-/// A percentile with the interval in which 95 of 100 would lie if samples did not depend on each other, in milliseconds.
+/// A percentile, in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quantile {
     pub(crate) ms: f64,
-    pub(crate) low_ms: f64,
-    pub(crate) high_ms: f64,
+    /// Its 95 % confidence interval, if samples do not depend on each other; `None` where too few tell.
+    pub(crate) interval_ms: Option<(f64, f64)>,
     /// Fewer than ten samples lie above it.
     pub(crate) is_thin: bool,
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use telemetry::model::{Interval, Label, Summary, Track};
-use telemetry::{Distribution, LoadLatency, Metric, ProxyLatency, Setting};
+use telemetry::{Distribution, Metric, Setting};
 
 use crate::content::Report;
 
@@ -80,57 +80,41 @@ impl Report<'_> {
         })
     }
 
-    /// Every interval as a line: what each side counted in it, and its latencies in microseconds.
+    /// Every interval in long form, as one table: a line for each counter, and for each class of latencies. What the run
+    /// never counted or timed is left out.
     pub fn csv(&self) -> String {
-        let mut out = String::new();
+        let mut out =
+            String::from("side,start_s,end_s,after_loss,kind,name,count,p50_us,p90_us,p99_us,max_us\n");
         if let Some(track) = self.run.proxy() {
-            self.lines("proxy", track, ProxyLatency::ALL, &mut out);
+            self.lines("proxy", track, &mut out);
         }
         if let Some(track) = self.run.load() {
-            if !out.is_empty() {
-                out.push('\n');
-            }
-            self.lines(
-                "load",
-                track,
-                &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag],
-                &mut out,
-            );
+            self.lines("load", track, &mut out);
         }
         out
     }
 
-    fn lines<C: Metric, L: Metric + Label>(
-        &self,
-        side: &str,
-        track: &Track<C, L>,
-        classes: &[L],
-        out: &mut String,
-    ) {
-        let _ = write!(out, "side,start_s,end_s,after_loss");
-        for &counter in C::ALL {
-            let _ = write!(out, ",{}", word(counter));
-        }
-        for class in classes {
-            let _ = write!(out, ",{0}.n,{0}.p50,{0}.p90,{0}.p99,{0}.max", class.label());
-        }
-        out.push('\n');
+    fn lines<C: Metric, L: Metric + Label>(&self, side: &str, track: &Track<C, L>, out: &mut String) {
+        let counters: Vec<C> =
+            C::ALL.iter().copied().filter(|&counter| track.totals()[counter] > 0).collect();
+        let classes: Vec<L> =
+            L::ALL.iter().copied().filter(|&class| !track.whole()[class].is_empty()).collect();
         for interval in track.timeline() {
             let (start_s, end_s) = (self.seconds_at(interval.start_us), self.seconds_at(interval.end_us));
-            let _ = write!(out, "{side},{start_s},{end_s},{}", u8::from(interval.after_loss));
-            for (_, count) in interval.counters.iter() {
-                let _ = write!(out, ",{count}");
+            let of_interval = format!("{side},{start_s},{end_s},{}", u8::from(interval.after_loss));
+            for &counter in &counters {
+                let (name, count) = (word(counter), interval.counters[counter]);
+                let _ = writeln!(out, "{of_interval},counter,{name},{count},,,,");
             }
-            for &class in classes {
+            for &class in &classes {
                 let latency = interval.latency(class);
-                let _ = write!(out, ",{}", latency.count());
+                let _ = write!(out, "{of_interval},latency,{},{}", class.label(), latency.count());
                 for (_, q) in QUANTILES {
                     let _ = write!(out, ",{}", latency.quantile_ns(q).map(micros).unwrap_or_default());
                 }
                 let max = (!latency.is_empty()).then(|| micros(latency.max_ns()));
-                let _ = write!(out, ",{}", max.unwrap_or_default());
+                let _ = writeln!(out, ",{}", max.unwrap_or_default());
             }
-            out.push('\n');
         }
     }
 }

@@ -25,6 +25,10 @@ pub struct Figures<'a> {
 pub(crate) enum Found<'a> {
     /// A number; `None` where there are no samples.
     Plain(Option<f64>),
+    /// A share, from 0 to 1; `None` where there is nothing of which it is one.
+    Share(Option<f64>),
+    /// A length of time in seconds; `None` where there are no samples.
+    Seconds(Option<f64>),
     /// A time in microseconds; `None` where there are no samples.
     Time(Option<f64>),
     /// A percentile of these samples.
@@ -56,7 +60,17 @@ impl<'a> Figures<'a> {
         }
         let named = |wanted: &str| self.plain.iter().find(|(known, _)| known == wanted);
         let found = named(name).or_else(|| SIDES.iter().find_map(|side| named(&format!("{side}.{name}"))));
-        found.map(|(_, value)| Found::Plain(*value))
+        found.map(|(name, value)| {
+            let name =
+                SIDES.iter().find_map(|side| name.strip_prefix(side)?.strip_prefix('.')).unwrap_or(name);
+            if matches!(name.rsplit_once('.'), Some((_, "ratio"))) || name == "generator.busy" {
+                Found::Share(*value)
+            } else if matches!(name, "duration" | "seconds" | "observed.cpu_s") || name.starts_with("cpu.") {
+                Found::Seconds(*value)
+            } else {
+                Found::Plain(*value)
+            }
+        })
     }
 
     fn latency(&self, name: &str) -> Option<Found<'a>> {

@@ -70,10 +70,11 @@ fn percentiles(histogram: &Histogram) -> String {
             _ => writeln!(out, " {:>14.2}", 1.0 / (1.0 - quantile)),
         };
     }
-    let (mean, sd) = (histogram.mean_ns().unwrap_or(0.0), histogram.stdev_ns().unwrap_or(0.0));
-    let (max, n) = (ms(histogram.max_ns() as f64), histogram.count());
-    let _ = writeln!(out, "#[Mean    = {:>12.3}, StdDeviation   = {:>12.3}]", ms(mean), ms(sd));
-    let _ = writeln!(out, "#[Max     = {max:>12.3}, Total count    = {n:>12}]");
+    let shown = |ns: Option<f64>| ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.3}", ms(ns)));
+    let max = (!histogram.is_empty()).then(|| histogram.max_ns() as f64);
+    let (mean, sd, max) = (shown(histogram.mean_ns()), shown(histogram.stdev_ns()), shown(max));
+    let _ = writeln!(out, "#[Mean    = {mean:>12}, StdDeviation   = {sd:>12}]");
+    let _ = writeln!(out, "#[Max     = {max:>12}, Total count    = {:>12}]", histogram.count());
     out
 }
 

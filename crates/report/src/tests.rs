@@ -1,5 +1,7 @@
 use super::*;
+use crate::content::Latency;
 use load_run::model;
+use telemetry::Histogram;
 
 #[path = "../../telemetry/tests/load_run/mod.rs"]
 mod load_run;
@@ -21,7 +23,13 @@ fn assertions_hold_or_say_why_not() {
         "total.n == 990",
         "load.total.n == 990",
         "load.requests.ok == 990",
-        "requests.ok > 99%",
+        "requests.ok > 99",
+        "response.max < 1m",
+        "response.max < 0.5h",
+        "seconds >= 19",
+        "seconds < 1m",
+        "generator.busy <= 100%",
+        "generator.busy <= 1",
     ] {
         let expected = if good.contains("p99") { Verdict::Breached(String::new()) } else { Verdict::Holds };
         let found = check(good);
@@ -35,8 +43,7 @@ fn assertions_hold_or_say_why_not() {
         ("response.p99 < 5ms", "too few samples: 990 of the 1000"),
         ("response.p999 < 5ms", "too few samples: 990 of the 10000"),
         ("lag.max < 5ms", "no samples"),
-        ("response.p50 < 5", "a time such as 5ms"),
-        ("errors < 5ms", "without a unit of time"),
+        ("seconds > 1h", "it is 20, 99.4 % below"),
     ] {
         let Verdict::Breached(found) = check(bad) else { panic!("{bad} holds") };
         assert!(found.contains(reason), "{bad}: {found}");
@@ -48,6 +55,42 @@ fn assertions_hold_or_say_why_not() {
     }
     for text in ["response.p99", "response.p99 < soon", "response.p99 = 5ms"] {
         assert!(text.parse::<Assertion>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_interval_of_a_percentile_is_that_of_the_screen() {
+    let mut histogram = Histogram::new();
+    (1..=100_u64).for_each(|us| histogram.record_ns(us * 1_000));
+    let latency = Latency { side: "proxy", label: "exchange", meaning: "", histogram: &histogram };
+    // Of 100 samples the 40th and the 61st enclose the median; the normal distribution would say the 41st and the 60th.
+    let median = latency.quantile(0.5).unwrap();
+    let screen = telemetry::percentile_interval_ns(100, 0.5, |q| histogram.quantile_ns(q));
+    let ms = |ns: Option<u64>| ns.unwrap() as f64 / 1e6;
+    assert_eq!(median.interval_ms, Some((ms(screen.0), ms(screen.1))));
+    assert_eq!(screen, (histogram.quantile_ns(0.4), histogram.quantile_ns(0.61)));
+    assert_eq!(latency.quantile(0.99).unwrap().interval_ms, None, "no sample lies far enough out");
+}
+
+#[test]
+fn a_value_of_another_unit_is_refused_with_what_to_write() {
+    let (model, run) = model(|_, _| {});
+    let figures = Figures::of(&model, model.run(run).unwrap(), None);
+    for (text, expected) in [
+        ("response.p99 < 5", "response.p99 is a time; write 'response.p99 < 5ms'"),
+        ("response.max <= 90%", "response.max is a time; write 'response.max <= 90ms'"),
+        ("errors < 5ms", "errors is a number; write 'errors < 5'"),
+        ("requests.ok > 99%", "requests.ok is a number; write 'requests.ok > 99'"),
+        ("seconds > 10%", "seconds is a time; write 'seconds > 10s'"),
+        ("generator.busy < 90", "generator.busy is a share, from 0 to 1; write 'generator.busy < 90%'"),
+        ("generator.busy < 900%", "generator.busy is a share, from 0 to 1; write 'generator.busy < 90%'"),
+        ("generator.busy < 5ms", "generator.busy is a share, from 0 to 1; write 'generator.busy < 90%'"),
+    ] {
+        let assertion: Assertion = text.parse().unwrap();
+        for refused in [assertion.is_known(&figures), assertion.is_known_of_load()] {
+            assert_eq!(refused.unwrap_err().to_string(), format!("{text}: {expected}"));
+        }
+        assert_eq!(assertion.check(&figures), Verdict::Breached(expected.to_owned()));
     }
 }
 

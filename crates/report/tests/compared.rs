@@ -46,12 +46,17 @@ fn all_forms_say_the_same() {
     let verdict = json["verdict"].as_str().unwrap();
     assert_eq!(
         verdict,
-        "B is worse in exchange.p50 (+25.02 %, +25.02 to +25.02). No difference is shown in handshake_full.p50, \
-         resumed.ratio. Nothing can be said of exchange.p99.99 (too few samples: fewer than ten lie above exchange.p99.99)."
+        "These runs differ: exchange.p50 by +25.02 % (+25.02 to +25.02 within the runs). No difference is shown in \
+         handshake_full.p50, resumed.ratio. Nothing can be said of exchange.p99.99 (too few samples: fewer than ten lie above \
+         exchange.p99.99). One run of each cannot tell a setting from the hour: which setting is better takes alternation \
+         (--ab)."
     );
     assert!(text.starts_with(verdict), "{text}");
     for form in [&text, &markdown, &html] {
         assert!(form.contains(verdict), "{form}");
+        for judging in [" better in", " worse", "BETTER", "WORSE"] {
+            assert!(!form.contains(judging), "{judging}: {form}");
+        }
     }
     let rows = json["metrics"].as_array().unwrap();
     assert_eq!(rows.len(), 4);
@@ -81,7 +86,7 @@ fn hostile_names_stay_text_in_the_page() {
 fn both_runs_are_drawn_over_each_other_with_their_figures_behind() {
     let html = forms(false).html;
     for title in [
-        "B against A: the difference of each figure, with its interval",
+        "B against A: the difference of each figure, with its interval within the runs",
         "exchange, by percentile",
         "full handshake, by percentile",
         "Load: response (corrected), p50",
@@ -120,13 +125,16 @@ fn what_is_not_comparable_says_why_and_has_no_difference() {
 fn runs_that_are_too_short_say_what_would_be_enough() {
     let of = |seconds| forms_of_blocks(Duration::from_secs(seconds), false);
     let Forms { text, markdown, json, html } = of(5);
-    let advice = "runs of 25 s would have enough blocks, and so would these with --block 2s";
+    let advice = "runs of 20 s would have enough blocks, and so would these with --block 2s";
     assert_eq!(json["notes"][1], advice);
     for form in [text, markdown, html] {
-        assert!(form.contains(advice) && form.contains("too few blocks: 2 of the 5"), "{form}");
+        assert!(form.contains(advice) && form.contains("too few blocks: 2 of the 4"), "{form}");
     }
     let followed = of(2).json;
-    assert_eq!((&followed["metrics"][0]["outcome"], &followed["notes"][1]), (&"worse".into(), &Value::Null));
+    assert_eq!(followed["metrics"][0]["outcome"], "differs");
+    let quarters = followed["notes"][1].as_str().unwrap();
+    assert!(quarters.starts_with("a quarter of a run is 2.5 s long"), "{quarters}");
+    assert!(quarters.ends_with("runs of 120 s or more tell better"), "{quarters}");
 }
 
 #[test]

@@ -45,17 +45,21 @@ fn the_figures_stand_in_every_form() {
     assert_eq!(second["counters"]["exchanges"], 100);
     assert_eq!(second["latency_us"]["exchange"]["n"], 100);
     assert_eq!(json["summary"]["proxy"]["handshakes"]["full"], 1_000);
-    let blocks: Vec<Vec<Vec<&str>>> = csv
-        .split("\n\n")
-        .map(|block| block.lines().map(|line| line.split(',').collect()).collect())
-        .collect();
-    assert_eq!(blocks.len(), 2, "the proxy's and the load's");
-    for block in &blocks {
-        assert_eq!(block.len(), 12, "names, ten seconds, and the end");
-        assert!(block.iter().all(|line| line.len() == block[0].len()));
-    }
-    let column = blocks[0][0].iter().position(|name| *name == "exchange.p50").unwrap();
-    assert!(blocks[0][2][column].starts_with("400"), "{:?}", blocks[0][2]);
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let names = "side,start_s,end_s,after_loss,kind,name,count,p50_us,p90_us,p99_us,max_us";
+    assert_eq!(rows[0].join(","), names, "one line of names, with units");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    let of = |side: &str, name: &str| -> Vec<&Vec<&str>> {
+        rows.iter().filter(|row| row[0] == side && row[5] == name).collect()
+    };
+    let exchanges = of("proxy", "exchange");
+    assert_eq!(exchanges.len(), 11, "ten seconds, and the end");
+    assert_eq!((exchanges[1][4], exchanges[1][6]), ("latency", "100"));
+    assert!(exchanges[1][7].starts_with("400"), "{:?}", exchanges[1]);
+    assert_eq!(exchanges[10][6..], ["0", "", "", "", ""], "no samples have no percentile");
+    let sent = of("load", "sent");
+    assert_eq!((sent.len(), sent[1][4], sent[1][6]), (11, "counter", "100"));
+    assert!(of("load", "failed").is_empty(), "what was never counted is left out");
 }
 
 #[test]
@@ -85,6 +89,6 @@ fn a_run_without_anything_has_a_report() {
     publisher.into_sink().into_iter().for_each(|record| model.apply(record, None));
     let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
     assert!(report.html().contains("still ran, or was killed"));
-    assert!(report.markdown().contains("# tlsdash: run") && report.csv().is_empty());
+    assert!(report.markdown().contains("# tlsdash: run") && report.csv().lines().count() == 1);
     assert!(report.json().unwrap().contains("\"schema\": 1"));
 }

@@ -26,7 +26,9 @@ pub mod model;
 mod moment;
 mod observe;
 mod origin;
+pub mod output_file;
 mod percentile;
+mod percentile_interval;
 mod publish;
 mod recall;
 mod record;
@@ -61,6 +63,7 @@ pub use moment::{Moment, NoMoment, Window};
 pub use observe::ProcessTree;
 pub use origin::{Origin, Suppressed, Writer};
 pub use percentile::parse_percentile;
+pub use percentile_interval::percentile_interval_ns;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
 pub use recall::{Ask, Recalled, Recaller, Seek};
 pub use record::{

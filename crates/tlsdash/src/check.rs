@@ -3,10 +3,10 @@
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use report::{Assertion, Checked, Figures, Verdict};
 
 use crate::args::{CheckArgs, usage};
+use crate::outputs::Outputs;
 use crate::reading::{Recorded, Wanted, run_name};
 use crate::summary;
 
@@ -32,6 +32,7 @@ impl Breach {
 /// Checks, tells of each condition on standard output, and fails if one does not hold.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let assertions = assertions(&args.assert, &args.assert_file)?;
+    let outputs = Outputs::check(&[("--junit", &args.junit)], &args.assert_file)?;
     let recorded = Recorded::read(&args.runs.sources, &Wanted::of("check", &args.runs, 1))?;
     let run = recorded.run()?;
     if run.stopped().is_none() {
@@ -47,12 +48,11 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         Ok(Checked { assertion, verdict })
     };
     let checked = assertions.into_iter().map(check).collect::<anyhow::Result<Vec<Checked>>>()?;
-    if let Some(path) = &args.junit {
-        let name = format!("{}, {}", recorded.source, run_name(run));
-        std::fs::write(path, report::junit(&name, run.duration_us(), &checked))
-            .with_context(|| format!("cannot write --junit {}", path.display()))?;
+    let name = format!("{}, {}", recorded.source, run_name(run));
+    outputs.write("--junit", || Ok(report::junit(&name, run.duration_us(), &checked)))?;
+    if !outputs.has_stdout() {
+        summary::print_text(&told(&checked))?;
     }
-    summary::print_text(&told(&checked))?;
     let breaches: Vec<String> = checked
         .iter()
         .filter_map(|Checked { assertion, verdict }| match verdict {

@@ -8,6 +8,7 @@ use anyhow::{Context, bail, ensure};
 use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
 use telemetry::model::Run;
 use telemetry::{EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, Thinner, Writer};
+use tempfile::TempPath;
 
 use crate::args::{CompactArgs, usage};
 use crate::contents::Contents;
@@ -35,19 +36,48 @@ pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
     let source = place("compact", Some(&args.source), &args.writers)?;
     let filter = RunFilter { writers: args.writers.filter(&source)?, ..RunFilter::default() };
     let whole = Whole { source: &source, filter: &filter, writers: &args.writers };
-    let made = write(&whole, &args.out).and_then(|()| compare(&whole, &args.out));
-    if made.is_err() {
-        for file in files_of(&args.out).unwrap_or_default() {
-            let _ = std::fs::remove_file(file);
+    // In a folder of its own, so that what is there under its name is whole, and what is removed is ours.
+    let folder = tempfile::Builder::new().prefix(".tlsdash-").tempdir_in(folder_of(&args.out));
+    let folder = folder.with_context(|| cannot_write(&args.out))?;
+    let made = folder.path().join(args.out.file_name().unwrap_or_default());
+    write(&whole, &made)?;
+    let same = compare(&whole, &made)?;
+    put_in_place(&made, &args.out)?;
+    crate::say(format_args!("{} {same}", args.out.display()));
+    Ok(())
+}
+
+/// Moves the copy to where it is wanted, archives first; replaces nothing.
+fn put_in_place(made: &Path, out: &Path) -> anyhow::Result<()> {
+    let mut files = files_of(made)?;
+    files.sort_unstable_by_key(|file| file == made);
+    let mut placed = Vec::new();
+    for file in files {
+        let place = out.with_file_name(file.file_name().unwrap_or_default());
+        let moved = TempPath::try_from_path(file)
+            .and_then(|file| file.persist_noclobber(&place).map_err(|error| error.error));
+        if let Err(error) = moved {
+            for file in placed {
+                let _ = std::fs::remove_file(file);
+            }
+            return Err(error).with_context(|| cannot_write(&place));
         }
+        placed.push(place);
     }
-    made
+    Ok(())
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 /// The file, if it is there, and its archives.
 fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let folder =
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let folder = folder_of(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let archive = format!("{}@", path.file_stem().unwrap_or_default().display());
     let entries = folder.read_dir().with_context(|| format!("cannot look into {}", folder.display()))?;
@@ -178,8 +208,8 @@ fn trusted(entry: &Entry) -> EntryBuf {
     trusted
 }
 
-/// Reads both, and refuses to leave a copy that says something else.
-fn compare(whole: &Whole<'_>, out: &Path) -> anyhow::Result<()> {
+/// Reads both, and refuses to leave a copy that says something else; tells what they have in common.
+fn compare(whole: &Whole<'_>, out: &Path) -> anyhow::Result<String> {
     let copy = Source::Path(out.to_owned());
     let before = Contents::read(whole.source, whole.filter, whole.writers, 1)?;
     before.newest()?;
@@ -190,14 +220,12 @@ fn compare(whole: &Whole<'_>, out: &Path) -> anyhow::Result<()> {
         let same = after.run(run.id()).is_some_and(|copied| figures(&before, run) == figures(&after, copied));
         ensure!(same, "the copy of run {} would not say the same, and was not kept", run.id().short());
     }
-    crate::say(format_args!(
-        "{} of {:.1} MB in place of {:.1} MB; {} runs have the same totals and latencies",
-        out.display(),
+    Ok(format!(
+        "of {:.1} MB in place of {:.1} MB; {} runs have the same totals and latencies",
         copy.size_bytes() as f64 / 1e6,
         whole.source.size_bytes() as f64 / 1e6,
         before.runs().len()
-    ));
-    Ok(())
+    ))
 }
 
 /// What must be the same: totals, clients, losses, and every bucket of every latency.

@@ -6,9 +6,10 @@ use ::report::{Comparing, Report};
 use experiment::Metric;
 
 use crate::args::{CompareArgs, Format, time, time_or_none, usage};
+use crate::environment::command;
+use crate::outputs::Outputs;
 use crate::reading::{Choice, Recorded, Wanted};
 use crate::summary;
-use crate::written::{command, is_standard_output, write};
 
 /// Intervals that are kept of each run: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         block: time("block", args.block.as_deref().unwrap_or("10s"))?,
         discard: time_or_none("discard", args.discard.as_deref().unwrap_or("5s"))?,
     };
+    let outputs = Outputs::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;
     let read = |source: &OsString, run: &Option<String>| {
         let (run, history) = (run.as_deref(), INTERVALS_MAX);
         let choice = Choice { mode: "compare", run, writers: &args.writers };
@@ -43,10 +45,10 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     };
     let (of_a, of_b) = (report(&a, run_a), report(&b, run_b));
     let comparison = ::report::comparison(&of_a, &of_b, &how, &command)?;
-    write("html", args.html.as_ref(), || Ok(comparison.html()))?;
-    write("json", args.json.as_ref(), || Ok(comparison.json()?))?;
-    write("md", args.md.as_ref(), || Ok(comparison.markdown()))?;
-    if [&args.html, &args.json, &args.md].into_iter().flatten().any(|file| is_standard_output(file)) {
+    outputs.write("--html", || Ok(comparison.html()))?;
+    outputs.write("--json", || Ok(comparison.json()?))?;
+    outputs.write("--md", || Ok(comparison.markdown()))?;
+    if outputs.has_stdout() {
         return Ok(());
     }
     summary::print_text(&match args.format.unwrap_or_default() {

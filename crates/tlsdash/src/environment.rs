@@ -1,9 +1,23 @@
-//! What a run happens on, for its first record: figures mean little without it.
+//! What a run happens on, for its first record: figures mean little without it; and how the program was called.
 
 use std::fs;
 use std::num::NonZeroUsize;
 
 use telemetry::RunRecord;
+
+/// The command line, as a shell takes it, so that a reader can ask again.
+pub(crate) fn command() -> String {
+    let words = std::env::args_os().skip(1).map(|word| {
+        let word = telemetry::clean::text(&word.to_string_lossy());
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    std::iter::once("tlsdash".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
 
 /// A run's first record as far as it is the same for all runs here.
 pub(crate) fn header() -> RunRecord {

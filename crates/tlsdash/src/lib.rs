@@ -15,6 +15,7 @@ mod frontend;
 mod journal_choice;
 mod load;
 mod look;
+mod outputs;
 mod privileges;
 mod probe;
 mod progress;
@@ -34,7 +35,6 @@ mod tls_words;
 mod voice;
 mod watch;
 mod writers;
-mod written;
 
 use std::fmt::Display;
 use std::io::Write;

@@ -4,8 +4,9 @@ use ::report::Report;
 use anyhow::Context;
 
 use crate::args::{ReportArgs, usage};
+use crate::environment::command;
+use crate::outputs::Outputs;
 use crate::reading::{Recorded, Wanted};
-use crate::written::{command, write};
 
 /// Intervals that are kept: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
@@ -15,8 +16,16 @@ const NOTHING: &str = "the run has neither proxy nor load";
 
 /// Writes the files that are wanted; - is standard output.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
-    let files = [&args.html, &args.json, &args.csv, &args.md, &args.hgrm, &args.hlog];
-    if files.iter().all(|file| file.is_none()) {
+    let flags = [
+        ("--html", &args.html),
+        ("--json", &args.json),
+        ("--csv", &args.csv),
+        ("--md", &args.md),
+        ("--hgrm", &args.hgrm),
+        ("--hlog", &args.hlog),
+    ];
+    let outputs = Outputs::check(&flags, [])?;
+    if outputs.is_empty() {
         return Err(usage("report: name a file with --html, --json, --csv, --md, --hgrm or --hlog"));
     }
     let recorded = Recorded::read(&args.runs.sources, &Wanted::of("report", &args.runs, INTERVALS_MAX))?;
@@ -24,12 +33,12 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let report =
         Report::new(recorded.model(), run, &recorded.source, command()).of_parts(recorded.parts.clone());
     let report = if args.anonymise { report.anonymised() } else { report };
-    write("html", args.html.as_ref(), || Ok(report.html()))?;
-    write("json", args.json.as_ref(), || Ok(report.json()?))?;
-    write("csv", args.csv.as_ref(), || Ok(report.csv()))?;
-    write("md", args.md.as_ref(), || Ok(report.markdown()))?;
-    write("hgrm", args.hgrm.as_ref(), || ::report::percentile_file(run).context(NOTHING))?;
-    write("hlog", args.hlog.as_ref(), || {
+    outputs.write("--html", || Ok(report.html()))?;
+    outputs.write("--json", || Ok(report.json()?))?;
+    outputs.write("--csv", || Ok(report.csv()))?;
+    outputs.write("--md", || Ok(report.markdown()))?;
+    outputs.write("--hgrm", || ::report::percentile_file(run).context(NOTHING))?;
+    outputs.write("--hlog", || {
         let (text, lacking) = ::report::interval_log(run).context(NOTHING)?;
         if lacking > 0 {
             crate::say(format_args!("warning: the log lacks {lacking} samples whose intervals are not kept"));

@@ -89,6 +89,20 @@ fn too_few_samples_are_a_breach_and_unknown_figures_a_mistake() {
     assert_ends(&thin, 99, &["too few samples", "of the 1000000 that it takes"]);
     let unknown = check(folder.path(), &source, &["--assert", "speed > 5"]);
     assert_ends(&unknown, 2, &["speed > 5: there is no such figure", "resumed.ratio", "proxy.exchange"]);
+    for (condition, instead) in [
+        ("response.p99 < 5", "response.p99 is a time; write 'response.p99 < 5ms'"),
+        ("resumed.ratio > 90", "resumed.ratio is a share, from 0 to 1; write 'resumed.ratio > 90%'"),
+    ] {
+        let junit = folder.path().join("none.xml");
+        let args = ["--assert", condition, "--junit", junit.to_str().unwrap()];
+        assert_ends(&check(folder.path(), &source, &args), 2, &[condition, instead]);
+        assert!(!junit.exists());
+    }
+    let load =
+        ["load", "http://127.0.0.1:1/", "--headless", "--journal", "off", "--assert", "response.p99 < 5"];
+    assert_ends(&run(folder.path(), &load), 2, &["write 'response.p99 < 5ms'"]);
+    let long = check(folder.path(), &source, &["--assert", "lifetime.max < 1h", "--assert", "duration < 2m"]);
+    assert!(long.status.success(), "{}", stderr(&long));
     let nothing = check(folder.path(), &source, &[]);
     assert_ends(&nothing, 2, &["there is nothing to check"]);
     let absent = check(folder.path(), &source, &["--assert-file", "/nowhere/conditions"]);

@@ -35,7 +35,7 @@ fn runs_of_the_same_load_are_compared_and_runs_of_another_are_not() {
     let output = compare(folder, &[&a, &b, "--metric", metrics, "--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(found["a"]["blocks"].as_u64().unwrap() >= 6, "{found}");
+    assert!(found["a"]["blocks"].as_u64().unwrap() >= 4, "{found}");
     let rows = found["metrics"].as_array().unwrap();
     assert_eq!(rows.len(), 3);
     for row in rows {
@@ -50,6 +50,8 @@ fn runs_of_the_same_load_are_compared_and_runs_of_another_are_not() {
     let output = compare(folder, &[&a, &b, "--md", &md, "--html", &html]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("differs: proxy.workers 1 and 2") && text.contains("one run of each"), "{text}");
+    let judges = |word: &str| text.to_lowercase().replace("which setting is better", "").contains(word);
+    assert!(!judges("better in") && !judges("worse"), "{text}");
     let verdict = text.lines().next().unwrap();
     for file in [md, html] {
         assert!(std::fs::read_to_string(&file).unwrap().contains(verdict), "{file}: {verdict}");

@@ -187,7 +187,7 @@ fn files_of_hdrhistogram_hold_every_sample() {
     assert!(log.lines().filter(|line| line.starts_with("Tag=response,")).count() >= 5, "{log}");
     let bad = load(folder.path(), "-n 1 --hgrm /no/such/folder/out.hgrm");
     assert_eq!(bad.status.code(), Some(1));
-    assert!(stderr(&bad).contains("cannot write /no/such/folder/out.hgrm"), "{}", stderr(&bad));
+    assert!(stderr(&bad).contains("cannot write --hgrm /no/such/folder/out.hgrm"), "{}", stderr(&bad));
 }
 
 #[test]

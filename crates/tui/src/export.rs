@@ -1,8 +1,5 @@
 //! What a person takes away from the screen: files, and text for the clipboard.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use ratatui::Terminal;
@@ -10,13 +7,11 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Cell;
 use serde_json::{Value, json};
 use telemetry::model::Summary;
+use telemetry::output_file::{self, OutputError};
 
 use crate::figures::{ClientRow, Figures, Latency, Quantile};
 use crate::state::State;
 use crate::view::view;
-
-/// Only the owner may read what is written: it names clients.
-const MODE: u32 = 0o600;
 
 /// The present view, to be written to `NAME.txt` and `NAME.json`.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +35,8 @@ impl Export {
     /// With a sentence: what was tried, and why it failed. What was written of a pair that is not whole is taken away.
     pub(crate) fn write(&self) -> Result<String, String> {
         let [text, json] = ["txt", "json"].map(|ending| PathBuf::from(format!("{}.{ending}", self.name)));
-        write_new(&text, &self.text).map_err(|error| failed(&text, &error))?;
-        write_new(&json, &self.json).map_err(|error| {
+        output_file::write_new(&text, &self.text).map_err(|error| failed(&text, &error))?;
+        output_file::write_new(&json, &self.json).map_err(|error| {
             let _ = std::fs::remove_file(&text);
             failed(&json, &error)
         })?;
@@ -49,18 +44,11 @@ impl Export {
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AlreadyExists => format!("{} exists and is left as it is", path.display()),
-        _ => format!("cannot write {}: {error}", path.display()),
+fn failed(path: &Path, error: &OutputError) -> String {
+    match error {
+        OutputError::Exists => format!("{} exists and is left as it is", path.display()),
+        error => format!("cannot write {}: {error}", path.display()),
     }
-}
-
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
-    file.write_all(text.as_bytes()).inspect_err(|_| {
-        let _ = std::fs::remove_file(path);
-    })
 }
 
 /// The screen as text, a line for each row.

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// With fewer pairs, or blocks, draws are so few different ones that no widening makes an interval of them.
+/// With fewer pairs draws are so few different ones that no widening makes an interval of them.
 const UNITS_MIN: usize = 4;
 
 /// The two ends of the interval of an effect at a confidence of 1 - `alpha`. `effect` gives the effect of a draw, in
@@ -27,29 +27,6 @@ pub(crate) fn interval(
         weights.fill(0);
         (0..pairs).for_each(|_| weights[rng.usize(..pairs)] += 1);
         effects.extend(effect(&weights));
-    }
-    ends(effects, draws, tail)
-}
-
-/// The same for two groups that have nothing to do with each other, of `a` and of `b` blocks: each is drawn for itself.
-pub(crate) fn interval_of_two(
-    (a, b): (usize, usize),
-    alpha: f64,
-    draws: u32,
-    seed: u64,
-    mut effect: impl FnMut(&[u32], &[u32]) -> Option<f64>,
-) -> Option<(f64, f64)> {
-    let tail = expanded_tail(a.min(b), alpha)?;
-    let mut rng = fastrand::Rng::with_seed(seed);
-    let (mut of_a, mut of_b) = (vec![0_u32; a], vec![0_u32; b]);
-    let mut effects = Vec::with_capacity(draws as usize);
-    for _ in 0..draws {
-        for weights in [&mut of_a, &mut of_b] {
-            let blocks = weights.len();
-            weights.fill(0);
-            (0..blocks).for_each(|_| weights[rng.usize(..blocks)] += 1);
-        }
-        effects.extend(effect(&of_a, &of_b));
     }
     ends(effects, draws, tail)
 }

@@ -2,16 +2,16 @@
 //! one are not independent of each other, and counting them as if they were finds differences where there are none.
 
 mod bootstrap;
-mod permutation;
 mod pooled;
 mod resolution;
 mod sign_flip;
+mod students_t;
 
-pub(crate) use bootstrap::{interval, interval_of_two};
-pub use permutation::permutation_p;
+pub(crate) use bootstrap::interval;
 pub(crate) use pooled::Pooled;
 pub(crate) use resolution::resolution;
 pub use sign_flip::{EXACT_PAIRS_MAX, sign_flip_p};
+pub(crate) use students_t::StudentsDifference;
 
 /// The fewest pairs with which the sign-flip test can come to `alpha`: all of 2ⁿ⁻¹ outcomes but one are less extreme.
 pub fn pairs_min(alpha: f64) -> u32 {

@@ -14,6 +14,9 @@ pub(crate) struct Noise {
     pub(crate) carried: f64,
     /// Swing of a slow drift, such as that of a neighbour's work, of which a cycle takes seven minutes.
     pub(crate) drift: f64,
+    /// By how much the level differs while a neighbour is busy, which it is for 20 s at a time, and idle for 40 s, on
+    /// average.
+    pub(crate) neighbour: f64,
     /// Standard deviation of the logarithm of a single latency.
     pub(crate) spread: f64,
     /// Requests a second.
@@ -21,7 +24,11 @@ pub(crate) struct Noise {
 }
 
 /// A shared machine on an ordinary day.
-pub(crate) const ORDINARY: Noise = Noise { level_sd: 0.04, carried: 0.8, drift: 0.1, spread: 0.3, rate: 50 };
+pub(crate) const ORDINARY: Noise =
+    Noise { level_sd: 0.04, carried: 0.8, drift: 0.1, neighbour: 0.0, spread: 0.3, rate: 50 };
+
+/// A machine without a drift, whose neighbour works now and then.
+pub(crate) const BESIDE_A_NEIGHBOUR: Noise = Noise { drift: 0.0, neighbour: 0.15, ..ORDINARY };
 
 /// A system under load; a second at a time.
 #[derive(Debug)]
@@ -31,6 +38,7 @@ pub(crate) struct System {
     level: f64,
     second: u32,
     phase: f64,
+    neighbour_is_busy: bool,
 }
 
 impl System {
@@ -38,17 +46,23 @@ impl System {
         let mut rng = fastrand::Rng::with_seed(seed);
         let phase = rng.f64() * std::f64::consts::TAU;
         let level = normal(&mut rng) * noise.level_sd;
-        Self { noise, rng, level, second: 0, phase }
+        let neighbour_is_busy = noise.neighbour > 0.0 && rng.u32(..3) == 0;
+        Self { noise, rng, level, second: 0, phase, neighbour_is_busy }
     }
 
     /// Goes on by a second in which latencies are `factor` of the usual ones; gives them to `each`, in nanoseconds.
     pub(crate) fn second(&mut self, factor: f64, mut each: impl FnMut(u64)) {
-        let Noise { level_sd, carried, drift, spread, rate } = self.noise;
+        let Noise { level_sd, carried, drift, neighbour, spread, rate } = self.noise;
         let fresh = (1.0 - carried * carried).sqrt() * level_sd;
         self.level = carried * self.level + fresh * normal(&mut self.rng);
         self.second += 1;
         let turn = f64::from(self.second) / 420.0 * std::f64::consts::TAU;
-        let level = self.level + drift * (turn + self.phase).sin();
+        let stays_s = if self.neighbour_is_busy { 20 } else { 40 };
+        if neighbour > 0.0 && self.rng.u32(..stays_s) == 0 {
+            self.neighbour_is_busy = !self.neighbour_is_busy;
+        }
+        let busy = if self.neighbour_is_busy { neighbour } else { 0.0 };
+        let level = self.level + busy + drift * (turn + self.phase).sin();
         for _ in 0..rate {
             // Some requests in a hundred wait for something else, and much longer.
             let stall = if self.rng.u32(..100) < 2 { 4.0 } else { 1.0 };
@@ -76,14 +90,15 @@ impl System {
             .collect()
     }
 
-    /// A run of so many blocks of ten seconds, each with one reading.
-    pub(crate) fn blocks(&mut self, blocks: u32) -> Vec<Vec<Reading>> {
+    /// A run of so many blocks of three seconds, each with a reading of the same latencies for every metric of `metrics`.
+    /// Latencies are `factor` of the usual ones.
+    pub(crate) fn blocks(&mut self, blocks: u32, factor: f64, metrics: usize) -> Vec<Vec<Reading>> {
         let mut histogram = Histogram::new();
         (0..blocks)
             .map(|_| {
                 histogram.clear();
-                (0..10).for_each(|_| self.second(1.0, |ns| histogram.record_ns(ns)));
-                vec![Reading::Latencies(histogram.to_distribution())]
+                (0..3).for_each(|_| self.second(factor, |ns| histogram.record_ns(ns)));
+                vec![Reading::Latencies(histogram.to_distribution()); metrics]
             })
             .collect()
     }

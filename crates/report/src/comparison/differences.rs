@@ -71,7 +71,7 @@ pub(super) fn in_the_way(metric: &Metric, a: &Report<'_>, b: &Report<'_>) -> Opt
 /// What has to be borne in mind.
 pub(super) fn notes(a: &Report<'_>, b: &Report<'_>, differs: &[Difference]) -> Vec<String> {
     let mut all = vec![
-        "one run of each: what differed between the runs for other reasons than settings is in the difference too; tlsdash --ab tells them apart".to_owned(),
+        "one run of each cannot tell a setting from the hour: whatever else differed between the runs is in the difference, and the intervals are of what varied within them; which setting is better takes alternation (--ab)".to_owned(),
     ];
     if a.run.hostname() != b.run.hostname() {
         all.push(format!("the runs were on different hosts: {} and {}", a.run.hostname(), b.run.hostname()));

@@ -6,10 +6,9 @@ mod text;
 use std::fmt;
 use std::time::Duration;
 
-use experiment::{Estimate, Method, Metric, Reading, Scale, blocks, blocks_min, compare};
+use experiment::{BLOCKS_MIN, Estimate, Finding, Metric, Scale, alpha_of, blocks, compare};
 use serde::{Serialize, Serializer};
 use telemetry::LoadLatency;
-use telemetry::experiment::Outcome;
 use telemetry::model::Run;
 
 use crate::content::Report;
@@ -17,10 +16,9 @@ pub(crate) use differences::beside;
 use differences::{Difference, changed_during, differences, in_the_way};
 pub(crate) use text::{digits, probability};
 
-/// Error rate over all figures together.
-const ALPHA: f64 = 0.05;
-/// From which the draws are made: the same runs give the same words.
-const SEED: u64 = 1;
+/// What varies for longer than a quarter of a run is not told from a difference; neighbours are busy for as long as this
+/// (docs/reports.md has how often runs of a minute and of two are found to differ).
+const QUARTER_S_MIN: f64 = 30.0;
 
 /// How runs are compared.
 #[derive(Clone, Debug)]
@@ -83,11 +81,15 @@ pub(crate) struct Row {
     pub(crate) estimate: Option<Figures>,
 }
 
-/// What may be said of a figure.
+/// What may be said of a figure. Never that one run is better: that takes an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// As the statistics have it.
-    Judged(Outcome),
+    /// It differs by more than it varies within the runs.
+    Differs,
+    /// It does not, which is not to say that there is no difference.
+    NoDifference,
+    /// There is too little of it.
+    Inconclusive,
     /// The figures do not tell what they seem to.
     NotComparable,
 }
@@ -139,20 +141,17 @@ pub fn comparison<'a>(
         return Err(NotComparable("the runs have no figure in common that has enough samples".to_owned()));
     }
     let [of_a, of_b] = [a, b].map(|side| blocks(side.run, &metrics, how.block, how.discard));
-    let alpha = ALPHA / metrics.len() as f64;
-    let method = Method { alpha, draws: Method::DRAWS, pairs_planned: 0, seed: SEED };
+    let alpha = alpha_of(metrics.len());
     let row = |(at, metric): (usize, &Metric)| {
         if let Some(reason) = in_the_way(metric, a, b) {
             return Row::new(metric, Found::NotComparable, reason, None);
         }
-        let judged = compare(metric, at, &of_a, &of_b, &method);
-        Row::new(metric, Found::Judged(judged.outcome), judged.reason, judged.estimate)
+        let compared = compare(metric, at, &of_a, &of_b, alpha);
+        Row::new(metric, compared.finding.into(), compared.reason, compared.estimate)
     };
     let rows: Vec<Row> = metrics.iter().enumerate().map(row).collect();
     let mut notes = differences::notes(a, b, &differs);
-    if rows.iter().any(|row| row.outcome == Found::Judged(Outcome::Inconclusive)) {
-        notes.extend(too_short([a, b], [&of_a, &of_b], how, alpha));
-    }
+    notes.extend(too_short([a, b], of_a.len().min(of_b.len()), how));
     Ok(Comparison {
         schema: 1,
         verdict: text::verdict(&rows),
@@ -167,25 +166,29 @@ pub fn comparison<'a>(
     })
 }
 
-/// What would give enough blocks, if there are too few.
-fn too_short(
-    reports: [&Report<'_>; 2],
-    blocks: [&[Vec<Reading>]; 2],
-    how: &Comparing,
-    alpha: f64,
-) -> Option<String> {
-    let needed = blocks_min(alpha) as f64;
-    let fewest = blocks.iter().map(|blocks| blocks.len()).min().unwrap_or(0);
-    if fewest as f64 >= needed {
-        return None;
+/// What would give enough blocks, or quarters that are long enough.
+fn too_short(reports: [&Report<'_>; 2], fewest: usize, how: &Comparing) -> Option<String> {
+    let (needed, block_s) = (BLOCKS_MIN as f64, how.block.as_secs_f64());
+    if fewest >= BLOCKS_MIN {
+        let quarter_s = fewest as f64 / needed * block_s;
+        let long_s = how.discard.as_secs_f64() + needed * QUARTER_S_MIN;
+        return (quarter_s < QUARTER_S_MIN).then(|| {
+            format!(
+                "a quarter of a run is {quarter_s:.1} s long, and what a neighbour does for longer counts as a \
+                 difference; runs of {long_s:.0} s or more tell better"
+            )
+        });
     }
     let lasted_s = reports.map(|report| report.summary.duration_s).into_iter().fold(f64::INFINITY, f64::min);
     let usable_s = lasted_s - how.discard.as_secs_f64();
-    let long_s = how.discard.as_secs_f64() + needed * how.block.as_secs_f64();
+    let long_s = how.discard.as_secs_f64() + needed * block_s;
+    if lasted_s >= long_s {
+        return Some("blocks of which an interval is missing do not count; longer runs have more".to_owned());
+    }
     let longer = format!("runs of {long_s:.0} s would have enough blocks");
     // A block is some intervals at least, which are of a second if nobody asked for others.
     Some(match (usable_s / needed).floor() {
-        seconds @ 2.0.. if seconds < how.block.as_secs_f64() => {
+        seconds @ 2.0.. if seconds < block_s => {
             format!("{longer}, and so would these with --block {seconds:.0}s")
         }
         _ => longer,
@@ -256,8 +259,20 @@ impl Row {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Judged(outcome) => outcome.fmt(f),
+            Self::Differs => f.pad("differs"),
+            Self::NoDifference => f.pad("no difference shown"),
+            Self::Inconclusive => f.pad("inconclusive"),
             Self::NotComparable => f.pad("not comparable"),
+        }
+    }
+}
+
+impl From<Finding> for Found {
+    fn from(finding: Finding) -> Self {
+        match finding {
+            Finding::Differs => Self::Differs,
+            Finding::NoDifference => Self::NoDifference,
+            Finding::Inconclusive => Self::Inconclusive,
         }
     }
 }

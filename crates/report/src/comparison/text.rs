@@ -2,40 +2,39 @@
 
 use std::fmt::Write as _;
 
-use telemetry::experiment::Outcome;
-
 use super::{Comparison, Figures, Found, Row};
 use crate::markdown;
 
 const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
 
+/// What one run of each leaves open.
+const NOT_BETTER: &str =
+    "One run of each cannot tell a setting from the hour: which setting is better takes alternation (--ab).";
+
 /// The gist, in sentences.
 pub(super) fn verdict(rows: &[Row]) -> String {
-    let differ = [Outcome::Better, Outcome::Worse].map(|outcome| {
-        let of_it: Vec<String> =
-            rows.iter().filter(|row| row.outcome == Found::Judged(outcome)).map(Row::told).collect();
-        (!of_it.is_empty()).then(|| format!("{outcome} in {}", of_it.join(", ")))
-    });
-    let differ: Vec<String> = differ.into_iter().flatten().collect();
+    let of = |found: Found| rows.iter().filter(move |row| row.outcome == found);
+    let differ: Vec<String> = of(Found::Differs).map(Row::told).collect();
     let mut said = Vec::new();
     if !differ.is_empty() {
-        said.push(format!("B is {}.", differ.join(", and ")));
+        said.push(format!("These runs differ: {}.", differ.join(", ")));
     }
-    let same = rows.iter().filter(|row| row.outcome == Found::Judged(Outcome::NoDifference));
-    let same: Vec<&str> = same.map(|row| &*row.metric).collect();
+    let same: Vec<&str> = of(Found::NoDifference).map(|row| &*row.metric).collect();
     if !same.is_empty() {
         said.push(format!("No difference is shown in {}.", same.join(", ")));
     }
-    for (found, what) in [
-        (Found::Judged(Outcome::Inconclusive), "Nothing can be said of"),
-        (Found::NotComparable, "Not comparable:"),
-    ] {
-        let of_it: Vec<&Row> = rows.iter().filter(|row| row.outcome == found).collect();
+    for (found, what) in
+        [(Found::Inconclusive, "Nothing can be said of"), (Found::NotComparable, "Not comparable:")]
+    {
+        let of_it: Vec<&Row> = of(found).collect();
         for alike in of_it.chunk_by(|a, b| a.reason == b.reason) {
             let names: Vec<&str> = alike.iter().map(|row| &*row.metric).collect();
             let reason = alike.first().map_or("", |row| &*row.reason);
             said.push(format!("{what} {} ({reason}).", names.join(", ")));
         }
+    }
+    if !differ.is_empty() {
+        said.push(NOT_BETTER.to_owned());
     }
     said.join(" ")
 }
@@ -58,7 +57,10 @@ impl Row {
         let Some(figures) = &self.estimate else { return self.metric.clone() };
         let Figures { effect_percent, low_percent, high_percent, .. } = figures;
         let unit = self.unit_of_effect();
-        format!("{} ({effect_percent:+.2} {unit}, {low_percent:+.2} to {high_percent:+.2})", self.metric)
+        format!(
+            "{} by {effect_percent:+.2} {unit} ({low_percent:+.2} to {high_percent:+.2} within the runs)",
+            self.metric
+        )
     }
 
     /// In what its difference is told.

@@ -61,8 +61,9 @@ impl Comparison<'_> {
             }
             p.dim {
                 "Of blocks of " (short(self.block_s)) " s, but for the first " (short(self.discard_s)) " s of each run. "
-                "Interval: a bootstrap over blocks" @if let Some(percent) = confidence { (format!(", at {percent:.1} %")) } "; p: a permutation test over blocks. "
-                "All figures together are judged at 5 %."
+                "Interval and p: Student's t over the figures of the four quarters of each run"
+                @if let Some(percent) = confidence { (format!(", at {percent:.1} %")) }
+                ". They say how the figure varied within the runs, and nothing of another hour. All figures together are judged at 5 %, each at 1 % at the most."
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Differences with their intervals, one below the other: what lies on both sides of the line at 0 is not shown to differ.
 
 use maud::{Markup, html};
-use telemetry::experiment::Outcome;
 
 use super::plot::{WIDTH, number, short};
 use crate::comparison::{Figures, Found, Row};
@@ -16,7 +15,7 @@ const EVEN_TO: f64 = 5.0;
 const TICKS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0];
 /// Ticks that would stand too close where others are further out.
 const TICKS_NEAR: [f64; 2] = [1.0, 2.0];
-const TITLE: &str = "B against A: the difference of each figure, with its interval";
+const TITLE: &str = "B against A: the difference of each figure, with its interval within the runs";
 
 /// The plot; nothing without differences.
 pub(super) fn markup(rows: &[Row]) -> Markup {
@@ -57,7 +56,7 @@ fn ticks(low: f64, high: f64) -> impl Iterator<Item = f64> {
 }
 
 fn line(row: &Row, figures: &Figures, y: f64, x: &dyn Fn(f64) -> String) -> Markup {
-    let is_shown = matches!(row.outcome, Found::Judged(Outcome::Better | Outcome::Worse));
+    let is_shown = row.outcome == Found::Differs;
     let ends = [figures.low_percent, figures.high_percent].map(x);
     html! {
         text x=(LEFT - 8.0) y=(number(y + 4.0)) text-anchor="end" { (row.metric) }

@@ -12,6 +12,12 @@ pub(super) const HAPPENINGS_SHOWN: usize = 60;
 const CLIENTS_SHOWN: usize = 50;
 const EVENTS_SHOWN: usize = 30;
 
+/// What stands below a percentile.
+const INTERVALS: &str = "In brackets: fewer than ten samples lie above. Below a percentile: its 95 % confidence interval (of order \
+    statistics). Of intervals made in this way, 95 in 100 hold the percentile that more and more samples of the same kind would \
+    come to, if samples did not depend on each other. Those of one stall do, so the truth is wider; and between runs a percentile \
+    differs more.";
+
 impl Report<'_> {
     pub(super) fn latency_table(&self) -> Markup {
         let latencies = self.latencies();
@@ -160,7 +166,7 @@ pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a Latency<
             thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for (name, _) in QUANTILES { th.n { (name) } } th.n { "max" } } }
             tbody { @for (name, latency) in rows { (latency_row(&name, latency)) } }
         }
-        p.dim { "In brackets: fewer than ten samples lie above. Below a percentile: where it would lie in 95 of 100 runs if samples did not depend on each other, which they do; between runs it differs more." }
+        p.dim { (INTERVALS) }
     }
 }
 
@@ -177,7 +183,8 @@ fn latency_row(name: &str, latency: &Latency<'_>) -> Markup {
                         @if quantile.is_thin {
                             "(" (short(quantile.ms)) ")"
                         } @else {
-                            (short(quantile.ms)) br; span.dim { (short(quantile.low_ms)) "–" (short(quantile.high_ms)) }
+                            (short(quantile.ms))
+                            @if let Some((low, high)) = quantile.interval_ms { br; span.dim { (short(low)) "–" (short(high)) } }
                         }
                     }
                 }

@@ -36,13 +36,13 @@ pub(crate) struct RunsArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) runs: RunsArgs,
-    /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 0.9' or 'lost == 0'; may be repeated
+    /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 90%' or 'lost == 0'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     pub(crate) assert: Vec<String>,
     /// File of conditions, one a line; # begins a comment
     #[arg(long, value_name = "FILE")]
     pub(crate) assert_file: Vec<PathBuf>,
-    /// Write what came of each condition as JUnit XML
+    /// Write what came of each condition as JUnit XML; - is standard output, in place of what is printed
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct CompareArgs {
     /// What is compared, such as exchange.p99+cpu.per_exchange [default: what both have of the usual]
     #[arg(long, value_name = "M+M")]
     pub(crate) metric: Option<String>,
-    /// Length of the blocks that are compared [default: 10s]
+    /// Length of the blocks that each run is cut into, four at least [default: 10s]
     #[arg(long, value_name = "TIME")]
     pub(crate) block: Option<String>,
     /// Time at the beginning of each run that does not count [default: 5s]
@@ -110,7 +110,7 @@ pub(crate) struct ReportArgs {
     /// Write figures, settings and intervals as documented JSON (docs/reports.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write a line of figures for each interval
+    /// Write the intervals as CSV: a line for each counter, and for each class of latencies
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
     /// Write the tables as Markdown

@@ -171,7 +171,7 @@ pub(crate) struct OutputArgs {
     /// Fail with exit code 99 unless this holds, such as 'response.p99 < 5ms' or 'errors == 0'; may be repeated
     #[arg(long, value_name = "CONDITION")]
     pub(crate) assert: Vec<String>,
-    /// Write the percentiles for HdrHistogram's plotter
+    /// Write the percentiles for HdrHistogram's plotter; - is standard output, after the summary
     #[arg(long, value_name = "FILE")]
     pub(crate) hgrm: Option<PathBuf>,
     /// Write an HdrHistogram log of all intervals; not with the dashboard

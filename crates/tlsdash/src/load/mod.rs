@@ -31,7 +31,7 @@ const INTERVALS_MAX: usize = 100_000;
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     let look = Look::with_file(&args.look, None)?;
     let mut shape = Shape::resolve(&args.run, None, look)?;
-    let mut output = Output::new(&args.output, shape.format)?;
+    let mut output = Output::new(args, shape.format)?;
     if args.tls.client_key.is_some() {
         privileges::forbid_dumps()?;
     }

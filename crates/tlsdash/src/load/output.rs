@@ -1,15 +1,13 @@
 //! What a load leaves behind: the summary in the shape that is wanted, files, and whether its assertions hold.
 
-use std::path::{Path, PathBuf};
-
-use anyhow::Context;
 use loadgen::report::Style;
 use report::{Assertion, Figure, Verdict};
 use telemetry::model::Run;
 
-use super::args::OutputArgs;
+use super::args::LoadArgs;
 use crate::args::{Format, usage};
 use crate::check::Breach;
+use crate::outputs::Outputs;
 use crate::session::Finished;
 use crate::summary;
 
@@ -26,15 +24,17 @@ enum Shape {
 pub(crate) struct Output {
     shape: Shape,
     assertions: Vec<Assertion>,
-    hgrm: Option<PathBuf>,
-    hlog: Option<PathBuf>,
+    files: Outputs,
+    wants_intervals: bool,
     /// The figures of the runs so far, those of one variant together.
     runs: Vec<(String, Vec<Vec<Figure>>)>,
     breaches: Vec<String>,
 }
 
 impl Output {
-    pub(crate) fn new(args: &OutputArgs, format: Format) -> anyhow::Result<Self> {
+    pub(crate) fn new(args: &LoadArgs, format: Format) -> anyhow::Result<Self> {
+        let LoadArgs { request, tls, output: args, .. } = args;
+        let inputs = [&request.body, &request.targets, &tls.ca, &tls.client_cert, &tls.client_key];
         let style = args
             .style
             .as_deref()
@@ -49,24 +49,23 @@ impl Output {
             None if args.csv => Shape::Csv,
             None => Shape::Own(format),
         };
-        let output = Self {
+        Ok(Self {
             shape,
             assertions: args.assert.iter().map(assertion).collect::<anyhow::Result<_>>()?,
-            hgrm: args.hgrm.clone(),
-            hlog: args.hlog.clone(),
+            // A file that cannot be written is found out before the load, not after it.
+            files: Outputs::check(
+                &[("--hgrm", &args.hgrm), ("--hlog", &args.hlog)],
+                inputs.into_iter().flatten(),
+            )?,
+            wants_intervals: args.hlog.is_some(),
             runs: Vec::new(),
             breaches: Vec::new(),
-        };
-        // A file that cannot be written is found out before the load, not after it.
-        for path in [&output.hgrm, &output.hlog].into_iter().flatten() {
-            write(path, "")?;
-        }
-        Ok(output)
+        })
     }
 
     /// True if all intervals of a run have to be kept.
     pub(crate) fn wants_intervals(&self) -> bool {
-        self.hlog.is_some()
+        self.wants_intervals
     }
 
     /// Takes in a run that has ended, and prints it.
@@ -103,16 +102,18 @@ impl Output {
 
     /// With several runs the files hold the last one.
     fn write_files(&self, run: &Run) -> anyhow::Result<()> {
-        if let (Some(path), Some(text)) = (&self.hgrm, report::percentile_file(run)) {
-            write(path, &text)?;
-        }
-        if let (Some(path), Some((text, lacking))) = (&self.hlog, report::interval_log(run)) {
+        let (Some(percentiles), Some((log, lacking))) =
+            (report::percentile_file(run), report::interval_log(run))
+        else {
+            return Ok(());
+        };
+        self.files.write("--hgrm", || Ok(percentiles))?;
+        self.files.write("--hlog", || {
             if lacking > 0 {
-                crate::say(format_args!("{} lacks {lacking} samples of early intervals", path.display()));
+                crate::say(format_args!("--hlog lacks {lacking} samples of early intervals"));
             }
-            write(path, &text)?;
-        }
-        Ok(())
+            Ok(log)
+        })
     }
 
     /// Tells what all runs together come to. A breach counts for more than a run's own failure.
@@ -131,8 +132,4 @@ impl Output {
         }
         Err(Breach::of(&self.breaches))
     }
-}
-
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,9 +1,10 @@
 //! Latencies by class.
 
 use telemetry::model::Run;
-use telemetry::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, quantile_is_thin};
+use telemetry::{
+    LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, percentile_interval_ns, quantile_is_thin,
+};
 
-use super::bounds;
 use super::span::{LoadTaken, ProxyTaken, Samples};
 
 /// A class of latencies as the table shows it.
@@ -58,11 +59,8 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     fn of(samples: Samples<'_>, q: f64) -> Self {
-        let n = samples.count();
-        // Half a rank less, so that rounding never makes it the next one.
-        let at = |rank: u64| samples.quantile_ns((rank as f64 - 0.5) / n as f64);
-        let (low, high) = bounds::ranks(n, q);
-        Self { low_ns: low.and_then(at), high_ns: high.and_then(at) }
+        let (low_ns, high_ns) = percentile_interval_ns(samples.count(), q, |q| samples.quantile_ns(q));
+        Self { low_ns, high_ns }
     }
 
     /// True if all of it lies on one side of the other.

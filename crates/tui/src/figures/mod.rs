@@ -2,7 +2,6 @@
 //!
 //! The view only lays out and formats what stands here. A frozen view keeps these figures while the model goes on.
 
-mod bounds;
 mod classes;
 mod client_detail;
 mod client_table;

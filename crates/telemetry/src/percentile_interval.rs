@@ -1,9 +1,9 @@
-//! How far a percentile may lie from what samples say of it.
+//! The confidence interval of a percentile.
 //!
 //! An order-statistic interval: of `n` samples in ascending order the `low`-th and the `high`-th enclose the percentile
-//! with 95 % confidence whatever the distribution, because the number of samples above it is binomial (H. A. David, H. N.
-//! Nagaraja, Order Statistics, 3rd ed., section 7.1). Where so few samples lie beyond it that no rank will do, there is no
-//! bound on that side. Samples count as independent: those of one stall are not, and then the truth is wider.
+//! in at least 95 of 100 cases whatever the distribution, because the number of samples above it is binomial (H. A. David,
+//! H. N. Nagaraja, Order Statistics, 3rd ed., section 7.1). Where so few samples lie beyond it that no rank will do, there
+//! is no bound on that side. Samples count as independent: those of one stall are not, and then the truth is wider.
 
 /// What may lie beyond each end.
 const TAIL: f64 = 0.025;
@@ -12,8 +12,21 @@ const NORMAL_TAIL: f64 = 1.959_964;
 /// From this variance on the binomial distribution is as good as normal.
 const VARIANCE_MAX: f64 = 100.0;
 
+/// Between which latencies the percentile at `q` of `n` samples lies with 95 % confidence, in nanoseconds; an end is `None`
+/// where too few samples lie beyond it to tell. `quantile_ns` gives the latency that a share of the samples does not exceed.
+pub fn percentile_interval_ns(
+    n: u64,
+    q: f64,
+    quantile_ns: impl Fn(f64) -> Option<u64>,
+) -> (Option<u64>, Option<u64>) {
+    // Half a rank less, so that rounding never makes it the next one.
+    let at = |rank: u64| quantile_ns((rank as f64 - 0.5) / n as f64);
+    let (low, high) = ranks(n, q);
+    (low.and_then(at), high.and_then(at))
+}
+
 /// Ranks, from 1, of the samples that enclose the percentile at `q` of `n`; `None` where no sample is far enough out.
-pub(super) fn ranks(n: u64, q: f64) -> (Option<u64>, Option<u64>) {
+fn ranks(n: u64, q: f64) -> (Option<u64>, Option<u64>) {
     let (most, fewest) = above(n, 1.0 - q);
     // With at most `most` samples above it, the sample below those is not above it.
     let low = most.and_then(|most| n.checked_sub(most)).filter(|&rank| rank > 0);

@@ -1,0 +1,426 @@
+//! Files that are written for others: reports, tables, exports. A file is written whole or not at all, only its owner may
+//! read a new one, and what must not be lost is never replaced.
+//!
+//! The text goes into a temporary file of mode 0600 in the same folder, which is synced and then renamed. Symbolic links
+//! are not followed. What is no regular file, such as a pipe or `/dev/null`, is written straight.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use rustix::fs::{Access, Gid, OFlags};
+use tempfile::NamedTempFile;
+
+/// How every journal begins.
+const JOURNAL_SIGNATURE: [u8; 8] = *b"LPKSHHRH";
+/// In a folder with this bit others may put files beside ours.
+const STICKY: u32 = 0o1000;
+/// Reports name clients: nobody but the owner reads a new one.
+const MODE: u32 = 0o600;
+const GROUP_BITS: u32 = 0o070;
+const PERMISSION_BITS: u32 = 0o777;
+
+/// Why a file is not written.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The path is that of a symbolic link.
+    #[error("it is a symbolic link, and links are not followed; name the file itself")]
+    Link,
+    /// The path is that of a folder.
+    #[error("it is a folder")]
+    Folder,
+    /// The path is that of a recording.
+    #[error("it is a journal, and a recording is not to be lost; name another file")]
+    Journal,
+    /// The name is one that recordings have.
+    #[error("a name that ends in .journal is that of a recording; name another file")]
+    JournalName,
+    /// Another user may have put it there to read what is written.
+    #[error("it is a pipe of another user")]
+    ForeignPipe,
+    /// Only a new file was wanted.
+    #[error("it exists and is left as it is")]
+    Exists,
+    /// It cannot be written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl OutputError {
+    /// True if another path has to be named; false if this one could be written in other circumstances.
+    pub fn is_refusal(&self) -> bool {
+        !matches!(self, Self::Io(_))
+    }
+}
+
+/// One file, by whatever path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileIdentity {
+    /// Device and inode of a file that exists.
+    Existing(u64, u64),
+    /// Device and inode of the folder, and the name there, of a file that does not.
+    New(u64, u64, OsString),
+}
+
+impl FileIdentity {
+    /// The file at the path, links followed.
+    ///
+    /// # Errors
+    /// If neither it nor its folder can be found.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        match fs::metadata(path) {
+            Ok(found) => Ok(Self::Existing(found.dev(), found.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let folder = fs::metadata(folder_of(path))?;
+                Ok(Self::New(folder.dev(), folder.ino(), path.file_name().unwrap_or_default().to_owned()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What is at a path where output is wanted.
+enum Place {
+    /// Nothing, or a regular file that is replaced.
+    File(Option<Metadata>),
+    /// Something else, which takes bytes as they come.
+    Stream,
+}
+
+/// True if the path stands for standard output: `-`, or what the kernel calls it.
+pub fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
+/// True if what is written there can be read afterwards, so that a second output would replace it.
+pub fn is_kept(path: &Path) -> bool {
+    matches!(look(path), Ok(Place::File(_)))
+}
+
+/// Finds out whether the file may and can be written, without changing what is there.
+///
+/// # Errors
+/// If not.
+pub fn check(path: &Path) -> Result<(), OutputError> {
+    // A pipe would wait for its reader.
+    if let Place::File(_) = look(path)? {
+        drop(temporary(path)?);
+    }
+    Ok(())
+}
+
+/// Writes the file, and replaces a regular file that is there; the new one then has its mode, unless it was another
+/// user's.
+///
+/// # Errors
+/// If it must not or cannot be written; what was there is then as it was.
+pub fn write(path: &Path, text: &str) -> Result<(), OutputError> {
+    let replaced = match look(path)? {
+        Place::File(replaced) => replaced,
+        Place::Stream => return write_straight(path, text),
+    };
+    let file = filled(path, text)?;
+    if let Some(replaced) = replaced {
+        keep_mode(file.as_file(), &replaced)?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Writes the file if there is nothing at the path.
+///
+/// # Errors
+/// If there is, or it cannot be written.
+pub fn write_new(path: &Path, text: &str) -> Result<(), OutputError> {
+    let file = filled(path, text)?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path).map_err(|error| match error.error.kind() {
+        io::ErrorKind::AlreadyExists => OutputError::Exists,
+        _ => OutputError::Io(error.error),
+    })?;
+    Ok(())
+}
+
+fn look(path: &Path) -> Result<Place, OutputError> {
+    if is_own_descriptor(path) {
+        return Ok(Place::Stream);
+    }
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        found => Some(found?),
+    };
+    let Some(found) = found else {
+        return if is_journal_name(path) { Err(OutputError::JournalName) } else { Ok(Place::File(None)) };
+    };
+    let kind = found.file_type();
+    if kind.is_symlink() {
+        Err(OutputError::Link)
+    } else if kind.is_dir() {
+        Err(OutputError::Folder)
+    } else if kind.is_file() {
+        // What may not be written may not be replaced either.
+        rustix::fs::access(path, Access::WRITE_OK).map_err(io::Error::from)?;
+        if begins_as_journal(path)? {
+            return Err(OutputError::Journal);
+        }
+        if is_journal_name(path) { Err(OutputError::JournalName) } else { Ok(Place::File(Some(found))) }
+    } else if kind.is_fifo() && may_be_planted(&Owners::of(path, &found)?) {
+        Err(OutputError::ForeignPipe)
+    } else {
+        Ok(Place::Stream)
+    }
+}
+
+/// True for the names under which the kernel and shells hand on descriptors. They are links to what is open already.
+fn is_own_descriptor(path: &Path) -> bool {
+    let names = ["/dev/stdout", "/dev/stderr"];
+    let folders = ["/dev/fd", "/proc/self/fd"];
+    names.iter().any(|name| path == Path::new(name))
+        || folders.iter().any(|folder| path.parent() == Some(Path::new(folder)))
+}
+
+fn is_journal_name(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "journal")
+}
+
+/// What cannot be read is taken for one: nobody can say what would be lost.
+fn begins_as_journal(path: &Path) -> io::Result<bool> {
+    let mut beginning = Vec::new();
+    // In case it was exchanged: a link is not followed, and a pipe's other end not waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    file.take(JOURNAL_SIGNATURE.len() as u64).read_to_end(&mut beginning)?;
+    Ok(beginning == JOURNAL_SIGNATURE)
+}
+
+/// Whose a file is, and the folder in which it lies.
+struct Owners {
+    ours: u32,
+    file: u32,
+    folder: u32,
+    folder_mode: u32,
+}
+
+impl Owners {
+    fn of(path: &Path, found: &Metadata) -> io::Result<Self> {
+        let folder = fs::metadata(folder_of(path))?;
+        let ours = rustix::process::geteuid().as_raw();
+        Ok(Self { ours, file: found.uid(), folder: folder.uid(), folder_mode: folder.mode() })
+    }
+}
+
+/// True for what somebody else put into a folder where everybody may put files.
+fn may_be_planted(owners: &Owners) -> bool {
+    owners.folder_mode & STICKY != 0 && ![owners.ours, owners.folder].contains(&owners.file)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
+}
+
+/// A file of mode 0600 beside the path, removed unless it takes its place.
+fn temporary(path: &Path) -> io::Result<NamedTempFile> {
+    if path.file_name().is_none() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    // The library's own errors name the temporary file, which says nothing to anybody.
+    let open = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
+    tempfile::Builder::new().prefix(".tlsdash-").make_in(folder_of(path), open)
+}
+
+fn filled(path: &Path, text: &str) -> io::Result<NamedTempFile> {
+    let mut file = temporary(path)?;
+    file.as_file_mut().write_all(text.as_bytes())?;
+    Ok(file)
+}
+
+/// Gives a file the mode of the one that it replaces. Another user's file may be readable for that user's ends, and a
+/// group that we cannot give it is not the group that might read it.
+fn keep_mode(file: &File, replaced: &Metadata) -> io::Result<()> {
+    let ours = file.metadata()?;
+    if replaced.uid() != ours.uid() {
+        return Ok(());
+    }
+    let mut mode = replaced.mode() & PERMISSION_BITS;
+    let is_of_group = || rustix::fs::fchown(file, None, Some(Gid::from_raw(replaced.gid()))).is_ok();
+    if replaced.gid() != ours.gid() && !is_of_group() {
+        mode &= !GROUP_BITS;
+    }
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+fn write_straight(path: &Path, text: &str) -> Result<(), OutputError> {
+    // A descriptor may stand for a file to which somebody else writes too.
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    if file.metadata()?.is_file() && !is_own_descriptor(path) {
+        return Err(io::Error::other("it was exchanged meanwhile").into());
+    }
+    Ok(file.write_all(text.as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+    use std::thread;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    struct Folder(TempDir);
+
+    impl Folder {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn with(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+            fs::write(self.at(name), bytes).unwrap();
+            self.at(name)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(self.0.path()).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & PERMISSION_BITS
+    }
+
+    #[test]
+    fn a_new_file_is_its_owners_and_a_replaced_one_keeps_its_mode() {
+        let folder = Folder::new();
+        let new = folder.at("new.html");
+        check(&new).unwrap();
+        assert!(folder.names().is_empty(), "looking leaves nothing behind");
+        write(&new, "first").unwrap();
+        assert_eq!(mode(&new), 0o600);
+        fs::set_permissions(&new, Permissions::from_mode(0o644)).unwrap();
+        write(&new, "second").unwrap();
+        assert_eq!((mode(&new), fs::read_to_string(&new).unwrap()), (0o644, "second".to_owned()));
+        assert_eq!(folder.names(), ["new.html"]);
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_not_written_into() {
+        let folder = Folder::new();
+        let file = folder.with("a.html", "old");
+        fs::hard_link(&file, folder.at("kept.html")).unwrap();
+        write(&file, "new").unwrap();
+        assert_eq!(fs::read_to_string(folder.at("kept.html")).unwrap(), "old");
+        assert_eq!(fs::read_to_string(file).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_link_is_refused_wherever_it_leads_and_so_are_folders() {
+        let folder = Folder::new();
+        let target = folder.with("target", "precious");
+        for (name, to) in
+            [("link", &*target), ("dangling", Path::new("/nowhere/x")), ("null", Path::new("/dev/null"))]
+        {
+            symlink(to, folder.at(name)).unwrap();
+            for result in [check(&folder.at(name)), write(&folder.at(name), "x")] {
+                assert!(matches!(result, Err(OutputError::Link)), "{name}: {result:?}");
+            }
+            assert!(matches!(write_new(&folder.at(name), "x"), Err(OutputError::Exists)));
+        }
+        assert_eq!(fs::read_to_string(target).unwrap(), "precious");
+        assert!(matches!(check(folder.0.path()), Err(OutputError::Folder)));
+        assert!(check(&folder.at("..")).is_err() && check(Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn a_recording_is_not_replaced_by_whatever_name() {
+        let folder = Folder::new();
+        let recording = folder.with("a.journal", [&JOURNAL_SIGNATURE[..], b"and more"].concat());
+        fs::hard_link(&recording, folder.at("a.html")).unwrap();
+        for name in ["a.journal", "a.html"] {
+            for result in [check(&folder.at(name)), write(&folder.at(name), "x")] {
+                assert!(matches!(result, Err(OutputError::Journal)), "{name}: {result:?}");
+            }
+        }
+        let damaged = folder.with("damaged.journal", "");
+        for path in [&damaged, &folder.at("new.journal")] {
+            assert!(matches!(check(path), Err(OutputError::JournalName)), "{}", path.display());
+        }
+        assert!(fs::read(recording).unwrap().starts_with(&JOURNAL_SIGNATURE));
+    }
+
+    #[test]
+    fn what_cannot_be_written_stays_as_it_is_and_nothing_is_left_beside_it() {
+        let folder = Folder::new();
+        let file = folder.with("a.html", "old");
+        // A rename onto a folder fails last of all.
+        fs::create_dir(folder.at("folder")).unwrap();
+        assert!(filled(&folder.at("folder"), "x").unwrap().persist(folder.at("folder")).is_err());
+        assert!(matches!(write_new(&file, "new"), Err(OutputError::Exists)));
+        for result in [check(&folder.at("nowhere/x")), write(&folder.at("nowhere/x"), "x")] {
+            let Err(OutputError::Io(error)) = result else { panic!("{result:?}") };
+            assert_eq!(error.to_string(), "No such file or directory (os error 2)");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+        assert_eq!(folder.names(), ["a.html", "folder"]);
+    }
+
+    #[test]
+    fn pipes_and_devices_are_written_straight() {
+        let folder = Folder::new();
+        let pipe = folder.at("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        check(&pipe).unwrap();
+        let reader = thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        write(&pipe, "through").unwrap();
+        assert_eq!(reader.join().unwrap(), "through");
+        assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+        write(Path::new("/dev/null"), "x").unwrap();
+        let full = write(Path::new("/dev/full"), "x").unwrap_err();
+        assert!(full.to_string().contains("No space left"), "{full}");
+    }
+
+    #[test]
+    fn a_pipe_that_another_user_may_have_planted_is_not_written() {
+        let owners = |file, folder_mode| Owners { ours: 1_000, file, folder: 0, folder_mode };
+        assert!(may_be_planted(&owners(1_001, 0o41_777)));
+        for (file, folder_mode) in [(1_000, 0o41_777), (0, 0o41_777), (1_001, 0o40_755)] {
+            assert!(!may_be_planted(&owners(file, folder_mode)), "{file} {folder_mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_the_same_by_every_path() {
+        let folder = Folder::new();
+        let file = folder.with("a", "");
+        fs::hard_link(&file, folder.at("b")).unwrap();
+        symlink(&file, folder.at("c")).unwrap();
+        let same = [folder.at("b"), folder.at("c"), folder.at("../").join(folder.0.path()).join("./a")];
+        for path in same {
+            assert_eq!(FileIdentity::of(&path).unwrap(), FileIdentity::of(&file).unwrap());
+        }
+        let new = FileIdentity::of(&folder.at("new")).unwrap();
+        assert_eq!(new, FileIdentity::of(&folder.at("./new")).unwrap());
+        assert_ne!(new, FileIdentity::of(&folder.at("newer")).unwrap());
+    }
+}
