@@ -1,7 +1,5 @@
 //! Whose runs are read from a journal, and which were left out for that.
 
-#![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
-
 use clap::Args;
 use nix::unistd::User;
 use telemetry::{Origin, Writer, WriterFilter};

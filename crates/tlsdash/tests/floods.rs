@@ -17,7 +17,7 @@ use journal::{EntryBuf, Sender};
 use rustix::process::Uid;
 use serde_json::Value;
 use telemetry::{
-    Body, ClientRecord, Counters, ProxyCounter, ProxyRecord, Record, RunId, RunRecord, Sketch, Stamp, encode,
+    Body, ClientRecord, Counters, ProxyCounter, ProxyRecord, Record, RunId, Sketch, Stamp, encode,
 };
 
 /// Runs of so many clients, each with one record.
@@ -76,8 +76,7 @@ impl Flood {
         };
         let mut proxy = ProxyRecord::default();
         proxy.counters[ProxyCounter::Accepted] = 666_666;
-        let first =
-            ids.clone().into_iter().map(move |run| record(run, 1, Body::Run(Box::new(RunRecord::default()))));
+        let first = ids.clone().into_iter().map(move |run| record(run, 1, Body::Run(Box::default())));
         let last = ids
             .clone()
             .into_iter()

@@ -10,7 +10,7 @@ use std::process::Output;
 
 use common::journald::Journald;
 use common::not_run::say_not_run;
-use common::{Running, number, outside, send, stderr, tlsdash, until, upstream};
+use common::{Running, number, outside, stderr, tlsdash, until, upstream};
 use journal::{EntryBuf, FileOptions, FileWriter, Sender};
 use rustix::process::Signal;
 use serde_json::Value;

@@ -54,7 +54,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
 fn take_in(state: &mut State, news: Update, now: Now) {
     match news {
         Update::Batch(batch) => {
-            let shown = state.options.run.or(state.shown.filter(|_| state.caught_up));
+            let shown = state.options.run.or_else(|| state.shown.filter(|_| state.caught_up));
             state.heard = Heard::of(&batch, &state.model, shown, now).or(state.heard);
             state.model.apply_batch(batch);
             state.stale = true;

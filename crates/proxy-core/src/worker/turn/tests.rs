@@ -66,7 +66,7 @@ impl Driven {
     }
 
     fn wait(&mut self) {
-        self.worker.wait(&mut self.events, Some(Duration::from_millis(10)));
+        self.worker.wait(&mut self.events, Some(Duration::from_millis(10))).unwrap();
     }
 
     fn turn(&mut self) {

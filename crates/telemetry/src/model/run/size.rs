@@ -1,7 +1,7 @@
 //! What a run takes of memory.
 
 use super::{LogLine, Run};
-use crate::heap_size::HeapSize as _;
+use crate::heap_size::HeapSize;
 use crate::model::track::Track;
 use crate::record::{HostRecord, RunRecord};
 
