@@ -16,6 +16,7 @@ mod families;
 mod field;
 mod follow;
 mod histogram;
+mod history_reader;
 mod host;
 mod ids;
 mod merged;
@@ -27,7 +28,6 @@ mod observe;
 mod origin;
 mod percentile;
 mod publish;
-mod recall;
 mod record;
 mod setting;
 mod sketch;
@@ -49,6 +49,7 @@ pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCount
 pub use field::{Field, Unit, common as common_fields};
 pub use follow::{FollowError, Follower};
 pub use histogram::{HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
+pub use history_reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
 pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use journal::Timestamps;
@@ -60,7 +61,6 @@ pub use observe::ProcessTree;
 pub use origin::{Origin, Suppressed, Writer};
 pub use percentile::parse_percentile;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
-pub use recall::{Ask, Recalled, Recaller, Seek};
 pub use record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,
     Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,

@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use telemetry::model::Level;
-use telemetry::{Excerpt, Follower, Recaller, Update};
+use telemetry::{Excerpt, Follower, HistoryReader, Update};
 use tui::{Event, Opening, Sender};
 
 use crate::args::{WatchArgs, usage};
@@ -52,7 +52,7 @@ fn show(
     let (events, inbox) = tui::channel();
     let opening = Opening { from: args.from.clone(), speed: args.play };
     let replay = Replay {
-        recaller: Some(recaller(&part, events.clone())?),
+        history: Some(history_reader(&part, events.clone())?),
         opening: (args.from.is_some() || args.play.is_some()).then_some(opening),
     };
     let follower = follow(&part, events.clone())?;
@@ -94,9 +94,9 @@ fn follow(part: &Part, events: Sender) -> anyhow::Result<Follower> {
 }
 
 /// Reads the journal again for what the dashboard holds no more.
-fn recaller(part: &Part, events: Sender) -> anyhow::Result<Recaller> {
+fn history_reader(part: &Part, events: Sender) -> anyhow::Result<HistoryReader> {
     let place = part.place.clone();
     let open = move |start| place.opener(start)();
-    let deliver = move |news| events.recalled(news).is_ok();
-    Recaller::start(open, part.stretch, deliver).context("cannot start the thread dashboard-recall")
+    let deliver = move |news| events.history(news).is_ok();
+    HistoryReader::start(open, part.stretch, deliver).context("cannot start the thread dashboard-read")
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyEvent, MouseEvent};
-use telemetry::Recalled;
+use telemetry::HistoryReply;
 
 use crate::options::Event;
 
@@ -18,7 +18,7 @@ pub(crate) enum Message {
     /// The program has news.
     Program(Event),
     /// Something was read again.
-    Recalled(Recalled),
+    History(HistoryReply),
     /// A key was pressed.
     Key(KeyEvent),
     /// The mouse did something.
@@ -59,8 +59,8 @@ impl Sender {
     ///
     /// # Errors
     /// When the inbox is gone.
-    pub fn recalled(&self, news: Recalled) -> Result<(), Gone> {
-        self.messages.send(Message::Recalled(news)).map_err(|_| Gone)
+    pub fn history(&self, news: HistoryReply) -> Result<(), Gone> {
+        self.messages.send(Message::History(news)).map_err(|_| Gone)
     }
 }
 

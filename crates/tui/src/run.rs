@@ -129,7 +129,7 @@ impl Dashboard {
             Message::Program(Event::Update(news)) => self.apply(Action::Update(news)),
             Message::Program(Event::Terminate) => Ok(Some(Exit::Terminated)),
             Message::Program(Event::Suspend) => self.suspend(Suspend::Process),
-            Message::Recalled(news) => self.apply(Action::Recalled(news)),
+            Message::History(news) => self.apply(Action::History(news)),
             Message::Key(key) => self.key(&key),
             Message::Mouse(mouse) => self.apply(Action::Point(mouse)),
             Message::Resized => self.resize(),
@@ -166,8 +166,8 @@ impl Dashboard {
     /// Changes the state and does what follows from it.
     fn apply(&mut self, action: Action) -> Result<Option<Exit>, TuiError> {
         let left = self.change(action);
-        if let Some((ask, recaller)) = self.state.recall().zip(self.state.options.recaller.as_ref()) {
-            recaller.ask(ask);
+        if let Some((request, reader)) = self.state.recall().zip(self.state.options.history.as_ref()) {
+            reader.request(request);
         }
         if self.state.is_playing() {
             self.next_tick = self.next_tick.min(Instant::now() + PLAY_TICK);

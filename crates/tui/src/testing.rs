@@ -7,7 +7,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
-use telemetry::{Batch, Recaller, Record, Stretch, Update};
+use telemetry::{Batch, HistoryReader, Record, Stretch, Update};
 
 use crate::clock::Now;
 use crate::options::Options;
@@ -35,7 +35,7 @@ pub(crate) fn options() -> Options {
         palette: Palette::Monochrome,
         keymap: crate::keymap::Keymap::default(),
         mouse: true,
-        recaller: None,
+        history: None,
         opening: None,
         frames_per_second_max: 4,
     }
@@ -43,8 +43,8 @@ pub(crate) fn options() -> Options {
 
 /// The same of one who watches a journal that can be read again.
 pub(crate) fn watching() -> Options {
-    let recaller = Recaller::start(|_| unreachable!("nobody asks it"), Stretch::ALL, |_| true).unwrap();
-    Options { read_only: true, recaller: Some(recaller), ..options() }
+    let history = HistoryReader::start(|_| unreachable!("nobody asks it"), Stretch::ALL, |_| true).unwrap();
+    Options { read_only: true, history: Some(history), ..options() }
 }
 
 impl Stage {

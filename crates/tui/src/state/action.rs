@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use telemetry::model::Level;
-use telemetry::{ClientId, Command, Recalled, Update};
+use telemetry::{ClientId, Command, HistoryReply, Update};
 
 use crate::export::Export;
 use crate::options::Exit;
@@ -100,7 +100,7 @@ pub(crate) enum Action {
     /// There is news of the journal.
     Update(Update),
     /// Something was read again.
-    Recalled(Recalled),
+    History(HistoryReply),
     /// Time has passed.
     Tick,
     /// The terminal has so many columns and rows.

@@ -157,7 +157,7 @@ impl State {
         match needs {
             Needs::Nothing => true,
             Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
-            Needs::Journal => self.options.recaller.is_some(),
+            Needs::Journal => self.options.history.is_some(),
             Needs::Control => may,
             Needs::Load => may && figures.is_none_or(|figures| figures.load.is_some()),
         }

@@ -76,7 +76,7 @@ impl State {
             frozen.moment_us = run.last_us();
         }
         // What neither the series nor the journal can tell is not gone to.
-        let first_us = match self.run().filter(|_| self.options.recaller.is_none()) {
+        let first_us = match self.run().filter(|_| self.options.history.is_none()) {
             Some(run) => us.max(run.kept_from_us()),
             None => us,
         };

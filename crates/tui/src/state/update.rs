@@ -30,7 +30,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
             take_in(state, news, now);
             vec![Effect::Draw(Urgency::Soon)]
         }
-        Action::Recalled(news) => {
+        Action::History(news) => {
             let is_news = state.hear(news, now);
             if is_news { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
         }

@@ -12,7 +12,7 @@ mod tests;
 mod transport;
 
 use telemetry::model::{Level, Run};
-use telemetry::{Ask, Model, Recalled, RunId, Seek};
+use telemetry::{HistoryReply, HistoryRequest, Model, RunId, Seek};
 
 use super::{Span, State, shown_run};
 use crate::clock::Now;
@@ -112,8 +112,8 @@ impl State {
     }
 
     /// What is to be read, if the moment that is shown needs it and it is not being read yet.
-    pub(crate) fn recall(&mut self) -> Option<Ask> {
-        self.options.recaller.as_ref()?;
+    pub(crate) fn recall(&mut self) -> Option<HistoryRequest> {
+        self.options.history.as_ref()?;
         if self.run().is_some_and(Run::is_brief) {
             return self.recall_run();
         }
@@ -166,7 +166,7 @@ impl State {
         us.saturating_sub(back_us.clamp(SERIES_US_MIN, SERIES_US_MAX)).max(began_us)
     }
 
-    fn ask_for(&mut self, until_us: u64, from_us: u64) -> Option<Ask> {
+    fn ask_for(&mut self, until_us: u64, from_us: u64) -> Option<HistoryRequest> {
         let run = shown_run(&self.model, &self.options)?;
         self.replay.ticket += 1;
         let ticket = self.replay.ticket;
@@ -185,18 +185,18 @@ impl State {
         };
         self.replay.asked = Some(asked);
         self.replay.failed_us = None;
-        Some(Ask::Seek(Box::new(seek)))
+        Some(HistoryRequest::Seek(Box::new(seek)))
     }
 
-    fn ask_on(&mut self, ticket: u64, until_us: u64) -> Option<Ask> {
+    fn ask_on(&mut self, ticket: u64, until_us: u64) -> Option<HistoryRequest> {
         let (run, last_seq) = self.run().map(|run| (run.id(), run.reading().last_seq()))?;
         let from_us = self.replay.reel.as_ref().map_or(0, |reel| reel.read_until_us);
         self.replay.asked = Some(Asked { ticket, run, from_us, until_us, reached_us: from_us, is_on: true });
-        Some(Ask::On { ticket, until_us, last_seq })
+        Some(HistoryRequest::Continue { ticket, until_us, last_seq })
     }
 
     /// What is played next is read beforehand.
-    fn read_ahead(&mut self, us: u64) -> Option<Ask> {
+    fn read_ahead(&mut self, us: u64) -> Option<HistoryRequest> {
         let times = self.replay.transport.as_ref().filter(|it| it.is_playing())?.speed().times();
         let reel = self.replay.reel.as_ref()?;
         let (ticket, read_until_us) = (reel.ticket, reel.read_until_us);
@@ -209,17 +209,17 @@ impl State {
     }
 
     /// Takes in what was read again. True if something is to be drawn.
-    pub(super) fn hear(&mut self, news: Recalled, now: Now) -> bool {
+    pub(super) fn hear(&mut self, news: HistoryReply, now: Now) -> bool {
         let asked = self.replay.asked;
         let is_wanted = |ticket| asked.is_some_and(|asked| asked.ticket == ticket);
         match news {
-            Recalled::Progress { ticket, mono_us } if is_wanted(ticket) => {
+            HistoryReply::Progress { ticket, mono_us } if is_wanted(ticket) => {
                 if let Some(asked) = &mut self.replay.asked {
                     asked.reached_us = mono_us.max(asked.from_us);
                 }
                 true
             }
-            Recalled::Stood { ticket, model, until_us } if is_wanted(ticket) => {
+            HistoryReply::Reached { ticket, model, until_us } if is_wanted(ticket) => {
                 let Some(asked) = self.replay.asked.take() else { return false };
                 if asked.until_us == u64::MAX {
                     self.restore(Whole { ticket, run: asked.run, model: *model });
@@ -228,10 +228,10 @@ impl State {
                 self.take_reel(Reel::new(ticket, asked.run, *model, asked.from_us, until_us));
                 true
             }
-            Recalled::Followed { ticket, records, until_us } if self.is_pending(ticket) => {
+            HistoryReply::Records { ticket, records, until_us } if self.is_pending(ticket) => {
                 self.complete(records, until_us.is_some())
             }
-            Recalled::Followed { ticket, records, until_us } => {
+            HistoryReply::Records { ticket, records, until_us } => {
                 let reel = self.replay.reel.as_mut().filter(|reel| reel.ticket == ticket);
                 if let Some(reel) = reel {
                     reel.extend(records, until_us);
@@ -241,7 +241,7 @@ impl State {
                 }
                 self.catch_up()
             }
-            Recalled::Failed { ticket, why } if is_wanted(ticket) => {
+            HistoryReply::Failed { ticket, why } if is_wanted(ticket) => {
                 self.replay.failed_us = self.replay.asked.take().map(|asked| asked.until_us);
                 self.notice(Level::Warning, format!("that time cannot be read again: {why}"), now);
                 true

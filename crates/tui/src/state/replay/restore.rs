@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telemetry::{Ask, Model, Record, RunId, Writer};
+use telemetry::{HistoryRequest, Model, Record, RunId, Writer};
 
 use super::shown_run;
 use crate::state::State;
@@ -18,11 +18,11 @@ pub(super) struct Whole {
 impl State {
     /// True if the run that is shown has still to be read as a whole.
     pub(crate) fn is_run_recalled(&self) -> bool {
-        self.options.recaller.is_some() && self.run().is_some_and(telemetry::model::Run::is_brief)
+        self.options.history.is_some() && self.run().is_some_and(telemetry::model::Run::is_brief)
     }
 
     /// Asks for the whole of the run that is shown, if little of it is kept, or for what has come since it was read.
-    pub(super) fn recall_run(&mut self) -> Option<Ask> {
+    pub(super) fn recall_run(&mut self) -> Option<HistoryRequest> {
         let run = shown_run(&self.model, &self.options).filter(|run| run.is_brief())?;
         let (id, began_us) = (run.id(), run.began_us());
         let is_asked = self.replay.asked.is_some_and(|asked| asked.run == id && asked.until_us == u64::MAX);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use telemetry::{Ask, Batch, Model, Recalled, Record, Update, Value};
+use telemetry::{Batch, HistoryReply, HistoryRequest, Model, Record, Update, Value};
 
 use crate::options::{Opening, Options};
 use crate::state::{Action, Intent, Phase};
@@ -68,30 +68,30 @@ impl Recording {
         }
     }
 
-    fn answer(&mut self, ask: Ask) {
+    fn answer(&mut self, ask: HistoryRequest) {
         let second = |us: u64| (us - self.records[0].stamp.mono_us) / 1_000_000;
         match ask {
-            Ask::Seek(seek) => {
+            HistoryRequest::Seek(seek) => {
                 self.asked.push(format!("seek {}", second(seek.until_us)));
                 let mut model = Model::default();
                 let until = |record: &&Record| record.stamp.mono_us <= seek.until_us;
                 self.records.iter().filter(until).for_each(|record| model.apply(record.clone(), None));
                 self.given_us = seek.until_us;
                 let (ticket, until_us) = (seek.ticket, seek.until_us);
-                self.stage.act(Action::Recalled(Recalled::Stood {
+                self.stage.act(Action::History(HistoryReply::Reached {
                     ticket,
                     model: Box::new(model),
                     until_us,
                 }));
             }
-            Ask::On { ticket, until_us, .. } => {
+            HistoryRequest::Continue { ticket, until_us, .. } => {
                 self.asked.push(format!("on {}", second(until_us)));
                 let new = |record: &&Record| (self.given_us + 1..=until_us).contains(&record.stamp.mono_us);
                 let records = self.records.iter().filter(new).map(|record| (Arc::default(), record.clone()));
                 let news =
-                    Recalled::Followed { ticket, records: records.collect(), until_us: Some(until_us) };
+                    HistoryReply::Records { ticket, records: records.collect(), until_us: Some(until_us) };
                 self.given_us = self.given_us.max(until_us);
-                self.stage.act(Action::Recalled(news));
+                self.stage.act(Action::History(news));
             }
         }
     }
@@ -297,26 +297,26 @@ fn what_follows_is_read_beforehand_and_no_further() {
 fn a_moment_of_a_run_that_is_over_is_read_again_without_playing_and_said_meanwhile() {
     let mut recording = Recording::opened(watching());
     recording.stage.want(Intent::ScrubFarBack);
-    let Some(Ask::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
+    let Some(HistoryRequest::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
     let half_us = u64::midpoint(recording.began_us(), seek.until_us);
-    let progress = Recalled::Progress { ticket: seek.ticket, mono_us: half_us };
-    recording.stage.act(Action::Recalled(progress));
+    let progress = HistoryReply::Progress { ticket: seek.ticket, mono_us: half_us };
+    recording.stage.act(Action::History(progress));
     let screen = recording.stage.screen(120, 40);
     assert!(screen.contains("reading it again 50"), "{screen}");
-    recording.answer(Ask::Seek(seek));
+    recording.answer(HistoryRequest::Seek(seek));
     let screen = recording.stage.screen(120, 40);
     assert!(screen.contains("FROZEN") && !screen.contains("reading it again"), "{screen}");
-    let failed = Recalled::Failed { ticket: 99, why: "it is gone".into() };
-    assert_eq!(recording.stage.act(Action::Recalled(failed)), [], "nobody asked for that");
+    let failed = HistoryReply::Failed { ticket: 99, why: "it is gone".into() };
+    assert_eq!(recording.stage.act(Action::History(failed)), [], "nobody asked for that");
 }
 
 #[test]
 fn what_cannot_be_read_is_said_once_and_not_tried_again() {
     let mut recording = Recording::opened(watching());
     recording.stage.want(Intent::Play);
-    let Some(Ask::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
-    let failed = Recalled::Failed { ticket: seek.ticket, why: "cannot read /gone.journal".into() };
-    recording.stage.act(Action::Recalled(failed));
+    let Some(HistoryRequest::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
+    let failed = HistoryReply::Failed { ticket: seek.ticket, why: "cannot read /gone.journal".into() };
+    recording.stage.act(Action::History(failed));
     assert!(recording.stage.screen(80, 24).contains("that time cannot be read again: cannot read /gone"));
     assert!(recording.stage.state.recall().is_none());
 }
@@ -327,17 +327,23 @@ fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
     stage.want(Intent::ScrubBack);
     assert!(stage.state.recall().is_none(), "what is measured now is not disturbed by mere looking");
     stage.want(Intent::Play);
-    let Some(Ask::Seek(seek)) = stage.state.recall() else { panic!("nothing is asked") };
+    let Some(HistoryRequest::Seek(seek)) = stage.state.recall() else { panic!("nothing is asked") };
     let mut model = Model::default();
     let mut same = crate::synthetic::Synthetic::default();
     model.apply(same.start(), None);
     (0..30).flat_map(|_| same.second()).for_each(|record| model.apply(record, None));
     let (ticket, until_us) = (seek.ticket, stage.state.last_us());
-    stage.act(Action::Recalled(Recalled::Stood { ticket, model: Box::new(model), until_us: seek.until_us }));
+    stage.act(Action::History(HistoryReply::Reached {
+        ticket,
+        model: Box::new(model),
+        until_us: seek.until_us,
+    }));
     stage.state.prepare(stage.now());
-    let Some(Ask::On { .. }) = stage.state.recall() else { panic!("what follows is not asked for") };
-    let followed = Recalled::Followed { ticket, records: Vec::new(), until_us: Some(until_us) };
-    stage.act(Action::Recalled(followed));
+    let Some(HistoryRequest::Continue { .. }) = stage.state.recall() else {
+        panic!("what follows is not asked for")
+    };
+    let followed = HistoryReply::Records { ticket, records: Vec::new(), until_us: Some(until_us) };
+    stage.act(Action::History(followed));
     stage.wait(2);
     assert_eq!(stage.state.phase, Phase::Live);
 }
@@ -362,7 +368,7 @@ fn each_of_many_runs_can_be_shown_whole() {
     assert!(stage.screen(80, 30).contains("runs 1-20/20"));
     stage.want(Intent::RunOpen);
     assert_eq!(stage.state.phase, Phase::Reading);
-    let Some(Ask::Seek(seek)) = stage.state.recall() else { panic!("it is not read again") };
+    let Some(HistoryRequest::Seek(seek)) = stage.state.recall() else { panic!("it is not read again") };
     assert!(stage.state.recall().is_none(), "once is enough");
     let (mut model, ticket) = (Model::default(), seek.ticket);
     let all = records(1);
@@ -370,11 +376,13 @@ fn each_of_many_runs_can_be_shown_whole() {
     for record in most {
         model.apply(record.clone(), None);
     }
-    let stood = Recalled::Stood { ticket, model: Box::new(model), until_us: seek.until_us };
-    stage.act(Action::Recalled(stood));
-    let Some(Ask::On { ticket, .. }) = stage.state.recall() else { panic!("it lacks the latest records") };
+    let stood = HistoryReply::Reached { ticket, model: Box::new(model), until_us: seek.until_us };
+    stage.act(Action::History(stood));
+    let Some(HistoryRequest::Continue { ticket, .. }) = stage.state.recall() else {
+        panic!("it lacks the latest records")
+    };
     let records = rest.iter().map(|record| (Arc::default(), record.clone())).collect();
-    stage.act(Action::Recalled(Recalled::Followed { ticket, records, until_us: Some(seek.until_us) }));
+    stage.act(Action::History(HistoryReply::Records { ticket, records, until_us: Some(seek.until_us) }));
     assert!(stage.state.recall().is_none());
     let screen = stage.screen(80, 30);
     assert!(screen.contains("clients 1-") && screen.contains("gaps 0  lost 0"), "{screen}");

@@ -100,7 +100,7 @@ impl State {
 
     /// Plays from the moment that is shown, or pauses. At its end a run is played from its beginning.
     pub(in crate::state) fn toggle_play(&mut self, now: Now) {
-        if self.options.recaller.is_none() {
+        if self.options.history.is_none() {
             return self.notice(Level::Notice, "only watch plays what was recorded", now);
         }
         if let Some(transport) = self.replay.transport.as_mut().filter(|transport| transport.is_playing()) {

@@ -35,30 +35,30 @@ fn recording(folder: &Path) -> (PathBuf, Vec<Record>) {
     (path, records)
 }
 
-fn recaller(path: &Path) -> (Recaller, Receiver<Recalled>) {
+fn reader(path: &Path) -> (HistoryReader, Receiver<HistoryReply>) {
     let (send, told) = channel();
     let path = path.to_owned();
     let open = move |start| Tail::open(&path, start);
-    (Recaller::start(open, Stretch::ALL, move |news| send.send(news).is_ok()).unwrap(), told)
+    (HistoryReader::start(open, Stretch::ALL, move |news| send.send(news).is_ok()).unwrap(), told)
 }
 
-fn told(news: &Receiver<Recalled>) -> Recalled {
+fn reply(news: &Receiver<HistoryReply>) -> HistoryReply {
     loop {
         match news.recv_timeout(Duration::from_secs(60)).unwrap() {
-            Recalled::Progress { .. } => {}
+            HistoryReply::Progress { .. } => {}
             other => return other,
         }
     }
 }
 
-fn stood(news: &Receiver<Recalled>) -> Model {
-    match told(news) {
-        Recalled::Stood { model, .. } => *model,
+fn reached(news: &Receiver<HistoryReply>) -> Model {
+    match reply(news) {
+        HistoryReply::Reached { model, .. } => *model,
         other => panic!("{other:?}"),
     }
 }
 
-/// The records of a run read up to a moment, straight.
+/// The records up to a moment, applied directly.
 fn direct(records: &[Record], until_us: u64) -> Model {
     let mut model = Model::default();
     for record in records.iter().filter(|record| record.stamp.mono_us <= until_us) {
@@ -67,7 +67,7 @@ fn direct(records: &[Record], until_us: u64) -> Model {
     model
 }
 
-/// What a screen shows of it, as far as later records repeat it.
+/// Figures of the run that later records repeat.
 fn seen(run: &Run) -> (Vec<u64>, String, Vec<String>) {
     let (proxy, load) = (run.proxy().unwrap(), run.load().unwrap());
     let client = run.clients().iter().next().unwrap();
@@ -90,9 +90,9 @@ fn seen(run: &Run) -> (Vec<u64>, String, Vec<String>) {
     (figures, run.setting("proxy.workers").unwrap().value.to_string(), log)
 }
 
-fn seek(full: &Run, ticket: u64, model: Model, since_us: u64, until_us: u64) -> Ask {
+fn seek(full: &Run, ticket: u64, model: Model, since_us: u64, until_us: u64) -> HistoryRequest {
     let (run, origin) = (full.id(), full.writer().origin);
-    Ask::Seek(Box::new(Seek {
+    HistoryRequest::Seek(Box::new(Seek {
         ticket,
         run,
         origin,
@@ -103,7 +103,7 @@ fn seek(full: &Run, ticket: u64, model: Model, since_us: u64, until_us: u64) -> 
     }))
 }
 
-/// The run as somebody knows it who has read all of it.
+/// A model that has read the whole journal.
 fn full(path: &Path) -> Model {
     let mut tail = Tail::open(path, Start::Oldest).unwrap();
     let mut model = Model::default();
@@ -119,15 +119,15 @@ fn full(path: &Path) -> Model {
 }
 
 #[test]
-fn a_run_stands_as_it_did_at_every_moment_wherever_reading_begins() {
+fn a_run_read_up_to_a_moment_equals_the_run_at_that_moment() {
     let folder = tempfile::tempdir().unwrap();
     let (path, records) = recording(folder.path());
     let known = full(&path);
     let known = known.run(records[0].stamp.run).unwrap();
-    let (recaller, news) = recaller(&path);
+    let (reader, news) = reader(&path);
     for (ticket, second) in [(1, 3), (2, 5), (3, 30), (4, SECONDS)] {
-        recaller.ask(seek(known, ticket, Model::default(), 0, us(second)));
-        let model = stood(&news);
+        reader.request(seek(known, ticket, Model::default(), 0, us(second)));
+        let model = reached(&news);
         let straight = direct(&records, us(second));
         assert_eq!(model.runs().len(), 1, "other runs are left out");
         assert_eq!(seen(model.current().unwrap()), seen(straight.current().unwrap()), "{second}");
@@ -135,15 +135,15 @@ fn a_run_stands_as_it_did_at_every_moment_wherever_reading_begins() {
     let from_us = us(20);
     let joined = Model::joining(known, from_us);
     let since_us = known.realtime_at(from_us);
-    recaller.ask(seek(known, 5, joined, since_us, us(30)));
-    let model = stood(&news);
+    reader.request(seek(known, 5, joined, since_us, us(30)));
+    let model = reached(&news);
     let run = model.current().unwrap();
     assert_eq!(seen(run), seen(direct(&records, us(30)).current().unwrap()));
     assert!(run.is_joined() && run.kept_from_us() >= us(19) && run.proxy().unwrap().intervals().len() <= 11);
 }
 
 #[test]
-fn what_is_joined_has_the_settings_of_its_time_and_clients_that_rested_since() {
+fn a_joined_model_has_the_settings_of_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let (path, records) = recording(folder.path());
     let known = full(&path);
@@ -159,19 +159,21 @@ fn what_is_joined_has_the_settings_of_its_time_and_clients_that_rested_since() {
 }
 
 #[test]
-fn what_follows_is_given_out_as_far_as_it_is_asked_for_and_makes_the_same_run() {
+fn following_records_are_delivered_up_to_the_requested_moment() {
     let folder = tempfile::tempdir().unwrap();
     let (path, records) = recording(folder.path());
     let known = full(&path);
     let known = known.run(records[0].stamp.run).unwrap();
     let last_seq = known.reading().last_seq();
-    let (recaller, news) = recaller(&path);
-    recaller.ask(seek(known, 9, Model::default(), 0, us(10)));
-    let mut model = stood(&news);
+    let (reader, news) = reader(&path);
+    reader.request(seek(known, 9, Model::default(), 0, us(10)));
+    let mut model = reached(&news);
     for second in [11, 20, SECONDS, SECONDS + 100] {
-        recaller.ask(Ask::On { ticket: 9, until_us: us(second), last_seq });
+        reader.request(HistoryRequest::Continue { ticket: 9, until_us: us(second), last_seq });
         loop {
-            let Recalled::Followed { ticket: 9, records, until_us } = told(&news) else { panic!("{second}") };
+            let HistoryReply::Records { ticket: 9, records, until_us } = reply(&news) else {
+                panic!("{second}")
+            };
             assert!(records.len() <= RECORDS_MAX);
             for (writer, record) in records {
                 model.apply_from(&writer, record, None);
@@ -183,23 +185,23 @@ fn what_follows_is_given_out_as_far_as_it_is_asked_for_and_makes_the_same_run() 
         let straight = direct(&records, us(second));
         assert_eq!(seen(model.current().unwrap()), seen(straight.current().unwrap()), "{second}");
     }
-    recaller.ask(Ask::On { ticket: 8, until_us: us(1), last_seq });
-    recaller.ask(seek(known, 10, Model::default(), 0, us(1)));
-    assert!(matches!(told(&news), Recalled::Stood { ticket: 10, .. }), "nothing of another ticket");
+    reader.request(HistoryRequest::Continue { ticket: 8, until_us: us(1), last_seq });
+    reader.request(seek(known, 10, Model::default(), 0, us(1)));
+    assert!(matches!(reply(&news), HistoryReply::Reached { ticket: 10, .. }), "nothing of another ticket");
 }
 
 #[test]
-fn a_journal_that_is_gone_is_said_and_the_thread_ends_with_those_who_ask() {
+fn a_missing_journal_is_reported_and_the_thread_ends() {
     let folder = tempfile::tempdir().unwrap();
     let (path, records) = recording(folder.path());
     let known = full(&path);
     let known = known.run(records[0].stamp.run).unwrap();
-    let (recaller, news) = recaller(&path);
+    let (reader, news) = reader(&path);
     std::fs::remove_file(&path).unwrap();
-    recaller.ask(seek(known, 1, Model::default(), 0, us(10)));
-    let Recalled::Failed { ticket: 1, why } = told(&news) else { panic!("it is gone") };
+    reader.request(seek(known, 1, Model::default(), 0, us(10)));
+    let HistoryReply::Failed { ticket: 1, why } = reply(&news) else { panic!("it is gone") };
     assert!(why.contains("a.journal"), "{why}");
-    drop(recaller);
+    drop(reader);
     assert!(
         news.recv_timeout(Duration::from_secs(60))
             .is_err_and(|error| { error == std::sync::mpsc::RecvTimeoutError::Disconnected })

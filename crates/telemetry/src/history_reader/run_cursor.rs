@@ -1,4 +1,4 @@
-//! The records of one run, as far as they are wanted.
+//! Reads the records of one run from a journal, up to a given moment.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use crate::ids::RunId;
 use crate::origin::{Origin, Writer};
 use crate::record::{Body, Phase, Record};
 
-/// Times that an error is met by trying again: one file that cannot be read must not keep us from the others.
+/// Retries after a read error: one unreadable file must not hide the others.
 const TRIES: u32 = 3;
 
-/// How far reading has come.
+/// How far a cursor has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// Everything up to the moment has been handed out.
+pub(super) enum ReadProgress {
+    /// Every record up to the moment has been delivered.
     Done,
-    /// There is more to read; the run's last record was made at this moment of its monotonic clock.
+    /// More remains; the last record read has this time on the run's monotonic clock.
     At(u64),
 }
 
-/// A journal of which only one run is read.
-pub(super) struct Reel {
+/// A position in the journal, delivering one run's records.
+pub(super) struct RunCursor {
     tail: Tail,
-    desk: Desk,
+    filter: RunFilter,
 }
 
-/// What was read.
-struct Desk {
+/// Selects the run's records and holds those not yet delivered.
+struct RunFilter {
     run: RunId,
     run_text: String,
-    /// Whose records count.
+    /// The process whose records count.
     origin: Origin,
     excerpt: Excerpt,
     writer: Arc<Writer>,
-    /// Not handed out yet, in order.
+    /// Not yet delivered, in order.
     ahead: VecDeque<(Arc<Writer>, Record)>,
     cut: Vec<Record>,
     last_seq: u64,
@@ -46,9 +46,9 @@ struct Desk {
     has_stopped: bool,
 }
 
-impl Reel {
+impl RunCursor {
     pub(super) fn new(tail: Tail, (run, origin): (RunId, Origin), stretch: Stretch) -> Self {
-        let desk = Desk {
+        let filter = RunFilter {
             run,
             run_text: run.to_string(),
             origin,
@@ -60,38 +60,37 @@ impl Reel {
             last_us: 0,
             has_stopped: false,
         };
-        Self { tail, desk }
+        Self { tail, filter }
     }
 
-    /// Does a bounded part of reading up to a moment. `last_seq` is the last record that is known to be there: after it
-    /// nobody looks on.
+    /// Reads one poll towards a moment. `last_seq` is the highest sequence number known of the run: reading stops there.
     pub(super) fn read(
         &mut self,
         until_us: u64,
         last_seq: u64,
         mut each: impl FnMut(&Arc<Writer>, Record),
-    ) -> Result<Progress, ReadError> {
+    ) -> Result<ReadProgress, ReadError> {
         let is_later = |record: &Record| record.stamp.mono_us > until_us;
-        let has_later = self.desk.ahead.back().is_some_and(|(_, record)| is_later(record));
-        let mut is_end = self.desk.is_at_end(last_seq);
+        let has_later = self.filter.ahead.back().is_some_and(|(_, record)| is_later(record));
+        let mut is_end = self.filter.is_at_end(last_seq);
         if !has_later && !is_end {
             let has_more = self.poll()?;
-            is_end = !has_more || self.desk.is_at_end(last_seq);
+            is_end = !has_more || self.filter.is_at_end(last_seq);
         }
-        while self.desk.ahead.front().is_some_and(|(_, record)| !is_later(record)) {
-            let Some((writer, record)) = self.desk.ahead.pop_front() else { break };
+        while self.filter.ahead.front().is_some_and(|(_, record)| !is_later(record)) {
+            let Some((writer, record)) = self.filter.ahead.pop_front() else { break };
             each(&writer, record);
         }
-        let is_done = is_end || !self.desk.ahead.is_empty();
-        Ok(if is_done { Progress::Done } else { Progress::At(self.desk.last_us) })
+        let is_done = is_end || !self.filter.ahead.is_empty();
+        Ok(if is_done { ReadProgress::Done } else { ReadProgress::At(self.filter.last_us) })
     }
 
-    /// Tells whether there is more.
+    /// True if the journal holds more.
     fn poll(&mut self) -> Result<bool, ReadError> {
-        let Self { tail, desk } = self;
+        let Self { tail, filter } = self;
         let mut tries = 0;
         loop {
-            match tail.poll(|entry| desk.take(entry)) {
+            match tail.poll(|entry| filter.take(entry)) {
                 Ok(progress) => return Ok(progress.more),
                 Err(_) if tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
@@ -100,7 +99,7 @@ impl Reel {
     }
 }
 
-impl Desk {
+impl RunFilter {
     fn is_at_end(&self, last_seq: u64) -> bool {
         self.has_stopped || (last_seq > 0 && self.last_seq >= last_seq)
     }
@@ -109,7 +108,7 @@ impl Desk {
         if entry.text(&field::RUN.name) != Some(&*self.run_text) {
             return;
         }
-        // What cannot be decoded was counted when it was read first.
+        // A malformed record was counted when it was first read.
         let Ok(Some(record)) = codec::decode(entry) else { return };
         if !self.writer.wrote(entry) {
             self.writer = Arc::new(Writer::of(entry));
