@@ -3,7 +3,7 @@
 use telemetry::model::Run;
 use telemetry::{ClientCounter, ClientId, ConnectionRecord};
 
-use super::{ClientLatency, ClientRow, History, Span, history};
+use super::{ClientLatency, ClientRow, History, Span};
 
 /// One client, for a screen of its own.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct ClientDetail {
 
 impl ClientDetail {
     /// What is known of the client of a row.
-    pub(crate) fn of(run: &Run, row: &ClientRow, interval_us: u64) -> Option<Self> {
+    pub(crate) fn of(run: &Run, row: &ClientRow, history: History) -> Option<Self> {
         let id: ClientId = row.id;
         let client = run.client(id)?;
         let totals = client.totals();
@@ -38,7 +38,7 @@ impl ClientDetail {
             silent_us: run.last_us().saturating_sub(client.last_us),
             connection: client.connection().cloned(),
             failed: client.failed_connection().cloned(),
-            history: history(run, id, interval_us),
+            history,
         })
     }
 }

@@ -56,10 +56,10 @@ pub(crate) struct LoadFigures {
 }
 
 impl LoadFigures {
-    pub(super) fn of(run: &Run, taken: &LoadTaken<'_>) -> Option<Self> {
+    /// With what is asked for by the run's last record.
+    pub(super) fn of(run: &Run, totals: &Counters<LoadCounter>, taken: &LoadTaken<'_>) -> Option<Self> {
         let record = run.load_record()?;
-        let totals = run.load()?.totals();
-        let mut figures = Self {
+        Some(Self {
             kind: kind(record.running && run.stopped().is_none(), record.rate),
             offered_per_second: record.rate,
             sent_per_second: taken.rate(LoadCounter::Sent),
@@ -71,24 +71,13 @@ impl LoadFigures {
                     other => other.to_string(),
                 }
             }),
-            sent: 0,
-            ok: 0,
-            failed: 0,
-            causes: Vec::new(),
-            never_sent: 0,
-            unfinished: 0,
-        };
-        figures.take_totals(totals);
-        Some(figures)
-    }
-
-    pub(super) fn take_totals(&mut self, totals: &Counters<LoadCounter>) {
-        self.sent = totals[LoadCounter::Sent];
-        self.ok = totals[LoadCounter::Ok];
-        self.failed = totals[LoadCounter::Failed];
-        self.causes = seen(CAUSES, totals);
-        self.never_sent = totals[LoadCounter::NeverSent];
-        self.unfinished = totals[LoadCounter::Unfinished];
+            sent: totals[LoadCounter::Sent],
+            ok: totals[LoadCounter::Ok],
+            failed: totals[LoadCounter::Failed],
+            causes: seen(CAUSES, totals),
+            never_sent: totals[LoadCounter::NeverSent],
+            unfinished: totals[LoadCounter::Unfinished],
+        })
     }
 
     /// Takes what was asked for from settings as they stood at a moment, in words.

@@ -21,12 +21,12 @@ mod span;
 mod sparkline;
 
 use telemetry::model::{LogLine, Run, Track};
-use telemetry::{Counters, CpuGroup, Metric, Model};
+use telemetry::{Counters, CpuGroup, Metric, Model, ProxyCounter};
 
 pub(crate) use classes::{Bounds, Change, Latency, Quantile};
 pub(crate) use client_detail::ClientDetail;
 pub(crate) use client_table::ClientTable;
-pub(crate) use clients::{ClientLatency, ClientRow, latency_span, span as clients_span};
+pub(crate) use clients::{ClientLatency, ClientRow, latency_span};
 pub(crate) use course::{Column, Course, Subject};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
@@ -103,50 +103,72 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// What there is to show of `run`, over windows that have been slid to it; the model knows what could not be read of
-    /// the whole journal.
-    pub(crate) fn of(model: &Model, run: &Run, span: Span, windows: &Windows) -> Self {
+    /// What there is to show of `run` at a moment, over windows that have been slid to it; the model knows what could not
+    /// be read of the whole journal. Health and warnings are of reading, and so always of the present; reasons of failures
+    /// are only known of it.
+    pub(crate) fn at(model: &Model, run: &Run, us: u64, span: Span, windows: &Windows) -> Self {
+        let is_latest = us >= run.last_us();
         let began = run.began();
-        let cpu = cpu(run);
-        let proxy = windows.proxy(run, span);
-        let load = windows.load(run, span);
         let health = Health::of(model, run);
         let interval_us = run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0);
-        let clients_span = clients::span(span, interval_us);
+        let (proxy, load) = (windows.proxy(run, span), windows.load(run, span));
+        let proxy_totals = run.proxy().map(|track| track.totals_at(us));
+        let load_totals = run.load().map(|track| track.totals_at(us));
+        let mut handshakes = match (proxy_totals.as_ref().zip(proxy.as_ref()), load_totals.zip(load.as_ref()))
+        {
+            (Some((totals, taken)), _) => Handshakes {
+                certificate: began.map_or_else(String::new, |began| began.certificate.clone()),
+                ..Handshakes::of_proxy(totals, taken)
+            },
+            (None, Some((totals, taken))) => Handshakes::of_load(&totals, taken),
+            (None, None) => Handshakes::default(),
+        };
+        if is_latest && proxy.is_some() {
+            handshakes.reasons = handshakes::reasons(run);
+        }
+        let open = |totals: &Counters<ProxyCounter>| {
+            let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
+            if is_latest { run.proxy_open() } else { open_then() }
+        };
+        let proxy_figures = |(totals, taken)| ProxyFigures::of(totals, open(totals), taken);
+        let load_figures = load_totals.as_ref().zip(load.as_ref());
+        let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
+        if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
+            figures.take_settings(|name| run.setting_at(us.saturating_sub(1), name));
+        }
         Self {
             target: began.map_or_else(String::new, target),
             setup: began.map_or_else(String::new, setup),
             run: run.id().short(),
-            duration_us: run.duration_us(),
+            duration_us: if us == run.last_us() {
+                run.duration_us()
+            } else {
+                us.saturating_sub(run.began_us())
+            },
             interval_us,
-            ended: run.stopped().is_some(),
+            ended: is_latest && run.stopped().is_some(),
             span,
             latencies: classes::all(run, proxy.as_ref(), load.as_ref()),
             against: None,
-            proxy: proxy.as_ref().and_then(|taken| ProxyFigures::of(run, taken)),
-            handshakes: match (proxy.as_ref().zip(run.proxy()), load.as_ref().zip(run.load())) {
-                (Some((taken, track)), _) => Handshakes {
-                    certificate: began.map_or_else(String::new, |began| began.certificate.clone()),
-                    reasons: handshakes::reasons(run),
-                    ..Handshakes::of_proxy(track.totals(), taken)
-                },
-                (None, Some((taken, track))) => Handshakes::of_load(track.totals(), taken),
-                (None, None) => Handshakes::default(),
-            },
+            proxy: proxy_totals.as_ref().zip(proxy.as_ref()).map(proxy_figures),
+            load: load_figures,
+            handshakes,
             warnings: health::warnings(run, &health, span),
-            load: load.as_ref().and_then(|taken| LoadFigures::of(run, taken)),
             health,
-            cpu,
-            memory_bytes: run.host().map(|host| host.memory_bytes),
-            clients_span,
-            log: last(run.log(), LOG_LINES_MAX).cloned().collect(),
+            cpu: cpu_until(run, us),
+            memory_bytes: run.host_at(us).map(|host| host.memory_bytes),
+            clients_span: clients::span(span, interval_us),
+            log: log_until(run, us),
         }
     }
 }
 
-fn last<T>(items: impl ExactSizeIterator<Item = T>, n: usize) -> impl Iterator<Item = T> {
-    let skipped = items.len().saturating_sub(n);
-    items.skip(skipped)
+/// The latest log lines up to a moment.
+fn log_until(run: &Run, us: u64) -> Vec<LogLine> {
+    let newest_first = run.log().rev().skip_while(|line| line.mono_us > us);
+    let mut lines: Vec<LogLine> = newest_first.take(LOG_LINES_MAX).cloned().collect();
+    lines.reverse();
+    lines
 }
 
 fn target(run: &telemetry::RunRecord) -> String {
@@ -169,10 +191,6 @@ fn interval_us<C: Metric, L: Metric>(track: &Track<C, L>) -> u64 {
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
     if median < INTERVAL_MIN_US { median } else { (median + TICK_US / 2) / TICK_US * TICK_US }
-}
-
-fn cpu(run: &Run) -> Vec<(&'static str, f64)> {
-    cpu_until(run, u64::MAX)
 }
 
 /// Cores kept busy by each group of threads before a moment.

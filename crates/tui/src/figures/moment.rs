@@ -1,11 +1,9 @@
-//! The figures of a run at an earlier moment.
+//! Settings and clients at an earlier moment of a run.
 
 use telemetry::model::Run;
-use telemetry::{LoadCounter, ProxyCounter};
 
 use super::clients::{ClientLatency, rates_until};
-use super::handshakes::Handshakes;
-use super::{ClientRow, Figures, Span, Windows, classes, cpu_until};
+use super::{ClientRow, Span};
 
 /// Settings whose values are told first.
 const MAIN: [&str; 4] = ["load.rate", "load.resume", "load.connections", "proxy.workers"];
@@ -31,43 +29,6 @@ pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<Then> {
     all.retain(|then| then.now.is_some() || MAIN.contains(&&*then.name));
     all.sort_by_key(|then| (then.now.is_none(), MAIN.iter().position(|name| *name == then.name)));
     all
-}
-
-impl Figures {
-    /// These figures as they were at a moment up to which the windows have been slid. What is only known of the present
-    /// stays: health and warnings are of reading, not of the run.
-    pub(crate) fn at(&self, run: &Run, us: u64, span: Span, windows: &Windows) -> Self {
-        let (proxy, load) = (windows.proxy(run, span), windows.load(run, span));
-        let proxy_totals = run.proxy().map(|track| track.totals_at(us));
-        let load_totals = run.load().map(|track| track.totals_at(us));
-        let mut then = self.clone();
-        then.ended = false;
-        then.span = span;
-        then.duration_us = us.saturating_sub(run.began_us());
-        then.latencies = classes::all(run, proxy.as_ref(), load.as_ref());
-        then.against = None;
-        then.cpu = cpu_until(run, us);
-        then.memory_bytes = run.host_at(us).map(|host| host.memory_bytes);
-        then.log.retain(|line| line.mono_us <= us);
-        if let (Some(taken), Some(totals)) = (&load, &load_totals) {
-            then.handshakes = Handshakes::of_load(totals, taken);
-        }
-        if let (Some(taken), Some(totals)) = (&proxy, &proxy_totals) {
-            let (certificate, reasons) = (self.handshakes.certificate.clone(), Vec::new());
-            then.handshakes = Handshakes { certificate, reasons, ..Handshakes::of_proxy(totals, taken) };
-        }
-        if let (Some(figures), Some(taken), Some(totals)) = (&mut then.proxy, &proxy, &proxy_totals) {
-            figures.take_rates(taken);
-            figures.take_totals(totals);
-            figures.open = totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
-        }
-        if let (Some(figures), Some(taken), Some(totals)) = (&mut then.load, &load, &load_totals) {
-            figures.sent_per_second = taken.rate(LoadCounter::Sent);
-            figures.take_totals(totals);
-            figures.take_settings(|name| run.setting_at(us.saturating_sub(1), name));
-        }
-        then
-    }
 }
 
 /// A client's row with its rates and latencies as they were at a moment, over so many microseconds; without them where its records do

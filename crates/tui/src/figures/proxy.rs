@@ -1,6 +1,5 @@
 //! The proxy as a whole.
 
-use telemetry::model::Run;
 use telemetry::{Counters, ProxyCounter};
 
 use super::span::ProxyTaken;
@@ -29,36 +28,18 @@ pub(crate) struct ProxyFigures {
 }
 
 impl ProxyFigures {
-    pub(super) fn of(run: &Run, taken: &ProxyTaken<'_>) -> Option<Self> {
-        let totals = run.proxy()?.totals();
-        let mut figures = Self {
-            open: run.proxy_open(),
-            accepted: 0,
-            accepted_per_second: None,
-            in_per_second: None,
-            out_per_second: None,
-            bytes_in: 0,
-            bytes_out: 0,
-            failed: 0,
-            upstream_errors: 0,
-        };
-        figures.take_rates(taken);
-        figures.take_totals(totals);
-        Some(figures)
-    }
-
-    pub(super) fn take_rates(&mut self, taken: &ProxyTaken<'_>) {
-        self.accepted_per_second = taken.rate(ProxyCounter::Accepted);
-        self.in_per_second = taken.rate(ProxyCounter::BytesIn);
-        self.out_per_second = taken.rate(ProxyCounter::BytesOut);
-    }
-
-    pub(super) fn take_totals(&mut self, totals: &Counters<ProxyCounter>) {
-        self.accepted = totals[ProxyCounter::Accepted];
-        self.bytes_in = totals[ProxyCounter::BytesIn];
-        self.bytes_out = totals[ProxyCounter::BytesOut];
-        self.failed = totals[ProxyCounter::Failed];
-        self.upstream_errors =
-            totals.sum(&[ProxyCounter::UpstreamConnectsFailed, ProxyCounter::UpstreamBroken]);
+    pub(super) fn of(totals: &Counters<ProxyCounter>, open: u64, taken: &ProxyTaken<'_>) -> Self {
+        Self {
+            open,
+            accepted: totals[ProxyCounter::Accepted],
+            accepted_per_second: taken.rate(ProxyCounter::Accepted),
+            in_per_second: taken.rate(ProxyCounter::BytesIn),
+            out_per_second: taken.rate(ProxyCounter::BytesOut),
+            bytes_in: totals[ProxyCounter::BytesIn],
+            bytes_out: totals[ProxyCounter::BytesOut],
+            failed: totals[ProxyCounter::Failed],
+            upstream_errors: totals
+                .sum(&[ProxyCounter::UpstreamConnectsFailed, ProxyCounter::UpstreamBroken]),
+        }
     }
 }

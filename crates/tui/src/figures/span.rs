@@ -33,11 +33,14 @@ const CHOICES: &[Span] = &[
 
 impl Default for Span {
     fn default() -> Self {
-        Self::Last(10_000_000)
+        Self::Last(Self::DEFAULT_US)
     }
 }
 
 impl Span {
+    /// Length of the default choice, in microseconds.
+    pub(crate) const DEFAULT_US: u64 = 10_000_000;
+
     /// The next longer choice.
     pub(crate) fn longer(self) -> Self {
         self.step(1)
@@ -72,11 +75,6 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Moves them over the span up to the run's last records.
-    pub(crate) fn slide(&mut self, run: &Run, span: Span) {
-        self.slide_to(run, span, u64::MAX);
-    }
-
     /// Moves them over the span up to a moment, or to the last records before it.
     pub(crate) fn slide_to(&mut self, run: &Run, span: Span, until_us: u64) {
         if self.of != Some(run.id()) {

@@ -3,7 +3,6 @@
 mod action;
 mod client_list;
 mod control;
-mod frozen;
 mod lever;
 mod mouse;
 mod palette;
@@ -12,12 +11,14 @@ mod prompt;
 mod recording;
 mod replay;
 mod runs;
-mod scrub;
+mod seek;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod time;
 mod tuning;
 mod update;
+mod view;
 
 use std::collections::VecDeque;
 
@@ -25,9 +26,7 @@ use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
 use telemetry::{ClientId, Model, RunId};
 
 use crate::clock::Now;
-use crate::figures::{
-    self, ClientDetail, ClientTable, Course, Figures, History, Marked, SortKey, Span, Then, Windows,
-};
+use crate::figures::{self, ClientDetail, ClientTable, Course, Figures, History, SortKey, Span, Then};
 use crate::format;
 use crate::keymap::{Context, Needs};
 use crate::options::Options;
@@ -37,19 +36,20 @@ use crate::view::layout;
 pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::ClientList;
 use control::Control;
-use frozen::Frozen;
 pub(crate) use palette::Entry;
 use phase::Heard;
 pub(crate) use phase::Phase;
 pub(crate) use prompt::{Prompt, Purpose};
 use recording::Recorded;
+use replay::JournalReads;
 pub use replay::{NoSpeed, Speed};
-use replay::{Reel, Replay};
 pub(crate) use replay::{Standing, TransportLine};
 use runs::RunList;
+use snapshot::Snapshot;
 pub(crate) use time::{Course as CourseView, TimeView};
 pub(crate) use tuning::Tuning;
 pub(crate) use update::update;
+use view::View;
 
 /// Notices of the dashboard's own that are kept.
 const NOTICES_MAX: usize = 50;
@@ -74,13 +74,10 @@ pub(crate) struct State {
     model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
     stale: bool,
-    /// What is shown of the model as it stands; `None` before there is a run.
-    live: Option<Figures>,
-    windows: Windows,
-    marked: Marked,
-    table: ClientTable,
-    frozen: Option<Frozen>,
-    replay: Replay,
+    /// The present, whether or not it is shown.
+    live: Snapshot,
+    view: View,
+    reads: JournalReads,
     /// True once the run's end has been seen, and the span has followed it.
     end_seen: bool,
     /// True once all that the journal held at the start has been read.
@@ -113,12 +110,9 @@ impl State {
             prompt: None,
             model: Model::default(),
             stale: true,
-            live: None,
-            windows: Windows::default(),
-            marked: Marked::default(),
-            table: ClientTable::default(),
-            frozen: None,
-            replay: Replay::default(),
+            live: Snapshot::default(),
+            view: View::default(),
+            reads: JournalReads::default(),
             end_seen: false,
             caught_up: false,
             heard: None,
@@ -134,10 +128,25 @@ impl State {
         self.model
     }
 
-    /// What is shown: the present, or the moment of freezing.
+    /// What is shown.
+    fn snapshot(&self) -> &Snapshot {
+        match &self.view {
+            View::Live => &self.live,
+            View::Frozen(past) | View::Replay(past, _) => &past.snapshot,
+        }
+    }
+
+    /// The figures that are shown.
     pub(crate) fn figures(&self) -> Option<&Figures> {
-        let again = self.reel().and_then(Reel::figures);
-        again.or_else(|| self.frozen.as_ref().map(Frozen::figures)).or(self.live.as_ref())
+        self.snapshot().figures.as_ref()
+    }
+
+    /// The run that is shown, from the same reading as the figures.
+    fn snapshot_run(&self) -> Option<&Run> {
+        match self.snapshot().ticket {
+            Some(_) => self.shown_reread()?.run(),
+            None => self.run(),
+        }
     }
 
     /// Where keys have their meaning at present.
@@ -163,22 +172,18 @@ impl State {
         }
     }
 
-    fn table_mut(&mut self) -> &mut ClientTable {
-        if self.reel().is_some() {
-            return self.replay.table_mut().unwrap_or(&mut self.table);
-        }
-        self.frozen.as_mut().map_or(&mut self.table, Frozen::table_mut)
-    }
-
-    fn table(&self) -> &ClientTable {
-        let again = self.reel().map(Reel::table);
-        again.or_else(|| self.frozen.as_ref().map(Frozen::table)).unwrap_or(&self.table)
+    /// The list of clients, and the clients that are shown.
+    fn clients_and_table(&mut self) -> (&mut ClientList, &mut ClientTable) {
+        let snapshot = match &mut self.view {
+            View::Live => &mut self.live,
+            View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,
+        };
+        (&mut self.clients, &mut snapshot.table)
     }
 
     /// The experiments of the shown run, oldest first.
     pub(crate) fn experiments(&self) -> Vec<&Experiment> {
-        let again = self.reel().and_then(Reel::run);
-        again.or_else(|| self.run()).map_or_else(Vec::new, |run| run.experiments().collect())
+        self.snapshot_run().map_or_else(Vec::new, |run| run.experiments().collect())
     }
 
     /// The last record of the shown run, by the monotonic clock.
@@ -188,37 +193,30 @@ impl State {
 
     /// All clients of the moment that is shown, in no order.
     fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
-        self.table().rows().iter().map(|row| row.id)
+        self.snapshot().table.rows().iter().map(|row| row.id)
     }
 
     /// All about a client: its rates are of the moment that is shown, the rest is of now.
     pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
-        let row = self.table().get(id)?;
-        if let Some(again) = self.reel().and_then(Reel::run) {
-            return ClientDetail::of(again, row, self.figures()?.interval_us);
-        }
-        let mut detail = ClientDetail::of(self.run()?, row, self.figures()?.interval_us)?;
-        if let Some(frozen) = &self.frozen {
-            detail.history = frozen.history(id);
-        }
-        Some(detail)
+        let row = self.snapshot().table.get(id)?;
+        ClientDetail::of(self.snapshot_run()?, row, self.history(id))
     }
 
     /// Clients of the moment that is shown, as far as the filter lets them.
     pub(crate) fn client_count(&self) -> usize {
-        self.table().len()
+        self.snapshot().table.len()
     }
 
     /// What a client did over the last intervals, at the moment that is shown.
     pub(crate) fn history(&self, id: ClientId) -> History {
-        if let Some(reel) = self.reel() {
-            return reel.history(id);
+        let snapshot = self.snapshot();
+        match self.view.past().filter(|_| snapshot.ticket.is_none()) {
+            Some(past) => past.history(id),
+            None => {
+                let run = self.snapshot_run();
+                run.map(|run| figures::history(run, id, snapshot.interval_us())).unwrap_or_default()
+            }
         }
-        if let Some(frozen) = &self.frozen {
-            return frozen.history(id);
-        }
-        let interval_us = self.live.as_ref().map_or(0, |figures| figures.interval_us);
-        self.run().map(|run| figures::history(run, id, interval_us)).unwrap_or_default()
     }
 
     /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first.
@@ -242,17 +240,17 @@ impl State {
 
     /// Length of a column of the course.
     fn column_us(&self) -> u64 {
-        self.time.column_us(self.live.as_ref().map_or(0, |figures| figures.interval_us))
+        self.time.column_us(self.live.interval_us())
     }
 
     /// Brings the course to the columns that are in sight.
     fn follow_course(&mut self) {
         let (columns, column_us) = (layout::course_columns(self), self.column_us());
-        let Self { model, options, time, course, frozen, replay, .. } = self;
+        let Self { model, options, time, course, view, reads, .. } = self;
         let Some(run) = shown_run(model, options) else { return };
-        let until_us = frozen.as_ref().map_or_else(|| run.last_us(), |frozen| frozen.edge_us);
+        let until_us = view.past().map_or_else(|| run.last_us(), |past| past.edge_us);
         let from_us = until_us.saturating_sub(column_us.saturating_mul(columns as u64)).max(run.began_us());
-        let again = if run.kept_from_us() <= from_us { None } else { replay.series(run) };
+        let again = if run.kept_from_us() <= from_us { None } else { reads.series(run) };
         let again = again.filter(|(_, again)| again.kept_from_us() < run.kept_from_us());
         let subject = time.subject(run);
         match again {
@@ -267,8 +265,8 @@ impl State {
 
     /// The moment that a person went back to, by the monotonic clock, with the settings as they stood then.
     pub(crate) fn earlier(&self) -> Option<(u64, &[Then])> {
-        let frozen = self.frozen.as_ref()?;
-        Some((frozen.earlier_us()?, frozen.settings()))
+        let past = self.view.past()?;
+        Some((past.cursor_us?, &past.settings))
     }
 
     /// The wall clock at a moment of the shown run's monotonic clock.
@@ -286,11 +284,7 @@ impl State {
             self.span = if ended { Span::WholeRun } else { Span::default() };
             self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
         }
-        self.windows.slide(run, self.span);
-        let mut figures = Figures::of(&self.model, run, self.span, &self.windows);
-        self.marked.compare(run, run.last_us(), &mut figures);
-        self.table.refresh(run, figures.clients_span);
-        self.live = Some(figures);
+        self.live.take(None, (&self.model, run), run.last_us(), self.span);
         let before = self.shown.replace(id);
         if self.caught_up && before.is_some_and(|before| before != id) {
             let began = format::time_of_day(began_us);
@@ -302,9 +296,8 @@ impl State {
     /// Puts the clients in order and keeps the selected one in sight.
     fn arrange(&mut self) {
         let rows = layout::client_rows(self);
-        let mut clients = std::mem::take(&mut self.clients);
-        clients.arrange(self.table_mut(), rows);
-        self.clients = clients;
+        let (clients, table) = self.clients_and_table();
+        clients.arrange(table, rows);
     }
 
     fn run(&self) -> Option<&Run> {

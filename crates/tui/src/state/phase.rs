@@ -5,6 +5,7 @@ use std::time::Duration;
 use telemetry::{Batch, Model, Record, RunId};
 
 use super::State;
+use super::view::View;
 use crate::clock::Now;
 
 /// Silence that is not worth a word, however short the interval.
@@ -59,13 +60,17 @@ pub(crate) enum Phase {
 
 impl Phase {
     pub(super) fn of(state: &State, now: Now) -> Self {
-        if state.frozen.is_some() && state.is_replay() {
-            return if state.is_playing() { Self::Playing } else { Self::Paused };
+        match &state.view {
+            View::Live => Self::of_present(state, now),
+            View::Frozen(past) => Self::Frozen(since(past.since, now).as_secs()),
+            View::Replay(_, playback) if playback.is_playing() => Self::Playing,
+            View::Replay(..) => Self::Paused,
         }
-        if let Some(frozen) = &state.frozen {
-            return Self::Frozen(since(frozen.since, now).as_secs());
-        }
-        let (Some(figures), Some(heard)) = (&state.live, state.heard) else { return Self::Waiting };
+    }
+
+    /// Where the present stands, whether or not it is shown.
+    pub(super) fn of_present(state: &State, now: Now) -> Self {
+        let (Some(figures), Some(heard)) = (&state.live.figures, state.heard) else { return Self::Waiting };
         // How old the newest record is matters once it is the newest.
         let age = if state.caught_up { heard.age } else { Duration::ZERO };
         let silence = since(heard.at, now) + age;

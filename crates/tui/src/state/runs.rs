@@ -94,10 +94,8 @@ impl State {
     pub(super) fn show_run(&mut self, id: RunId) {
         self.options.run = Some(id);
         self.shown = Some(id);
-        self.frozen = None;
         self.model.hold(Some(id));
-        self.leave_replay();
+        self.go_live();
         self.clients.selected = None;
-        self.stale = true;
     }
 }

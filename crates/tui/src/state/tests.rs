@@ -103,7 +103,7 @@ fn every_order_sorts_by_its_column() {
 fn a_clients_rate_is_what_it_did_in_the_window() {
     let mut stage = Stage::live(options(), 25);
     let rows = |stage: &Stage| {
-        let rows = stage.state.table.rows();
+        let rows = stage.state.snapshot().table.rows();
         rows.iter().map(|row| (row.id, *row)).collect::<std::collections::HashMap<_, _>>()
     };
     let before = rows(&stage);

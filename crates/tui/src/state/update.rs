@@ -7,7 +7,8 @@ use telemetry::{Command, Update};
 use super::client_list::Move;
 use super::lever::{Direction, Lever};
 use super::phase::Heard;
-use super::scrub::Leap;
+use super::seek::SeekTarget;
+use super::view::View;
 use super::{Action, Effect, Intent, Phase, Screen, State};
 use crate::clock::Now;
 use crate::options::Exit;
@@ -179,12 +180,10 @@ fn copy(state: &mut State, now: Now) -> Vec<Effect> {
 }
 
 fn toggle_freeze(state: &mut State, now: Now) {
-    if state.frozen.take().is_none() {
-        state.freeze(now);
-    } else {
-        state.leave_replay();
+    match state.view {
+        View::Live => state.freeze(now),
+        View::Frozen(_) | View::Replay(..) => state.go_live(),
     }
-    state.stale = true;
     state.phase = Phase::of(state, now);
 }
 
@@ -199,20 +198,20 @@ fn play(state: &mut State, intent: Intent, now: Now) {
 }
 
 fn leap(state: &mut State, intent: Intent, now: Now) {
-    let leap = match intent {
-        Intent::ScrubBack => Leap::Columns(-1),
-        Intent::ScrubForward => Leap::Columns(1),
-        Intent::ScrubFarBack => Leap::Columns(-FAR),
-        Intent::ScrubFarForward => Leap::Columns(FAR),
-        Intent::MarkPrevious => Leap::PreviousMark,
-        Intent::MarkNext => Leap::NextMark,
-        Intent::NextInterval => Leap::NextInterval,
-        Intent::PreviousInterval => Leap::PreviousInterval,
-        Intent::Beginning => Leap::Beginning,
-        Intent::End => Leap::End,
-        _ => Leap::Worst,
+    let target = match intent {
+        Intent::ScrubBack => SeekTarget::Columns(-1),
+        Intent::ScrubForward => SeekTarget::Columns(1),
+        Intent::ScrubFarBack => SeekTarget::Columns(-FAR),
+        Intent::ScrubFarForward => SeekTarget::Columns(FAR),
+        Intent::MarkPrevious => SeekTarget::PreviousMark,
+        Intent::MarkNext => SeekTarget::NextMark,
+        Intent::NextInterval => SeekTarget::NextInterval,
+        Intent::PreviousInterval => SeekTarget::PreviousInterval,
+        Intent::Beginning => SeekTarget::Beginning,
+        Intent::End => SeekTarget::End,
+        _ => SeekTarget::Worst,
     };
-    state.leap(leap, now);
+    state.seek(target, now);
     state.stale = true;
     state.phase = Phase::of(state, now);
 }
@@ -241,9 +240,8 @@ fn scroll(state: &mut State, to: Move) {
         _ => {}
     }
     let rows = layout::client_rows(state);
-    let mut clients = std::mem::take(&mut state.clients);
-    clients.go(to, state.table_mut(), rows);
-    state.clients = clients;
+    let (clients, table) = state.clients_and_table();
+    clients.go(to, table, rows);
     if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
         state.screen = Screen::Client(id);
     }
@@ -268,7 +266,7 @@ fn go(state: &mut State, intent: Intent, now: Now) {
     match intent {
         Intent::Back if state.screen != Screen::Dashboard => state.screen = Screen::Dashboard,
         Intent::Back if state.clients.selected.is_some() => state.clients.selected = None,
-        Intent::Back if state.frozen.is_some() => toggle_freeze(state, now),
+        Intent::Back if state.view.past().is_some() => toggle_freeze(state, now),
         _ if is_there => state.screen = Screen::Dashboard,
         Intent::Help => state.screen = Screen::Help { offset: 0 },
         Intent::Log => state.screen = Screen::Log,

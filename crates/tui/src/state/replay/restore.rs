@@ -25,11 +25,11 @@ impl State {
     pub(super) fn recall_run(&mut self) -> Option<HistoryRequest> {
         let run = shown_run(&self.model, &self.options).filter(|run| run.is_brief())?;
         let (id, began_us) = (run.id(), run.began_us());
-        let is_asked = self.replay.asked.is_some_and(|asked| asked.run == id && asked.until_us == u64::MAX);
-        if is_asked || self.replay.failed_us == Some(u64::MAX) {
+        let is_asked = self.reads.asked.is_some_and(|asked| asked.run == id && asked.until_us == u64::MAX);
+        if is_asked || self.reads.failed_us == Some(u64::MAX) {
             return None;
         }
-        match self.replay.pending.as_ref().filter(|whole| whole.run == id).map(|whole| whole.ticket) {
+        match self.reads.pending.as_ref().filter(|whole| whole.run == id).map(|whole| whole.ticket) {
             Some(ticket) => self.ask_on(ticket, u64::MAX),
             None => self.ask_for(u64::MAX, began_us),
         }
@@ -39,7 +39,7 @@ impl State {
     pub(super) fn restore(&mut self, whole: Whole) {
         let Whole { ticket, run, model } = whole;
         self.model.hold(Some(run));
-        self.replay.pending = match self.model.restore(run, model) {
+        self.reads.pending = match self.model.restore(run, model) {
             Ok(()) => None,
             Err(model) => Some(Whole { ticket, run, model }),
         };
@@ -48,18 +48,18 @@ impl State {
 
     /// True if a run that was read as a whole lacks what comes with this number.
     pub(super) fn is_pending(&self, ticket: u64) -> bool {
-        self.replay.pending.as_ref().is_some_and(|whole| whole.ticket == ticket)
+        self.reads.pending.as_ref().is_some_and(|whole| whole.ticket == ticket)
     }
 
     /// Adds what has come since; true if that was all.
     pub(super) fn complete(&mut self, records: Vec<(Arc<Writer>, Record)>, is_all: bool) -> bool {
-        let Some(whole) = &mut self.replay.pending else { return false };
+        let Some(whole) = &mut self.reads.pending else { return false };
         for (writer, record) in records {
             whole.model.apply_from(&writer, record, None);
         }
         if is_all {
-            self.replay.asked = None;
-            self.replay.pending.take().into_iter().for_each(|whole| self.restore(whole));
+            self.reads.asked = None;
+            self.reads.pending.take().into_iter().for_each(|whole| self.restore(whole));
         }
         is_all
     }

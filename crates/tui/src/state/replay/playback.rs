@@ -12,14 +12,14 @@ use crate::state::{Phase, State};
 
 /// How a run is played.
 #[derive(Debug)]
-pub(in crate::state) struct Transport {
+pub(in crate::state) struct Playback {
     speed: Speed,
     /// Since when it has been playing, and from which moment of the run's monotonic clock; `None` while it pauses.
     playing: Option<(Instant, u64)>,
 }
 
-impl Transport {
-    pub(super) fn is_playing(&self) -> bool {
+impl Playback {
+    pub(in crate::state) fn is_playing(&self) -> bool {
         self.playing.is_some()
     }
 
@@ -35,7 +35,7 @@ impl Transport {
     }
 
     /// Goes on from a moment.
-    fn go_on_from(&mut self, us: u64, now: Now) {
+    pub(in crate::state) fn go_on_from(&mut self, us: u64, now: Now) {
         if let Some(playing) = &mut self.playing {
             *playing = (now.instant, us);
         }
@@ -68,19 +68,19 @@ pub(crate) struct TransportLine {
 impl State {
     /// What is to be seen of the replay; `None` where nothing is played.
     pub(crate) fn transport(&self) -> Option<TransportLine> {
-        let transport = self.replay.transport.as_ref()?;
-        let (run, us) = self.run().zip(self.earlier_us())?;
+        let playback = self.view.playback()?;
+        let (run, us) = self.run().zip(self.cursor_us())?;
         let began_us = run.began_us();
         let length_us = run.last_us().saturating_sub(began_us);
         let share = |us: u64| us.saturating_sub(began_us) as f64 / length_us.max(1) as f64;
         let is_mark = |deed: &Deed| matches!(deed, Deed::Mark { .. });
         Some(TransportLine {
-            standing: match (transport.is_playing(), us >= run.last_us()) {
+            standing: match (playback.is_playing(), us >= run.last_us()) {
                 (true, _) => Standing::Playing,
                 (false, true) => Standing::AtEnd,
                 (false, false) => Standing::Paused,
             },
-            speed: transport.speed,
+            speed: playback.speed,
             at_us: us.saturating_sub(began_us),
             length_us,
             realtime_us: run.realtime_at(us),
@@ -90,12 +90,12 @@ impl State {
 
     /// True while a run is played, or pauses in that.
     pub(crate) fn is_replay(&self) -> bool {
-        self.replay.transport.is_some()
+        self.view.playback().is_some()
     }
 
     /// True while something moves by itself.
     pub(crate) fn is_playing(&self) -> bool {
-        self.replay.transport.as_ref().is_some_and(Transport::is_playing)
+        self.view.playback().is_some_and(Playback::is_playing)
     }
 
     /// Plays from the moment that is shown, or pauses. At its end a run is played from its beginning.
@@ -103,11 +103,11 @@ impl State {
         if self.options.history.is_none() {
             return self.notice(Level::Notice, "only watch plays what was recorded", now);
         }
-        if let Some(transport) = self.replay.transport.as_mut().filter(|transport| transport.is_playing()) {
-            transport.playing = None;
+        if let Some(playback) = self.view.playback_mut().filter(|playback| playback.is_playing()) {
+            playback.playing = None;
             return;
         }
-        let speed = self.replay.transport.as_ref().map(Transport::speed).unwrap_or_default();
+        let speed = self.view.playback().map(Playback::speed).unwrap_or_default();
         let Some(us) = self.moment_to_play() else {
             return self.notice(Level::Notice, "there is no run to play yet", now);
         };
@@ -116,7 +116,7 @@ impl State {
 
     fn moment_to_play(&self) -> Option<u64> {
         let run = self.run()?;
-        let us = self.earlier_us();
+        let us = self.cursor_us();
         Some(us.filter(|us| *us < run.last_us()).unwrap_or_else(|| run.began_us()))
     }
 
@@ -132,7 +132,7 @@ impl State {
             self.clients.order.key = SortKey::Out;
         }
         let playing = speed.map(|_| (now.instant, us));
-        self.replay.transport = Some(Transport { speed: speed.unwrap_or_default(), playing });
+        self.view.play(Playback { speed: speed.unwrap_or_default(), playing });
         self.go_to(us, now);
     }
 
@@ -165,11 +165,11 @@ impl State {
 
     /// Plays at another speed.
     pub(in crate::state) fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: Now) {
-        let cursor_us = self.earlier_us();
-        let Some(transport) = &mut self.replay.transport else { return };
-        transport.speed = change(transport.speed);
+        let cursor_us = self.cursor_us();
+        let Some(playback) = self.view.playback_mut() else { return };
+        playback.speed = change(playback.speed);
         if let Some(us) = cursor_us {
-            transport.go_on_from(us, now);
+            playback.go_on_from(us, now);
         }
     }
 
@@ -186,45 +186,24 @@ impl State {
         self.change_speed(|_| Speed::default(), now);
     }
 
-    /// Plays on from a moment that a person went to.
-    pub(in crate::state) fn play_on_from(&mut self, us: u64, now: Now) {
-        if let Some(transport) = &mut self.replay.transport {
-            transport.go_on_from(us, now);
-        }
-    }
-
-    /// Leaves the replay.
-    pub(in crate::state) fn leave_replay(&mut self) {
-        let is_over = self.run().is_some_and(|run| run.stopped().is_some());
-        if self.replay.transport.take().is_some() && is_over {
-            self.span = Span::WholeRun;
-            self.clients.order.key = SortKey::Total;
-        }
-        (self.replay.reel, self.replay.asked, self.replay.failed_us) = (None, None, None);
-    }
-
     /// Plays as far as time has passed; true if something is to be drawn.
     pub(in crate::state) fn play_on(&mut self, now: Now) -> bool {
-        let Some(wanted_us) = self.replay.transport.as_ref().and_then(|it| it.moment_us(now)) else {
-            return false;
-        };
-        let Some(cursor_us) = self.earlier_us() else {
-            return false;
-        };
+        let wanted_us = self.view.playback().and_then(|playback| playback.moment_us(now));
+        let Some((wanted_us, cursor_us)) = wanted_us.zip(self.cursor_us()) else { return false };
         let Some((end_us, has_ended)) = self.run().map(|run| (run.last_us(), run.stopped().is_some())) else {
             return false;
         };
         // Time stands still until the moment has been read.
-        let Some(read_until_us) = self.reel().map(|reel| reel.read_until_us) else {
-            self.play_on_from(cursor_us, now);
-            return false;
-        };
+        let read_until_us = self.shown_reread().map_or(cursor_us, |reread| reread.read_until_us);
         let us = wanted_us.min(read_until_us).min(end_us).max(cursor_us);
-        if us < wanted_us {
-            self.play_on_from(us, now);
+        if let Some(playback) = self.view.playback_mut().filter(|_| us < wanted_us) {
+            playback.go_on_from(us, now);
+        }
+        if self.shown_reread().is_none() {
+            return false;
         }
         if us > cursor_us {
-            self.stand_at(us);
+            self.play_to(us);
         }
         if us >= end_us {
             self.end_play(has_ended, now);
@@ -234,16 +213,12 @@ impl State {
 
     /// At the end a run that is over pauses; one that goes on is live from there.
     fn end_play(&mut self, has_ended: bool, now: Now) {
-        let frozen = self.frozen.take();
-        let present = Phase::of(self, now);
-        if !has_ended && present == Phase::Live {
-            self.leave_replay();
-            self.stale = true;
+        if !has_ended && Phase::of_present(self, now) == Phase::Live {
+            self.go_live();
             return self.notice(Level::Notice, "played to the present", now);
         }
-        self.frozen = frozen;
-        if let Some(transport) = &mut self.replay.transport {
-            transport.playing = None;
+        if let Some(playback) = self.view.playback_mut() {
+            playback.playing = None;
         }
     }
 }

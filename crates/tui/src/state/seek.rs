@@ -1,0 +1,183 @@
+//! Going back in time.
+
+use telemetry::model::Level;
+
+use super::State;
+use super::view::{Past, View};
+use crate::clock::Now;
+use crate::figures::{SortKey, Span, Subject};
+use crate::view::layout;
+
+/// Where a person wants to go in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SeekTarget {
+    /// So many columns; backwards if negative.
+    Columns(i64),
+    PreviousMark,
+    NextMark,
+    /// The interval with the highest latency of the class that is looked at.
+    Worst,
+    /// The interval after, or before.
+    NextInterval,
+    PreviousInterval,
+    /// The run's first record, or its last.
+    Beginning,
+    End,
+}
+
+impl State {
+    /// The past moment that was gone to, by the run's monotonic clock.
+    pub(super) fn cursor_us(&self) -> Option<u64> {
+        self.view.past()?.cursor_us
+    }
+
+    /// Freezes the view at the last record, unless it already shows the past.
+    pub(super) fn freeze(&mut self, now: Now) {
+        if self.view.past().is_some() {
+            return;
+        }
+        // What has been read and not been drawn yet still belongs to this moment.
+        self.refresh(now);
+        if let Some(run) = self.run() {
+            self.view = View::Frozen(Box::new(Past::freeze(&self.live, run, now)));
+        }
+    }
+
+    /// Shows the present again.
+    pub(super) fn go_live(&mut self) {
+        let is_over = self.run().is_some_and(|run| run.stopped().is_some());
+        if self.is_replay() && is_over {
+            self.span = Span::WholeRun;
+            self.clients.order.key = SortKey::Total;
+        }
+        self.view = View::Live;
+        self.reads.forget();
+        self.stale = true;
+    }
+
+    /// Goes to another moment, and freezes the view for it.
+    pub(super) fn seek(&mut self, target: SeekTarget, now: Now) {
+        self.freeze(now);
+        self.follow_course();
+        match self.target_us(target) {
+            Ok(us) => self.show_moment(us, now),
+            Err(why) => self.notice(Level::Notice, why, now),
+        }
+    }
+
+    /// Goes to a moment, and freezes the view for it.
+    pub(super) fn go_to(&mut self, us: u64, now: Now) {
+        self.freeze(now);
+        self.show_moment(us, now);
+        self.stale = true;
+        self.phase = super::Phase::of(self, now);
+    }
+
+    /// Shows the past moment anew, after the window has changed.
+    pub(super) fn show_moment_anew(&mut self, now: Now) {
+        if let Some(us) = self.view.past().map(Past::us) {
+            self.show_moment(us, now);
+        }
+    }
+
+    /// Shows what the model in memory holds of a moment, until it has been read again.
+    fn show_moment(&mut self, us: u64, now: Now) {
+        let is_replay = self.is_replay();
+        let mut view = std::mem::take(&mut self.view);
+        if let Some((past, run)) = view.past_mut().zip(self.run()) {
+            if is_replay {
+                past.end_us = run.last_us();
+            }
+            let series = self.series_until(us).unwrap_or(run);
+            // What neither the series nor the journal can tell is not gone to.
+            let us = if self.options.history.is_none() { us.max(run.kept_from_us()) } else { us };
+            past.go_to((&self.model, series), us, self.moment_span_us());
+        }
+        self.view = view;
+        self.follow_cursor();
+        self.catch_up();
+        if let Some((us, playback)) = self.cursor_us().zip(self.view.playback_mut()) {
+            playback.go_on_from(us, now);
+        }
+    }
+
+    /// Shows a moment that has been read again already.
+    pub(super) fn play_to(&mut self, us: u64) {
+        let mut view = std::mem::take(&mut self.view);
+        if let Some((past, run)) = view.past_mut().zip(self.run()) {
+            past.end_us = run.last_us();
+            past.set_cursor(run, us);
+        }
+        self.view = view;
+        self.follow_cursor();
+        self.catch_up();
+    }
+
+    /// Time that all columns together show.
+    pub(super) fn course_span_us(&self) -> u64 {
+        self.column_us().saturating_mul(layout::course_columns(self).max(1) as u64)
+    }
+
+    /// The course moves along where the cursor would leave it.
+    fn follow_cursor(&mut self) {
+        let shown_us = self.course_span_us();
+        let Some(past) = self.view.past_mut() else { return };
+        let Some(us) = past.cursor_us else { return };
+        if us.saturating_add(shown_us) <= past.edge_us || us > past.edge_us {
+            past.edge_us = us.saturating_add(shown_us / 2).min(past.end_us.max(us));
+        }
+    }
+
+    /// The moment to go to.
+    ///
+    /// # Errors
+    /// With a sentence for the person where there is none.
+    fn target_us(&self, target: SeekTarget) -> Result<u64, &'static str> {
+        let (Some(run), Some(past)) = (self.run(), self.view.past()) else {
+            return Err("there is no run yet");
+        };
+        let cursor_us = past.us();
+        let column_us = self.course.column_us();
+        let end_us = self.course.snap(cursor_us);
+        let deeds = || run.markers().map(|marker| marker.mono_us).filter(|&us| us <= past.end_us);
+        let at_mark = |us: u64| self.course.snap(us + 1);
+        match target {
+            SeekTarget::Columns(n) => Ok(end_us.saturating_add_signed(n.saturating_mul(column_us as i64))),
+            SeekTarget::PreviousMark => deeds()
+                .rfind(|&us| us < end_us.saturating_sub(column_us))
+                .map(at_mark)
+                .ok_or("no earlier mark"),
+            SeekTarget::NextMark => deeds().find(|&us| us >= end_us).map(at_mark).ok_or("no later mark"),
+            SeekTarget::Worst => self.worst_us().ok_or("there are no latencies yet"),
+            SeekTarget::NextInterval => Ok(cursor_us.saturating_add(self.interval_us())),
+            SeekTarget::PreviousInterval => Ok(cursor_us.saturating_sub(self.interval_us())),
+            SeekTarget::Beginning => Ok(run.began_us()),
+            SeekTarget::End => Ok(past.end_us),
+        }
+    }
+
+    /// Time between the records of the run.
+    fn interval_us(&self) -> u64 {
+        self.live.interval_us().max(1)
+    }
+
+    /// The moment that shows the interval with the highest latency.
+    fn worst_us(&self) -> Option<u64> {
+        let (run, until_us) = (self.run()?, self.view.past()?.end_us);
+        let worst = match self.time.subject(run) {
+            Subject::Proxy(class) => {
+                let known = run.proxy()?.timeline().filter(|interval| interval.end_us <= until_us);
+                known
+                    .map(|interval| (interval.latency(class).max_ns(), self.course.moment_of(interval)))
+                    .max()
+            }
+            Subject::Load(class) => {
+                let known = run.load()?.timeline().filter(|interval| interval.end_us <= until_us);
+                known
+                    .map(|interval| (interval.latency(class).max_ns(), self.course.moment_of(interval)))
+                    .max()
+            }
+        };
+        worst.filter(|&(max_ns, _)| max_ns > 0).map(|(_, us)| us)
+    }
+}
