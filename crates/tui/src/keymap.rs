@@ -3,7 +3,10 @@
 use crokey::{KeyCombination, KeyCombinationFormat, OneToThree};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::state::Intent;
+use crate::state::{Direction, Intent, Move, PlayControl, QuickControl, SeekTarget, SettingEdit};
+
+/// Columns of a long step through time.
+const FAR: i64 = 10;
 
 /// Where a key means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,38 +95,86 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("palette", &[":", "ctrl-p"], Intent::Palette, ANYWHERE, "find a command, a setting or a client"),
     bind("back", &["esc"], Intent::Back, ANYWHERE, "leave what is over the panes; let go; go on"),
     bind("freeze", &["space"], Intent::Freeze, PANES, "freeze the view; reading goes on"),
-    bind("back-in-time", &["left"], Intent::ScrubBack, PANES, "back in time by a column"),
-    bind("forward-in-time", &["right"], Intent::ScrubForward, PANES, "forward in time by a column"),
-    bind("far-back-in-time", &["<"], Intent::ScrubFarBack, PANES, "back in time by ten columns"),
-    bind("far-forward-in-time", &[">"], Intent::ScrubFarForward, PANES, "forward in time by ten columns"),
-    bind("previous-mark", &["shift-n"], Intent::MarkPrevious, PANES, "to the mark or change before"),
-    bind("next-mark", &["n"], Intent::MarkNext, PANES, "to the mark or change after"),
-    bind("worst", &["w"], Intent::Worst, PANES, "to the worst latency that is kept"),
-    bind("interval-back", &[","], Intent::PreviousInterval, PANES, "back in time by a record's interval"),
-    bind("interval-forward", &["."], Intent::NextInterval, PANES, "forward in time by a record's interval"),
-    bind("beginning", &["0"], Intent::Beginning, PANES, "to the beginning of the run"),
-    bind("end", &["$"], Intent::End, PANES, "to the end, or to the present"),
+    bind("back-in-time", &["left"], Intent::Seek(SeekTarget::Columns(-1)), PANES, "back in time by a column"),
+    bind(
+        "forward-in-time",
+        &["right"],
+        Intent::Seek(SeekTarget::Columns(1)),
+        PANES,
+        "forward in time by a column",
+    ),
+    bind(
+        "far-back-in-time",
+        &["<"],
+        Intent::Seek(SeekTarget::Columns(-FAR)),
+        PANES,
+        "back in time by ten columns",
+    ),
+    bind(
+        "far-forward-in-time",
+        &[">"],
+        Intent::Seek(SeekTarget::Columns(FAR)),
+        PANES,
+        "forward in time by ten columns",
+    ),
+    bind(
+        "previous-mark",
+        &["shift-n"],
+        Intent::Seek(SeekTarget::PreviousMark),
+        PANES,
+        "to the mark or change before",
+    ),
+    bind("next-mark", &["n"], Intent::Seek(SeekTarget::NextMark), PANES, "to the mark or change after"),
+    bind("worst", &["w"], Intent::Seek(SeekTarget::Worst), PANES, "to the worst latency that is kept"),
+    bind(
+        "interval-back",
+        &[","],
+        Intent::Seek(SeekTarget::PreviousInterval),
+        PANES,
+        "back in time by a record's interval",
+    ),
+    bind(
+        "interval-forward",
+        &["."],
+        Intent::Seek(SeekTarget::NextInterval),
+        PANES,
+        "forward in time by a record's interval",
+    ),
+    bind("beginning", &["0"], Intent::Seek(SeekTarget::Beginning), PANES, "to the beginning of the run"),
+    bind("end", &["$"], Intent::Seek(SeekTarget::End), PANES, "to the end, or to the present"),
     bind("go-to", &["@"], Intent::GoTo, PANES, "to a time: 13:05, 5m (into the run), -10m, mark:2"),
-    bind("play", &["p"], Intent::Play, JOURNAL, "play from here, or pause; Space too while it plays"),
-    bind("play-slower", &["["], Intent::PlaySlower, REPLAY, "half the speed, down to 1/4"),
-    bind("play-faster", &["]"], Intent::PlayFaster, REPLAY, "twice the speed, up to 64"),
-    bind("play-normal", &["backspace"], Intent::PlayOwnPace, REPLAY, "at its own pace"),
+    bind(
+        "play",
+        &["p"],
+        Intent::Play(PlayControl::Toggle),
+        JOURNAL,
+        "play from here, or pause; Space too while it plays",
+    ),
+    bind("play-slower", &["["], Intent::Play(PlayControl::Slower), REPLAY, "half the speed, down to 1/4"),
+    bind("play-faster", &["]"], Intent::Play(PlayControl::Faster), REPLAY, "twice the speed, up to 64"),
+    bind("play-normal", &["backspace"], Intent::Play(PlayControl::OwnPace), REPLAY, "at its own pace"),
     bind("zoom-out", &["z"], Intent::ZoomOut, PANES, "more time in a column"),
     bind("zoom-in", &["shift-z"], Intent::ZoomIn, PANES, "less time in a column"),
     bind("class", &["c"], Intent::Subject, PANES, "another class of latencies over time"),
     bind("course", &["v"], Intent::Turn, PANES, "heat map or percentiles, where one fits"),
-    bind("shorter-window", &["-"], Intent::WindowShorter, PANES, "shorter window"),
-    bind("longer-window", &["+", "="], Intent::WindowLonger, PANES, "longer window, up to the whole run"),
+    bind("shorter-window", &["-"], Intent::Window(Direction::Down), PANES, "shorter window"),
+    bind(
+        "longer-window",
+        &["+", "="],
+        Intent::Window(Direction::Up),
+        PANES,
+        "longer window, up to the whole run",
+    ),
     bind("sort", &["s"], Intent::SortNext, CLIENTS, "sort the clients by the next column"),
     bind("reverse", &["shift-s"], Intent::SortReverse, CLIENTS, "reverse the order of the clients"),
     bind("filter", &["/"], Intent::Filter, CLIENTS, "show only clients whose address holds a text"),
     bind("open", &["enter"], Intent::Open, CLIENTS, "all about the selected client"),
-    bind("up", &["up", "k"], Intent::Up, ANYWHERE, "previous client or line"),
-    bind("down", &["down", "j"], Intent::Down, ANYWHERE, "next client or line"),
-    bind("page-up", &["pageup"], Intent::PageUp, ANYWHERE, "a page up"),
-    bind("page-down", &["pagedown"], Intent::PageDown, ANYWHERE, "a page down"),
-    bind("first", &["home", "g"], Intent::First, ANYWHERE, "first client or line"),
-    bind("last", &["end", "shift-g"], Intent::Last, ANYWHERE, "last client or line"),
+    bind("up", &["up", "k"], Intent::Scroll(Move::Up), ANYWHERE, "previous client or line"),
+    bind("down", &["down", "j"], Intent::Scroll(Move::Down), ANYWHERE, "next client or line"),
+    bind("page-up", &["pageup"], Intent::Scroll(Move::PageUp), ANYWHERE, "a page up"),
+    bind("page-down", &["pagedown"], Intent::Scroll(Move::PageDown), ANYWHERE, "a page down"),
+    bind("first", &["home", "g"], Intent::Scroll(Move::First), ANYWHERE, "first client or line"),
+    bind("last", &["end", "shift-g"], Intent::Scroll(Move::Last), ANYWHERE, "last client or line"),
     bind("copy", &["y"], Intent::Copy, ANYWHERE, "copy the selected client, or the screen as text"),
     bind("export", &["e"], Intent::Export, PANES, "write the view to new files, text and JSON"),
     bind("log", &["shift-l"], Intent::Log, PANES, "more of the log, or less"),
@@ -131,19 +182,73 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "runs and hosts that are watched, or leave them"),
     bind("tune", &["t"], Intent::Tune, ANYWHERE, "settings of proxy and load, or leave them"),
     bind("experiments", &["a"], Intent::Experiments, ANYWHERE, "A/B: experiments, or leave them"),
-    bind("load", &["l"], Intent::LoadToggle, LOAD, "start or stop the load"),
-    bind("slower", &["["], Intent::RateDown, LOAD, "10 % fewer requests a second"),
-    bind("faster", &["]"], Intent::RateUp, LOAD, "10 % more requests a second"),
-    bind("resume-less", &["{"], Intent::ResumeDown, LOAD, "resume 10 points less"),
-    bind("resume-more", &["}"], Intent::ResumeUp, LOAD, "resume 10 points more"),
+    bind(
+        "load",
+        &["l"],
+        Intent::Adjust(QuickControl::Running, Direction::Up),
+        LOAD,
+        "start or stop the load",
+    ),
+    bind(
+        "slower",
+        &["["],
+        Intent::Adjust(QuickControl::Rate, Direction::Down),
+        LOAD,
+        "10 % fewer requests a second",
+    ),
+    bind(
+        "faster",
+        &["]"],
+        Intent::Adjust(QuickControl::Rate, Direction::Up),
+        LOAD,
+        "10 % more requests a second",
+    ),
+    bind(
+        "resume-less",
+        &["{"],
+        Intent::Adjust(QuickControl::Resume, Direction::Down),
+        LOAD,
+        "resume 10 points less",
+    ),
+    bind(
+        "resume-more",
+        &["}"],
+        Intent::Adjust(QuickControl::Resume, Direction::Up),
+        LOAD,
+        "resume 10 points more",
+    ),
     bind("mark", &["m"], Intent::Mark, CONTROL, "leave a numbered mark in the time line"),
     bind("record", &["shift-r"], Intent::Record, CONTROL, "record from now on, or end the recording"),
-    bind("undo", &["u"], Intent::Undo, CONTROL, "take the last change of a setting back"),
-    bind("step-down", &["left"], Intent::StepDown, TUNING, "stage a smaller value, or the other one"),
-    bind("step-up", &["right"], Intent::StepUp, TUNING, "stage a larger value, or the other one"),
-    bind("edit", &["e"], Intent::Edit, TUNING, "type a value"),
-    bind("apply", &["enter"], Intent::Apply, TUNING, "apply all staged values"),
-    bind("unstage", &["backspace", "delete"], Intent::Unstage, TUNING, "drop the staged value"),
+    bind(
+        "undo",
+        &["u"],
+        Intent::Setting(SettingEdit::Undo),
+        CONTROL,
+        "take the last change of a setting back",
+    ),
+    bind(
+        "step-down",
+        &["left"],
+        Intent::Setting(SettingEdit::Step(Direction::Down)),
+        TUNING,
+        "stage a smaller value, or the other one",
+    ),
+    bind(
+        "step-up",
+        &["right"],
+        Intent::Setting(SettingEdit::Step(Direction::Up)),
+        TUNING,
+        "stage a larger value, or the other one",
+    ),
+    bind("edit", &["e"], Intent::Setting(SettingEdit::Type), TUNING, "type a value"),
+    bind("apply", &["enter"], Intent::Setting(SettingEdit::Apply), TUNING, "apply all staged values"),
+    bind(
+        "unstage",
+        &["backspace", "delete"],
+        Intent::Setting(SettingEdit::Unstage),
+        TUNING,
+        "drop the staged value",
+    ),
     bind(
         "compare",
         &["e", "enter"],
@@ -176,30 +281,56 @@ pub(crate) const HINTS: &[Hint] = &[
     hint(&[Intent::Help], "help", Needs::Nothing),
     hint(&[Intent::Freeze], "freeze", Needs::Nothing),
     hint(&[Intent::Tune], "tune", Needs::Control),
-    hint(&[Intent::RateDown, Intent::RateUp], "rate", Needs::Load),
-    hint(&[Intent::LoadToggle], "load", Needs::Load),
+    hint(
+        &[
+            Intent::Adjust(QuickControl::Rate, Direction::Down),
+            Intent::Adjust(QuickControl::Rate, Direction::Up),
+        ],
+        "rate",
+        Needs::Load,
+    ),
+    hint(&[Intent::Adjust(QuickControl::Running, Direction::Up)], "load", Needs::Load),
     hint(&[Intent::Mark], "mark", Needs::Control),
     hint(&[Intent::Experiments], "A/B", Needs::Control),
-    hint(&[Intent::WindowShorter, Intent::WindowLonger], "win", Needs::Nothing),
+    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", Needs::Nothing),
     hint(&[Intent::SortNext], "sort", Needs::Clients),
     hint(&[Intent::Filter], "filter", Needs::Clients),
     hint(&[Intent::Palette], "find", Needs::Nothing),
-    hint(&[Intent::ResumeDown, Intent::ResumeUp], "resume", Needs::Load),
-    hint(&[Intent::ScrubBack, Intent::ScrubForward], "time", Needs::Nothing),
-    hint(&[Intent::Play], "play", Needs::Journal),
+    hint(
+        &[
+            Intent::Adjust(QuickControl::Resume, Direction::Down),
+            Intent::Adjust(QuickControl::Resume, Direction::Up),
+        ],
+        "resume",
+        Needs::Load,
+    ),
+    hint(
+        &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
+        "time",
+        Needs::Nothing,
+    ),
+    hint(&[Intent::Play(PlayControl::Toggle)], "play", Needs::Journal),
 ];
 
 /// What stands below what is played.
 pub(crate) const REPLAY_HINTS: &[Hint] = &[
     hint(&[Intent::Quit], "quit", Needs::Nothing),
     hint(&[Intent::Help], "help", Needs::Nothing),
-    hint(&[Intent::Play], "play or pause", Needs::Nothing),
-    hint(&[Intent::PlaySlower, Intent::PlayFaster], "speed", Needs::Nothing),
-    hint(&[Intent::ScrubBack, Intent::ScrubForward], "time", Needs::Nothing),
-    hint(&[Intent::MarkPrevious, Intent::MarkNext], "marks", Needs::Nothing),
+    hint(&[Intent::Play(PlayControl::Toggle)], "play or pause", Needs::Nothing),
+    hint(&[Intent::Play(PlayControl::Slower), Intent::Play(PlayControl::Faster)], "speed", Needs::Nothing),
+    hint(
+        &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
+        "time",
+        Needs::Nothing,
+    ),
+    hint(
+        &[Intent::Seek(SeekTarget::PreviousMark), Intent::Seek(SeekTarget::NextMark)],
+        "marks",
+        Needs::Nothing,
+    ),
     hint(&[Intent::Back], "leave", Needs::Nothing),
     hint(&[Intent::GoTo], "go to", Needs::Nothing),
-    hint(&[Intent::Beginning, Intent::End], "ends", Needs::Nothing),
+    hint(&[Intent::Seek(SeekTarget::Beginning), Intent::Seek(SeekTarget::End)], "ends", Needs::Nothing),
     hint(&[Intent::Palette], "find", Needs::Nothing),
 ];
 
@@ -219,11 +350,18 @@ pub(crate) const RUN_HINTS: &[Hint] = &[
 
 /// What stands below the list of settings.
 pub(crate) const TUNING_HINTS: &[Hint] = &[
-    hint(&[Intent::StepDown, Intent::StepUp], "step", Needs::Control),
-    hint(&[Intent::Edit], "type", Needs::Control),
-    hint(&[Intent::Apply], "apply", Needs::Control),
-    hint(&[Intent::Unstage], "drop", Needs::Control),
-    hint(&[Intent::Undo], "undo", Needs::Control),
+    hint(
+        &[
+            Intent::Setting(SettingEdit::Step(Direction::Down)),
+            Intent::Setting(SettingEdit::Step(Direction::Up)),
+        ],
+        "step",
+        Needs::Control,
+    ),
+    hint(&[Intent::Setting(SettingEdit::Type)], "type", Needs::Control),
+    hint(&[Intent::Setting(SettingEdit::Apply)], "apply", Needs::Control),
+    hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", Needs::Control),
+    hint(&[Intent::Setting(SettingEdit::Undo)], "undo", Needs::Control),
     hint(&[Intent::Back], "leave", Needs::Nothing),
 ];
 
@@ -375,9 +513,6 @@ mod tests {
             let is_other = |other: &Binding| other.intent != binding.intent && other.name != binding.name;
             assert!(BINDINGS[i + 1..].iter().all(is_other));
         }
-        for intent in Intent::ALL {
-            assert!(!Keymap::default().names(*intent).is_empty(), "{intent:?} has no key");
-        }
     }
 
     #[test]
@@ -429,7 +564,10 @@ mod tests {
     fn the_same_key_can_mean_something_else_elsewhere() {
         let map = Keymap::default();
         let left = KeyEvent::new(KeyCode::Left, KeyModifiers::NONE);
-        assert_eq!(map.intent(&left, Context::Panes), Some(Intent::ScrubBack));
-        assert_eq!(map.intent(&left, Context::Tuning), Some(Intent::StepDown));
+        assert_eq!(map.intent(&left, Context::Panes), Some(Intent::Seek(SeekTarget::Columns(-1))));
+        assert_eq!(
+            map.intent(&left, Context::Tuning),
+            Some(Intent::Setting(SettingEdit::Step(Direction::Down)))
+        );
     }
 }

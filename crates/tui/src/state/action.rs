@@ -9,47 +9,28 @@ use crate::options::Exit;
 use crate::pace::Urgency;
 use crate::terminal::Suspend;
 
-macro_rules! intents {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a person wants, whatever key says it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Intent { $($(#[$doc])* $name,)* }
+use super::client_list::Move;
+use super::lever::{Direction, QuickControl};
+use super::replay::PlayControl;
+use super::seek::SeekTarget;
+use super::tuning::SettingEdit;
 
-        impl Intent {
-            /// Every intent.
-            #[cfg(test)]
-            pub(crate) const ALL: &'static [Self] = &[$(Self::$name),*];
-        }
-    };
-}
-intents! {
+/// What a person wants, whatever key says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
     Quit,
     Help,
     Palette,
     Back,
     Freeze,
-    ScrubBack,
-    ScrubForward,
-    ScrubFarBack,
-    ScrubFarForward,
-    MarkPrevious,
-    MarkNext,
-    Worst,
-    PreviousInterval,
-    NextInterval,
-    Beginning,
-    End,
+    Seek(SeekTarget),
     GoTo,
-    Play,
-    PlaySlower,
-    PlayFaster,
-    PlayOwnPace,
+    Play(PlayControl),
     ZoomOut,
     ZoomIn,
     Subject,
     Turn,
-    WindowShorter,
-    WindowLonger,
+    Window(Direction),
     SortNext,
     SortReverse,
     Filter,
@@ -65,23 +46,9 @@ intents! {
     Experiments,
     Compare,
     EndExperiment,
-    StepDown,
-    StepUp,
-    Edit,
-    Apply,
-    Unstage,
-    Undo,
-    Up,
-    Down,
-    PageUp,
-    PageDown,
-    First,
-    Last,
-    LoadToggle,
-    RateDown,
-    RateUp,
-    ResumeDown,
-    ResumeUp,
+    Setting(SettingEdit),
+    Scroll(Move),
+    Adjust(QuickControl, Direction),
     Mark,
     Record,
     Redraw,

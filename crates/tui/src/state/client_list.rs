@@ -18,7 +18,7 @@ pub(crate) struct ClientList {
 
 /// Where a person wants to go in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Move {
+pub(crate) enum Move {
     Up,
     Down,
     PageUp,

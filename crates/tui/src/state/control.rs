@@ -8,7 +8,7 @@ use std::time::Duration;
 use telemetry::model::Run;
 use telemetry::{Applies, Command, Setting, Value};
 
-use super::lever::{self, Direction, Lever};
+use super::lever::{self, Direction, QuickControl};
 use crate::clock::Now;
 
 /// How long the records may take to show a change before it counts as refused.
@@ -38,14 +38,14 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// The command that moves a lever one step.
+    /// The command that moves a quick control one step.
     ///
     /// # Errors
     /// With a sentence for the person, where it cannot be moved.
-    pub(super) fn pull(
+    pub(super) fn adjust(
         &mut self,
         run: Option<&Run>,
-        lever: Lever,
+        control: QuickControl,
         direction: Direction,
         now: Now,
     ) -> Result<Command, String> {
@@ -54,10 +54,10 @@ impl Control {
         if !has_load {
             return Err("this run has no load: start tlsdash with --load PLAN for one".to_owned());
         }
-        let setting = run.setting(lever.setting()).ok_or_else(|| lever.missing())?;
-        let asked = self.asked(lever.setting()).unwrap_or(&setting.value);
-        let value = lever.moved(asked, direction).ok_or_else(|| lever.missing())?;
-        self.ask(Some(run), lever.setting(), within(setting, value), now)
+        let setting = run.setting(control.setting()).ok_or_else(|| control.missing())?;
+        let asked = self.asked(control.setting()).unwrap_or(&setting.value);
+        let value = control.moved(asked, direction).ok_or_else(|| control.missing())?;
+        self.ask(Some(run), control.setting(), within(setting, value), now)
     }
 
     /// The command that gives a setting another value.

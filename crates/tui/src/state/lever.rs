@@ -11,7 +11,7 @@ const SMALL: f64 = 20.0;
 
 /// A setting of the load that has keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lever {
+pub(crate) enum QuickControl {
     /// Requests a second.
     Rate,
     /// Share of resuming connections, in percent.
@@ -22,12 +22,12 @@ pub(super) enum Lever {
 
 /// Which way a key moves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Down,
     Up,
 }
 
-impl Lever {
+impl QuickControl {
     const ALL: [Self; 3] = [Self::Rate, Self::Resume, Self::Running];
 
     pub(super) fn setting(self) -> &'static str {
@@ -73,7 +73,7 @@ impl Lever {
 
 /// A value of a setting in as few words as its line needs.
 pub(super) fn words(name: &str, value: &Value) -> String {
-    let lever = Lever::ALL.into_iter().find(|lever| lever.setting() == name);
+    let lever = QuickControl::ALL.into_iter().find(|lever| lever.setting() == name);
     lever.map_or_else(|| format!("{name} {value}"), |lever| lever.words(value))
 }
 

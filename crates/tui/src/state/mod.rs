@@ -34,8 +34,9 @@ use crate::theme::Theme;
 use crate::view::layout;
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
-pub(crate) use client_list::ClientList;
+pub(crate) use client_list::{ClientList, Move};
 use control::Control;
+pub(crate) use lever::{Direction, QuickControl};
 pub(crate) use palette::Entry;
 use phase::Heard;
 pub(crate) use phase::Phase;
@@ -43,11 +44,12 @@ pub(crate) use prompt::{Prompt, Purpose};
 use recording::Recorded;
 use replay::JournalReads;
 pub use replay::{NoSpeed, Speed};
-pub(crate) use replay::{Standing, TransportLine};
+pub(crate) use replay::{PlayControl, Standing, TransportLine};
 use runs::RunList;
+pub(crate) use seek::SeekTarget;
 use snapshot::Snapshot;
 pub(crate) use time::{Course as CourseView, TimeView};
-pub(crate) use tuning::Tuning;
+pub(crate) use tuning::{SettingEdit, Tuning};
 pub(crate) use update::update;
 use view::View;
 

@@ -3,7 +3,7 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::update::want;
-use super::{Effect, Intent, Screen, State};
+use super::{Effect, Intent, Move, Screen, State};
 use crate::clock::Now;
 use crate::pace::Urgency;
 use crate::view::layout::{self, Target};
@@ -11,8 +11,8 @@ use crate::view::layout::{self, Target};
 /// Does what the mouse says.
 pub(super) fn point(state: &mut State, event: MouseEvent, now: Now) -> Vec<Effect> {
     match event.kind {
-        MouseEventKind::ScrollUp => want(state, Intent::Up, now),
-        MouseEventKind::ScrollDown => want(state, Intent::Down, now),
+        MouseEventKind::ScrollUp => want(state, Intent::Scroll(Move::Up), now),
+        MouseEventKind::ScrollDown => want(state, Intent::Scroll(Move::Down), now),
         MouseEventKind::Down(MouseButton::Left) => click(state, (event.column, event.row), now),
         _ => Vec::new(),
     }

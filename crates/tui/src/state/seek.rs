@@ -10,7 +10,7 @@ use crate::view::layout;
 
 /// Where a person wants to go in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SeekTarget {
+pub(crate) enum SeekTarget {
     /// So many columns; backwards if negative.
     Columns(i64),
     PreviousMark,

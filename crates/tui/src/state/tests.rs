@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use telemetry::model::Level;
 use telemetry::{Command, Update, Value};
 
-use super::{Action, Effect, Intent, Screen};
+use super::{Action, Direction, Effect, Intent, Move, QuickControl, Screen, SeekTarget};
 use crate::figures::Span;
+use crate::keymap::BINDINGS;
 use crate::options::Options;
 use crate::testing::{Stage, options};
 
@@ -20,8 +21,14 @@ fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
 #[test]
 fn a_key_pressed_again_goes_on_from_what_was_asked_and_shows_what_is_in_force() {
     let mut stage = Stage::live(options(), 3);
-    assert_eq!(set(&stage.want(Intent::RateUp)), Some(("load.rate", &Value::Number(5500.0))));
-    assert_eq!(set(&stage.want(Intent::RateUp)), Some(("load.rate", &Value::Number(6100.0))));
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up))),
+        Some(("load.rate", &Value::Number(5500.0)))
+    );
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up))),
+        Some(("load.rate", &Value::Number(6100.0)))
+    );
     let screen = stage.screen(120, 24);
     assert!(screen.contains("offered 5000/s") && screen.contains("asked 6100/s"), "{screen}");
     let record = stage.run.set("load.rate", Value::Number(6100.0)).unwrap();
@@ -34,28 +41,40 @@ fn a_key_pressed_again_goes_on_from_what_was_asked_and_shows_what_is_in_force() 
 #[test]
 fn what_is_never_confirmed_disappears() {
     let mut stage = Stage::live(options(), 3);
-    assert_eq!(set(&stage.want(Intent::ResumeUp)), Some(("load.resume", &Value::Number(90.0))));
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Resume, Direction::Up))),
+        Some(("load.resume", &Value::Number(90.0)))
+    );
     assert!(stage.screen(80, 24).contains("asked resume 90%"));
     stage.wait(4);
     assert!(!stage.screen(80, 24).contains("asked"));
-    assert_eq!(set(&stage.want(Intent::ResumeUp)), Some(("load.resume", &Value::Number(90.0))));
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Resume, Direction::Up))),
+        Some(("load.resume", &Value::Number(90.0)))
+    );
 }
 
 #[test]
 fn the_load_is_switched_to_what_it_is_not() {
     let mut stage = Stage::live(options(), 3);
-    assert_eq!(set(&stage.want(Intent::LoadToggle)), Some(("load.running", &Value::Flag(false))));
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Running, Direction::Up))),
+        Some(("load.running", &Value::Flag(false)))
+    );
     let record = stage.run.set("load.running", Value::Flag(false)).unwrap();
     stage.read(vec![record]);
     stage.pass(1);
     assert!(stage.screen(80, 24).contains("STOPPED"));
-    assert_eq!(set(&stage.want(Intent::LoadToggle)), Some(("load.running", &Value::Flag(true))));
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Running, Direction::Up))),
+        Some(("load.running", &Value::Flag(true)))
+    );
 }
 
 #[test]
 fn a_command_that_cannot_be_sent_is_said() {
     let mut stage = Stage::live(options(), 3);
-    stage.want(Intent::RateUp);
+    stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up));
     stage.act(Action::NotSent("the program takes no commands any more"));
     let screen = stage.screen(80, 24);
     assert!(screen.contains("takes no commands any more") && !screen.contains("asked"), "{screen}");
@@ -64,15 +83,15 @@ fn a_command_that_cannot_be_sent_is_said() {
 #[test]
 fn a_key_without_a_load_says_why_nothing_happens() {
     let mut stage = Stage::empty(options());
-    assert_eq!(set(&stage.want(Intent::RateUp)), None);
+    assert_eq!(set(&stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up))), None);
     assert!(stage.screen(80, 24).contains("there is no run yet"));
 }
 
 #[test]
 fn the_selection_stays_on_its_client_when_the_order_changes() {
     let mut stage = Stage::live(options(), 5);
-    stage.want(Intent::Down);
-    stage.want(Intent::Down);
+    stage.want(Intent::Scroll(Move::Down));
+    stage.want(Intent::Scroll(Move::Down));
     let selected = stage.state.clients.selected.unwrap();
     for intent in [Intent::SortReverse, Intent::SortNext, Intent::SortNext] {
         stage.want(intent);
@@ -114,7 +133,7 @@ fn a_clients_rate_is_what_it_did_in_the_window() {
         let moved = (row.bytes() - before[id].bytes()) as f64 / 10.0;
         assert!((both_ways - moved).abs() <= moved * 1e-3, "{id}: {both_ways} and {moved}");
     }
-    (0..20).for_each(|_| drop(stage.want(Intent::WindowLonger)));
+    (0..20).for_each(|_| drop(stage.want(Intent::Window(Direction::Up))));
     for (id, row) in rows(&stage) {
         let both_ways = row.in_per_second.unwrap() + row.out_per_second.unwrap();
         assert!((both_ways * 35.0 - row.bytes() as f64).abs() <= row.bytes() as f64 * 1e-3, "{id}");
@@ -125,12 +144,12 @@ fn a_clients_rate_is_what_it_did_in_the_window() {
 fn the_window_goes_from_a_second_to_the_whole_run() {
     let mut stage = Stage::live(options(), 5);
     for _ in 0..20 {
-        stage.want(Intent::WindowShorter);
+        stage.want(Intent::Window(Direction::Down));
     }
     assert_eq!(stage.state.span, Span::Last(1_000_000));
     assert!(stage.screen(80, 24).contains("latency, ms, 1 s"));
     for _ in 0..20 {
-        stage.want(Intent::WindowLonger);
+        stage.want(Intent::Window(Direction::Up));
     }
     assert_eq!(stage.state.span, Span::WholeRun);
     let screen = stage.screen(80, 24);
@@ -144,7 +163,7 @@ fn the_window_of_a_frozen_view_ends_where_it_was_frozen() {
     let n = |stage: &Stage| stage.state.figures().unwrap().latencies[5].n;
     stage.pass(20);
     assert_eq!(n(&stage), 10 * 4998);
-    stage.want(Intent::WindowShorter);
+    stage.want(Intent::Window(Direction::Down));
     assert_eq!(n(&stage), 5 * 4998);
     let screen = stage.screen(80, 24);
     assert!(screen.contains("FROZEN at 00:12") && screen.contains("latency, ms, 5 s"), "{screen}");
@@ -157,8 +176,8 @@ fn an_earlier_moment_has_its_own_figures_and_the_settings_then_in_force() {
     stage.read(vec![change]);
     stage.pass(10);
     stage.screen(160, 48);
-    stage.want(Intent::MarkPrevious);
-    stage.want(Intent::ScrubBack);
+    stage.want(Intent::Seek(SeekTarget::PreviousMark));
+    stage.want(Intent::Seek(SeekTarget::Columns(-1)));
     let screen = stage.screen(160, 48);
     assert!(screen.contains("FROZEN at 00:10"), "{screen}");
     assert!(
@@ -167,7 +186,7 @@ fn an_earlier_moment_has_its_own_figures_and_the_settings_then_in_force() {
     );
     assert!(screen.contains("accepted 502/s") && screen.contains("n 9996 in 2 s"), "{screen}");
     assert_eq!(stage.state.figures().unwrap().handshakes.full, 1_000);
-    stage.want(Intent::MarkNext);
+    stage.want(Intent::Seek(SeekTarget::NextMark));
     assert!(stage.screen(160, 48).contains("FROZEN at 00:12"), "the column that begins with the change");
     stage.want(Intent::Back);
     assert!(stage.screen(160, 48).contains("LIVE 00:20"));
@@ -177,10 +196,10 @@ fn an_earlier_moment_has_its_own_figures_and_the_settings_then_in_force() {
 fn time_goes_neither_before_the_run_nor_beyond_the_moment_of_freezing() {
     let mut stage = Stage::live(options(), 10);
     stage.screen(80, 24);
-    (0..30).for_each(|_| drop(stage.want(Intent::ScrubBack)));
+    (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert!(stage.screen(80, 24).contains("FROZEN at 00:00"));
     stage.pass(5);
-    (0..30).for_each(|_| drop(stage.want(Intent::ScrubForward)));
+    (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(1)))));
     assert!(stage.screen(80, 24).contains("FROZEN at 00:10"));
 }
 
@@ -192,7 +211,7 @@ fn the_worst_latency_is_found() {
     stage.run.stall_us = 0;
     stage.pass(10);
     stage.screen(160, 48);
-    stage.want(Intent::Worst);
+    stage.want(Intent::Seek(SeekTarget::Worst));
     let screen = stage.screen(160, 48);
     assert!(screen.contains("FROZEN at 00:12") && screen.contains("max 266 ms"), "{screen}");
 }
@@ -239,7 +258,7 @@ fn what_cannot_be_set_says_why() {
     assert!(stage.screen(120, 30).contains("load.rate cannot be 0: it goes from 0.001 to 10000000"));
     press(&mut stage, "jjjjje");
     assert!(stage.screen(120, 30).contains("proxy.listen changes only at a restart"));
-    stage.want(Intent::First);
+    stage.want(Intent::Scroll(Move::First));
     press(&mut stage, "e\x156000\n\n");
     let why = "load.rate cannot be 6000: the plan has stages";
     stage.act(Action::Update(Update::Notice(Level::Warning, why.to_owned())));
@@ -341,7 +360,7 @@ enum Happening {
 
 fn happening() -> impl Strategy<Value = (Happening, (u16, u16))> {
     let happens = prop_oneof![
-        8 => prop::sample::select(Intent::ALL).prop_map(Happening::Wants),
+        8 => (0..BINDINGS.len()).prop_map(|at| Happening::Wants(BINDINGS[at].intent)),
         4 => prop_oneof![any::<char>(), prop::char::range('0', '9'), Just('\n')].prop_map(Happening::Types),
         2 => (1..3_u64).prop_map(Happening::Passes),
         1 => (1..20_u64).prop_map(Happening::Waits),

@@ -8,6 +8,19 @@ use super::lever::{self, Direction};
 use super::{Effect, State, shown_run};
 use crate::clock::Now;
 
+/// What is done with the selected setting, or with all that are staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SettingEdit {
+    /// Stages the next smaller or larger value.
+    Step(Direction),
+    /// Begins to type a value.
+    Type,
+    Apply,
+    Unstage,
+    /// Takes the last change back.
+    Undo,
+}
+
 /// What a person has in mind and has not applied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tuning {

@@ -8,7 +8,7 @@ use telemetry::Update;
 
 use crate::options::Options;
 use crate::scheme::Scheme;
-use crate::state::{Action, Intent};
+use crate::state::{Action, Direction, Intent, Move, QuickControl, SeekTarget, SettingEdit};
 use crate::synthetic::Synthetic;
 use crate::testing::{Stage, options, watching};
 use crate::theme::Glyphs;
@@ -95,7 +95,7 @@ fn colour_says_nothing_that_is_not_said_without() {
 fn settings_over_the_panes() {
     let mut stage = with_a_gap(options());
     stage.want(Intent::Tune);
-    stage.want(Intent::StepUp);
+    stage.want(Intent::Setting(SettingEdit::Step(Direction::Up)));
     assert_snapshot!(stage.screen(80, 24));
 }
 
@@ -149,7 +149,7 @@ fn hosts_are_filtered_by_name_and_the_selected_run_is_shown() {
 #[test]
 fn a_client_over_the_panes() {
     let mut stage = with_a_gap(options());
-    stage.want(Intent::Down);
+    stage.want(Intent::Scroll(Move::Down));
     stage.want(Intent::Open);
     assert_snapshot!(stage.screen(80, 24));
 }
@@ -158,7 +158,7 @@ fn a_client_over_the_panes() {
 fn an_earlier_moment() {
     let mut stage = with_a_gap(options());
     stage.screen(160, 48);
-    (0..4).for_each(|_| drop(stage.want(Intent::ScrubBack)));
+    (0..4).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert_snapshot!(stage.screen(160, 48));
     assert_snapshot!(stage.screen(80, 24));
 }
@@ -183,7 +183,7 @@ fn what_has_changed_since_a_mark() {
         assert_snapshot!(format!("since_a_mark_{columns}x{rows}"), stage.screen(columns, rows));
     }
     // The window that is compared goes with the one that is looked at.
-    (0..30).for_each(|_| drop(stage.want(Intent::ScrubBack)));
+    (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert!(!stage.screen(160, 48).contains("% *"), "{}", stage.screen(160, 48));
 }
 
@@ -281,7 +281,7 @@ fn help_scrolls_where_it_does_not_fit() {
     let mut stage = Stage::live(options(), 3);
     stage.want(Intent::Help);
     let _ = stage.screen(50, 12);
-    stage.want(Intent::Last);
+    stage.want(Intent::Scroll(Move::Last));
     let screen = stage.screen(50, 12);
     assert!(screen.contains("gaps, lost") && !screen.contains("leave this help"), "{screen}");
 }
@@ -289,7 +289,12 @@ fn help_scrolls_where_it_does_not_fit() {
 #[test]
 fn a_read_only_dashboard_says_so_and_sends_nothing() {
     let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
-    for intent in [Intent::LoadToggle, Intent::RateUp, Intent::ResumeDown, Intent::Mark] {
+    for intent in [
+        Intent::Adjust(QuickControl::Running, Direction::Up),
+        Intent::Adjust(QuickControl::Rate, Direction::Up),
+        Intent::Adjust(QuickControl::Resume, Direction::Down),
+        Intent::Mark,
+    ] {
         let effects = stage.want(intent);
         assert!(effects.iter().all(|effect| matches!(effect, crate::state::Effect::Draw(_))), "{effects:?}");
     }
@@ -299,7 +304,7 @@ fn a_read_only_dashboard_says_so_and_sends_nothing() {
 #[test]
 fn in_ascii_nothing_else_is_drawn() {
     let mut stage = with_a_gap(Options { glyphs: Glyphs::Ascii, ..options() });
-    stage.want(Intent::Down);
+    stage.want(Intent::Scroll(Move::Down));
     let screen = stage.screen(160, 48);
     assert!(screen.is_ascii(), "{screen}");
     stage.want(Intent::Help);

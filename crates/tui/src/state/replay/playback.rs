@@ -10,6 +10,16 @@ use crate::clock::Now;
 use crate::figures::{SortKey, Span};
 use crate::state::{Phase, State};
 
+/// What a key does to what is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlayControl {
+    /// Plays, or pauses.
+    Toggle,
+    Slower,
+    Faster,
+    OwnPace,
+}
+
 /// How a run is played.
 #[derive(Debug)]
 pub(in crate::state) struct Playback {
@@ -99,7 +109,7 @@ impl State {
     }
 
     /// Plays from the moment that is shown, or pauses. At its end a run is played from its beginning.
-    pub(in crate::state) fn toggle_play(&mut self, now: Now) {
+    fn toggle_play(&mut self, now: Now) {
         if self.options.history.is_none() {
             return self.notice(Level::Notice, "only watch plays what was recorded", now);
         }
@@ -163,27 +173,24 @@ impl State {
         }
     }
 
-    /// Plays at another speed.
-    pub(in crate::state) fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: Now) {
+    /// Plays, pauses, or plays at another speed.
+    pub(in crate::state) fn play(&mut self, control: PlayControl, now: Now) {
+        match control {
+            PlayControl::Toggle => self.toggle_play(now),
+            PlayControl::Slower => self.change_speed(Speed::slower, now),
+            PlayControl::Faster => self.change_speed(Speed::faster, now),
+            PlayControl::OwnPace => self.change_speed(|_| Speed::default(), now),
+        }
+        self.phase = Phase::of(self, now);
+    }
+
+    fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: Now) {
         let cursor_us = self.cursor_us();
         let Some(playback) = self.view.playback_mut() else { return };
         playback.speed = change(playback.speed);
         if let Some(us) = cursor_us {
             playback.go_on_from(us, now);
         }
-    }
-
-    /// Slower, faster, or at its own pace.
-    pub(in crate::state) fn slower(&mut self, now: Now) {
-        self.change_speed(Speed::slower, now);
-    }
-
-    pub(in crate::state) fn faster(&mut self, now: Now) {
-        self.change_speed(Speed::faster, now);
-    }
-
-    pub(in crate::state) fn own_pace(&mut self, now: Now) {
-        self.change_speed(|_| Speed::default(), now);
     }
 
     /// Plays as far as time has passed; true if something is to be drawn.

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use telemetry::{Batch, HistoryReply, HistoryRequest, Model, Record, Update, Value};
 
 use crate::options::{Opening, Options};
-use crate::state::{Action, Intent, Phase};
+use crate::state::{Action, Intent, Move, Phase, PlayControl, SeekTarget};
 use crate::testing::{Stage, options, watching};
 use crate::theme::Glyphs;
 
@@ -129,7 +129,7 @@ fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
 #[test]
 fn it_plays_at_its_own_pace_to_the_end_and_stops_there() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     assert_eq!((recording.at(), recording.stage.state.phase), (0, Phase::Playing));
     recording.quarters(40);
     assert_eq!(recording.at(), 10_000);
@@ -138,16 +138,16 @@ fn it_plays_at_its_own_pace_to_the_end_and_stops_there() {
     recording.quarters(400);
     assert_eq!((recording.at(), recording.stage.state.phase), (90_000, Phase::Paused));
     assert!(recording.line(80).starts_with("■ "));
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     assert_eq!(recording.at(), 0, "from its end it is played again");
 }
 
 #[test]
 fn every_pane_is_as_it_was_then() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4 * 40);
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     let replayed = [(160, 48), (80, 24)].map(|(columns, rows)| recording.stage.screen(columns, rows));
     let mut live = Stage::live(Options { read_only: true, ..options() }, 30);
     let mark = live.run.mark(1);
@@ -176,7 +176,7 @@ fn every_pane_is_as_it_was_then() {
 #[test]
 fn space_pauses_and_nothing_is_drawn_while_it_does() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(10);
     recording.want(Intent::Freeze);
     assert_eq!(recording.stage.state.phase, Phase::Paused);
@@ -197,12 +197,12 @@ fn space_pauses_and_nothing_is_drawn_while_it_does() {
 #[test]
 fn its_speed_changes_where_it_stands_and_every_record_is_played_at_the_highest() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.stage.press(']');
     recording.stage.press(']');
     recording.quarters(8);
     assert_eq!(recording.at(), 8_000);
-    recording.want(Intent::PlayOwnPace);
+    recording.want(Intent::Play(PlayControl::OwnPace));
     (0..9).for_each(|_| drop(recording.stage.press('[')));
     assert!(recording.line(80).starts_with("▶ 1/4×"));
     recording.quarters(16);
@@ -218,17 +218,17 @@ fn its_speed_changes_where_it_stands_and_every_record_is_played_at_the_highest()
 #[test]
 fn a_person_seeks_by_columns_marks_times_and_ends_while_it_plays() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4);
-    recording.want(Intent::MarkNext);
+    recording.want(Intent::Seek(SeekTarget::NextMark));
     assert_eq!((recording.at(), recording.stage.state.phase), (32_000, Phase::Playing));
-    recording.want(Intent::MarkNext);
+    recording.want(Intent::Seek(SeekTarget::NextMark));
     assert_eq!(recording.at(), 62_000);
-    recording.want(Intent::ScrubBack);
+    recording.want(Intent::Seek(SeekTarget::Columns(-1)));
     assert_eq!(recording.at(), 60_000);
     recording.quarters(4);
     assert_eq!(recording.at(), 61_000, "it plays on from there");
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     for (text, at) in [("5s", 5_000), ("-10s", 80_000), ("mark:1", 30_000), ("12:04:50", 50_000)] {
         recording.want(Intent::GoTo);
         text.chars().for_each(|key| drop(recording.stage.press(key)));
@@ -236,14 +236,14 @@ fn a_person_seeks_by_columns_marks_times_and_ends_while_it_plays() {
         recording.read();
         assert_eq!(recording.at(), at, "{text}");
     }
-    recording.want(Intent::NextInterval);
+    recording.want(Intent::Seek(SeekTarget::NextInterval));
     assert_eq!(recording.at(), 51_000);
-    recording.want(Intent::PreviousInterval);
-    recording.want(Intent::PreviousInterval);
+    recording.want(Intent::Seek(SeekTarget::PreviousInterval));
+    recording.want(Intent::Seek(SeekTarget::PreviousInterval));
     assert_eq!(recording.at(), 49_000);
-    recording.want(Intent::Beginning);
+    recording.want(Intent::Seek(SeekTarget::Beginning));
     assert_eq!(recording.at(), 0);
-    recording.want(Intent::End);
+    recording.want(Intent::Seek(SeekTarget::End));
     assert_eq!(recording.at(), 90_000);
     recording.want(Intent::GoTo);
     "tea".chars().for_each(|key| drop(recording.stage.press(key)));
@@ -256,8 +256,8 @@ fn a_person_seeks_by_columns_marks_times_and_ends_while_it_plays() {
 fn a_click_on_its_line_goes_there() {
     use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
+    recording.want(Intent::Play(PlayControl::Toggle));
     let screen = recording.stage.screen(80, 24);
     let row = screen.lines().position(|line| line.starts_with("⏸ ")).unwrap();
     let kind = MouseEventKind::Down(MouseButton::Left);
@@ -278,7 +278,7 @@ fn the_command_line_says_where_and_how_fast_it_begins() {
     assert_eq!((recording.at(), recording.stage.state.phase), (5_000, Phase::Paused));
     let ascii = Options { glyphs: Glyphs::Ascii, ..watching() };
     recording = Recording::opened(ascii);
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(80);
     let screen = recording.stage.screen(80, 24);
     assert!(screen.is_ascii(), "{screen}");
@@ -288,7 +288,7 @@ fn the_command_line_says_where_and_how_fast_it_begins() {
 #[test]
 fn what_follows_is_read_beforehand_and_no_further() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(12);
     assert_eq!(recording.asked, ["seek 0", "on 4", "on 6"], "half of what is read ahead is left");
 }
@@ -296,7 +296,7 @@ fn what_follows_is_read_beforehand_and_no_further() {
 #[test]
 fn a_moment_of_a_run_that_is_over_is_read_again_without_playing_and_said_meanwhile() {
     let mut recording = Recording::opened(watching());
-    recording.stage.want(Intent::ScrubFarBack);
+    recording.stage.want(Intent::Seek(SeekTarget::Columns(-10)));
     let Some(HistoryRequest::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
     let half_us = u64::midpoint(recording.began_us(), seek.until_us);
     let progress = HistoryReply::Progress { ticket: seek.ticket, mono_us: half_us };
@@ -313,7 +313,7 @@ fn a_moment_of_a_run_that_is_over_is_read_again_without_playing_and_said_meanwhi
 #[test]
 fn what_cannot_be_read_is_said_once_and_not_tried_again() {
     let mut recording = Recording::opened(watching());
-    recording.stage.want(Intent::Play);
+    recording.stage.want(Intent::Play(PlayControl::Toggle));
     let Some(HistoryRequest::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
     let failed = HistoryReply::Failed { ticket: seek.ticket, why: "cannot read /gone.journal".into() };
     recording.stage.act(Action::History(failed));
@@ -324,9 +324,9 @@ fn what_cannot_be_read_is_said_once_and_not_tried_again() {
 #[test]
 fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
     let mut stage = Stage::live(watching(), 30);
-    stage.want(Intent::ScrubBack);
+    stage.want(Intent::Seek(SeekTarget::Columns(-1)));
     assert!(stage.state.recall().is_none(), "what is measured now is not disturbed by mere looking");
-    stage.want(Intent::Play);
+    stage.want(Intent::Play(PlayControl::Toggle));
     let Some(HistoryRequest::Seek(seek)) = stage.state.recall() else { panic!("nothing is asked") };
     let mut model = Model::default();
     let mut same = crate::synthetic::Synthetic::default();
@@ -364,7 +364,7 @@ fn each_of_many_runs_can_be_shown_whole() {
     (1..=20).for_each(|run| stage.read(records(run)));
     stage.act(Action::Update(Update::CaughtUp));
     stage.want(Intent::Runs);
-    stage.want(Intent::First);
+    stage.want(Intent::Scroll(Move::First));
     assert!(stage.screen(80, 30).contains("runs 1-20/20"));
     stage.want(Intent::RunOpen);
     assert_eq!(stage.state.phase, Phase::Reading);
@@ -392,7 +392,7 @@ fn each_of_many_runs_can_be_shown_whole() {
 #[test]
 fn without_a_journal_to_read_again_nothing_is_played() {
     let mut stage = Stage::live(options(), 10);
-    stage.want(Intent::Play);
+    stage.want(Intent::Play(PlayControl::Toggle));
     assert_eq!(stage.state.phase, Phase::Live);
     assert!(stage.screen(80, 24).contains("only watch plays"));
 }
