@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use telemetry::model::{Interval, Marker, Run, Track};
+use telemetry::model::{Marker, Run, Track};
 use telemetry::{LoadLatency, Merged, Metric, ProxyLatency, RunId};
 
 use super::levels::{self, LEVELS, Levels};
@@ -190,11 +190,6 @@ impl Course {
     /// The end of the column that holds a moment, whether or not it is among those kept.
     pub(crate) fn snap(&self, us: u64) -> u64 {
         self.bounds(self.number(us.saturating_sub(1)))[1]
-    }
-
-    /// The end of the column that an interval belongs to.
-    pub(crate) fn moment_of<C: Metric, L: Metric>(&self, interval: &Interval<C, L>) -> u64 {
-        self.snap(interval.place_us() + 1)
     }
 
     /// Length of a column, in microseconds.

@@ -1,6 +1,7 @@
 //! Going back in time.
 
-use telemetry::model::Level;
+use telemetry::Metric;
+use telemetry::model::{Level, Track};
 
 use super::State;
 use super::view::{Past, View};
@@ -161,23 +162,19 @@ impl State {
         self.live.interval_us().max(1)
     }
 
-    /// The moment that shows the interval with the highest latency.
+    /// The end of the interval with the highest latency of the class that is looked at.
     fn worst_us(&self) -> Option<u64> {
         let (run, until_us) = (self.run()?, self.view.past()?.end_us);
-        let worst = match self.time.subject(run) {
-            Subject::Proxy(class) => {
-                let known = run.proxy()?.timeline().filter(|interval| interval.end_us <= until_us);
-                known
-                    .map(|interval| (interval.latency(class).max_ns(), self.course.moment_of(interval)))
-                    .max()
-            }
-            Subject::Load(class) => {
-                let known = run.load()?.timeline().filter(|interval| interval.end_us <= until_us);
-                known
-                    .map(|interval| (interval.latency(class).max_ns(), self.course.moment_of(interval)))
-                    .max()
-            }
-        };
-        worst.filter(|&(max_ns, _)| max_ns > 0).map(|(_, us)| us)
+        match self.time.subject(run) {
+            Subject::Proxy(class) => worst_us(run.proxy()?, class, until_us),
+            Subject::Load(class) => worst_us(run.load()?, class, until_us),
+        }
     }
+}
+
+/// The end of the interval with the highest latency, so that every window that ends there holds it.
+fn worst_us<C: Metric, L: Metric>(track: &Track<C, L>, class: L, until_us: u64) -> Option<u64> {
+    let known = track.timeline().filter(|interval| interval.end_us <= until_us);
+    let worst = known.map(|interval| (interval.latency(class).max_ns(), interval.end_us)).max()?;
+    (worst.0 > 0).then_some(worst.1)
 }

@@ -213,7 +213,25 @@ fn the_worst_latency_is_found() {
     stage.screen(160, 48);
     stage.want(Intent::Seek(SeekTarget::Worst));
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("FROZEN at 00:12") && screen.contains("max 266 ms"), "{screen}");
+    assert!(screen.contains("FROZEN at 00:11") && screen.contains("max 266 ms"), "{screen}");
+}
+
+#[test]
+fn the_window_at_the_worst_latency_holds_it() {
+    let mut stage = Stage::live(options(), 10);
+    stage.run.stall_us = 250_000;
+    stage.pass(1);
+    stage.run.stall_us = 0;
+    stage.pass(60);
+    stage.screen(160, 48);
+    (0..4).for_each(|_| drop(stage.want(Intent::ZoomOut)));
+    for window in 0..4 {
+        stage.want(Intent::Seek(SeekTarget::Worst));
+        let latencies = &stage.state.figures().unwrap().latencies;
+        let response = latencies.iter().find(|row| row.class.name == "response").unwrap();
+        assert!(response.max_ns.unwrap() > 250_000_000, "window {window}: {:?}", response.max_ns);
+        stage.want(Intent::Window(Direction::Down));
+    }
 }
 
 #[test]
