@@ -125,7 +125,7 @@ fn client_json(row: &ClientRow) -> Value {
         "exchanges_per_second": row.exchanges_per_second,
         "p99": quantile_json(row.latency.map(|latency| latency.p99)),
         "open": row.open,
-        "errors": row.errors,
+        "errors": row.errors_total,
         "bytes_in": row.bytes_in,
         "bytes_out": row.bytes_out,
     })

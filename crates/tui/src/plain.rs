@@ -128,10 +128,10 @@ fn sentence(figures: &Figures, phase: Phase) -> String {
     let handshakes = &figures.handshakes;
     let _ = write!(
         text,
-        "; handshakes {} full and {} resumed a second, {} failed",
+        "; handshakes {} full and {} resumed a second, failed {}",
         per_second(handshakes.full_per_second),
         per_second(handshakes.resumed_per_second),
-        handshakes.failed
+        handshakes.failed.words()
     );
     for row in figures.latencies.iter().filter(|row| row.class.rank == 0 && row.n > 0) {
         let at = |index: usize| row.quantiles[index].map_or_else(String::new, |q| format::millis(q.ns));

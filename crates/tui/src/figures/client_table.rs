@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use telemetry::model::{DEFERRED_US_MAX, Run, Track};
 use telemetry::{ClientId, RunId};
 
-use super::clients::{ClientLatency, rates};
+use super::clients::{ClientLatency, Recent, recent};
 use super::order::Rank;
 use super::{ClientRow, Order, Span};
 
@@ -25,7 +25,7 @@ pub(crate) struct ClientTable {
     moving: Vec<usize>,
     is_moving: Vec<bool>,
     /// What those others do.
-    resting: Option<[f64; 3]>,
+    resting: Option<Recent>,
     /// Every row, in no order beyond what the last page needed.
     ranks: Vec<Rank>,
     order: Order,
@@ -75,16 +75,16 @@ impl ClientTable {
     fn average(&mut self, run: &Run) {
         let duration_us = run.duration_us();
         for row in &mut self.rows {
-            row.set_rates(row.averages(duration_us));
-            row.latency =
-                run.client(row.id).and_then(|client| ClientLatency::until(client, u64::MAX, Span::WholeRun));
+            let Some(client) = run.client(row.id) else { continue };
+            row.set_recent(Recent::whole(client, duration_us));
+            row.latency = ClientLatency::until(client, u64::MAX, Span::WholeRun);
         }
     }
 
     fn take_rates(&mut self, run: &Run, span_us: u64) {
-        let resting = (!run.client_records_may_be_missing()).then_some([0.0; 3]);
+        let resting = (!run.client_records_may_be_missing()).then(Recent::default);
         if std::mem::replace(&mut self.resting, resting) != resting {
-            self.rows.iter_mut().for_each(|row| row.set_rates(resting));
+            self.rows.iter_mut().for_each(|row| row.set_recent(resting));
         }
         let now_us = run.proxy().map_or(0, Track::last_us);
         let counts_from_us = now_us.saturating_sub(span_us.max(DEFERRED_US_MAX));
@@ -92,7 +92,7 @@ impl ClientTable {
         moving.retain(|&at| {
             let client = run.client(rows[at].id);
             let moves = client.filter(|client| client.last_us > counts_from_us);
-            rows[at].set_rates(moves.map_or(resting, |client| rates(run, client, span_us)));
+            rows[at].set_recent(moves.map_or(resting, |client| recent(run, client, span_us)));
             rows[at].latency =
                 moves.and_then(|client| ClientLatency::until(client, now_us, Span::Last(span_us)));
             is_moving[at] = moves.is_some();

@@ -1,6 +1,6 @@
 //! One client of the table.
 
-use telemetry::model::{Client, DEFERRED_US_MAX, Run, Track};
+use telemetry::model::{Client, ClientRate, DEFERRED_US_MAX, Run, Track};
 use telemetry::{ClientCounter, ClientId, Sketch, quantile_is_thin};
 
 use super::Span;
@@ -49,12 +49,16 @@ pub(crate) struct ClientRow {
     pub(crate) latency: Option<ClientLatency>,
     /// Open connections.
     pub(crate) open: u64,
-    /// Connections since the beginning.
-    pub(crate) connections: u64,
-    /// Share of full handshakes since the beginning; `None` without handshakes.
+    /// Connections over the same time as the rates.
+    pub(crate) connections: Option<u64>,
+    /// Share of full handshakes over that time; `None` also without handshakes.
     pub(crate) full_share: Option<f64>,
+    /// Errors over that time.
+    pub(crate) errors: Option<u64>,
+    /// Connections since the beginning.
+    pub(crate) connections_total: u64,
     /// Errors since the beginning.
-    pub(crate) errors: u64,
+    pub(crate) errors_total: u64,
     /// Plaintext bytes from the client since the beginning.
     pub(crate) bytes_in: u64,
     /// Plaintext bytes to the client since the beginning.
@@ -67,8 +71,6 @@ impl ClientRow {
     /// What it has done since the beginning; of its rates and latencies nothing is known.
     pub(super) fn of(client: &Client) -> Self {
         let totals = client.totals();
-        let full = totals[ClientCounter::HandshakesFull];
-        let handshakes = full.saturating_add(totals[ClientCounter::HandshakesResumed]);
         Self {
             id: client.id,
             in_per_second: None,
@@ -76,9 +78,11 @@ impl ClientRow {
             exchanges_per_second: None,
             latency: None,
             open: client.open,
-            connections: totals[ClientCounter::Connections],
-            full_share: (handshakes > 0).then(|| full as f64 / handshakes as f64),
-            errors: totals[ClientCounter::Errors],
+            connections: None,
+            full_share: None,
+            errors: None,
+            connections_total: totals[ClientCounter::Connections],
+            errors_total: totals[ClientCounter::Errors],
             bytes_in: totals[ClientCounter::BytesIn],
             bytes_out: totals[ClientCounter::BytesOut],
             exchanges: totals[ClientCounter::Exchanges],
@@ -90,16 +94,55 @@ impl ClientRow {
         self.bytes_in.saturating_add(self.bytes_out)
     }
 
-    /// Sets what it does now: bytes in, bytes out and exchanges a second.
-    pub(super) fn set_rates(&mut self, rates: Option<[f64; 3]>) {
-        [self.in_per_second, self.out_per_second, self.exchanges_per_second] =
-            rates.map_or([None; 3], |rates| rates.map(Some));
+    /// Sets what it did over some time; `None` where that is not known.
+    pub(super) fn set_recent(&mut self, recent: Option<Recent>) {
+        let rate = |at: usize| recent.map(|recent| recent.counted[at] * 1e6 / recent.span_us.max(1) as f64);
+        [self.in_per_second, self.out_per_second, self.exchanges_per_second] = [rate(0), rate(1), rate(2)];
+        let count = |at: usize| recent.map(|recent| recent.counted[at].round() as u64);
+        (self.connections, self.errors) = (count(3), count(6));
+        self.full_share = recent.and_then(|Recent { counted, .. }| {
+            let handshakes = counted[4] + counted[5];
+            (handshakes > 0.0).then(|| counted[4] / handshakes)
+        });
+    }
+}
+
+/// What is counted of a client over some time.
+const COUNTED: [ClientCounter; 7] = [
+    ClientCounter::BytesIn,
+    ClientCounter::BytesOut,
+    ClientCounter::Exchanges,
+    ClientCounter::Connections,
+    ClientCounter::HandshakesFull,
+    ClientCounter::HandshakesResumed,
+    ClientCounter::Errors,
+];
+
+/// What a client did over some time; where an interval lies within it only in part, a part of what it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Recent {
+    /// Of each of [`COUNTED`].
+    counted: [f64; COUNTED.len()],
+    /// The time, in microseconds.
+    span_us: u64,
+}
+
+impl Recent {
+    fn over(span_us: u64) -> Self {
+        Self { span_us, ..Self::default() }
     }
 
-    /// Its averages over a run that took so long.
-    pub(super) fn averages(&self, duration_us: u64) -> Option<[f64; 3]> {
-        let totals = [self.bytes_in, self.bytes_out, self.exchanges];
-        (duration_us > 0).then(|| totals.map(|total| total as f64 * 1e6 / duration_us as f64))
+    /// All of a run that took so long; `None` while no time has passed.
+    pub(super) fn whole(client: &Client, span_us: u64) -> Option<Self> {
+        let totals = client.totals();
+        (span_us > 0).then(|| Self { counted: COUNTED.map(|counter| totals[counter] as f64), span_us })
+    }
+
+    /// Adds what a client did at a rate for so long.
+    fn add(&mut self, rate: &ClientRate, us: u64) {
+        for (sum, counter) in self.counted.iter_mut().zip(COUNTED) {
+            *sum += rate.per_second(counter) * us as f64 / 1e6;
+        }
     }
 }
 
@@ -120,42 +163,32 @@ pub(crate) fn latency_span(rates: Span) -> Span {
     }
 }
 
-/// Bytes in, bytes out and exchanges a second over so many microseconds, so that they add up to what the proxy's line
-/// says; `None` if a record has been put off for so long that nothing is known.
-pub(super) fn rates(run: &Run, client: &Client, span_us: u64) -> Option<[f64; 3]> {
-    const COUNTERS: [ClientCounter; 3] =
-        [ClientCounter::BytesIn, ClientCounter::BytesOut, ClientCounter::Exchanges];
+/// What a client did over so many microseconds, so that the rates of all clients add up to what the proxy's line says;
+/// `None` if a record has been put off for so long that nothing is known.
+pub(super) fn recent(run: &Run, client: &Client, span_us: u64) -> Option<Recent> {
     let now_us = run.proxy().map_or(0, Track::last_us);
     let span_us = span_us.min(run.duration_us()).max(1);
     let from_us = now_us.saturating_sub(span_us);
+    let mut recent = Recent::over(span_us);
     // Until the record that was put off comes, the client is taken to go on as it did.
     let latest = run.client_rate(client)?;
-    let since_us = now_us.saturating_sub(latest.end_us).min(span_us);
-    let mut counted = COUNTERS.map(|counter| latest.per_second(counter) * since_us as f64 / 1e6);
+    recent.add(&latest, now_us.saturating_sub(latest.end_us).min(span_us));
     for rate in client.history().rev().take_while(|rate| rate.end_us > from_us) {
-        let within_us =
-            rate.end_us.min(now_us).saturating_sub(rate.end_us.saturating_sub(rate.span_us).max(from_us));
-        for (sum, counter) in counted.iter_mut().zip(COUNTERS) {
-            *sum += rate.per_second(counter) * within_us as f64 / 1e6;
-        }
+        let begins_us = rate.end_us.saturating_sub(rate.span_us).max(from_us);
+        recent.add(rate, rate.end_us.min(now_us).saturating_sub(begins_us));
     }
-    Some(counted.map(|sum| sum * 1e6 / span_us as f64))
+    Some(recent)
 }
 
 /// The same up to an earlier moment, from the records that are still kept; `None` where they do not reach back so far.
-pub(super) fn rates_until(client: &Client, until_us: u64, span_us: u64) -> Option<[f64; 3]> {
-    const COUNTERS: [ClientCounter; 3] =
-        [ClientCounter::BytesIn, ClientCounter::BytesOut, ClientCounter::Exchanges];
+pub(super) fn recent_until(client: &Client, until_us: u64, span_us: u64) -> Option<Recent> {
     let from_us = until_us.saturating_sub(span_us.max(1));
     let oldest = client.history().next()?;
     (oldest.end_us.saturating_sub(oldest.span_us) <= from_us).then_some(())?;
-    let mut counted = [0.0; 3];
+    let mut recent = Recent::over(span_us.max(1));
     for rate in client.history() {
         let begins_us = rate.end_us.saturating_sub(rate.span_us).max(from_us);
-        let within_us = rate.end_us.min(until_us).saturating_sub(begins_us);
-        for (sum, counter) in counted.iter_mut().zip(COUNTERS) {
-            *sum += rate.per_second(counter) * within_us as f64 / 1e6;
-        }
+        recent.add(rate, rate.end_us.min(until_us).saturating_sub(begins_us));
     }
-    Some(counted.map(|sum| sum * 1e6 / span_us.max(1) as f64))
+    Some(recent)
 }

@@ -3,7 +3,7 @@
 use telemetry::model::Run;
 use telemetry::{Counters, LoadCounter, Metric, ProxyCounter};
 
-use super::span::{LoadTaken, ProxyTaken, Taken};
+use super::span::{Count, LoadTaken, ProxyTaken, Taken};
 
 /// A count since the beginning, with its name.
 pub(crate) type Named = (&'static str, u64);
@@ -23,15 +23,17 @@ pub(crate) struct Handshakes {
     pub(crate) full: u64,
     /// Resumed ones since the beginning.
     pub(crate) resumed: u64,
-    /// Failed ones since the beginning.
-    pub(crate) failed: u64,
+    /// Failed ones.
+    pub(crate) failed: Count,
     /// Versions, with full and resumed counts.
     pub(crate) versions: Vec<(&'static str, u64, u64)>,
     /// Key exchange groups.
     pub(crate) groups: Vec<Named>,
     /// Cipher suites.
     pub(crate) ciphers: Vec<Named>,
-    /// Failures by cause.
+    /// Failures by cause, over the span.
+    pub(crate) recent_causes: Vec<Named>,
+    /// Failures by cause, since the beginning.
     pub(crate) causes: Vec<Named>,
     /// Type of the certificate's key; empty if unknown.
     pub(crate) certificate: String,
@@ -69,6 +71,7 @@ impl Handshakes {
             versions: versions(totals),
             groups: seen(GROUPS, totals),
             ciphers: seen(CIPHERS, totals),
+            recent_causes: seen(CAUSES, &taken.counters),
             causes: seen(CAUSES, totals),
             ..Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
         }
@@ -89,7 +92,7 @@ impl Handshakes {
             full_share: share(taken.counters[full], taken.counters[resumed]),
             full: totals[full],
             resumed: totals[resumed],
-            failed: totals[failed],
+            failed: Count::of(totals, taken, &[failed]),
             ..Self::default()
         }
     }

@@ -4,7 +4,7 @@ use telemetry::model::Run;
 use telemetry::{Counters, LoadCounter, Value};
 
 use super::handshakes::{Named, seen};
-use super::span::LoadTaken;
+use super::span::{Count, LoadTaken};
 
 /// Why requests fail.
 const CAUSES: &[(&str, LoadCounter)] = &[
@@ -45,12 +45,12 @@ pub(crate) struct LoadFigures {
     pub(crate) sent: u64,
     /// Requests answered well since the beginning.
     pub(crate) ok: u64,
-    /// Requests failed since the beginning.
-    pub(crate) failed: u64,
-    /// Failed requests by cause, since the beginning.
+    /// Requests failed.
+    pub(crate) failed: Count,
+    /// Failed requests by cause, over the span.
     pub(crate) causes: Vec<Named>,
     /// Requests that were due and never sent.
-    pub(crate) never_sent: u64,
+    pub(crate) never_sent: Count,
     /// Requests that were sent and never answered whole.
     pub(crate) unfinished: u64,
 }
@@ -73,9 +73,9 @@ impl LoadFigures {
             }),
             sent: totals[LoadCounter::Sent],
             ok: totals[LoadCounter::Ok],
-            failed: totals[LoadCounter::Failed],
-            causes: seen(CAUSES, totals),
-            never_sent: totals[LoadCounter::NeverSent],
+            failed: Count::of(totals, taken, &[LoadCounter::Failed]),
+            causes: seen(CAUSES, &taken.counters),
+            never_sent: Count::of(totals, taken, &[LoadCounter::NeverSent]),
             unfinished: totals[LoadCounter::Unfinished],
         })
     }

@@ -36,7 +36,7 @@ pub(crate) use moment::{Then, client_at, settings_at};
 pub(crate) use order::{Order, SortKey};
 pub(crate) use proxy::ProxyFigures;
 pub(crate) use runs::RunRow;
-pub(crate) use span::{Span, Windows};
+pub(crate) use span::{Count, Span, Windows};
 pub(crate) use sparkline::{History, history};
 
 /// Log lines that are taken: more than any screen shows.

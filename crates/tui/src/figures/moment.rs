@@ -2,7 +2,7 @@
 
 use telemetry::model::Run;
 
-use super::clients::{ClientLatency, rates_until};
+use super::clients::{ClientLatency, recent_until};
 use super::{ClientRow, Span};
 
 /// Settings whose values are told first.
@@ -36,7 +36,7 @@ pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<Then> {
 pub(crate) fn client_at(run: &Run, row: &ClientRow, us: u64, span_us: u64) -> ClientRow {
     let mut then = *row;
     let client = run.client(row.id);
-    then.set_rates(client.and_then(|client| rates_until(client, us, span_us)));
+    then.set_recent(client.and_then(|client| recent_until(client, us, span_us)));
     then.latency = client.and_then(|client| ClientLatency::until(client, us, Span::Last(span_us)));
     then
 }

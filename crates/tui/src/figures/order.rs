@@ -21,7 +21,7 @@ pub(crate) enum SortKey {
     P99,
     /// Open connections.
     Open,
-    /// Connections since the beginning.
+    /// Connections.
     Connections,
     /// Share of full handshakes.
     Full,
@@ -83,9 +83,9 @@ impl SortKey {
             Self::Exchanges => of_float(row.exchanges_per_second),
             Self::P99 => row.latency.map_or(0, |latency| latency.p99.ns),
             Self::Open => row.open,
-            Self::Connections => row.connections,
+            Self::Connections => row.connections.map_or(0, |n| n + 1),
             Self::Full => of_float(row.full_share),
-            Self::Errors => row.errors,
+            Self::Errors => row.errors.map_or(0, |n| n + 1),
             Self::Total => row.bytes(),
             Self::Client => 0,
         }

@@ -2,7 +2,7 @@
 
 use telemetry::{Counters, ProxyCounter};
 
-use super::span::ProxyTaken;
+use super::span::{Count, ProxyTaken};
 
 /// What the proxy does over the span, and has done since the beginning.
 #[derive(Clone, Debug)]
@@ -21,10 +21,10 @@ pub(crate) struct ProxyFigures {
     pub(crate) bytes_in: u64,
     /// Plaintext bytes to clients since the beginning.
     pub(crate) bytes_out: u64,
-    /// Connections closed without having carried a byte to an upstream, since the beginning.
-    pub(crate) failed: u64,
-    /// Upstream connections that could not be made, or broke, since the beginning.
-    pub(crate) upstream_errors: u64,
+    /// Connections closed without having carried a byte to an upstream.
+    pub(crate) failed: Count,
+    /// Upstream connections that could not be made, or broke.
+    pub(crate) upstream_errors: Count,
 }
 
 impl ProxyFigures {
@@ -37,9 +37,12 @@ impl ProxyFigures {
             out_per_second: taken.rate(ProxyCounter::BytesOut),
             bytes_in: totals[ProxyCounter::BytesIn],
             bytes_out: totals[ProxyCounter::BytesOut],
-            failed: totals[ProxyCounter::Failed],
-            upstream_errors: totals
-                .sum(&[ProxyCounter::UpstreamConnectsFailed, ProxyCounter::UpstreamBroken]),
+            failed: Count::of(totals, taken, &[ProxyCounter::Failed]),
+            upstream_errors: Count::of(
+                totals,
+                taken,
+                &[ProxyCounter::UpstreamConnectsFailed, ProxyCounter::UpstreamBroken],
+            ),
         }
     }
 }

@@ -110,6 +110,31 @@ enum Latencies<'r, C: Metric, L: Metric> {
     Whole(&'r Histograms<L>),
 }
 
+/// Events over the span, and since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) recent: u64,
+    pub(crate) total: u64,
+}
+
+impl Count {
+    /// All events of these counters.
+    pub(super) fn of<C: Metric, L: Metric>(
+        totals: &Counters<C>,
+        taken: &Taken<'_, C, L>,
+        counters: &[C],
+    ) -> Self {
+        Self { recent: taken.counters.sum(counters), total: totals.sum(counters) }
+    }
+
+    /// The recent ones, and all of them if there are more.
+    pub(crate) fn words(self) -> String {
+        let Self { recent, total } = self;
+        let all = if total > recent { format!(" ({} total)", format::count(total)) } else { String::new() };
+        format::count(recent) + &all
+    }
+}
+
 /// The samples of one class.
 #[derive(Clone, Copy)]
 pub(super) enum Samples<'r> {

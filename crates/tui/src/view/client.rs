@@ -72,14 +72,16 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
         format::bytes(row.bytes_in as f64),
         format::bytes(row.bytes_out as f64),
         format::count(row.exchanges),
-        format::count(row.connections),
+        format::count(row.connections_total),
     );
+    let all = detail.full.saturating_add(detail.resumed);
+    let full_share = (all > 0).then(|| detail.full as f64 / all as f64);
     let handshakes = format!(
         "full {} ({})  resumed {}  errors {}",
         format::count(detail.full),
-        share(theme, row.full_share),
+        share(theme, full_share),
         format::count(detail.resumed),
-        format::count(row.errors),
+        format::count(row.errors_total),
     );
     let none = "no record of one yet: a sample of those that end well has one";
     let known = detail.connection.as_ref().map_or_else(|| none.to_owned(), negotiated);

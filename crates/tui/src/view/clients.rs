@@ -186,14 +186,14 @@ fn cell(theme: Theme, row: &ClientRow, column: SortKey) -> Span<'static> {
         SortKey::Exchanges => row.exchanges_per_second.map_or_else(none, format::per_second),
         SortKey::P99 => return latency_cell(theme, row, cells(column)),
         SortKey::Open => format::count(row.open),
-        SortKey::Connections => format::count(row.connections),
+        SortKey::Connections => row.connections.map_or_else(none, format::count),
         SortKey::Full => row.full_share.map_or_else(none, format::percent),
-        SortKey::Errors => format::count(row.errors),
+        SortKey::Errors => row.errors.map_or_else(none, format::count),
         SortKey::Total => format::bytes(row.bytes() as f64),
         SortKey::Client => String::new(),
     };
     let style = match column {
-        SortKey::Errors if row.errors > 0 => theme.warning(),
+        SortKey::Errors if row.errors.is_some_and(|n| n > 0) => theme.warning(),
         SortKey::Out | SortKey::In => theme.figure(),
         _ => theme.label(),
     };

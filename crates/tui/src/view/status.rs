@@ -14,9 +14,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::parts::{Segment, byte_rate, put, rate, status_line};
-use crate::figures::{Figures, LoadFigures, Loop, ProxyFigures};
+use crate::figures::{Count, Figures, LoadFigures, Loop, ProxyFigures};
 use crate::format;
 use crate::state::{Phase, State};
+use crate::theme::Theme;
 
 /// Cells below which the end of a path says nothing.
 const SOURCE_CELLS_MIN: usize = 12;
@@ -138,8 +139,8 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
         segments.extend([
             figure(0, "sent", format::count(load.sent)),
             figure(1, "ok", format::count(load.ok)),
-            figure(0, "failed", format::count(load.failed)),
-            figure(2, "never sent", format::count(load.never_sent)),
+            figure(0, "failed", format::count(load.failed.total)),
+            figure(2, "never sent", format::count(load.never_sent.total)),
             figure(3, "unfinished", format::count(load.unfinished)),
         ]);
     } else {
@@ -148,16 +149,10 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
             segments.push(figure(1, name, format!("{}/s", format::plain(load.offered_per_second))));
         }
         segments.push(figure(1, "sent", rate(theme, load.sent_per_second)));
-        if load.failed > 0 {
-            let failed = format!("failed {}", format::count(load.failed));
-            segments.push(Segment::text(0, failed, theme.warning()));
-        }
+        segments.extend(failures(theme, "failed", load.failed, (0, 3)));
         let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
         segments.extend(causes.map(|cause| Segment::text(1, cause, theme.warning())));
-        if load.never_sent > 0 {
-            let never_sent = format!("never sent {}", format::count(load.never_sent));
-            segments.push(Segment::text(1, never_sent, theme.warning()));
-        }
+        segments.extend(failures(theme, "never sent", load.never_sent, (1, 3)));
     }
     segments.extend([
         figure(3, "conns", format::count(load.connections)),
@@ -187,12 +182,21 @@ fn proxy_line(state: &State, figures: &Figures, proxy: &ProxyFigures, width: u16
         ]);
     }
     // What is wrong stays where there is little room; an upstream's errors say most of why connections failed.
-    for (name, n, rank) in [("failed", proxy.failed, 2), ("upstream errors", proxy.upstream_errors, 0)] {
-        let text = format!("{name} {}", format::count(n));
-        let (rank, style) = if n == 0 { (3, theme.label()) } else { (rank, theme.warning()) };
-        segments.push(Segment::text(rank, text, style));
+    for (name, count, rank) in [("failed", proxy.failed, 2), ("upstream errors", proxy.upstream_errors, 0)] {
+        let none = || Segment::text(3, format!("{name} 0"), theme.label());
+        segments.push(failures(theme, name, count, (rank, 3)).unwrap_or_else(none));
     }
     status_line(theme, "proxy", segments, width)
+}
+
+/// What failed in the window stands out, with a rank of its own; what failed before it does not.
+fn failures(theme: Theme, name: &str, count: Count, (rank, rank_before): (u8, u8)) -> Option<Segment> {
+    let text = format!("{name} {}", count.words());
+    match (count.recent, count.total) {
+        (0, 0) => None,
+        (0, _) => Some(Segment::text(rank_before, text, theme.label())),
+        (_, _) => Some(Segment::text(rank, text, theme.warning())),
+    }
 }
 
 fn data_line(state: &State, width: u16) -> Line<'static> {

@@ -165,8 +165,8 @@ fn an_upstream_that_is_not_there_is_said_for_as_long_as_it_is_news() {
         }
         stage.read(records);
     }
-    let screen = stage.screen(80, 24);
-    assert!(!screen.contains("out of reach") && screen.contains("upstream errors 60"), "{screen}");
+    let screen = stage.screen(160, 48);
+    assert!(!screen.contains("out of reach") && screen.contains("upstream errors 0 (60 total)"), "{screen}");
 }
 
 #[test]
@@ -405,4 +405,57 @@ fn what_an_experiment_came_to_is_told_whole_on_every_screen() {
     stage.read(vec![record]);
     assert_snapshot!(stage.screen(80, 24));
     assert_snapshot!(stage.screen(160, 48));
+}
+
+#[test]
+fn failures_before_the_window_are_not_counted_in_it() {
+    let mut stage = Stage::live(options(), 10);
+    assert!(stage.screen(120, 40).contains("failed 3"), "{}", stage.screen(120, 40));
+    stage.run.is_failing = false;
+    stage.pass(60);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("failed 0 (3 total)"), "{screen}");
+    let errors = |stage: &Stage| stage.state.clients.page().iter().filter_map(|row| row.errors).sum::<u64>();
+    assert_eq!(errors(&stage), 0, "{screen}");
+    stage.want(Intent::Freeze);
+    let looks = stage.styled(160, 48);
+    assert!(!looks.contains("+b\n") || screen.contains("failed 0"), "{looks}");
+}
+
+#[test]
+fn a_change_that_an_experiment_made_is_not_compared_with() {
+    use telemetry::experiment::{Arm, ExperimentStep, Stage as Part};
+    use telemetry::{Body, ExperimentRecord, Value};
+    let mut stage = Stage::live(options(), 12);
+    let step = |stage: &mut Stage, step, arm| {
+        let mut record = stage.run.mark(1);
+        let setting = "load.rate".to_owned();
+        record.body = Body::Experiment(Box::new(ExperimentRecord {
+            number: 1,
+            step,
+            stage: Part::Comparison,
+            arm,
+            setting,
+            ..ExperimentRecord::default()
+        }));
+        stage.read(vec![record]);
+    };
+    step(&mut stage, ExperimentStep::Begin, Arm::A);
+    for (rate, arm) in [(6000.0, Arm::B), (5000.0, Arm::A), (6000.0, Arm::B)] {
+        let record = stage.run.set("load.rate", Value::Number(rate)).unwrap();
+        stage.read(vec![record]);
+        step(&mut stage, ExperimentStep::Switch, arm);
+        stage.pass(12);
+    }
+    step(&mut stage, ExperimentStep::Verdict, Arm::B);
+    let record = stage.run.set("load.rate", Value::Number(5000.0)).unwrap();
+    stage.read(vec![record]);
+    stage.pass(30);
+    let screen = stage.screen(160, 48);
+    assert!(!screen.contains("vs change"), "{screen}");
+    let record = stage.run.set("load.rate", Value::Number(5500.0)).unwrap();
+    stage.read(vec![record]);
+    stage.pass(20);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("vs change"), "a person made this one: {screen}");
 }
