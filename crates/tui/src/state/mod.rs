@@ -212,13 +212,11 @@ impl State {
     /// What a client did over the last intervals, at the moment that is shown.
     pub(crate) fn history(&self, id: ClientId) -> History {
         let snapshot = self.snapshot();
-        match self.view.past().filter(|_| snapshot.ticket.is_none()) {
-            Some(past) => past.history(id),
-            None => {
-                let run = self.snapshot_run();
-                run.map(|run| figures::history(run, id, snapshot.interval_us())).unwrap_or_default()
-            }
+        if let Some(past) = self.view.past().filter(|_| snapshot.ticket.is_none()) {
+            return past.history(id);
         }
+        let run = self.snapshot_run();
+        run.map(|run| figures::history(run, id, snapshot.interval_us())).unwrap_or_default()
     }
 
     /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first.

@@ -92,8 +92,11 @@ fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
 /// Does what a person wants.
 pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     match intent {
-        Intent::Quit if state.may_leave(now) => return vec![Effect::Leave(Exit::Quit)],
-        Intent::Quit => {}
+        Intent::Quit => {
+            if state.may_leave(now) {
+                return vec![Effect::Leave(Exit::Quit)];
+            }
+        }
         Intent::Suspend => return vec![Effect::Suspend(Suspend::Group)],
         Intent::Redraw => return vec![Effect::Redraw],
         Intent::Back => {
@@ -122,11 +125,12 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
             state.next_run(now);
             state.phase = Phase::of(state, now);
         }
-        Intent::Compare if !refuse_if_read_only(state, now) => {
-            state.tuning.complaint = None;
-            state.type_experiment();
+        Intent::Compare => {
+            if !refuse_if_read_only(state, now) {
+                state.tuning.complaint = None;
+                state.type_experiment();
+            }
         }
-        Intent::Compare => {}
         Intent::EndExperiment => return send(state, Command::EndExperiment, now),
         Intent::Setting(edit) => return edit_setting(state, edit, now),
         Intent::Freeze if !state.is_replay() => toggle_freeze(state, now),
