@@ -11,9 +11,9 @@ use ratatui::buffer::Cell;
 use serde_json::{Value, json};
 use telemetry::model::Summary;
 
-use crate::figures::{ClientRow, Figures, Latency, Quantile};
 use crate::state::State;
 use crate::view::view;
+use crate::view_model::{ClientRow, Figures, Latency, Quantile};
 
 /// Only the owner may read what is written: it names clients.
 const MODE: u32 = 0o600;
@@ -80,8 +80,8 @@ pub(crate) fn screen_text(state: &State) -> String {
 /// What the panes show, in the units of the summary: microseconds, bytes, events a second.
 fn view_json(state: &State, figures: &Figures) -> Value {
     let span_s = match figures.span {
-        crate::figures::Span::Last(us) => Some(us as f64 / 1e6),
-        crate::figures::Span::WholeRun => None,
+        crate::view_model::Span::Last(us) => Some(us as f64 / 1e6),
+        crate::view_model::Span::WholeRun => None,
     };
     json!({
         "run": figures.run,

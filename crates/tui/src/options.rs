@@ -2,7 +2,7 @@
 
 use telemetry::{HistoryReader, Model, Moment, RunId, Update};
 
-use crate::keymap::Keymap;
+use crate::input::keymap::Keymap;
 use crate::state::Speed;
 use crate::theme::{Colours, Glyphs, Palette};
 

@@ -8,11 +8,11 @@ use telemetry::model::{Level, LogLine};
 
 use crate::channel::Inbox;
 use crate::clock::Now;
-use crate::figures::{Figures, Loop};
 use crate::format;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::run::is_gone;
 use crate::state::{Action, Phase, State, update};
+use crate::view_model::{Figures, Loop};
 
 /// How often the figures are told.
 const EVERY: Duration = Duration::from_secs(10);

@@ -12,8 +12,8 @@ use crate::channel::{Inbox, Message};
 use crate::clock::Now;
 use crate::input::Input;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
-use crate::pace::Pace;
 use crate::state::{Action, Effect, State, update};
+use crate::terminal::pace::Pace;
 use crate::terminal::{Suspend, Terminal, has_terminal};
 use crate::view::view;
 
@@ -181,7 +181,7 @@ impl Dashboard {
                 Effect::Draw(urgency) => self.pace.want(urgency),
                 Effect::Redraw => {
                     self.terminal.forget()?;
-                    self.pace.want(crate::pace::Urgency::Now);
+                    self.pace.want(crate::terminal::pace::Urgency::Now);
                 }
                 Effect::Send(command) => self.send(command)?,
 

@@ -33,7 +33,7 @@ pub(crate) fn options() -> Options {
         run: None,
         glyphs: Glyphs::Unicode,
         palette: Palette::Monochrome,
-        keymap: crate::keymap::Keymap::default(),
+        keymap: crate::input::keymap::Keymap::default(),
         mouse: true,
         history: None,
         opening: None,

@@ -6,8 +6,8 @@ use telemetry::{ClientId, Command, HistoryReply, Update};
 
 use crate::export::Export;
 use crate::options::Exit;
-use crate::pace::Urgency;
 use crate::terminal::Suspend;
+use crate::terminal::pace::Urgency;
 
 use super::client_list::Move;
 use super::lever::{Direction, QuickControl};

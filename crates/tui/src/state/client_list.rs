@@ -2,7 +2,7 @@
 
 use telemetry::ClientId;
 
-use crate::figures::{ClientRow, ClientTable, Order};
+use crate::view_model::{ClientRow, ClientTable, Order};
 
 /// The table's state. The selection is a client and not a row, so that it stays on it when the order changes.
 #[derive(Clone, Debug, Default)]

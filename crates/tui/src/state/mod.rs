@@ -26,12 +26,12 @@ use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
 use telemetry::{ClientId, Model, RunId};
 
 use crate::clock::Now;
-use crate::figures::{self, ClientDetail, ClientTable, Course, Figures, History, SortKey, Span, Then};
 use crate::format;
-use crate::keymap::{Context, Needs};
+use crate::input::keymap::{Context, Needs};
 use crate::options::Options;
 use crate::theme::Theme;
 use crate::view::layout;
+use crate::view_model::{self, ClientDetail, ClientTable, Course, Figures, History, SortKey, Span, Then};
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::{ClientList, Move};
@@ -216,7 +216,7 @@ impl State {
             return past.history(id);
         }
         let run = self.snapshot_run();
-        run.map(|run| figures::history(run, id, snapshot.interval_us())).unwrap_or_default()
+        run.map(|run| view_model::history(run, id, snapshot.interval_us())).unwrap_or_default()
     }
 
     /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first.

@@ -5,7 +5,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use super::update::want;
 use super::{Effect, Intent, Move, Screen, State};
 use crate::clock::Now;
-use crate::pace::Urgency;
+use crate::terminal::pace::Urgency;
 use crate::view::layout::{self, Target};
 
 /// Does what the mouse says.

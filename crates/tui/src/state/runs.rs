@@ -6,7 +6,7 @@ use telemetry::model::{Level, Run};
 use super::client_list::Move;
 use super::{Screen, State, shown_run};
 use crate::clock::Now;
-use crate::figures::RunRow;
+use crate::view_model::RunRow;
 
 /// The list of runs. The selection is a run and not a line, so that it stays on it when others come.
 #[derive(Clone, Debug, Default)]

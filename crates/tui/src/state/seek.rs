@@ -6,8 +6,8 @@ use telemetry::model::{Level, Track};
 use super::State;
 use super::view::{Past, View};
 use crate::clock::Now;
-use crate::figures::{SortKey, Span, Subject};
 use crate::view::layout;
+use crate::view_model::{SortKey, Span, Subject};
 
 /// Where a person wants to go in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

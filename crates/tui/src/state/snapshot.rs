@@ -3,7 +3,7 @@
 use telemetry::Model;
 use telemetry::model::Run;
 
-use crate::figures::{self, ClientTable, Figures, Marked, Span, Windows};
+use crate::view_model::{self, ClientTable, Figures, Marked, Span, Windows};
 
 /// The figures and the clients of a run at one moment, with the windows they were taken over. A snapshot is moved along
 /// its run, so that only what changes is worked on.
@@ -47,7 +47,7 @@ impl Snapshot {
         let figures = self.figures_at((model, run), us, Span::Last(span_us));
         self.table = clients.clone();
         if let Span::Last(span_us) = figures.clients_span {
-            self.table.change_rows(|row| figures::client_at(run, row, us, span_us));
+            self.table.change_rows(|row| view_model::client_at(run, row, us, span_us));
         }
         self.figures = Some(figures);
     }

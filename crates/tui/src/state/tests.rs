@@ -6,10 +6,10 @@ use telemetry::model::Level;
 use telemetry::{Command, Update, Value};
 
 use super::{Action, Direction, Effect, Intent, Move, QuickControl, Screen, SeekTarget};
-use crate::figures::Span;
-use crate::keymap::BINDINGS;
+use crate::input::keymap::BINDINGS;
 use crate::options::Options;
 use crate::testing::{Stage, options};
+use crate::view_model::Span;
 
 fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
     effects.iter().find_map(|effect| match effect {
@@ -108,9 +108,9 @@ fn the_selection_stays_on_its_client_when_the_order_changes() {
 fn every_order_sorts_by_its_column() {
     let mut stage = Stage::live(options(), 5);
     let totals = |stage: &Stage| {
-        stage.state.clients.page().iter().map(crate::figures::ClientRow::bytes).collect::<Vec<_>>()
+        stage.state.clients.page().iter().map(crate::view_model::ClientRow::bytes).collect::<Vec<_>>()
     };
-    while stage.state.clients.order.key != crate::figures::SortKey::Total {
+    while stage.state.clients.order.key != crate::view_model::SortKey::Total {
         stage.want(Intent::SortNext);
     }
     assert!(totals(&stage).is_sorted_by(|a, b| a >= b));

@@ -2,7 +2,7 @@
 
 use telemetry::model::Run;
 
-use crate::figures::Subject;
+use crate::view_model::Subject;
 
 /// Lengths of a column that a person can choose, in microseconds.
 const COLUMNS_US: [u64; 8] =

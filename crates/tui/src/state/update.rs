@@ -11,8 +11,8 @@ use super::{
 };
 use crate::clock::Now;
 use crate::options::Exit;
-use crate::pace::Urgency;
 use crate::terminal::Suspend;
+use crate::terminal::pace::Urgency;
 use crate::view::{help, layout};
 
 const DRAW: Effect = Effect::Draw(Urgency::Now);

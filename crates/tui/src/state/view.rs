@@ -8,7 +8,7 @@ use telemetry::{ClientId, Model};
 use super::replay::Playback;
 use super::snapshot::Snapshot;
 use crate::clock::Now;
-use crate::figures::{self, ClientTable, History, Then};
+use crate::view_model::{self, ClientTable, History, Then};
 
 /// Which moment is shown.
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ pub(super) struct Past {
 impl Past {
     /// The moment of the last record.
     pub(super) fn freeze(live: &Snapshot, run: &Run, now: Now) -> Self {
-        let history = |id| figures::history(run, id, live.interval_us());
+        let history = |id| view_model::history(run, id, live.interval_us());
         let end_us = run.last_us();
         Self {
             since: now,
@@ -111,7 +111,7 @@ impl Past {
     /// Goes to another moment; its snapshot is taken elsewhere.
     pub(super) fn set_cursor(&mut self, run: &Run, us: u64) {
         self.cursor_us = Some(us);
-        self.settings = figures::settings_at(run, us);
+        self.settings = view_model::settings_at(run, us);
     }
 
     /// What the client had done when the view was frozen.

@@ -20,10 +20,10 @@ use telemetry::{ClientId, ConnectionRecord};
 use super::clients::sparkline;
 use super::overlay;
 use super::parts::{byte_rate, quantile_text, rate, share};
-use crate::figures::{self, ClientDetail, ClientLatency};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::view_model::{self, ClientDetail, ClientLatency};
 
 const LINE_CELLS: usize = 96;
 const NAME_CELLS: usize = 12;
@@ -85,7 +85,7 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     );
     let none = "no record of one yet: a sample of those that end well has one";
     let known = detail.connection.as_ref().map_or_else(|| none.to_owned(), negotiated);
-    let span = state.figures().map(|figures| figures::latency_span(figures.clients_span).words());
+    let span = state.figures().map(|figures| view_model::latency_span(figures.clients_span).words());
     let mut texts = vec![
         ("now", now),
         ("exchange", latency(theme, row.latency, &span.unwrap_or_default())),

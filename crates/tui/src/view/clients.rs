@@ -11,10 +11,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::parts::{heading, longest_fitting, put, quantile};
-use crate::figures::{ClientRow, Figures, Order, SortKey};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::view_model::{ClientRow, Figures, Order, SortKey};
 
 /// Cells of an address at the least and at the most.
 const ADDRESS_CELLS: (usize, usize) = (15, 39);

@@ -20,10 +20,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::parts::{Segment, fit, heading, put, rate, share};
-use crate::figures::{Figures, Handshakes};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::view_model::{Figures, Handshakes};
 
 /// Rows of the table with its heading.
 pub(super) const HEIGHT: u16 = 9;

@@ -14,10 +14,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::parts::{heading, put, quantile};
-use crate::figures::{Bounds, Change, Figures, Latency};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::view_model::{Bounds, Change, Figures, Latency};
 
 /// Cells of a class's name with its note.
 const NAME_CELLS: u16 = 21;

@@ -12,9 +12,9 @@ use ratatui::text::{Line, Span};
 use telemetry::model::{Level, LogLine};
 
 use super::parts::{heading, put};
-use crate::figures::Warning;
 use crate::format;
 use crate::state::{Phase, State};
+use crate::view_model::Warning;
 
 /// Rows from which on a heading is worth one of them.
 const HEADING_HEIGHT_MIN: u16 = 5;

@@ -10,9 +10,9 @@ use ratatui::text::Line;
 
 use super::layout;
 use super::parts::{Segment, fit};
-use crate::figures::{Column, Then, levels};
 use crate::format;
 use crate::state::State;
+use crate::view_model::{Column, Then, levels};
 
 /// The lines, or none in the present.
 pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {

@@ -10,9 +10,9 @@ use ratatui::text::Line;
 
 use super::parts::{Segment, byte_rate, fit, put, rate};
 use super::status;
-use crate::figures::{Figures, Latency};
 use crate::format;
 use crate::state::State;
+use crate::view_model::{Figures, Latency};
 
 /// Draws the line.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {

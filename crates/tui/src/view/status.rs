@@ -14,10 +14,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::parts::{Segment, byte_rate, put, rate, status_line};
-use crate::figures::{Count, Figures, LoadFigures, Loop, ProxyFigures};
 use crate::format;
 use crate::state::{Phase, State};
 use crate::theme::Theme;
+use crate::view_model::{Count, Figures, LoadFigures, Loop, ProxyFigures};
 
 /// Cells below which the end of a path says nothing.
 const SOURCE_CELLS_MIN: usize = 12;

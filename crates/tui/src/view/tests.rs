@@ -7,11 +7,11 @@ use insta::assert_snapshot;
 use telemetry::Update;
 
 use crate::options::Options;
-use crate::scheme::Scheme;
 use crate::state::{Action, Direction, Intent, Move, QuickControl, SeekTarget, SettingEdit};
 use crate::synthetic::Synthetic;
 use crate::testing::{Stage, options, watching};
 use crate::theme::Glyphs;
+use crate::theme::scheme::Scheme;
 
 /// A quarter of a minute of a run in which three seconds of records were lost.
 fn with_a_gap(options: Options) -> Stage {
@@ -271,7 +271,7 @@ fn help_names_every_key() {
     let mut watched = Stage::live(watching(), 3);
     watched.want(Intent::Help);
     let screens = [stage.screen(80, 90), watched.screen(80, 90)];
-    for binding in crate::keymap::BINDINGS {
+    for binding in crate::input::keymap::BINDINGS {
         assert!(screens.iter().any(|screen| screen.contains(binding.meaning)), "{}", binding.meaning);
     }
 }

@@ -7,8 +7,8 @@ use telemetry::model::{Deed, Level, Run};
 
 use super::Speed;
 use crate::clock::Now;
-use crate::figures::{SortKey, Span};
 use crate::state::{Phase, State};
+use crate::view_model::{SortKey, Span};
 
 /// What a key does to what is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use telemetry::model::Run;
 use telemetry::{Model, Record, RunId, Writer};
 
-use crate::figures::Span;
 use crate::state::snapshot::Snapshot;
+use crate::view_model::Span;
 
 /// A run that was read again.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::{LABEL_CELLS, column_x};
-use crate::figures::{Column, levels};
 use crate::format;
 use crate::state::State;
+use crate::view_model::{Column, levels};
 
 /// Shares of a column's samples from which on a cell gets the next stronger glyph; any sample at all gets the first.
 const SHARES: [f64; 6] = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5];

@@ -4,9 +4,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::{LABEL_CELLS, column_x, cursor};
-use crate::figures::Column;
 use crate::format;
 use crate::state::State;
+use crate::view_model::Column;
 
 /// Rows: the maximum and each percentile.
 pub(super) const ROWS: u16 = 1 + Column::QUANTILES.len() as u16;

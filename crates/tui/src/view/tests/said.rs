@@ -187,7 +187,7 @@ fn a_load_alone_has_no_clients_and_no_hint_to_sort_them() {
 fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
     let mut stage = Stage::live(options(), 3);
     let mut headings = Vec::new();
-    for _ in crate::figures::SortKey::ALL {
+    for _ in crate::view_model::SortKey::ALL {
         let screen = stage.screen(80, 24);
         headings.push(screen.lines().find(|line| line.contains("clients")).unwrap().to_owned());
         stage.want(Intent::SortNext);

@@ -1,5 +1,9 @@
 //! The terminal itself: taking it over, and giving it back whatever happens.
 
+pub(crate) mod offscreen;
+mod output;
+pub(crate) mod pace;
+
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::panic::{self, PanicHookInfo};
@@ -23,7 +27,7 @@ use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
 use crate::channel::Message;
 use crate::options::TuiError;
-use crate::output::{Output, Progress};
+use output::{Output, Progress};
 
 /// How long a thread that panics or ends the program waits for a frame that is being written. A terminal that takes
 /// nothing must not keep it back.

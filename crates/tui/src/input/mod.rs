@@ -3,6 +3,8 @@
 //! crossterm's readers do not notice a terminal that has gone away, so this thread waits on the descriptor itself
 //! and lets crossterm read only what is there.
 
+pub(crate) mod keymap;
+
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;

@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn the_page_on_the_dashboard_names_every_key() {
-        let page = include_str!("../../../docs/dashboard.md");
+        let page = include_str!("../../../../docs/dashboard.md");
         let (_, table) = page.split_once("## Keys").unwrap();
         for key in BINDINGS.iter().flat_map(|binding| Keymap::default().names(binding.intent)) {
             assert!(table.contains(&format!("`{key}`")), "{key}");

@@ -1,5 +1,7 @@
 //! Characters and colours.
 
+pub(crate) mod scheme;
+
 use std::env;
 
 use ratatui::style::{Color, Modifier, Style};
