@@ -107,7 +107,7 @@ pub(crate) enum Screen {
         /// Lines scrolled away.
         offset: usize,
     },
-    /// The panes, with a long log in the place of clients and course.
+    /// The panes, with a long log in the place of clients and timeline.
     Log,
     /// The settings over them.
     Tuning,

@@ -31,7 +31,9 @@ use crate::input::keymap::{Context, Needs};
 use crate::options::Options;
 use crate::theme::Theme;
 use crate::view::layout;
-use crate::view_model::{self, ClientDetail, ClientTable, Course, Figures, History, SortKey, Span, Then};
+use crate::view_model::{
+    self, ClientDetail, ClientTable, Figures, History, LatencyTimeline, SortKey, Span, Then,
+};
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::{ClientList, Move};
@@ -48,7 +50,7 @@ pub(crate) use replay::{PlayControl, Standing, TransportLine};
 use runs::RunList;
 pub(crate) use seek::SeekTarget;
 use snapshot::Snapshot;
-pub(crate) use time::{Course as CourseView, TimeView};
+pub(crate) use time::{TimeView, TimelineMode};
 pub(crate) use tuning::{SettingEdit, Tuning};
 pub(crate) use update::update;
 use view::View;
@@ -65,7 +67,7 @@ pub(crate) struct State {
     pub(crate) clients: ClientList,
     pub(crate) runs: RunList,
     pub(crate) time: TimeView,
-    pub(crate) course: Course,
+    pub(crate) timeline: LatencyTimeline,
     /// Marks and changes on it, with their columns.
     pub(crate) markers: Vec<(usize, Marker)>,
     pub(crate) phase: Phase,
@@ -104,7 +106,7 @@ impl State {
             clients: ClientList::default(),
             runs: RunList::default(),
             time: TimeView::default(),
-            course: Course::default(),
+            timeline: LatencyTimeline::default(),
             markers: Vec::new(),
             phase: Phase::Waiting,
             control: Control::default(),
@@ -235,18 +237,18 @@ impl State {
             self.refresh(now);
         }
         self.arrange();
-        self.follow_course();
+        self.follow_timeline();
     }
 
-    /// Length of a column of the course.
+    /// Length of a column of the timeline.
     fn column_us(&self) -> u64 {
         self.time.column_us(self.live.interval_us())
     }
 
-    /// Brings the course to the columns that are in sight.
-    fn follow_course(&mut self) {
-        let (columns, column_us) = (layout::course_columns(self), self.column_us());
-        let Self { model, options, time, course, view, reads, .. } = self;
+    /// Brings the timeline to the columns that are in sight.
+    fn follow_timeline(&mut self) {
+        let (columns, column_us) = (layout::timeline_columns(self), self.column_us());
+        let Self { model, options, time, timeline, view, reads, .. } = self;
         let Some(run) = shown_run(model, options) else { return };
         let until_us = view.past().map_or_else(|| run.last_us(), |past| past.edge_us);
         let from_us = until_us.saturating_sub(column_us.saturating_mul(columns as u64)).max(run.began_us());
@@ -254,13 +256,13 @@ impl State {
         let again = again.filter(|(_, again)| again.kept_from_us() < run.kept_from_us());
         let subject = time.subject(run);
         match again {
-            // What was read again ends at the moment, and so does the course.
+            // What was read again ends at the moment, and so does the timeline.
             Some((ticket, again)) => {
-                course.refresh((again, ticket), subject, column_us, until_us.min(again.last_us()), columns);
+                timeline.refresh((again, ticket), subject, column_us, until_us.min(again.last_us()), columns);
             }
-            None => course.refresh((run, 0), subject, column_us, until_us, columns),
+            None => timeline.refresh((run, 0), subject, column_us, until_us, columns),
         }
-        self.markers = course.markers(run);
+        self.markers = timeline.markers(run);
     }
 
     /// The moment that a person went back to, by the monotonic clock, with the settings as they stood then.

@@ -31,7 +31,7 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
         }
         Some(Target::Clients) => return want(state, Intent::SortNext, now),
         Some(Target::Column(place)) => {
-            let us = state.course.end_us(place);
+            let us = state.timeline.end_us(place);
             state.go_to(us, now);
         }
         Some(Target::Played(thousandth)) => {
@@ -40,7 +40,7 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
             let us = run.began_us() + length_us / 1_000 * thousandth;
             state.go_to(us, now);
         }
-        Some(Target::Course) => return want(state, Intent::Subject, now),
+        Some(Target::Timeline) => return want(state, Intent::Subject, now),
         None => return Vec::new(),
     }
     vec![Effect::Draw(Urgency::Now)]

@@ -59,7 +59,7 @@ impl State {
     /// Goes to another moment, and freezes the view for it.
     pub(super) fn seek(&mut self, target: SeekTarget, now: Now) {
         self.freeze(now);
-        self.follow_course();
+        self.follow_timeline();
         match self.target_us(target) {
             Ok(us) => self.show_moment(us, now),
             Err(why) => self.notice(Level::Notice, why, now),
@@ -115,13 +115,13 @@ impl State {
     }
 
     /// Time that all columns together show.
-    pub(super) fn course_span_us(&self) -> u64 {
-        self.column_us().saturating_mul(layout::course_columns(self).max(1) as u64)
+    pub(super) fn timeline_span_us(&self) -> u64 {
+        self.column_us().saturating_mul(layout::timeline_columns(self).max(1) as u64)
     }
 
-    /// The course moves along where the cursor would leave it.
+    /// The timeline moves along where the cursor would leave it.
     fn follow_cursor(&mut self) {
-        let shown_us = self.course_span_us();
+        let shown_us = self.timeline_span_us();
         let Some(past) = self.view.past_mut() else { return };
         let Some(us) = past.cursor_us else { return };
         if us.saturating_add(shown_us) <= past.edge_us || us > past.edge_us {
@@ -138,10 +138,10 @@ impl State {
             return Err("there is no run yet");
         };
         let cursor_us = past.us();
-        let column_us = self.course.column_us();
-        let end_us = self.course.snap(cursor_us);
+        let column_us = self.timeline.column_us();
+        let end_us = self.timeline.snap(cursor_us);
         let deeds = || run.markers().map(|marker| marker.mono_us).filter(|&us| us <= past.end_us);
-        let at_mark = |us: u64| self.course.snap(us + 1);
+        let at_mark = |us: u64| self.timeline.snap(us + 1);
         match target {
             SeekTarget::Columns(n) => Ok(end_us.saturating_add_signed(n.saturating_mul(column_us as i64))),
             SeekTarget::PreviousMark => deeds()

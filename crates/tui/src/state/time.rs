@@ -1,4 +1,4 @@
-//! Where in time the view stands, and how much of it a column of the course shows.
+//! Where in time the view stands, and how much of it a column of the timeline shows.
 
 use telemetry::model::Run;
 
@@ -8,9 +8,9 @@ use crate::view_model::Subject;
 const COLUMNS_US: [u64; 8] =
     [1_000_000, 2_000_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000, 120_000_000, 300_000_000];
 
-/// What of the course is shown where there is no room for all of it.
+/// What of the timeline is shown where there is no room for all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Course {
+pub(crate) enum TimelineMode {
     /// The heat map.
     #[default]
     Heat,
@@ -18,10 +18,10 @@ pub(crate) enum Course {
     Percentiles,
 }
 
-/// How the course is looked at.
+/// How the timeline is looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeView {
-    pub(crate) course: Course,
+    pub(crate) mode: TimelineMode,
     /// `None` for the class that matters most.
     subject: Option<Subject>,
     zoom: usize,
@@ -29,7 +29,7 @@ pub(crate) struct TimeView {
 
 impl Default for TimeView {
     fn default() -> Self {
-        Self { course: Course::default(), subject: None, zoom: 1 }
+        Self { mode: TimelineMode::default(), subject: None, zoom: 1 }
     }
 }
 
@@ -49,9 +49,9 @@ impl TimeView {
     }
 
     pub(super) fn turn(&mut self) {
-        self.course = match self.course {
-            Course::Heat => Course::Percentiles,
-            Course::Percentiles => Course::Heat,
+        self.mode = match self.mode {
+            TimelineMode::Heat => TimelineMode::Percentiles,
+            TimelineMode::Percentiles => TimelineMode::Heat,
         };
     }
 

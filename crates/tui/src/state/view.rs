@@ -67,7 +67,7 @@ pub(super) struct Past {
     pub(super) since: Now,
     /// The latest moment to go to: that of freezing, or the run's last record while it is played.
     pub(super) end_us: u64,
-    /// Right edge of the course.
+    /// Right edge of the timeline.
     pub(super) edge_us: u64,
     /// The moment that was gone to; `None` for that of freezing.
     pub(super) cursor_us: Option<u64>,

@@ -2,12 +2,12 @@
 
 pub(crate) mod client;
 mod clients;
-mod course;
 mod experiment;
 mod footer;
 mod handshakes;
 pub(crate) mod help;
 mod latency;
+mod latency_timeline;
 pub(crate) mod layout;
 mod log;
 mod moment;
@@ -44,7 +44,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
                 None => waiting(state, frame, panes.body()),
                 Some(figures) => {
                     latency::render(state, figures, frame, panes.latency);
-                    course::render(state, frame, panes.course);
+                    latency_timeline::render(state, frame, panes.timeline);
                     handshakes::render(state, figures, frame, panes.handshakes);
                     clients::render(state, figures, frame, panes.clients);
                 }

@@ -17,7 +17,7 @@ use crate::view_model::{Column, Then, levels};
 /// The lines, or none in the present.
 pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     let Some((us, settings)) = state.earlier() else { return Vec::new() };
-    let column = state.course.place(us).and_then(|place| state.course.columns().get(place));
+    let column = state.timeline.place(us).and_then(|place| state.timeline.columns().get(place));
     let cells = usize::from(width);
     let settings = Line::from(fit(then(state, settings), cells));
     // Where it is played time has a line of its own, and the news are what happens.

@@ -152,7 +152,7 @@ impl State {
         if us.saturating_sub(began_us) <= FROM_BEGINNING_US {
             return began_us;
         }
-        let shown_us = self.course_span_us();
+        let shown_us = self.timeline_span_us();
         let back_us =
             if run.kept_from_us() <= us.saturating_sub(shown_us).max(began_us) { 0 } else { shown_us };
         us.saturating_sub(back_us.clamp(SERIES_US_MIN, SERIES_US_MAX)).max(began_us)

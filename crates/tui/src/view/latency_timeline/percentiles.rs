@@ -38,7 +38,7 @@ impl Row {
 /// Draws them, as many as fit from the top.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
-    let columns = state.course.columns();
+    let columns = state.timeline.columns();
     let levels = theme.glyphs.levels();
     let lowest = columns.iter().filter_map(|column| column.quantiles[0]).min().unwrap_or(1).max(1);
     let highest = columns.iter().map(|column| column.max_ns).max().unwrap_or(1).max(lowest);

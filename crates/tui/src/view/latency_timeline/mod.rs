@@ -21,7 +21,7 @@ use ratatui::style::Modifier;
 
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::{CourseView, State};
+use crate::state::{State, TimelineMode};
 
 /// Cells at the left for what a row is.
 const LABEL_CELLS: u16 = 12;
@@ -48,11 +48,11 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(body: Rect, wanted: CourseView) -> Self {
+    fn of(body: Rect, wanted: TimelineMode) -> Self {
         let rows = body.height.saturating_sub(1);
         let (heat, percentiles) = if rows >= HEAT_ROWS_MIN + percentiles::ROWS {
             (rows - percentiles::ROWS, percentiles::ROWS)
-        } else if wanted == CourseView::Heat {
+        } else if wanted == TimelineMode::Heat {
             (rows, 0)
         } else {
             (0, rows)
@@ -68,15 +68,15 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     let theme = state.theme;
-    let subject = state.course.subject().map_or("", |subject| subject.name());
-    let column_us = state.course.column_us();
+    let subject = state.timeline.subject().map_or("", |subject| subject.name());
+    let column_us = state.timeline.column_us();
     let whole = format::span(column_us.saturating_mul(columns(area.width) as u64));
     let right = format!("{whole}, {} a column", format::span(column_us));
     let titles = [format!("over time: {subject}, ms"), subject.to_owned()];
     let titles = titles.each_ref().map(String::as_str);
     put(frame, area, &[heading(theme, &titles, &right, area.width)]);
     let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
-    let parts = Parts::of(body, state.time.course);
+    let parts = Parts::of(body, state.time.mode);
     heat::render(state, frame, parts.heat);
     percentiles::render(state, frame, parts.percentiles);
     marks::render(state, frame, parts.marks);
@@ -85,7 +85,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 /// The cell of a column in a part of the pane; the newest stands at the right edge.
 fn column_x(state: &State, area: Rect, place: usize) -> Option<u16> {
-    let behind = state.course.columns().len().checked_sub(place + 1)?;
+    let behind = state.timeline.columns().len().checked_sub(place + 1)?;
     let x = area.right().checked_sub(u16::try_from(behind).ok()? + 1)?;
     (x >= area.x + LABEL_CELLS).then_some(x)
 }
@@ -93,13 +93,13 @@ fn column_x(state: &State, area: Rect, place: usize) -> Option<u16> {
 /// The column in a cell of the pane.
 pub(super) fn place_at(state: &State, area: Rect, x: u16) -> Option<usize> {
     let behind = usize::from(area.right().checked_sub(x + 1)?);
-    let place = state.course.columns().len().checked_sub(behind + 1)?;
+    let place = state.timeline.columns().len().checked_sub(behind + 1)?;
     (x >= area.x + LABEL_CELLS).then_some(place)
 }
 
 /// The place of the column at the moment that a person went back to.
 fn cursor(state: &State) -> Option<usize> {
-    state.earlier().and_then(|(us, _)| state.course.place(us))
+    state.earlier().and_then(|(us, _)| state.timeline.place(us))
 }
 
 fn highlight_cursor(state: &State, frame: &mut Frame<'_>, body: Rect) {

@@ -7,7 +7,7 @@ use telemetry::{LoadLatency, Merged, Metric, ProxyLatency, RunId};
 
 use super::levels::{self, LEVELS, Levels};
 
-/// A class whose course can be looked at.
+/// A class whose timeline can be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     Proxy(ProxyLatency),
@@ -76,7 +76,7 @@ impl Column {
         [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
 }
 
-/// What a course is of.
+/// What a timeline is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Of {
     run: RunId,
@@ -89,7 +89,7 @@ struct Of {
 /// The columns up to a moment, oldest first. Kept from one look to the next: a column that time has left behind does
 /// not change any more.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct LatencyTimeline {
     of: Option<Of>,
     /// Where the first column ever would begin.
     origin_us: u64,
@@ -99,7 +99,7 @@ pub(crate) struct Course {
     merged: Merged,
 }
 
-impl Course {
+impl LatencyTimeline {
     /// Brings it to `columns` columns up to the one that holds `until_us`. A run may have been read several times: the
     /// number says which reading it is.
     pub(crate) fn refresh(

@@ -23,7 +23,7 @@ struct Rows {
 impl Rows {
     /// As many levels in a row as it takes for all that have samples.
     fn of(state: &State, height: u16) -> Option<Self> {
-        let (lowest, highest) = state.course.levels()?;
+        let (lowest, highest) = state.timeline.levels()?;
         let stride = (highest - lowest + 1).div_ceil(usize::from(height)).max(1);
         let count = (highest - lowest + 1).div_ceil(stride);
         Some(Self { first: lowest, stride, count })
@@ -57,7 +57,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         let y = area.bottom() - 1 - row as u16;
         let label = format!("{:>1$} ", rows.label(row), usize::from(LABEL_CELLS) - 1);
         frame.buffer_mut().set_string(area.x, y, label, theme.quiet());
-        for (place, column) in state.course.columns().iter().enumerate() {
+        for (place, column) in state.timeline.columns().iter().enumerate() {
             let samples = rows.samples(column, row);
             let Some(x) = column_x(state, area, place).filter(|_| samples > 0) else { continue };
             let share = samples as f64 / column.n.max(1) as f64;

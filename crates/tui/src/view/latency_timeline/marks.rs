@@ -14,11 +14,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     let theme = state.theme;
-    let at = cursor(state).map(|place| state.realtime_at(state.course.end_us(place)));
+    let at = cursor(state).map(|place| state.realtime_at(state.timeline.end_us(place)));
     let label = at.map_or_else(|| "marks".to_owned(), format::time_of_day);
     let label = format!("{label:<0$}", usize::from(LABEL_CELLS));
     frame.buffer_mut().set_string(area.x, area.y, label, theme.quiet());
-    let columns = state.course.columns().iter().enumerate();
+    let columns = state.timeline.columns().iter().enumerate();
     for (place, _) in columns.filter(|(_, column)| column.is_covered) {
         if let Some(x) = column_x(state, area, place) {
             frame.buffer_mut()[(x, area.y)].set_char(theme.glyphs.rule()).set_style(theme.quiet());
