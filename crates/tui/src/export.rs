@@ -13,7 +13,7 @@ use telemetry::model::Summary;
 
 use crate::state::State;
 use crate::view::view;
-use crate::view_model::{ClientRow, Figures, Latency, Quantile};
+use crate::view_model::{ClientRow, Latency, Quantile, ViewModel};
 
 /// Only the owner may read what is written: it names clients.
 const MODE: u32 = 0o600;
@@ -78,7 +78,7 @@ pub(crate) fn screen_text(state: &State) -> String {
 }
 
 /// What the panes show, in the units of the summary: microseconds, bytes, events a second.
-fn view_json(state: &State, figures: &Figures) -> Value {
+fn view_json(state: &State, figures: &ViewModel) -> Value {
     let span_s = match figures.span {
         crate::view_model::Span::Last(us) => Some(us as f64 / 1e6),
         crate::view_model::Span::WholeRun => None,

@@ -12,7 +12,7 @@ use crate::format;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::run::is_gone;
 use crate::state::{Action, Phase, State, update};
-use crate::view_model::{Figures, Loop};
+use crate::view_model::{Loop, ViewModel};
 
 /// How often the figures are told.
 const EVERY: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ impl Plain {
 }
 
 /// The figures as a sentence.
-fn sentence(figures: &Figures, phase: Phase) -> String {
+fn sentence(figures: &ViewModel, phase: Phase) -> String {
     let word = match phase {
         Phase::Live => "live".to_owned(),
         Phase::Silent(seconds) => format!("no data for {}", format::clock(seconds)),

@@ -32,7 +32,7 @@ use crate::options::Options;
 use crate::theme::Theme;
 use crate::view::layout;
 use crate::view_model::{
-    self, ClientDetail, ClientTable, Figures, History, LatencyTimeline, SortKey, Span, Then,
+    self, ClientDetail, ClientTable, History, LatencyTimeline, SortKey, Span, Then, ViewModel,
 };
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
@@ -141,7 +141,7 @@ impl State {
     }
 
     /// The figures that are shown.
-    pub(crate) fn figures(&self) -> Option<&Figures> {
+    pub(crate) fn figures(&self) -> Option<&ViewModel> {
         self.snapshot().figures.as_ref()
     }
 

@@ -3,7 +3,7 @@
 use telemetry::Model;
 use telemetry::model::Run;
 
-use crate::view_model::{self, ClientTable, Figures, Marked, Span, Windows};
+use crate::view_model::{self, ClientTable, Marked, Span, ViewModel, Windows};
 
 /// The figures and the clients of a run at one moment, with the windows they were taken over. A snapshot is moved along
 /// its run, so that only what changes is worked on.
@@ -12,7 +12,7 @@ pub(super) struct Snapshot {
     /// The ticket of the journal read that it was taken from; `None` for the model in memory.
     pub(super) ticket: Option<u64>,
     /// `None` before there is a run.
-    pub(super) figures: Option<Figures>,
+    pub(super) figures: Option<ViewModel>,
     pub(super) table: ClientTable,
     windows: Windows,
     marked: Marked,
@@ -52,9 +52,9 @@ impl Snapshot {
         self.figures = Some(figures);
     }
 
-    fn figures_at(&mut self, (model, run): (&Model, &Run), us: u64, span: Span) -> Figures {
+    fn figures_at(&mut self, (model, run): (&Model, &Run), us: u64, span: Span) -> ViewModel {
         self.windows.slide_to(run, span, us);
-        let mut figures = Figures::at(model, run, us, span, &self.windows);
+        let mut figures = ViewModel::at(model, run, us, span, &self.windows);
         self.marked.compare(run, us, &mut figures);
         figures
     }

@@ -14,7 +14,7 @@ use super::parts::{heading, longest_fitting, put, quantile};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{ClientRow, Figures, Order, SortKey};
+use crate::view_model::{ClientRow, Order, SortKey, ViewModel};
 
 /// Cells of an address at the least and at the most.
 const ADDRESS_CELLS: (usize, usize) = (15, 39);
@@ -89,7 +89,7 @@ pub(super) fn rows(area: Rect) -> usize {
 }
 
 /// Draws the part of the table that is in sight.
-pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }
@@ -112,7 +112,7 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
 
 /// Which clients are in sight, over which time their rates are taken, and their order if no column shows it; shorter
 /// ones follow.
-fn titles(state: &State, figures: &Figures, shown: usize, widths: &Widths) -> Vec<String> {
+fn titles(state: &State, figures: &ViewModel, shown: usize, widths: &Widths) -> Vec<String> {
     let order = state.clients.order;
     let word = if order.key == SortKey::Client {
         state.theme.glyphs.sorted("clients", order.is_descending())
@@ -144,7 +144,7 @@ fn marked(theme: Theme, column: SortKey, order: Order) -> String {
     }
 }
 
-fn names(theme: Theme, figures: &Figures, widths: &Widths, order: Order) -> String {
+fn names(theme: Theme, figures: &ViewModel, widths: &Widths, order: Order) -> String {
     let mut names = String::new();
     for &column in &widths.columns {
         let name = marked(theme, column, order);

@@ -23,7 +23,7 @@ use super::parts::{Segment, fit, heading, put, rate, share};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{Figures, Handshakes};
+use crate::view_model::{Handshakes, ViewModel};
 
 /// Rows of the table with its heading.
 pub(super) const HEIGHT: u16 = 9;
@@ -35,7 +35,7 @@ const CAUSES_CELLS_MIN: usize = 8;
 const WIDTH_MAX: u16 = 76;
 
 /// Draws the line or the table.
-pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }

@@ -17,7 +17,7 @@ use super::parts::{Segment, byte_rate, put, rate, status_line};
 use crate::format;
 use crate::state::{Phase, State};
 use crate::theme::Theme;
-use crate::view_model::{Count, Figures, LoadFigures, Loop, ProxyFigures};
+use crate::view_model::{Count, LoadFigures, Loop, ProxyFigures, ViewModel};
 
 /// Cells below which the end of a path says nothing.
 const SOURCE_CELLS_MIN: usize = 12;
@@ -122,7 +122,7 @@ fn recording(state: &State) -> (String, Style) {
     }
 }
 
-fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -> Line<'static> {
+fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16) -> Line<'static> {
     let theme = state.theme;
     let (word, style) = match load.kind {
         Loop::Stopped => ("STOPPED", theme.notice()),
@@ -164,7 +164,7 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
     status_line(theme, "load", segments, width)
 }
 
-fn proxy_line(state: &State, figures: &Figures, proxy: &ProxyFigures, width: u16) -> Line<'static> {
+fn proxy_line(state: &State, figures: &ViewModel, proxy: &ProxyFigures, width: u16) -> Line<'static> {
     let theme = state.theme;
     let figure = |rank, name, text: String| Segment::figure(theme, rank, name, text);
     let mut segments = vec![figure(0, "open", format::count(proxy.open))];
@@ -241,7 +241,7 @@ fn data_line(state: &State, width: u16) -> Line<'static> {
     line
 }
 
-fn cpu_line(state: &State, figures: &Figures, width: u16) -> Line<'static> {
+fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     let theme = state.theme;
     let mut segments: Vec<Segment> = figures
         .cpu

@@ -3,7 +3,7 @@
 use telemetry::model::{Deed, Marker, Run};
 
 use super::classes;
-use super::{Figures, Span, Windows};
+use super::{Span, ViewModel, Windows};
 
 /// How long after its last record an experiment may take to put its setting back, in microseconds.
 const PUT_BACK_US_MAX: u64 = 2_000_000;
@@ -17,7 +17,7 @@ pub(crate) struct Marked {
 impl Marked {
     /// Says in figures of the window up to `until_us` how their latencies differ from those before the mark. A window that
     /// reaches back beyond the mark, and one over the whole run, has nothing to be compared with yet.
-    pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut Figures) {
+    pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut ViewModel) {
         let earlier = || run.markers().rev().filter(|marker| marker.mono_us <= until_us);
         let is_mark = |marker: &&Marker| matches!(marker.deed, Deed::Mark { .. });
         let mark =

@@ -63,7 +63,7 @@ fn now<C: Metric, L: Metric>(track: &Track<C, L>) -> Counters<C> {
 
 /// A run at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Figures {
+pub(crate) struct ViewModel {
     /// Where the run listens and forwards to, or what its load is aimed at; empty if its beginning was not read.
     pub(crate) target: String,
     /// Certificate type and number of workers; empty in a run without a proxy.
@@ -102,7 +102,7 @@ pub(crate) struct Figures {
     pub(crate) log: Vec<LogLine>,
 }
 
-impl Figures {
+impl ViewModel {
     /// What there is to show of `run` at a moment, over windows that have been slid to it; the model knows what could not
     /// be read of the whole journal. Health and warnings are of reading, and so always of the present; reasons of failures
     /// are only known of it.
