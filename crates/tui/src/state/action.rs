@@ -10,7 +10,7 @@ use crate::terminal::Suspend;
 use crate::terminal::pace::Urgency;
 
 use super::client_list::Move;
-use super::lever::{Direction, QuickControl};
+use super::quick_control::{Direction, QuickControl};
 use super::replay::PlayControl;
 use super::seek::SeekTarget;
 use super::tuning::SettingEdit;

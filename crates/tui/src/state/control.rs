@@ -8,7 +8,7 @@ use std::time::Duration;
 use telemetry::model::Run;
 use telemetry::{Applies, Command, Setting, Value};
 
-use super::lever::{self, Direction, QuickControl};
+use super::quick_control::{self, Direction, QuickControl};
 use crate::clock::Now;
 
 /// How long the records may take to show a change before it counts as refused.
@@ -152,7 +152,8 @@ impl Control {
 
     /// What was asked, in words; empty if everything has been answered.
     pub(crate) fn pending(&self) -> String {
-        let words: Vec<String> = self.asks.iter().map(|ask| lever::words(&ask.name, &ask.value)).collect();
+        let words: Vec<String> =
+            self.asks.iter().map(|ask| quick_control::words(&ask.name, &ask.value)).collect();
         words.join(", ")
     }
 }

@@ -3,11 +3,11 @@
 mod action;
 mod client_list;
 mod control;
-mod lever;
 mod mouse;
 mod palette;
 mod phase;
 mod prompt;
+mod quick_control;
 mod recording;
 mod replay;
 mod runs;
@@ -38,11 +38,11 @@ use crate::view_model::{
 pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::{ClientList, Move};
 use control::Control;
-pub(crate) use lever::{Direction, QuickControl};
 pub(crate) use palette::Entry;
 use phase::Heard;
 pub(crate) use phase::Phase;
 pub(crate) use prompt::{Prompt, Purpose};
+pub(crate) use quick_control::{Direction, QuickControl};
 use recording::Recorded;
 use replay::JournalReads;
 pub use replay::{NoSpeed, Speed};

@@ -4,7 +4,7 @@ use telemetry::model::Level;
 use telemetry::{Applies, Command, Setting, Value};
 
 use super::control::{check, parse, within};
-use super::lever::{self, Direction};
+use super::quick_control::{self, Direction};
 use super::{Effect, State, shown_run};
 use crate::clock::Now;
 
@@ -78,7 +78,7 @@ impl State {
     pub(super) fn step_setting(&mut self, direction: Direction) {
         let Some(setting) = self.selected_setting() else { return };
         let from = self.tuning.staged(&setting.name).unwrap_or(&setting.value);
-        let next = lever::step(from, direction).map(|value| within(&setting, value));
+        let next = quick_control::step(from, direction).map(|value| within(&setting, value));
         let next = next.ok_or_else(|| format!("{} is to be typed", setting.name));
         match next.and_then(|value| check(&setting, &value).map(|()| value)) {
             Ok(value) => self.tuning.stage(&setting, value),

@@ -73,8 +73,8 @@ impl QuickControl {
 
 /// A value of a setting in as few words as its line needs.
 pub(super) fn words(name: &str, value: &Value) -> String {
-    let lever = QuickControl::ALL.into_iter().find(|lever| lever.setting() == name);
-    lever.map_or_else(|| format!("{name} {value}"), |lever| lever.words(value))
+    let control = QuickControl::ALL.into_iter().find(|control| control.setting() == name);
+    control.map_or_else(|| format!("{name} {value}"), |control| control.words(value))
 }
 
 /// The next value of any setting; `None` if it has no order.
