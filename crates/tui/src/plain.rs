@@ -11,7 +11,7 @@ use crate::clock::Now;
 use crate::format;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::run::is_gone;
-use crate::state::{Action, Phase, State, update};
+use crate::state::{Action, State, ViewStatus, update};
 use crate::view_model::{Loop, ViewModel};
 
 /// How often the figures are told.
@@ -61,7 +61,7 @@ impl Plain {
     /// Tells what is new, and the figures if it is time for them.
     fn tell(&mut self, now: Now, is_end: bool, out: &mut dyn Write) -> std::io::Result<()> {
         self.state.prepare(now);
-        if self.state.phase == Phase::Reading {
+        if self.state.status == ViewStatus::Reading {
             return Ok(());
         }
         let lines: Vec<LogLine> = self.state.log(usize::MAX).into_iter().cloned().collect();
@@ -76,7 +76,7 @@ impl Plain {
         let is_time = is_end || since.is_none_or(|since| since >= EVERY);
         if let Some(figures) = self.state.figures().filter(|_| is_time) {
             let time = format::time_of_day(now.realtime_us);
-            writeln!(out, "{time} {}", sentence(figures, self.state.phase))?;
+            writeln!(out, "{time} {}", sentence(figures, self.state.status))?;
             self.told = Some(now);
         }
         out.flush()
@@ -101,14 +101,16 @@ impl Plain {
 }
 
 /// The figures as a sentence.
-fn sentence(figures: &ViewModel, phase: Phase) -> String {
-    let word = match phase {
-        Phase::Live => "live".to_owned(),
-        Phase::Silent(seconds) => format!("no data for {}", format::clock(seconds)),
-        Phase::Ended => "ended".to_owned(),
-        Phase::Waiting | Phase::Reading | Phase::Frozen(_) | Phase::Playing | Phase::Paused => {
-            "waiting".to_owned()
-        }
+fn sentence(figures: &ViewModel, status: ViewStatus) -> String {
+    let word = match status {
+        ViewStatus::Live => "live".to_owned(),
+        ViewStatus::Silent(seconds) => format!("no data for {}", format::clock(seconds)),
+        ViewStatus::Ended => "ended".to_owned(),
+        ViewStatus::Waiting
+        | ViewStatus::Reading
+        | ViewStatus::Frozen(_)
+        | ViewStatus::Playing
+        | ViewStatus::Paused => "waiting".to_owned(),
     };
     let time = format::clock(figures.duration_us / 1_000_000);
     let mut text = format!("{word} {time}, over {}", figures.span.words());

@@ -5,7 +5,6 @@ mod client_list;
 mod control;
 mod mouse;
 mod palette;
-mod phase;
 mod prompt;
 mod quick_control;
 mod recording;
@@ -19,6 +18,7 @@ mod time;
 mod tuning;
 mod update;
 mod view;
+mod view_status;
 
 use std::collections::VecDeque;
 
@@ -39,8 +39,6 @@ pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::{ClientList, Move};
 use control::Control;
 pub(crate) use palette::Entry;
-use phase::Heard;
-pub(crate) use phase::Phase;
 pub(crate) use prompt::{Prompt, Purpose};
 pub(crate) use quick_control::{Direction, QuickControl};
 use recording::Recorded;
@@ -54,6 +52,8 @@ pub(crate) use time::{TimeView, TimelineMode};
 pub(crate) use tuning::{SettingEdit, Tuning};
 pub(crate) use update::update;
 use view::View;
+use view_status::LastRecord;
+pub(crate) use view_status::ViewStatus;
 
 /// Notices of the dashboard's own that are kept.
 const NOTICES_MAX: usize = 50;
@@ -70,7 +70,7 @@ pub(crate) struct State {
     pub(crate) timeline: LatencyTimeline,
     /// Marks and changes on it, with their columns.
     pub(crate) markers: Vec<(usize, Marker)>,
-    pub(crate) phase: Phase,
+    pub(crate) status: ViewStatus,
     pub(crate) control: Control,
     pub(crate) tuning: Tuning,
     /// What is being typed.
@@ -86,7 +86,7 @@ pub(crate) struct State {
     end_seen: bool,
     /// True once all that the journal held at the start has been read.
     caught_up: bool,
-    heard: Option<Heard>,
+    last_record: Option<LastRecord>,
     /// The run that was shown last.
     shown: Option<RunId>,
     notices: VecDeque<LogLine>,
@@ -108,7 +108,7 @@ impl State {
             time: TimeView::default(),
             timeline: LatencyTimeline::default(),
             markers: Vec::new(),
-            phase: Phase::Waiting,
+            status: ViewStatus::Waiting,
             control: Control::default(),
             tuning: Tuning::default(),
             prompt: None,
@@ -119,7 +119,7 @@ impl State {
             reads: JournalReads::default(),
             end_seen: false,
             caught_up: false,
-            heard: None,
+            last_record: None,
             shown: None,
             notices: VecDeque::new(),
             recorded: Recorded::default(),
@@ -292,7 +292,7 @@ impl State {
             let began = format::time_of_day(began_us);
             self.notice(Level::Notice, format!("a new run is shown: {}, begun {began}", id.short()), now);
         }
-        self.phase = Phase::of(self, now);
+        self.status = ViewStatus::of(self, now);
     }
 
     /// Puts the clients in order and keeps the selected one in sight.

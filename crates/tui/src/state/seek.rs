@@ -71,7 +71,7 @@ impl State {
         self.freeze(now);
         self.show_moment(us, now);
         self.stale = true;
-        self.phase = super::Phase::of(self, now);
+        self.status = super::ViewStatus::of(self, now);
     }
 
     /// Shows the past moment anew, after the window has changed.

@@ -4,10 +4,11 @@ use crossterm::event::KeyEvent;
 use telemetry::model::Level;
 use telemetry::{Command, Update};
 
-use super::phase::Heard;
 use super::view::View;
+use super::view_status::LastRecord;
 use super::{
-    Action, Direction, Effect, Intent, Move, Phase, PlayControl, QuickControl, Screen, SettingEdit, State,
+    Action, Direction, Effect, Intent, Move, PlayControl, QuickControl, Screen, SettingEdit, State,
+    ViewStatus,
 };
 use crate::clock::Now;
 use crate::options::Exit;
@@ -51,7 +52,8 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
 fn take_in(state: &mut State, news: Update, now: Now) {
     match news {
         Update::Batch(batch) => {
-            state.heard = Heard::of(&batch, &state.model, state.options.run, now).or(state.heard);
+            state.last_record =
+                LastRecord::of(&batch, &state.model, state.options.run, now).or(state.last_record);
             state.model.apply_batch(batch);
             state.stale = true;
         }
@@ -78,8 +80,8 @@ fn tick(state: &mut State, now: Now) -> Vec<Effect> {
     // What was asked and never confirmed must not stay on the screen because no record came.
     state.stale |= state.control.is_waiting();
     let has_moved = state.play_on(now);
-    let phase = Phase::of(state, now);
-    let changed = std::mem::replace(&mut state.phase, phase) != phase;
+    let status = ViewStatus::of(state, now);
+    let changed = std::mem::replace(&mut state.status, status) != status;
     if changed || has_moved || state.stale { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
 }
 
@@ -101,7 +103,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Redraw => return vec![Effect::Redraw],
         Intent::Back => {
             back(state);
-            state.phase = Phase::of(state, now);
+            state.status = ViewStatus::of(state, now);
         }
         Intent::Help => toggle_screen(state, Screen::Help { offset: 0 }),
         Intent::Log => toggle_screen(state, Screen::Log),
@@ -115,7 +117,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::RunFilter => state.type_hosts(),
         Intent::RunOpen => {
             state.show_selected_run(now);
-            state.phase = Phase::of(state, now);
+            state.status = ViewStatus::of(state, now);
         }
         Intent::Palette => state.open_palette(),
         Intent::Filter => state.type_filter(),
@@ -123,7 +125,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Export => state.type_file_name(now),
         Intent::NextRun => {
             state.next_run(now);
-            state.phase = Phase::of(state, now);
+            state.status = ViewStatus::of(state, now);
         }
         Intent::Compare => {
             if !refuse_if_read_only(state, now) {
@@ -140,7 +142,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Seek(target) => {
             state.seek(target, now);
             state.stale = true;
-            state.phase = Phase::of(state, now);
+            state.status = ViewStatus::of(state, now);
         }
         Intent::ZoomOut => state.time.zoom_out(),
         Intent::ZoomIn => state.time.zoom_in(),
@@ -180,7 +182,7 @@ fn toggle_freeze(state: &mut State, now: Now) {
         View::Live => state.freeze(now),
         View::Frozen(_) | View::Replay(..) => state.go_live(),
     }
-    state.phase = Phase::of(state, now);
+    state.status = ViewStatus::of(state, now);
 }
 
 fn change_span(state: &mut State, direction: Direction, now: Now) {

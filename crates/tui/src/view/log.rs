@@ -13,7 +13,7 @@ use telemetry::model::{Level, LogLine};
 
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::{Phase, State};
+use crate::state::{State, ViewStatus};
 use crate::view_model::Warning;
 
 /// Rows from which on a heading is worth one of them.
@@ -38,8 +38,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 /// The worst warning, and how many there are besides.
 fn banner(state: &State, width: u16) -> Option<Line<'static>> {
-    let silence = match state.phase {
-        Phase::Silent(seconds) => Some(Warning(format!(
+    let silence = match state.status {
+        ViewStatus::Silent(seconds) => Some(Warning(format!(
             "no record for {}: the program that makes them hangs, or was killed",
             format::clock(seconds)
         ))),

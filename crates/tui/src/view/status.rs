@@ -15,7 +15,7 @@ use ratatui::text::{Line, Span};
 
 use super::parts::{Segment, byte_rate, put, rate, status_line};
 use crate::format;
-use crate::state::{Phase, State};
+use crate::state::{State, ViewStatus};
 use crate::theme::Theme;
 use crate::view_model::{Count, LoadFigures, Loop, ProxyFigures, ViewModel};
 
@@ -57,20 +57,20 @@ pub(super) fn badge(state: &State) -> (String, Style) {
     let theme = state.theme;
     let time =
         state.figures().map_or_else(String::new, |figures| format::clock(figures.duration_us / 1_000_000));
-    let (text, style) = match state.phase {
-        Phase::Waiting => ("NO DATA".to_owned(), theme.notice()),
-        Phase::Reading => match state.recalled_share() {
+    let (text, style) = match state.status {
+        ViewStatus::Waiting => ("NO DATA".to_owned(), theme.notice()),
+        ViewStatus::Reading => match state.recalled_share() {
             Some(share) => (format!("READING {:.0}%", share * 100.0), theme.notice()),
             None => (format!("READING {time}"), theme.notice()),
         },
-        Phase::Live => (format!("LIVE {time}"), theme.good()),
-        Phase::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.warning()),
-        Phase::Frozen(seconds) => {
+        ViewStatus::Live => (format!("LIVE {time}"), theme.good()),
+        ViewStatus::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.warning()),
+        ViewStatus::Frozen(seconds) => {
             (format!("FROZEN at {time} for {}", format::clock(seconds)), theme.notice())
         }
-        Phase::Playing => (format!("PLAYING {time}"), theme.good()),
-        Phase::Paused => (format!("PAUSED at {time}"), theme.notice()),
-        Phase::Ended => (format!("ENDED {time}"), theme.notice()),
+        ViewStatus::Playing => (format!("PLAYING {time}"), theme.good()),
+        ViewStatus::Paused => (format!("PAUSED at {time}"), theme.notice()),
+        ViewStatus::Ended => (format!("ENDED {time}"), theme.notice()),
     };
     (format!(" {text} "), theme.badge(style))
 }

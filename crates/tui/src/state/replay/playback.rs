@@ -7,7 +7,7 @@ use telemetry::model::{Deed, Level, Run};
 
 use super::Speed;
 use crate::clock::Now;
-use crate::state::{Phase, State};
+use crate::state::{State, ViewStatus};
 use crate::view_model::{SortKey, Span};
 
 /// What a key does to what is played.
@@ -181,7 +181,7 @@ impl State {
             PlayControl::Faster => self.change_speed(Speed::faster, now),
             PlayControl::OwnPace => self.change_speed(|_| Speed::default(), now),
         }
-        self.phase = Phase::of(self, now);
+        self.status = ViewStatus::of(self, now);
     }
 
     fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: Now) {
@@ -220,7 +220,7 @@ impl State {
 
     /// At the end a run that is over pauses; one that goes on is live from there.
     fn end_play(&mut self, has_ended: bool, now: Now) {
-        if !has_ended && Phase::of_present(self, now) == Phase::Live {
+        if !has_ended && ViewStatus::of_present(self, now) == ViewStatus::Live {
             self.go_live();
             return self.notice(Level::Notice, "played to the present", now);
         }

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use telemetry::{Batch, HistoryReply, HistoryRequest, Model, Record, Update, Value};
 
 use crate::options::{Opening, Options};
-use crate::state::{Action, Intent, Move, Phase, PlayControl, SeekTarget};
+use crate::state::{Action, Intent, Move, PlayControl, SeekTarget, ViewStatus};
 use crate::testing::{Stage, options, watching};
 use crate::theme::Glyphs;
 
@@ -121,7 +121,7 @@ impl Recording {
 #[test]
 fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
     let mut recording = Recording::opened(watching());
-    assert_eq!((recording.stage.state.phase, recording.asked.len()), (Phase::Ended, 0));
+    assert_eq!((recording.stage.state.status, recording.asked.len()), (ViewStatus::Ended, 0));
     let screen = recording.stage.screen(80, 24);
     assert!(screen.contains("ENDED") && !screen.contains(" / 01:30"), "{screen}");
 }
@@ -130,13 +130,13 @@ fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
 fn it_plays_at_its_own_pace_to_the_end_and_stops_there() {
     let mut recording = Recording::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
-    assert_eq!((recording.at(), recording.stage.state.phase), (0, Phase::Playing));
+    assert_eq!((recording.at(), recording.stage.state.status), (0, ViewStatus::Playing));
     recording.quarters(40);
     assert_eq!(recording.at(), 10_000);
     let line = recording.line(80);
     assert!(line.starts_with("▶ 1×") && line.contains("00:10 / 01:30  12:04:10Z"), "{line}");
     recording.quarters(400);
-    assert_eq!((recording.at(), recording.stage.state.phase), (90_000, Phase::Paused));
+    assert_eq!((recording.at(), recording.stage.state.status), (90_000, ViewStatus::Paused));
     assert!(recording.line(80).starts_with("■ "));
     recording.want(Intent::Play(PlayControl::Toggle));
     assert_eq!(recording.at(), 0, "from its end it is played again");
@@ -179,7 +179,7 @@ fn space_pauses_and_nothing_is_drawn_while_it_does() {
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(10);
     recording.want(Intent::Freeze);
-    assert_eq!(recording.stage.state.phase, Phase::Paused);
+    assert_eq!(recording.stage.state.status, ViewStatus::Paused);
     let at = recording.at();
     for _ in 0..50 {
         recording.stage.elapse_millis(250);
@@ -190,7 +190,7 @@ fn space_pauses_and_nothing_is_drawn_while_it_does() {
     recording.quarters(4);
     assert_eq!(recording.at(), at + 1_000, "it goes on from where it stood");
     recording.want(Intent::Back);
-    assert_eq!(recording.stage.state.phase, Phase::Ended, "Esc leaves it");
+    assert_eq!(recording.stage.state.status, ViewStatus::Ended, "Esc leaves it");
     assert!(!recording.stage.screen(80, 24).contains(" / 01:30"));
 }
 
@@ -221,7 +221,7 @@ fn a_person_seeks_by_columns_marks_times_and_ends_while_it_plays() {
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4);
     recording.want(Intent::Seek(SeekTarget::NextMark));
-    assert_eq!((recording.at(), recording.stage.state.phase), (32_000, Phase::Playing));
+    assert_eq!((recording.at(), recording.stage.state.status), (32_000, ViewStatus::Playing));
     recording.want(Intent::Seek(SeekTarget::NextMark));
     assert_eq!(recording.at(), 62_000);
     recording.want(Intent::Seek(SeekTarget::Columns(-1)));
@@ -270,12 +270,12 @@ fn a_click_on_its_line_goes_there() {
 fn the_command_line_says_where_and_how_fast_it_begins() {
     let opening = Opening { from: Some("mark:1".parse().unwrap()), speed: Some("4".parse().unwrap()) };
     let mut recording = Recording::opened(Options { opening: Some(opening), ..watching() });
-    assert_eq!((recording.at(), recording.stage.state.phase), (30_000, Phase::Playing));
+    assert_eq!((recording.at(), recording.stage.state.status), (30_000, ViewStatus::Playing));
     recording.quarters(4);
     assert_eq!(recording.at(), 34_000);
     let opening = Opening { from: Some("5s".parse().unwrap()), speed: None };
     let mut recording = Recording::opened(Options { opening: Some(opening), ..watching() });
-    assert_eq!((recording.at(), recording.stage.state.phase), (5_000, Phase::Paused));
+    assert_eq!((recording.at(), recording.stage.state.status), (5_000, ViewStatus::Paused));
     let ascii = Options { glyphs: Glyphs::Ascii, ..watching() };
     recording = Recording::opened(ascii);
     recording.want(Intent::Play(PlayControl::Toggle));
@@ -345,7 +345,7 @@ fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
     let followed = HistoryReply::Records { ticket, records: Vec::new(), until_us: Some(until_us) };
     stage.act(Action::History(followed));
     stage.wait(2);
-    assert_eq!(stage.state.phase, Phase::Live);
+    assert_eq!(stage.state.status, ViewStatus::Live);
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn each_of_many_runs_can_be_shown_whole() {
     stage.want(Intent::Scroll(Move::First));
     assert!(stage.screen(80, 30).contains("runs 1-20/20"));
     stage.want(Intent::RunOpen);
-    assert_eq!(stage.state.phase, Phase::Reading);
+    assert_eq!(stage.state.status, ViewStatus::Reading);
     let Some(HistoryRequest::Seek(seek)) = stage.state.recall() else { panic!("it is not read again") };
     assert!(stage.state.recall().is_none(), "once is enough");
     let (mut model, ticket) = (Model::default(), seek.ticket);
@@ -386,13 +386,13 @@ fn each_of_many_runs_can_be_shown_whole() {
     assert!(stage.state.recall().is_none());
     let screen = stage.screen(80, 30);
     assert!(screen.contains("clients 1-") && screen.contains("gaps 0  lost 0"), "{screen}");
-    assert_ne!(stage.state.phase, Phase::Reading);
+    assert_ne!(stage.state.status, ViewStatus::Reading);
 }
 
 #[test]
 fn without_a_journal_to_read_again_nothing_is_played() {
     let mut stage = Stage::live(options(), 10);
     stage.want(Intent::Play(PlayControl::Toggle));
-    assert_eq!(stage.state.phase, Phase::Live);
+    assert_eq!(stage.state.status, ViewStatus::Live);
     assert!(stage.screen(80, 24).contains("only watch plays"));
 }

@@ -15,13 +15,13 @@ const SILENT_INTERVALS: u32 = 3;
 
 /// When a record of the shown run was read last.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct LastRecord {
     pub(super) at: Now,
     /// How old it was; nothing if it was read as it was written.
     pub(super) age: Duration,
 }
 
-impl Heard {
+impl LastRecord {
     /// What a batch, before the model takes it in, says of the run; `None` if it holds no record of it. That another
     /// process writes under its id does not make it live.
     pub(super) fn of(batch: &Batch, model: &Model, run: Option<RunId>, now: Now) -> Option<Self> {
@@ -39,7 +39,7 @@ impl Heard {
 
 /// Where the view stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ViewStatus {
     /// No record has been read.
     Waiting,
     /// What the journal already held is being read.
@@ -58,7 +58,7 @@ pub(crate) enum Phase {
     Ended,
 }
 
-impl Phase {
+impl ViewStatus {
     pub(super) fn of(state: &State, now: Now) -> Self {
         match &state.view {
             View::Live => Self::of_present(state, now),
@@ -70,10 +70,12 @@ impl Phase {
 
     /// Where the present stands, whether or not it is shown.
     pub(super) fn of_present(state: &State, now: Now) -> Self {
-        let (Some(figures), Some(heard)) = (&state.live.figures, state.heard) else { return Self::Waiting };
+        let (Some(figures), Some(last_record)) = (&state.live.figures, state.last_record) else {
+            return Self::Waiting;
+        };
         // How old the newest record is matters once it is the newest.
-        let age = if state.caught_up { heard.age } else { Duration::ZERO };
-        let silence = since(heard.at, now) + age;
+        let age = if state.caught_up { last_record.age } else { Duration::ZERO };
+        let silence = since(last_record.at, now) + age;
         let patience = SILENCE_MIN.max(Duration::from_micros(figures.interval_us) * SILENT_INTERVALS);
         if state.is_run_recalled() {
             return Self::Reading;
