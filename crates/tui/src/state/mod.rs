@@ -44,7 +44,7 @@ pub(crate) use quick_control::{Direction, QuickControl};
 use recording::Recorded;
 use replay::JournalReads;
 pub use replay::{NoSpeed, Speed};
-pub(crate) use replay::{PlayControl, Standing, TransportLine};
+pub(crate) use replay::{PlayControl, PlaybackLine, PlaybackState};
 use runs::RunList;
 pub(crate) use seek::SeekTarget;
 use snapshot::Snapshot;

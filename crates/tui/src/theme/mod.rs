@@ -71,7 +71,7 @@ impl Glyphs {
     }
 
     /// It is played, it pauses, it is at its end.
-    pub(crate) fn transport(self) -> [&'static str; 3] {
+    pub(crate) fn playback(self) -> [&'static str; 3] {
         self.pick(["▶", "⏸", "■"], [">", "||", "[]"])
     }
 

@@ -7,8 +7,8 @@
 //! | latency                   |   | latency            | handshakes       |
 //! | timeline over time          |   | timeline over time                      |
 //! | handshakes: one line      |   | clients                               |
-//! | clients                   |   | transport, while it is played         |
-//! | transport                 |   | log                                   |
+//! | clients                   |   | playback, while it is played         |
+//! | playback                 |   | log                                   |
 //! | log                       |   | keys                                  |
 //! | keys                      |   +---------------------------------------+
 //! +---------------------------+
@@ -19,7 +19,7 @@
 
 use ratatui::layout::Rect;
 
-use super::{clients, handshakes, latency, latency_timeline, status, transport};
+use super::{clients, handshakes, latency, latency_timeline, playback, status};
 use crate::state::{Screen, State};
 
 /// The smallest screen with panes.
@@ -59,7 +59,7 @@ pub(crate) struct Panes {
     pub(crate) handshakes: Rect,
     pub(crate) clients: Rect,
     /// Nothing where nothing is played.
-    pub(crate) transport: Rect,
+    pub(crate) playback: Rect,
     pub(crate) log: Rect,
     pub(crate) footer: Rect,
 }
@@ -89,9 +89,9 @@ pub(crate) fn of(area: Rect, state: &State) -> Layout {
 fn narrow(area: Rect, state: &State) -> Panes {
     let is_tall = area.height >= TALL_MIN;
     let status = status::height(state).min(if is_tall { u16::MAX } else { 3 });
-    let (handshakes, footer, transport) = (1, 1, u16::from(state.is_replay()));
+    let (handshakes, footer, playback) = (1, 1, u16::from(state.is_replay()));
     let log = log_height(area.height, state);
-    let fixed = status + handshakes + transport + footer + log;
+    let fixed = status + handshakes + playback + footer + log;
     let mut rest = Rest(area.height - fixed.min(area.height));
     let (mut latency, mut timeline, mut clients) = (0, 0, 0);
     rest.give(&mut latency, if is_tall { LATENCY_MIN } else { u16::MAX }.min(latency::height(state)));
@@ -112,17 +112,17 @@ fn narrow(area: Rect, state: &State) -> Panes {
         timeline: rows.next(timeline),
         handshakes: rows.next(handshakes),
         clients: rows.next(clients),
-        transport: rows.next(transport),
+        playback: rows.next(playback),
         log: rows.next(log + rest.0),
         footer: rows.next(footer),
     }
 }
 
 fn wide(area: Rect, state: &State) -> Panes {
-    let (status, footer, transport) = (status::height(state), 1, u16::from(state.is_replay()));
+    let (status, footer, playback) = (status::height(state), 1, u16::from(state.is_replay()));
     let log = log_height(area.height, state);
     let tables = latency::height(state).max(handshakes::HEIGHT);
-    let fixed = status + tables + transport + footer + log;
+    let fixed = status + tables + playback + footer + log;
     let mut rest = Rest(area.height - fixed.min(area.height));
     let (mut timeline, mut clients) = (0, 0);
     if state.figures().is_some() {
@@ -146,7 +146,7 @@ fn wide(area: Rect, state: &State) -> Panes {
         timeline: rows.next(timeline),
         handshakes: right,
         clients: rows.next(clients),
-        transport: rows.next(transport),
+        playback: rows.next(playback),
         log: rows.next(log + rest.0),
         footer: rows.next(footer),
     }
@@ -240,8 +240,8 @@ pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
         let row = usize::from(y - panes.clients.y);
         return Some(row.checked_sub(1).map_or(Target::Clients, Target::Client));
     }
-    if inside(panes.transport) {
-        return transport::place_at(state, panes.transport, x).map(Target::Played);
+    if inside(panes.playback) {
+        return playback::place_at(state, panes.playback, x).map(Target::Played);
     }
     inside(panes.timeline).then_some(())?;
     if y == panes.timeline.y {

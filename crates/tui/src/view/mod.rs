@@ -15,12 +15,12 @@ mod one_line;
 mod overlay;
 mod palette;
 mod parts;
+mod playback;
 mod prompt;
 mod runs;
 mod status;
 #[cfg(test)]
 mod tests;
-mod transport;
 mod tuning;
 
 use ratatui::Frame;
@@ -49,7 +49,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
                     clients::render(state, figures, frame, panes.clients);
                 }
             }
-            transport::render(state, frame, panes.transport);
+            playback::render(state, frame, panes.playback);
             log::render(state, frame, panes.log);
             footer::render(state, frame, panes.footer);
         }

@@ -17,7 +17,7 @@ use telemetry::{HistoryReply, HistoryRequest, Model, RunId, Seek};
 use super::{Span, State, shown_run};
 use crate::clock::Now;
 pub(super) use playback::Playback;
-pub(crate) use playback::{PlayControl, Standing, TransportLine};
+pub(crate) use playback::{PlayControl, PlaybackLine, PlaybackState};
 use reread_run::RereadRun;
 use restore::Whole;
 pub use speed::{NoSpeed, Speed};

@@ -54,7 +54,7 @@ impl Playback {
 
 /// What a replay is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PlaybackState {
     Playing,
     Paused,
     /// It pauses at the end.
@@ -63,8 +63,8 @@ pub(crate) enum Standing {
 
 /// What is to be seen of a replay.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TransportLine {
-    pub(crate) standing: Standing,
+pub(crate) struct PlaybackLine {
+    pub(crate) state: PlaybackState,
     pub(crate) speed: Speed,
     /// From the run's first record to the moment, and to its last, in microseconds.
     pub(crate) at_us: u64,
@@ -77,18 +77,18 @@ pub(crate) struct TransportLine {
 
 impl State {
     /// What is to be seen of the replay; `None` where nothing is played.
-    pub(crate) fn transport(&self) -> Option<TransportLine> {
+    pub(crate) fn playback_line(&self) -> Option<PlaybackLine> {
         let playback = self.view.playback()?;
         let (run, us) = self.run().zip(self.cursor_us())?;
         let began_us = run.began_us();
         let length_us = run.last_us().saturating_sub(began_us);
         let share = |us: u64| us.saturating_sub(began_us) as f64 / length_us.max(1) as f64;
         let is_mark = |deed: &Deed| matches!(deed, Deed::Mark { .. });
-        Some(TransportLine {
-            standing: match (playback.is_playing(), us >= run.last_us()) {
-                (true, _) => Standing::Playing,
-                (false, true) => Standing::AtEnd,
-                (false, false) => Standing::Paused,
+        Some(PlaybackLine {
+            state: match (playback.is_playing(), us >= run.last_us()) {
+                (true, _) => PlaybackState::Playing,
+                (false, true) => PlaybackState::AtEnd,
+                (false, false) => PlaybackState::Paused,
             },
             speed: playback.speed,
             at_us: us.saturating_sub(began_us),

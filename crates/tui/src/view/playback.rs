@@ -10,20 +10,20 @@ use ratatui::text::{Line, Span};
 
 use super::parts::put;
 use crate::format;
-use crate::state::{Standing, State, TransportLine};
+use crate::state::{PlaybackLine, PlaybackState, State};
 
 /// Cells of the line below which it says nothing.
 const BAR_CELLS_MIN: usize = 10;
 
 /// Draws it.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let Some(line) = state.transport().filter(|_| !area.is_empty()) else { return };
+    let Some(line) = state.playback_line().filter(|_| !area.is_empty()) else { return };
     let theme = state.theme;
-    let [played, paused, ended] = theme.glyphs.transport();
-    let (sign, style) = match line.standing {
-        Standing::Playing => (played, theme.good()),
-        Standing::Paused => (paused, theme.notice()),
-        Standing::AtEnd => (ended, theme.notice()),
+    let [played, paused, ended] = theme.glyphs.playback();
+    let (sign, style) = match line.state {
+        PlaybackState::Playing => (played, theme.good()),
+        PlaybackState::Paused => (paused, theme.notice()),
+        PlaybackState::AtEnd => (ended, theme.notice()),
     };
     let speed = line.speed.words(theme.glyphs);
     let mut spans = vec![
@@ -40,7 +40,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// How far it is, of how much, and when that was; while it is read again how far that is.
-fn words(state: &State, line: &TransportLine) -> String {
+fn words(state: &State, line: &PlaybackLine) -> String {
     let clock = |us: u64| format::clock(us / 1_000_000);
     let whole = clock(line.length_us);
     let at = format!("{:>1$}", clock(line.at_us), whole.len());
@@ -49,7 +49,7 @@ fn words(state: &State, line: &TransportLine) -> String {
     format!("{at} / {whole}  {time}{}", reading.unwrap_or_default())
 }
 
-fn bar_cells(state: &State, line: &TransportLine, width: u16) -> usize {
+fn bar_cells(state: &State, line: &PlaybackLine, width: u16) -> usize {
     usize::from(width).saturating_sub(SIGN_CELLS + SPEED_CELLS + format::width(&words(state, line)) + 2)
 }
 
@@ -57,7 +57,7 @@ fn bar_cells(state: &State, line: &TransportLine, width: u16) -> usize {
 const SIGN_CELLS: usize = 3;
 const SPEED_CELLS: usize = 5;
 
-fn drawn_bar(state: &State, line: &TransportLine, cells: usize) -> Vec<Span<'static>> {
+fn drawn_bar(state: &State, line: &PlaybackLine, cells: usize) -> Vec<Span<'static>> {
     let theme = state.theme;
     let [over, head, rest] = theme.glyphs.bar();
     let place = |share: f64| ((share * cells as f64) as usize).min(cells - 1);
@@ -77,7 +77,7 @@ fn drawn_bar(state: &State, line: &TransportLine, cells: usize) -> Vec<Span<'sta
 
 /// Which part of the run, in thousandths, stands in a cell of the line.
 pub(super) fn place_at(state: &State, area: Rect, x: u16) -> Option<u64> {
-    let line = state.transport()?;
+    let line = state.playback_line()?;
     let cells = bar_cells(state, &line, area.width);
     let at = usize::from(x.checked_sub(area.right() - u16::try_from(cells).ok()?)?);
     (cells >= BAR_CELLS_MIN).then_some((at * 1_000 / cells) as u64)
