@@ -166,7 +166,8 @@ impl Dashboard {
     /// Changes the state and does what follows from it.
     fn apply(&mut self, action: Action) -> Result<Option<Exit>, TuiError> {
         let left = self.change(action);
-        if let Some((request, reader)) = self.state.recall().zip(self.state.options.history.as_ref()) {
+        if let Some((request, reader)) = self.state.history_request().zip(self.state.options.history.as_ref())
+        {
             reader.request(request);
         }
         if self.state.is_playing() {

@@ -123,7 +123,7 @@ impl Control {
     }
 
     /// Takes a warning of the program for the answer to what was asked of the setting that it names.
-    pub(super) fn hear(&mut self, text: &str) {
+    pub(super) fn note_refusal(&mut self, text: &str) {
         if let Some(at) = self.asks.iter().position(|ask| text.contains(&ask.name)) {
             let ask = self.asks.remove(at);
             self.refused.push((ask.name, text.to_owned()));

@@ -29,7 +29,7 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
             vec![Effect::Draw(Urgency::Soon)]
         }
         Action::History(news) => {
-            let is_news = state.hear(news, now);
+            let is_news = state.take_history(news, now);
             if is_news { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
         }
         Action::Tick => tick(state, now),
@@ -64,7 +64,7 @@ fn take_in(state: &mut State, news: Update, now: Now) {
         }
         Update::Notice(level, text) => {
             if level == Level::Warning {
-                state.control.hear(&text);
+                state.control.note_refusal(&text);
                 if state.screen == Screen::Experiments {
                     state.tuning.complaint = Some(text.clone());
                 }

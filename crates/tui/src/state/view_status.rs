@@ -77,7 +77,7 @@ impl ViewStatus {
         let age = if state.caught_up { last_record.age } else { Duration::ZERO };
         let silence = since(last_record.at, now) + age;
         let patience = SILENCE_MIN.max(Duration::from_micros(figures.interval_us) * SILENT_INTERVALS);
-        if state.is_run_recalled() {
+        if state.is_run_being_read() {
             return Self::Reading;
         }
         match (figures.ended, silence > patience) {

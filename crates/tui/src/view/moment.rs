@@ -32,7 +32,7 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
     let theme = state.theme;
     let at = format!("at {}", format::time_of_day(state.realtime_at(us)));
     let mut segments = vec![Segment::text(0, at, theme.heading())];
-    let share = state.recalled_share();
+    let share = state.read_share();
     if let Some(share) = share {
         let text = format!("reading it again {}", format::percent(share));
         segments.push(Segment::text(0, text, theme.notice()));

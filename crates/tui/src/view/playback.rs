@@ -45,7 +45,7 @@ fn words(state: &State, line: &PlaybackLine) -> String {
     let whole = clock(line.length_us);
     let at = format!("{:>1$}", clock(line.at_us), whole.len());
     let time = format::time_of_day(line.realtime_us);
-    let reading = state.recalled_share().map(|share| format!("  reading {:>3.0}%", share * 100.0));
+    let reading = state.read_share().map(|share| format!("  reading {:>3.0}%", share * 100.0));
     format!("{at} / {whole}  {time}{}", reading.unwrap_or_default())
 }
 

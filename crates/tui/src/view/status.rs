@@ -59,7 +59,7 @@ pub(super) fn badge(state: &State) -> (String, Style) {
         state.figures().map_or_else(String::new, |figures| format::clock(figures.duration_us / 1_000_000));
     let (text, style) = match state.status {
         ViewStatus::Waiting => ("NO DATA".to_owned(), theme.notice()),
-        ViewStatus::Reading => match state.recalled_share() {
+        ViewStatus::Reading => match state.read_share() {
             Some(share) => (format!("READING {:.0}%", share * 100.0), theme.notice()),
             None => (format!("READING {time}"), theme.notice()),
         },

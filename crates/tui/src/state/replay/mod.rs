@@ -6,10 +6,10 @@
 
 mod playback;
 mod reread_run;
-mod restore;
 mod speed;
 #[cfg(test)]
 mod tests;
+mod whole_run;
 
 use telemetry::model::{Level, Run};
 use telemetry::{HistoryReply, HistoryRequest, Model, RunId, Seek};
@@ -19,8 +19,8 @@ use crate::clock::Now;
 pub(super) use playback::Playback;
 pub(crate) use playback::{PlayControl, PlaybackLine, PlaybackState};
 use reread_run::RereadRun;
-use restore::Whole;
 pub use speed::{NoSpeed, Speed};
+use whole_run::WholeRun;
 
 /// A moment so early in its run is read from the run's beginning: then everything is known of it.
 const FROM_BEGINNING_US: u64 = 1_800_000_000;
@@ -40,17 +40,17 @@ const AHEAD_US: f64 = 4_000_000.0;
 pub(super) struct JournalReads {
     ticket: u64,
     /// What is being read.
-    asked: Option<Asked>,
+    in_flight: Option<ReadInFlight>,
     run: Option<RereadRun>,
     /// A run that was read as a whole, and may lack the latest records.
-    pending: Option<Whole>,
+    pending: Option<WholeRun>,
     /// The moment that could not be read: it is not tried again.
     failed_us: Option<u64>,
 }
 
 /// What is being read.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct ReadInFlight {
     ticket: u64,
     run: RunId,
     from_us: u64,
@@ -69,7 +69,7 @@ impl JournalReads {
 
     /// Drops what was read for a moment that is no longer shown.
     pub(super) fn forget(&mut self) {
-        (self.run, self.asked, self.failed_us) = (None, None, None);
+        (self.run, self.in_flight, self.failed_us) = (None, None, None);
     }
 }
 
@@ -104,27 +104,28 @@ impl State {
     }
 
     /// How much of what is being read has been, from 0 to 1.
-    pub(crate) fn recalled_share(&self) -> Option<f64> {
-        let asked = self.reads.asked.filter(|asked| !asked.is_on)?;
+    pub(crate) fn read_share(&self) -> Option<f64> {
+        let asked = self.reads.in_flight.filter(|asked| !asked.is_on)?;
         let until_us = asked.until_us.min(self.last_us());
         let whole_us = until_us.saturating_sub(asked.from_us).max(1);
         Some((asked.reached_us.saturating_sub(asked.from_us) as f64 / whole_us as f64).min(1.0))
     }
 
     /// What is to be read, if the moment that is shown needs it and it is not being read yet.
-    pub(crate) fn recall(&mut self) -> Option<HistoryRequest> {
+    pub(crate) fn history_request(&mut self) -> Option<HistoryRequest> {
         self.options.history.as_ref()?;
         if self.run().is_some_and(Run::is_brief) {
-            return self.recall_run();
+            return self.request_whole_run();
         }
-        let us = self.cursor_us().filter(|us| self.needs_recall(*us))?;
+        let us = self.cursor_us().filter(|us| self.needs_read(*us))?;
         if self.shown_reread().is_some() {
             return self.read_ahead(us);
         }
         let run = shown_run(&self.model, &self.options)?;
-        let is_asked = self.reads.asked.is_some_and(|asked| asked.run == run.id() && asked.until_us >= us);
-        let is_on = |asked: Asked| asked.is_on || asked.until_us == us;
-        if self.reads.failed_us == Some(us) || (is_asked && self.reads.asked.is_some_and(is_on)) {
+        let is_asked =
+            self.reads.in_flight.is_some_and(|asked| asked.run == run.id() && asked.until_us >= us);
+        let is_on = |asked: ReadInFlight| asked.is_on || asked.until_us == us;
+        if self.reads.failed_us == Some(us) || (is_asked && self.reads.in_flight.is_some_and(is_on)) {
             return None;
         }
         let from_us = self.series_from(run, us);
@@ -134,14 +135,14 @@ impl State {
                 && reread.from_us <= from_us
         };
         match self.reads.run.as_ref().filter(is_near).map(|reread| reread.ticket) {
-            Some(ticket) => self.ask_on(ticket, us),
-            None => self.ask_for(us, from_us),
+            Some(ticket) => self.continue_request(ticket, us),
+            None => self.seek_request(us, from_us),
         }
     }
 
     /// A person who plays sees everything as it was; so does one who looks at what is over, where reading disturbs
     /// nothing that is being measured.
-    fn needs_recall(&self, us: u64) -> bool {
+    fn needs_read(&self, us: u64) -> bool {
         let is_needed = |run: &Run| run.stopped().is_some() || !self.is_kept(run, us);
         self.is_replay() || self.run().is_some_and(is_needed)
     }
@@ -158,14 +159,15 @@ impl State {
         us.saturating_sub(back_us.clamp(SERIES_US_MIN, SERIES_US_MAX)).max(began_us)
     }
 
-    fn ask_for(&mut self, until_us: u64, from_us: u64) -> Option<HistoryRequest> {
+    fn seek_request(&mut self, until_us: u64, from_us: u64) -> Option<HistoryRequest> {
         let run = shown_run(&self.model, &self.options)?;
         self.reads.ticket += 1;
         let ticket = self.reads.ticket;
         let is_whole = from_us <= run.began_us();
         let is_clock_steady = run.health().clock_step_us == 0;
         let since_us = run.realtime_at(from_us).saturating_sub(CLOCKS_DIFFER_US_MAX);
-        let asked = Asked { ticket, run: run.id(), from_us, until_us, reached_us: from_us, is_on: false };
+        let asked =
+            ReadInFlight { ticket, run: run.id(), from_us, until_us, reached_us: from_us, is_on: false };
         let seek = Seek {
             ticket,
             run: run.id(),
@@ -175,15 +177,16 @@ impl State {
             until_us,
             last_seq: run.reading().last_seq(),
         };
-        self.reads.asked = Some(asked);
+        self.reads.in_flight = Some(asked);
         self.reads.failed_us = None;
         Some(HistoryRequest::Seek(Box::new(seek)))
     }
 
-    fn ask_on(&mut self, ticket: u64, until_us: u64) -> Option<HistoryRequest> {
+    fn continue_request(&mut self, ticket: u64, until_us: u64) -> Option<HistoryRequest> {
         let (run, last_seq) = self.run().map(|run| (run.id(), run.reading().last_seq()))?;
         let from_us = self.reads.run.as_ref().map_or(0, |reread| reread.read_until_us);
-        self.reads.asked = Some(Asked { ticket, run, from_us, until_us, reached_us: from_us, is_on: true });
+        self.reads.in_flight =
+            Some(ReadInFlight { ticket, run, from_us, until_us, reached_us: from_us, is_on: true });
         Some(HistoryRequest::Continue { ticket, until_us, last_seq })
     }
 
@@ -194,27 +197,27 @@ impl State {
         let (ticket, read_until_us) = (reread.ticket, reread.read_until_us);
         let end_us = self.last_us();
         let has_enough = read_until_us >= us.saturating_add((AHEAD_US / 2.0 * times) as u64).min(end_us);
-        if has_enough || self.reads.asked.is_some() {
+        if has_enough || self.reads.in_flight.is_some() {
             return None;
         }
-        self.ask_on(ticket, us.saturating_add((AHEAD_US * times) as u64).min(end_us))
+        self.continue_request(ticket, us.saturating_add((AHEAD_US * times) as u64).min(end_us))
     }
 
     /// Takes in what was read again. True if something is to be drawn.
-    pub(super) fn hear(&mut self, news: HistoryReply, now: Now) -> bool {
-        let asked = self.reads.asked;
+    pub(super) fn take_history(&mut self, news: HistoryReply, now: Now) -> bool {
+        let asked = self.reads.in_flight;
         let is_wanted = |ticket| asked.is_some_and(|asked| asked.ticket == ticket);
         match news {
             HistoryReply::Progress { ticket, mono_us } if is_wanted(ticket) => {
-                if let Some(asked) = &mut self.reads.asked {
+                if let Some(asked) = &mut self.reads.in_flight {
                     asked.reached_us = mono_us.max(asked.from_us);
                 }
                 true
             }
             HistoryReply::Reached { ticket, model, until_us } if is_wanted(ticket) => {
-                let Some(asked) = self.reads.asked.take() else { return false };
+                let Some(asked) = self.reads.in_flight.take() else { return false };
                 if asked.until_us == u64::MAX {
-                    self.restore(Whole { ticket, run: asked.run, model: *model });
+                    self.restore(WholeRun { ticket, run: asked.run, model: *model });
                     return true;
                 }
                 self.reads.run = Some(RereadRun::new(ticket, asked.run, *model, asked.from_us, until_us));
@@ -230,13 +233,13 @@ impl State {
                 if let Some(reread) = reread {
                     reread.extend(records, until_us);
                     if until_us.is_some() && is_wanted(ticket) {
-                        self.reads.asked = None;
+                        self.reads.in_flight = None;
                     }
                 }
                 self.catch_up()
             }
             HistoryReply::Failed { ticket, why } if is_wanted(ticket) => {
-                self.reads.failed_us = self.reads.asked.take().map(|asked| asked.until_us);
+                self.reads.failed_us = self.reads.in_flight.take().map(|asked| asked.until_us);
                 self.notice(Level::Warning, format!("that time cannot be read again: {why}"), now);
                 true
             }

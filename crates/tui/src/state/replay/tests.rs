@@ -63,7 +63,7 @@ impl Recording {
     }
 
     fn read(&mut self) {
-        while let Some(ask) = self.stage.state.recall() {
+        while let Some(ask) = self.stage.state.history_request() {
             self.answer(ask);
         }
     }
@@ -297,7 +297,9 @@ fn what_follows_is_read_beforehand_and_no_further() {
 fn a_moment_of_a_run_that_is_over_is_read_again_without_playing_and_said_meanwhile() {
     let mut recording = Recording::opened(watching());
     recording.stage.want(Intent::Seek(SeekTarget::Columns(-10)));
-    let Some(HistoryRequest::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
+    let Some(HistoryRequest::Seek(seek)) = recording.stage.state.history_request() else {
+        panic!("nothing is asked")
+    };
     let half_us = u64::midpoint(recording.began_us(), seek.until_us);
     let progress = HistoryReply::Progress { ticket: seek.ticket, mono_us: half_us };
     recording.stage.act(Action::History(progress));
@@ -314,20 +316,22 @@ fn a_moment_of_a_run_that_is_over_is_read_again_without_playing_and_said_meanwhi
 fn what_cannot_be_read_is_said_once_and_not_tried_again() {
     let mut recording = Recording::opened(watching());
     recording.stage.want(Intent::Play(PlayControl::Toggle));
-    let Some(HistoryRequest::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
+    let Some(HistoryRequest::Seek(seek)) = recording.stage.state.history_request() else {
+        panic!("nothing is asked")
+    };
     let failed = HistoryReply::Failed { ticket: seek.ticket, why: "cannot read /gone.journal".into() };
     recording.stage.act(Action::History(failed));
     assert!(recording.stage.screen(80, 24).contains("that time cannot be read again: cannot read /gone"));
-    assert!(recording.stage.state.recall().is_none());
+    assert!(recording.stage.state.history_request().is_none());
 }
 
 #[test]
 fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
     let mut stage = Stage::live(watching(), 30);
     stage.want(Intent::Seek(SeekTarget::Columns(-1)));
-    assert!(stage.state.recall().is_none(), "what is measured now is not disturbed by mere looking");
+    assert!(stage.state.history_request().is_none(), "what is measured now is not disturbed by mere looking");
     stage.want(Intent::Play(PlayControl::Toggle));
-    let Some(HistoryRequest::Seek(seek)) = stage.state.recall() else { panic!("nothing is asked") };
+    let Some(HistoryRequest::Seek(seek)) = stage.state.history_request() else { panic!("nothing is asked") };
     let mut model = Model::default();
     let mut same = crate::synthetic::Synthetic::default();
     model.apply(same.start(), None);
@@ -339,7 +343,7 @@ fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
         until_us: seek.until_us,
     }));
     stage.state.prepare(stage.now());
-    let Some(HistoryRequest::Continue { .. }) = stage.state.recall() else {
+    let Some(HistoryRequest::Continue { .. }) = stage.state.history_request() else {
         panic!("what follows is not asked for")
     };
     let followed = HistoryReply::Records { ticket, records: Vec::new(), until_us: Some(until_us) };
@@ -368,8 +372,10 @@ fn each_of_many_runs_can_be_shown_whole() {
     assert!(stage.screen(80, 30).contains("runs 1-20/20"));
     stage.want(Intent::RunOpen);
     assert_eq!(stage.state.status, ViewStatus::Reading);
-    let Some(HistoryRequest::Seek(seek)) = stage.state.recall() else { panic!("it is not read again") };
-    assert!(stage.state.recall().is_none(), "once is enough");
+    let Some(HistoryRequest::Seek(seek)) = stage.state.history_request() else {
+        panic!("it is not read again")
+    };
+    assert!(stage.state.history_request().is_none(), "once is enough");
     let (mut model, ticket) = (Model::default(), seek.ticket);
     let all = records(1);
     let (most, rest) = all.split_at(all.len() - 5);
@@ -378,12 +384,12 @@ fn each_of_many_runs_can_be_shown_whole() {
     }
     let stood = HistoryReply::Reached { ticket, model: Box::new(model), until_us: seek.until_us };
     stage.act(Action::History(stood));
-    let Some(HistoryRequest::Continue { ticket, .. }) = stage.state.recall() else {
+    let Some(HistoryRequest::Continue { ticket, .. }) = stage.state.history_request() else {
         panic!("it lacks the latest records")
     };
     let records = rest.iter().map(|record| (Arc::default(), record.clone())).collect();
     stage.act(Action::History(HistoryReply::Records { ticket, records, until_us: Some(seek.until_us) }));
-    assert!(stage.state.recall().is_none());
+    assert!(stage.state.history_request().is_none());
     let screen = stage.screen(80, 30);
     assert!(screen.contains("clients 1-") && screen.contains("gaps 0  lost 0"), "{screen}");
     assert_ne!(stage.state.status, ViewStatus::Reading);

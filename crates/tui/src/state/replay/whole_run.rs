@@ -9,7 +9,7 @@ use crate::state::State;
 
 /// A run that was read as a whole.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct WholeRun {
     pub(super) ticket: u64,
     pub(super) run: RunId,
     pub(super) model: Model,
@@ -17,31 +17,32 @@ pub(super) struct Whole {
 
 impl State {
     /// True if the run that is shown has still to be read as a whole.
-    pub(crate) fn is_run_recalled(&self) -> bool {
+    pub(crate) fn is_run_being_read(&self) -> bool {
         self.options.history.is_some() && self.run().is_some_and(telemetry::model::Run::is_brief)
     }
 
     /// Asks for the whole of the run that is shown, if little of it is kept, or for what has come since it was read.
-    pub(super) fn recall_run(&mut self) -> Option<HistoryRequest> {
+    pub(super) fn request_whole_run(&mut self) -> Option<HistoryRequest> {
         let run = shown_run(&self.model, &self.options).filter(|run| run.is_brief())?;
         let (id, began_us) = (run.id(), run.began_us());
-        let is_asked = self.reads.asked.is_some_and(|asked| asked.run == id && asked.until_us == u64::MAX);
+        let is_asked =
+            self.reads.in_flight.is_some_and(|asked| asked.run == id && asked.until_us == u64::MAX);
         if is_asked || self.reads.failed_us == Some(u64::MAX) {
             return None;
         }
         match self.reads.pending.as_ref().filter(|whole| whole.run == id).map(|whole| whole.ticket) {
-            Some(ticket) => self.ask_on(ticket, u64::MAX),
-            None => self.ask_for(u64::MAX, began_us),
+            Some(ticket) => self.continue_request(ticket, u64::MAX),
+            None => self.seek_request(u64::MAX, began_us),
         }
     }
 
     /// Puts it in its place, unless more has come while it was read.
-    pub(super) fn restore(&mut self, whole: Whole) {
-        let Whole { ticket, run, model } = whole;
+    pub(super) fn restore(&mut self, whole: WholeRun) {
+        let WholeRun { ticket, run, model } = whole;
         self.model.hold(Some(run));
         self.reads.pending = match self.model.restore(run, model) {
             Ok(()) => None,
-            Err(model) => Some(Whole { ticket, run, model }),
+            Err(model) => Some(WholeRun { ticket, run, model }),
         };
         self.stale = true;
     }
@@ -58,7 +59,7 @@ impl State {
             whole.model.apply_from(&writer, record, None);
         }
         if is_all {
-            self.reads.asked = None;
+            self.reads.in_flight = None;
             self.reads.pending.take().into_iter().for_each(|whole| self.restore(whole));
         }
         is_all
