@@ -32,7 +32,7 @@ use crate::options::Options;
 use crate::theme::Theme;
 use crate::view::layout;
 use crate::view_model::{
-    self, ClientDetail, ClientTable, History, LatencyTimeline, SortKey, Span, Then, ViewModel,
+    self, ClientDetail, ClientTable, History, LatencyTimeline, PastSetting, SortKey, Span, ViewModel,
 };
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
@@ -266,7 +266,7 @@ impl State {
     }
 
     /// The moment that a person went back to, by the monotonic clock, with the settings as they stood then.
-    pub(crate) fn earlier(&self) -> Option<(u64, &[Then])> {
+    pub(crate) fn earlier(&self) -> Option<(u64, &[PastSetting])> {
         let past = self.view.past()?;
         Some((past.cursor_us?, &past.settings))
     }

@@ -3,7 +3,7 @@
 use telemetry::Model;
 use telemetry::model::Run;
 
-use crate::view_model::{self, ClientTable, Marked, Span, ViewModel, Windows};
+use crate::view_model::{self, Baseline, ClientTable, Span, ViewModel, Windows};
 
 /// The figures and the clients of a run at one moment, with the windows they were taken over. A snapshot is moved along
 /// its run, so that only what changes is worked on.
@@ -15,7 +15,7 @@ pub(super) struct Snapshot {
     pub(super) figures: Option<ViewModel>,
     pub(super) table: ClientTable,
     windows: Windows,
-    marked: Marked,
+    baseline: Baseline,
 }
 
 impl Snapshot {
@@ -55,7 +55,7 @@ impl Snapshot {
     fn figures_at(&mut self, (model, run): (&Model, &Run), us: u64, span: Span) -> ViewModel {
         self.windows.slide_to(run, span, us);
         let mut figures = ViewModel::at(model, run, us, span, &self.windows);
-        self.marked.compare(run, us, &mut figures);
+        self.baseline.compare(run, us, &mut figures);
         figures
     }
 

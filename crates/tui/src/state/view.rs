@@ -8,7 +8,7 @@ use telemetry::{ClientId, Model};
 use super::replay::Playback;
 use super::snapshot::Snapshot;
 use crate::clock::Now;
-use crate::view_model::{self, ClientTable, History, Then};
+use crate::view_model::{self, ClientTable, History, PastSetting};
 
 /// Which moment is shown.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ pub(super) struct Past {
     /// The moment that was gone to; `None` for that of freezing.
     pub(super) cursor_us: Option<u64>,
     /// The settings at the cursor.
-    pub(super) settings: Vec<Then>,
+    pub(super) settings: Vec<PastSetting>,
     pub(super) snapshot: Snapshot,
     /// The clients when the view was frozen: the model in memory goes on without their earlier totals.
     clients: ClientTable,

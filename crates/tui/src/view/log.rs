@@ -29,7 +29,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         lines.push(heading(state.theme, &["log, UTC"], "", area.width));
     }
     lines.extend(banner(state, area.width));
-    lines.extend(super::moment::lines(state, area.width));
+    lines.extend(super::past::lines(state, area.width));
     lines.truncate(usize::from(area.height));
     let room = usize::from(area.height).saturating_sub(lines.len());
     lines.extend(state.log(room).into_iter().map(|line| log_line(state, line, area.width)));

@@ -4,7 +4,7 @@ use telemetry::model::Run;
 use telemetry::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, quantile_is_thin};
 
 use super::bounds;
-use super::span::{LoadTaken, ProxyTaken, Samples};
+use super::span::{LoadSpanData, ProxySpanData, Samples};
 
 /// A class of latencies as the table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,11 @@ pub(super) fn compare(now: &mut [Latency], before: &[Latency]) {
 }
 
 /// Every class that the run has, in the order of the table.
-pub(super) fn all(run: &Run, proxy: Option<&ProxyTaken<'_>>, load: Option<&LoadTaken<'_>>) -> Vec<Latency> {
+pub(super) fn all(
+    run: &Run,
+    proxy: Option<&ProxySpanData<'_>>,
+    load: Option<&LoadSpanData<'_>>,
+) -> Vec<Latency> {
     let mut rows = Vec::new();
     if let Some(taken) = proxy {
         let row =

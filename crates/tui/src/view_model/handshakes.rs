@@ -3,7 +3,7 @@
 use telemetry::model::Run;
 use telemetry::{Counters, LoadCounter, Metric, ProxyCounter};
 
-use super::span::{Count, LoadTaken, ProxyTaken, Taken};
+use super::span::{Count, LoadSpanData, ProxySpanData, SpanData};
 
 /// A count since the beginning, with its name.
 pub(crate) type Named = (&'static str, u64);
@@ -65,7 +65,7 @@ const CAUSES: &[(&str, ProxyCounter)] = &[
 
 impl Handshakes {
     /// As the proxy counts them.
-    pub(super) fn of_proxy(totals: &Counters<ProxyCounter>, taken: &ProxyTaken<'_>) -> Self {
+    pub(super) fn of_proxy(totals: &Counters<ProxyCounter>, taken: &ProxySpanData<'_>) -> Self {
         use ProxyCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
         Self {
             versions: versions(totals),
@@ -78,12 +78,12 @@ impl Handshakes {
     }
 
     /// As the load counts them.
-    pub(super) fn of_load(totals: &Counters<LoadCounter>, taken: &LoadTaken<'_>) -> Self {
+    pub(super) fn of_load(totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Self {
         use LoadCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
         Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
     }
 
-    fn of<C: Metric, L: Metric>(totals: &Counters<C>, taken: &Taken<'_, C, L>, counters: [C; 3]) -> Self {
+    fn of<C: Metric, L: Metric>(totals: &Counters<C>, taken: &SpanData<'_, C, L>, counters: [C; 3]) -> Self {
         let [full, resumed, failed] = counters;
         Self {
             full_per_second: taken.rate(full),

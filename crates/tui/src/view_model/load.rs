@@ -4,7 +4,7 @@ use telemetry::model::Run;
 use telemetry::{Counters, LoadCounter, Value};
 
 use super::handshakes::{Named, seen};
-use super::span::{Count, LoadTaken};
+use super::span::{Count, LoadSpanData};
 
 /// Why requests fail.
 const CAUSES: &[(&str, LoadCounter)] = &[
@@ -57,7 +57,7 @@ pub(crate) struct LoadFigures {
 
 impl LoadFigures {
     /// With what is asked for by the run's last record.
-    pub(super) fn of(run: &Run, totals: &Counters<LoadCounter>, taken: &LoadTaken<'_>) -> Option<Self> {
+    pub(super) fn of(run: &Run, totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Option<Self> {
         let record = run.load_record()?;
         Some(Self {
             kind: kind(record.running && run.stopped().is_none(), record.rate),

@@ -2,6 +2,7 @@
 //!
 //! The view only lays out and formats what stands here. A frozen view keeps these figures while the model goes on.
 
+mod baseline;
 mod bounds;
 mod classes;
 mod client_detail;
@@ -12,9 +13,8 @@ mod health;
 mod latency_timeline;
 pub(crate) mod levels;
 mod load;
-mod marked;
-mod moment;
 mod order;
+mod past;
 mod proxy;
 mod runs;
 mod span;
@@ -23,6 +23,7 @@ mod sparkline;
 use telemetry::model::{LogLine, Run, Track};
 use telemetry::{Counters, CpuGroup, Metric, Model, ProxyCounter};
 
+pub(crate) use baseline::Baseline;
 pub(crate) use classes::{Bounds, Change, Latency, Quantile};
 pub(crate) use client_detail::ClientDetail;
 pub(crate) use client_table::ClientTable;
@@ -31,9 +32,8 @@ pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
 pub(crate) use latency_timeline::{Column, LatencyTimeline, Subject};
 pub(crate) use load::{LoadFigures, Loop};
-pub(crate) use marked::Marked;
-pub(crate) use moment::{Then, client_at, settings_at};
 pub(crate) use order::{Order, SortKey};
+pub(crate) use past::{PastSetting, client_at, settings_at};
 pub(crate) use proxy::ProxyFigures;
 pub(crate) use runs::RunRow;
 pub(crate) use span::{Count, Span, Windows};

@@ -2,7 +2,7 @@
 
 use telemetry::{Counters, ProxyCounter};
 
-use super::span::{Count, ProxyTaken};
+use super::span::{Count, ProxySpanData};
 
 /// What the proxy does over the span, and has done since the beginning.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct ProxyFigures {
 }
 
 impl ProxyFigures {
-    pub(super) fn of(totals: &Counters<ProxyCounter>, open: u64, taken: &ProxyTaken<'_>) -> Self {
+    pub(super) fn of(totals: &Counters<ProxyCounter>, open: u64, taken: &ProxySpanData<'_>) -> Self {
         Self {
             open,
             accepted: totals[ProxyCounter::Accepted],

@@ -89,17 +89,17 @@ impl Windows {
         }
     }
 
-    pub(super) fn proxy<'r>(&'r self, run: &'r Run, span: Span) -> Option<ProxyTaken<'r>> {
-        run.proxy().map(|track| Taken::of(run, track, &self.proxy, span))
+    pub(super) fn proxy<'r>(&'r self, run: &'r Run, span: Span) -> Option<ProxySpanData<'r>> {
+        run.proxy().map(|track| SpanData::of(run, track, &self.proxy, span))
     }
 
-    pub(super) fn load<'r>(&'r self, run: &'r Run, span: Span) -> Option<LoadTaken<'r>> {
-        run.load().map(|track| Taken::of(run, track, &self.load, span))
+    pub(super) fn load<'r>(&'r self, run: &'r Run, span: Span) -> Option<LoadSpanData<'r>> {
+        run.load().map(|track| SpanData::of(run, track, &self.load, span))
     }
 }
 
 /// What a series holds for a span.
-pub(super) struct Taken<'r, C: Metric, L: Metric> {
+pub(super) struct SpanData<'r, C: Metric, L: Metric> {
     span_us: u64,
     pub(super) counters: Counters<C>,
     latencies: Latencies<'r, C, L>,
@@ -121,7 +121,7 @@ impl Count {
     /// All events of these counters.
     pub(super) fn of<C: Metric, L: Metric>(
         totals: &Counters<C>,
-        taken: &Taken<'_, C, L>,
+        taken: &SpanData<'_, C, L>,
         counters: &[C],
     ) -> Self {
         Self { recent: taken.counters.sum(counters), total: totals.sum(counters) }
@@ -143,11 +143,11 @@ pub(super) enum Samples<'r> {
 }
 
 /// What the proxy's series holds.
-pub(super) type ProxyTaken<'r> = Taken<'r, ProxyCounter, ProxyLatency>;
+pub(super) type ProxySpanData<'r> = SpanData<'r, ProxyCounter, ProxyLatency>;
 /// What the load's series holds.
-pub(super) type LoadTaken<'r> = Taken<'r, LoadCounter, LoadLatency>;
+pub(super) type LoadSpanData<'r> = SpanData<'r, LoadCounter, LoadLatency>;
 
-impl<'r, C: Metric, L: Metric> Taken<'r, C, L> {
+impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
     fn of(run: &Run, track: &'r Track<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
         match span {
             Span::Last(_) => Self {

@@ -10,7 +10,7 @@ const MAIN: [&str; 4] = ["load.rate", "load.resume", "load.connections", "proxy.
 
 /// A setting as it stood then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Then {
+pub(crate) struct PastSetting {
     pub(crate) name: String,
     pub(crate) value: String,
     pub(crate) unit: String,
@@ -19,13 +19,13 @@ pub(crate) struct Then {
 }
 
 /// Settings as they stood until a moment: those that were changed since first, then those that matter most.
-pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<Then> {
+pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<PastSetting> {
     let then = |setting: &telemetry::Setting| {
         let (value, now) = (run.setting_at(us.saturating_sub(1), &setting.name)?, setting.value.to_string());
         let now = (now != value).then_some(now);
-        Some(Then { name: setting.name.clone(), value, unit: setting.unit.clone(), now })
+        Some(PastSetting { name: setting.name.clone(), value, unit: setting.unit.clone(), now })
     };
-    let mut all: Vec<Then> = run.settings().iter().filter_map(then).collect();
+    let mut all: Vec<PastSetting> = run.settings().iter().filter_map(then).collect();
     all.retain(|then| then.now.is_some() || MAIN.contains(&&*then.name));
     all.sort_by_key(|then| (then.now.is_none(), MAIN.iter().position(|name| *name == then.name)));
     all

@@ -12,7 +12,7 @@ use super::layout;
 use super::parts::{Segment, fit};
 use crate::format;
 use crate::state::State;
-use crate::view_model::{Column, Then, levels};
+use crate::view_model::{Column, PastSetting, levels};
 
 /// The lines, or none in the present.
 pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
@@ -68,7 +68,7 @@ fn counts(state: &State, column: Option<&Column>) -> Vec<Segment> {
     segments
 }
 
-fn then(state: &State, settings: &[Then]) -> Vec<Segment> {
+fn then(state: &State, settings: &[PastSetting]) -> Vec<Segment> {
     let theme = state.theme;
     let mut segments = vec![Segment::text(0, "then", theme.label())];
     segments.extend(settings.iter().zip(1..).map(|(then, rank)| {

@@ -10,11 +10,11 @@ const PUT_BACK_US_MAX: u64 = 2_000_000;
 
 /// The window that ends at the latest mark; without any mark, at the latest change of a setting that a person made.
 #[derive(Debug, Default)]
-pub(crate) struct Marked {
+pub(crate) struct Baseline {
     windows: Windows,
 }
 
-impl Marked {
+impl Baseline {
     /// Says in figures of the window up to `until_us` how their latencies differ from those before the mark. A window that
     /// reaches back beyond the mark, and one over the whole run, has nothing to be compared with yet.
     pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut ViewModel) {
