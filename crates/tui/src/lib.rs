@@ -33,12 +33,12 @@ mod synthetic;
 #[cfg(test)]
 mod testing;
 
-pub use channel::{Gone, Inbox, Sender, channel};
+pub use channel::{Inbox, InboxClosed, Sender, channel};
 pub use input::keymap::{Keymap, KeymapError};
 pub use options::{Ended, Event, Exit, Opening, Options, TuiError};
 pub use plain::run_plain;
 pub use run::run;
-pub use state::{NoSpeed, Speed};
+pub use state::{ParseSpeedError, Speed};
 pub use terminal::offscreen::Offscreen;
 pub use terminal::{has_terminal, restore};
 pub use theme::scheme::Scheme;

@@ -9,7 +9,7 @@ use crate::options::Exit;
 use crate::terminal::Suspend;
 use crate::terminal::pace::Urgency;
 
-use super::client_list::Move;
+use super::client_list::ListMove;
 use super::quick_control::{Direction, QuickControl};
 use super::replay::PlayControl;
 use super::seek::SeekTarget;
@@ -28,8 +28,8 @@ pub(crate) enum Intent {
     Play(PlayControl),
     ZoomOut,
     ZoomIn,
-    Subject,
-    Turn,
+    NextClass,
+    ToggleTimeline,
     Window(Direction),
     SortNext,
     SortReverse,
@@ -47,7 +47,7 @@ pub(crate) enum Intent {
     Compare,
     EndExperiment,
     Setting(SettingEdit),
-    Scroll(Move),
+    Scroll(ListMove),
     Adjust(QuickControl, Direction),
     Mark,
     Record,

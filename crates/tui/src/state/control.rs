@@ -18,7 +18,7 @@ const UNDO_MAX: usize = 100;
 
 /// Something that was asked for.
 #[derive(Clone, Debug)]
-struct Ask {
+struct PendingChange {
     name: String,
     before: Value,
     value: Value,
@@ -30,7 +30,7 @@ struct Ask {
 /// What has been asked and not been answered yet, and what the answers were.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
-    asks: Vec<Ask>,
+    asks: Vec<PendingChange>,
     /// Changes that were confirmed, with the values before, the latest at the end.
     done: Vec<(String, Value)>,
     /// Why a setting did not change when it was last asked to.
@@ -88,7 +88,7 @@ impl Control {
         self.refused.retain(|(refused, _)| refused != name);
         self.asks.retain(|ask| ask.name != name);
         let (name, before) = (name.to_owned(), setting.value.clone());
-        self.asks.push(Ask { name: name.clone(), before, value: value.clone(), at: now, is_undo });
+        self.asks.push(PendingChange { name: name.clone(), before, value: value.clone(), at: now, is_undo });
         Ok(Command::Set { name, value })
     }
 

@@ -36,14 +36,14 @@ use crate::view_model::{
 };
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
-pub(crate) use client_list::{ClientList, Move};
+pub(crate) use client_list::{ClientList, ListMove};
 use control::Control;
 pub(crate) use palette::Entry;
 pub(crate) use prompt::{Prompt, Purpose};
 pub(crate) use quick_control::{Direction, QuickControl};
-use recording::Recorded;
+use recording::RecordingState;
 use replay::JournalReads;
-pub use replay::{NoSpeed, Speed};
+pub use replay::{ParseSpeedError, Speed};
 pub(crate) use replay::{PlayControl, PlaybackLine, PlaybackState};
 use runs::RunList;
 pub(crate) use seek::SeekTarget;
@@ -90,7 +90,7 @@ pub(crate) struct State {
     /// The run that was shown last.
     shown: Option<RunId>,
     notices: VecDeque<LogLine>,
-    recorded: Recorded,
+    recorded: RecordingState,
     /// Columns and rows of the terminal.
     size: (u16, u16),
 }
@@ -122,7 +122,7 @@ impl State {
             last_record: None,
             shown: None,
             notices: VecDeque::new(),
-            recorded: Recorded::default(),
+            recorded: RecordingState::default(),
             size,
         }
     }
@@ -254,13 +254,13 @@ impl State {
         let from_us = until_us.saturating_sub(column_us.saturating_mul(columns as u64)).max(run.began_us());
         let again = if run.kept_from_us() <= from_us { None } else { reads.series(run) };
         let again = again.filter(|(_, again)| again.kept_from_us() < run.kept_from_us());
-        let subject = time.subject(run);
+        let class = time.class(run);
         match again {
             // What was read again ends at the moment, and so does the timeline.
             Some((ticket, again)) => {
-                timeline.refresh((again, ticket), subject, column_us, until_us.min(again.last_us()), columns);
+                timeline.refresh((again, ticket), class, column_us, until_us.min(again.last_us()), columns);
             }
-            None => timeline.refresh((run, 0), subject, column_us, until_us, columns),
+            None => timeline.refresh((run, 0), class, column_us, until_us, columns),
         }
         self.markers = timeline.markers(run);
     }

@@ -13,7 +13,7 @@ const MEANT: Duration = Duration::from_secs(10);
 
 /// How the recording goes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Recorded {
+pub(super) struct RecordingState {
     /// Since when, and whether it fails at present; nothing where none is made.
     since: Option<(Instant, bool)>,
     /// How long it had lasted when the screen was drawn last.

@@ -3,7 +3,7 @@
 use telemetry::RunId;
 use telemetry::model::{Level, Run};
 
-use super::client_list::Move;
+use super::client_list::ListMove;
 use super::{Screen, State, shown_run};
 use crate::clock::Now;
 use crate::view_model::RunRow;
@@ -36,7 +36,7 @@ impl State {
     }
 
     /// Selects another line.
-    pub(super) fn select_run(&mut self, to: Move) {
+    pub(super) fn select_run(&mut self, to: ListMove) {
         let rows = self.run_rows();
         let at = to.from(self.selected_run(), rows.len().saturating_sub(1));
         self.runs.selected = rows.get(at).map(|row| row.id);

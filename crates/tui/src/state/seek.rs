@@ -7,7 +7,7 @@ use super::State;
 use super::view::{Past, View};
 use crate::clock::Now;
 use crate::view::layout;
-use crate::view_model::{SortKey, Span, Subject};
+use crate::view_model::{SortKey, Span, TimelineClass};
 
 /// Where a person wants to go in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,9 +165,9 @@ impl State {
     /// The end of the interval with the highest latency of the class that is looked at.
     fn worst_us(&self) -> Option<u64> {
         let (run, until_us) = (self.run()?, self.view.past()?.end_us);
-        match self.time.subject(run) {
-            Subject::Proxy(class) => worst_us(run.proxy()?, class, until_us),
-            Subject::Load(class) => worst_us(run.load()?, class, until_us),
+        match self.time.class(run) {
+            TimelineClass::Proxy(class) => worst_us(run.proxy()?, class, until_us),
+            TimelineClass::Load(class) => worst_us(run.load()?, class, until_us),
         }
     }
 }

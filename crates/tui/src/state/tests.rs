@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use telemetry::model::Level;
 use telemetry::{Command, Update, Value};
 
-use super::{Action, Direction, Effect, Intent, Move, QuickControl, Screen, SeekTarget};
+use super::{Action, Direction, Effect, Intent, ListMove, QuickControl, Screen, SeekTarget};
 use crate::input::keymap::BINDINGS;
 use crate::options::Options;
 use crate::testing::{Stage, options};
@@ -90,8 +90,8 @@ fn a_key_without_a_load_says_why_nothing_happens() {
 #[test]
 fn the_selection_stays_on_its_client_when_the_order_changes() {
     let mut stage = Stage::live(options(), 5);
-    stage.want(Intent::Scroll(Move::Down));
-    stage.want(Intent::Scroll(Move::Down));
+    stage.want(Intent::Scroll(ListMove::Down));
+    stage.want(Intent::Scroll(ListMove::Down));
     let selected = stage.state.clients.selected.unwrap();
     for intent in [Intent::SortReverse, Intent::SortNext, Intent::SortNext] {
         stage.want(intent);
@@ -276,7 +276,7 @@ fn what_cannot_be_set_says_why() {
     assert!(stage.screen(120, 30).contains("load.rate cannot be 0: it goes from 0.001 to 10000000"));
     press(&mut stage, "jjjjje");
     assert!(stage.screen(120, 30).contains("proxy.listen changes only at a restart"));
-    stage.want(Intent::Scroll(Move::First));
+    stage.want(Intent::Scroll(ListMove::First));
     press(&mut stage, "e\x156000\n\n");
     let why = "load.rate cannot be 6000: the plan has stages";
     stage.act(Action::Update(Update::Notice(Level::Warning, why.to_owned())));
@@ -365,7 +365,7 @@ fn who_only_watches_is_offered_no_key_that_changes_anything() {
 
 /// Anything that can happen to a dashboard.
 #[derive(Clone, Debug)]
-enum Happening {
+enum TestEvent {
     Wants(Intent),
     Types(char),
     Passes(u64),
@@ -376,35 +376,35 @@ enum Happening {
     Ends,
 }
 
-fn happening() -> impl Strategy<Value = (Happening, (u16, u16))> {
+fn test_event() -> impl Strategy<Value = (TestEvent, (u16, u16))> {
     let happens = prop_oneof![
-        8 => (0..BINDINGS.len()).prop_map(|at| Happening::Wants(BINDINGS[at].intent)),
-        4 => prop_oneof![any::<char>(), prop::char::range('0', '9'), Just('\n')].prop_map(Happening::Types),
-        2 => (1..3_u64).prop_map(Happening::Passes),
-        1 => (1..20_u64).prop_map(Happening::Waits),
-        1 => (1..3_u64).prop_map(Happening::Loses),
-        1 => any::<String>().prop_map(Happening::Says),
-        1 => Just(Happening::CatchesUp),
-        1 => Just(Happening::Ends),
+        8 => (0..BINDINGS.len()).prop_map(|at| TestEvent::Wants(BINDINGS[at].intent)),
+        4 => prop_oneof![any::<char>(), prop::char::range('0', '9'), Just('\n')].prop_map(TestEvent::Types),
+        2 => (1..3_u64).prop_map(TestEvent::Passes),
+        1 => (1..20_u64).prop_map(TestEvent::Waits),
+        1 => (1..3_u64).prop_map(TestEvent::Loses),
+        1 => any::<String>().prop_map(TestEvent::Says),
+        1 => Just(TestEvent::CatchesUp),
+        1 => Just(TestEvent::Ends),
     ];
     let small = (0..50_u16, 0..20_u16);
     let any_size = (0..220_u16, 0..70_u16);
     (happens, prop_oneof![small, any_size])
 }
 
-fn happen(stage: &mut Stage, what: Happening) {
+fn happen(stage: &mut Stage, what: TestEvent) {
     match what {
-        Happening::Wants(intent) => drop(stage.want(intent)),
-        Happening::Types(key) => drop(stage.press(key)),
-        Happening::Passes(seconds) => stage.pass(seconds),
-        Happening::Waits(seconds) => stage.wait(seconds),
-        Happening::Loses(seconds) => (0..seconds).for_each(|_| drop(stage.run.second())),
-        Happening::Says(text) => {
+        TestEvent::Wants(intent) => drop(stage.want(intent)),
+        TestEvent::Types(key) => drop(stage.press(key)),
+        TestEvent::Passes(seconds) => stage.pass(seconds),
+        TestEvent::Waits(seconds) => stage.wait(seconds),
+        TestEvent::Loses(seconds) => (0..seconds).for_each(|_| drop(stage.run.second())),
+        TestEvent::Says(text) => {
             let text = telemetry::clean::text(&text);
             stage.act(Action::Update(Update::Notice(Level::Warning, text)));
         }
-        Happening::CatchesUp => drop(stage.act(Action::Update(Update::CaughtUp))),
-        Happening::Ends => {
+        TestEvent::CatchesUp => drop(stage.act(Action::Update(Update::CaughtUp))),
+        TestEvent::Ends => {
             let stop = stage.run.stop();
             stage.read(vec![stop]);
         }
@@ -417,11 +417,11 @@ proptest! {
     #[test]
     fn whatever_happens_at_whatever_size_it_is_drawn_and_the_selection_is_a_client(
         start in 0..4_usize,
-        happenings in vec(happening(), 1..24),
+        events in vec(test_event(), 1..24),
         read_only in any::<bool>(),
     ) {
         let mut stage = Stage::live(Options { read_only, ..options() }, start);
-        for (what, (columns, rows)) in happenings {
+        for (what, (columns, rows)) in events {
             happen(&mut stage, what);
             let screen = stage.screen(columns, rows);
             prop_assert_eq!(screen.lines().count(), usize::from(if columns == 0 { 0 } else { rows }));

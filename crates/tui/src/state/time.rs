@@ -2,7 +2,7 @@
 
 use telemetry::model::Run;
 
-use crate::view_model::Subject;
+use crate::view_model::TimelineClass;
 
 /// Lengths of a column that a person can choose, in microseconds.
 const COLUMNS_US: [u64; 8] =
@@ -23,20 +23,20 @@ pub(crate) enum TimelineMode {
 pub(crate) struct TimeView {
     pub(crate) mode: TimelineMode,
     /// `None` for the class that matters most.
-    subject: Option<Subject>,
+    class: Option<TimelineClass>,
     zoom: usize,
 }
 
 impl Default for TimeView {
     fn default() -> Self {
-        Self { mode: TimelineMode::default(), subject: None, zoom: 1 }
+        Self { mode: TimelineMode::default(), class: None, zoom: 1 }
     }
 }
 
 impl TimeView {
     /// The class that is looked at.
-    pub(crate) fn subject(&self, run: &Run) -> Subject {
-        self.subject.unwrap_or_else(|| Subject::first(run))
+    pub(crate) fn class(&self, run: &Run) -> TimelineClass {
+        self.class.unwrap_or_else(|| TimelineClass::first(run))
     }
 
     /// Length of a column; never shorter than the run's interval, or columns would be blank.
@@ -44,11 +44,11 @@ impl TimeView {
         COLUMNS_US[self.zoom].max(interval_us)
     }
 
-    pub(super) fn next_subject(&mut self, run: &Run) {
-        self.subject = Some(self.subject(run).next(run));
+    pub(super) fn next_class(&mut self, run: &Run) {
+        self.class = Some(self.class(run).next(run));
     }
 
-    pub(super) fn turn(&mut self) {
+    pub(super) fn toggle_mode(&mut self) {
         self.mode = match self.mode {
             TimelineMode::Heat => TimelineMode::Percentiles,
             TimelineMode::Percentiles => TimelineMode::Heat,

@@ -7,7 +7,7 @@ use telemetry::{Command, Update};
 use super::view::View;
 use super::view_status::LastRecord;
 use super::{
-    Action, Direction, Effect, Intent, Move, PlayControl, QuickControl, Screen, SettingEdit, State,
+    Action, Direction, Effect, Intent, ListMove, PlayControl, QuickControl, Screen, SettingEdit, State,
     ViewStatus,
 };
 use crate::clock::Now;
@@ -146,10 +146,10 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         }
         Intent::ZoomOut => state.time.zoom_out(),
         Intent::ZoomIn => state.time.zoom_in(),
-        Intent::Turn => state.time.turn(),
-        Intent::Subject => {
+        Intent::ToggleTimeline => state.time.toggle_mode(),
+        Intent::NextClass => {
             if let Some(run) = super::shown_run(&state.model, &state.options) {
-                state.time.next_subject(run);
+                state.time.next_class(run);
             }
         }
         Intent::Window(direction) => change_span(state, direction, now),
@@ -194,14 +194,14 @@ fn change_span(state: &mut State, direction: Direction, now: Now) {
     state.show_moment_anew(now);
 }
 
-fn scroll(state: &mut State, to: Move) {
+fn scroll(state: &mut State, to: ListMove) {
     if let Screen::Help { offset } = state.screen {
         let last = help::lines(state).saturating_sub(1);
         let offset = match to {
-            Move::Up => offset.saturating_sub(1),
-            Move::Down => offset + 1,
-            Move::PageUp | Move::First => 0,
-            Move::PageDown | Move::Last => last,
+            ListMove::Up => offset.saturating_sub(1),
+            ListMove::Down => offset + 1,
+            ListMove::PageUp | ListMove::First => 0,
+            ListMove::PageDown | ListMove::Last => last,
         };
         state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
         return;
@@ -219,7 +219,7 @@ fn scroll(state: &mut State, to: Move) {
     }
 }
 
-fn select_setting(state: &mut State, to: Move) {
+fn select_setting(state: &mut State, to: ListMove) {
     let last = state.settings().len().saturating_sub(1);
     state.tuning.selected = to.from(state.tuning.selected, last);
     state.tuning.complaint = None;

@@ -1,6 +1,6 @@
 //! Frames on their way to the terminal, each in one piece, written by a thread of their own.
 //!
-//! A terminal may take a frame slowly, or not at all: behind a slow line, or stopped by Ctrl-S. PastSetting frames are left out,
+//! A terminal may take a frame slowly, or not at all: behind a slow line, or stopped by Ctrl-S. Then frames are left out,
 //! and reading, keys and the end of the program go on.
 
 use std::fs::File;

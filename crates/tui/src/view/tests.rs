@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use telemetry::Update;
 
 use crate::options::Options;
-use crate::state::{Action, Direction, Intent, Move, QuickControl, SeekTarget, SettingEdit};
+use crate::state::{Action, Direction, Intent, ListMove, QuickControl, SeekTarget, SettingEdit};
 use crate::synthetic::Synthetic;
 use crate::testing::{Stage, options, watching};
 use crate::theme::Glyphs;
@@ -149,7 +149,7 @@ fn hosts_are_filtered_by_name_and_the_selected_run_is_shown() {
 #[test]
 fn a_client_over_the_panes() {
     let mut stage = with_a_gap(options());
-    stage.want(Intent::Scroll(Move::Down));
+    stage.want(Intent::Scroll(ListMove::Down));
     stage.want(Intent::Open);
     assert_snapshot!(stage.screen(80, 24));
 }
@@ -281,7 +281,7 @@ fn help_scrolls_where_it_does_not_fit() {
     let mut stage = Stage::live(options(), 3);
     stage.want(Intent::Help);
     let _ = stage.screen(50, 12);
-    stage.want(Intent::Scroll(Move::Last));
+    stage.want(Intent::Scroll(ListMove::Last));
     let screen = stage.screen(50, 12);
     assert!(screen.contains("gaps, lost") && !screen.contains("leave this help"), "{screen}");
 }
@@ -304,7 +304,7 @@ fn a_read_only_dashboard_says_so_and_sends_nothing() {
 #[test]
 fn in_ascii_nothing_else_is_drawn() {
     let mut stage = with_a_gap(Options { glyphs: Glyphs::Ascii, ..options() });
-    stage.want(Intent::Scroll(Move::Down));
+    stage.want(Intent::Scroll(ListMove::Down));
     let screen = stage.screen(160, 48);
     assert!(screen.is_ascii(), "{screen}");
     stage.want(Intent::Help);

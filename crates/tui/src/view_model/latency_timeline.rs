@@ -9,39 +9,39 @@ use super::levels::{self, LEVELS, Levels};
 
 /// A class whose timeline can be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum TimelineClass {
     Proxy(ProxyLatency),
     Load(LoadLatency),
 }
 
 /// All of them, in the order in which a key goes through them.
-const SUBJECTS: &[(Subject, &str)] = &[
-    (Subject::Load(LoadLatency::Response), "response"),
-    (Subject::Load(LoadLatency::Service), "service"),
-    (Subject::Proxy(ProxyLatency::Exchange), "exchange"),
-    (Subject::Proxy(ProxyLatency::HandshakeFull), "full handshake"),
-    (Subject::Proxy(ProxyLatency::HandshakeResumed), "resumed handshake"),
-    (Subject::Proxy(ProxyLatency::ComputeFull), "compute full"),
-    (Subject::Proxy(ProxyLatency::ComputeResumed), "compute resumed"),
+const CLASSES: &[(TimelineClass, &str)] = &[
+    (TimelineClass::Load(LoadLatency::Response), "response"),
+    (TimelineClass::Load(LoadLatency::Service), "service"),
+    (TimelineClass::Proxy(ProxyLatency::Exchange), "exchange"),
+    (TimelineClass::Proxy(ProxyLatency::HandshakeFull), "full handshake"),
+    (TimelineClass::Proxy(ProxyLatency::HandshakeResumed), "resumed handshake"),
+    (TimelineClass::Proxy(ProxyLatency::ComputeFull), "compute full"),
+    (TimelineClass::Proxy(ProxyLatency::ComputeResumed), "compute resumed"),
 ];
 
-impl Subject {
+impl TimelineClass {
     /// Its name.
     pub(crate) fn name(self) -> &'static str {
-        SUBJECTS.iter().find(|(subject, _)| *subject == self).map_or("", |(_, name)| name)
+        CLASSES.iter().find(|(class, _)| *class == self).map_or("", |(_, name)| name)
     }
 
     /// The one that matters most of those with samples: what the load waits for, else what the upstream takes.
     pub(crate) fn first(run: &Run) -> Self {
-        let all = SUBJECTS.iter().map(|(subject, _)| *subject);
-        all.clone().find(|subject| subject.has_samples(run)).unwrap_or(Self::Proxy(ProxyLatency::Exchange))
+        let all = CLASSES.iter().map(|(class, _)| *class);
+        all.clone().find(|class| class.has_samples(run)).unwrap_or(Self::Proxy(ProxyLatency::Exchange))
     }
 
     /// The next one with samples.
     pub(crate) fn next(self, run: &Run) -> Self {
-        let at = SUBJECTS.iter().position(|(subject, _)| *subject == self).unwrap_or(0);
-        let others = (1..=SUBJECTS.len()).map(|step| SUBJECTS[(at + step) % SUBJECTS.len()].0);
-        others.clone().find(|subject| subject.has_samples(run)).unwrap_or(self)
+        let at = CLASSES.iter().position(|(class, _)| *class == self).unwrap_or(0);
+        let others = (1..=CLASSES.len()).map(|step| CLASSES[(at + step) % CLASSES.len()].0);
+        others.clone().find(|class| class.has_samples(run)).unwrap_or(self)
     }
 
     fn has_samples(self, run: &Run) -> bool {
@@ -78,11 +78,11 @@ impl Column {
 
 /// What a timeline is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Of {
+struct TimelineKey {
     run: RunId,
     /// Which reading of it.
     reading: u64,
-    subject: Subject,
+    class: TimelineClass,
     column_us: u64,
 }
 
@@ -90,7 +90,7 @@ struct Of {
 /// not change any more.
 #[derive(Debug, Default)]
 pub(crate) struct LatencyTimeline {
-    of: Option<Of>,
+    of: Option<TimelineKey>,
     /// Where the first column ever would begin.
     origin_us: u64,
     /// Number of the first column that is kept, counted from there.
@@ -105,12 +105,12 @@ impl LatencyTimeline {
     pub(crate) fn refresh(
         &mut self,
         (run, reading): (&Run, u64),
-        subject: Subject,
+        class: TimelineClass,
         column_us: u64,
         until_us: u64,
         columns: usize,
     ) {
-        let of = Of { run: run.id(), reading, subject, column_us: column_us.max(1) };
+        let of = TimelineKey { run: run.id(), reading, class, column_us: column_us.max(1) };
         if self.of != Some(of) {
             *self = Self { of: Some(of), origin_us: run.began_us(), ..Self::default() };
         }
@@ -137,9 +137,9 @@ impl LatencyTimeline {
     }
 
     fn column(&mut self, run: &Run, number: u64) -> Column {
-        match self.of.map(|of| of.subject) {
-            Some(Subject::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
-            Some(Subject::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
+        match self.of.map(|of| of.class) {
+            Some(TimelineClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
+            Some(TimelineClass::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
             None => None,
         }
         .unwrap_or_default()
@@ -198,8 +198,8 @@ impl LatencyTimeline {
     }
 
     /// What the columns are of.
-    pub(crate) fn subject(&self) -> Option<Subject> {
-        self.of.map(|of| of.subject)
+    pub(crate) fn class(&self) -> Option<TimelineClass> {
+        self.of.map(|of| of.class)
     }
 
     /// Oldest first.

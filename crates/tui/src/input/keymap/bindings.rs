@@ -1,7 +1,7 @@
 //! The table of keys: what each does, where, and what it needs.
 
 use super::{Context, Needs};
-use crate::state::{Direction, Intent, Move, PlayControl, QuickControl, SeekTarget, SettingEdit};
+use crate::state::{Direction, Intent, ListMove, PlayControl, QuickControl, SeekTarget, SettingEdit};
 
 /// Columns of a long step through time.
 const FAR: i64 = 10;
@@ -109,8 +109,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("play-normal", &["backspace"], Intent::Play(PlayControl::OwnPace), REPLAY, "at its own pace"),
     bind("zoom-out", &["z"], Intent::ZoomOut, PANES, "more time in a column"),
     bind("zoom-in", &["shift-z"], Intent::ZoomIn, PANES, "less time in a column"),
-    bind("class", &["c"], Intent::Subject, PANES, "another class of latencies over time"),
-    bind("course", &["v"], Intent::Turn, PANES, "heat map or percentiles, where one fits"),
+    bind("class", &["c"], Intent::NextClass, PANES, "another class of latencies over time"),
+    bind("course", &["v"], Intent::ToggleTimeline, PANES, "heat map or percentiles, where one fits"),
     bind("shorter-window", &["-"], Intent::Window(Direction::Down), PANES, "shorter window"),
     bind(
         "longer-window",
@@ -123,12 +123,12 @@ pub(crate) const BINDINGS: &[Binding] = &[
     bind("reverse", &["shift-s"], Intent::SortReverse, CLIENTS, "reverse the order of the clients"),
     bind("filter", &["/"], Intent::Filter, CLIENTS, "show only clients whose address holds a text"),
     bind("open", &["enter"], Intent::Open, CLIENTS, "all about the selected client"),
-    bind("up", &["up", "k"], Intent::Scroll(Move::Up), ANYWHERE, "previous client or line"),
-    bind("down", &["down", "j"], Intent::Scroll(Move::Down), ANYWHERE, "next client or line"),
-    bind("page-up", &["pageup"], Intent::Scroll(Move::PageUp), ANYWHERE, "a page up"),
-    bind("page-down", &["pagedown"], Intent::Scroll(Move::PageDown), ANYWHERE, "a page down"),
-    bind("first", &["home", "g"], Intent::Scroll(Move::First), ANYWHERE, "first client or line"),
-    bind("last", &["end", "shift-g"], Intent::Scroll(Move::Last), ANYWHERE, "last client or line"),
+    bind("up", &["up", "k"], Intent::Scroll(ListMove::Up), ANYWHERE, "previous client or line"),
+    bind("down", &["down", "j"], Intent::Scroll(ListMove::Down), ANYWHERE, "next client or line"),
+    bind("page-up", &["pageup"], Intent::Scroll(ListMove::PageUp), ANYWHERE, "a page up"),
+    bind("page-down", &["pagedown"], Intent::Scroll(ListMove::PageDown), ANYWHERE, "a page down"),
+    bind("first", &["home", "g"], Intent::Scroll(ListMove::First), ANYWHERE, "first client or line"),
+    bind("last", &["end", "shift-g"], Intent::Scroll(ListMove::Last), ANYWHERE, "last client or line"),
     bind("copy", &["y"], Intent::Copy, ANYWHERE, "copy the selected client, or the screen as text"),
     bind("export", &["e"], Intent::Export, PANES, "write the view to new files, text and JSON"),
     bind("log", &["shift-l"], Intent::Log, PANES, "more of the log, or less"),

@@ -19,7 +19,7 @@ use crate::clock::Now;
 pub(super) use playback::Playback;
 pub(crate) use playback::{PlayControl, PlaybackLine, PlaybackState};
 use reread_run::RereadRun;
-pub use speed::{NoSpeed, Speed};
+pub use speed::{ParseSpeedError, Speed};
 use whole_run::WholeRun;
 
 /// A moment so early in its run is read from the run's beginning: then everything is known of it.

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use telemetry::{Batch, HistoryReply, HistoryRequest, Model, Record, Update, Value};
 
 use crate::options::{Opening, Options};
-use crate::state::{Action, Intent, Move, PlayControl, SeekTarget, ViewStatus};
+use crate::state::{Action, Intent, ListMove, PlayControl, SeekTarget, ViewStatus};
 use crate::testing::{Stage, options, watching};
 use crate::theme::Glyphs;
 
@@ -368,7 +368,7 @@ fn each_of_many_runs_can_be_shown_whole() {
     (1..=20).for_each(|run| stage.read(records(run)));
     stage.act(Action::Update(Update::CaughtUp));
     stage.want(Intent::Runs);
-    stage.want(Intent::Scroll(Move::First));
+    stage.want(Intent::Scroll(ListMove::First));
     assert!(stage.screen(80, 30).contains("runs 1-20/20"));
     stage.want(Intent::RunOpen);
     assert_eq!(stage.state.status, ViewStatus::Reading);

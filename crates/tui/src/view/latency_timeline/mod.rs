@@ -68,11 +68,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     let theme = state.theme;
-    let subject = state.timeline.subject().map_or("", |subject| subject.name());
+    let class = state.timeline.class().map_or("", |class| class.name());
     let column_us = state.timeline.column_us();
     let whole = format::span(column_us.saturating_mul(columns(area.width) as u64));
     let right = format!("{whole}, {} a column", format::span(column_us));
-    let titles = [format!("over time: {subject}, ms"), subject.to_owned()];
+    let titles = [format!("over time: {class}, ms"), class.to_owned()];
     let titles = titles.each_ref().map(String::as_str);
     put(frame, area, &[heading(theme, &titles, &right, area.width)]);
     let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
