@@ -135,7 +135,7 @@ fn client_json(row: &ClientRow) -> Value {
 mod tests {
     use super::*;
     use crate::state::Effect;
-    use crate::testing::{Stage, options};
+    use crate::testing::{TestDashboard, options};
 
     fn copied(effects: &[Effect]) -> &str {
         let copied = effects.iter().find_map(|effect| match effect {
@@ -146,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_is_copied_and_else_what_is_seen() {
-        let mut stage = Stage::live(options(), 3);
+    fn copy_takes_the_selected_client_else_the_screen() {
+        let mut stage = TestDashboard::live(options(), 3);
         let screen = stage.screen(80, 24);
         assert_eq!(copied(&stage.press('y')), screen);
         assert!(stage.screen(120, 24).contains("the screen was given to the terminal's clipboard"));
@@ -159,10 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn the_view_goes_to_new_files_and_never_over_others() {
+    fn export_writes_new_files_and_never_overwrites() {
         let folder = std::env::temp_dir().join(format!("tlsdash-export-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let mut stage = Stage::live(options(), 3);
+        let mut stage = TestDashboard::live(options(), 3);
         let screen = stage.screen(160, 48);
         stage.press('e');
         assert!(stage.screen(160, 48).contains("write to files: tlsdash-1a2b3c4d-120403Z"));

@@ -166,7 +166,7 @@ mod tests {
     use crate::testing::options;
 
     #[test]
-    fn it_tells_news_and_figures_in_sentences_without_a_single_escape() {
+    fn plain_output_is_sentences_without_escape_sequences() {
         let (events, inbox) = channel();
         let mut run = Synthetic::default();
         let start = run.start();

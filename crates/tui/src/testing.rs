@@ -17,7 +17,7 @@ use crate::theme::{Glyphs, Palette};
 use crate::view::view;
 
 /// A dashboard, its clock and the run it watches.
-pub(crate) struct Stage {
+pub(crate) struct TestDashboard {
     pub(crate) state: State,
     pub(crate) run: Synthetic,
     began: Instant,
@@ -47,7 +47,7 @@ pub(crate) fn watching() -> Options {
     Options { read_only: true, history: Some(history), ..options() }
 }
 
-impl Stage {
+impl TestDashboard {
     /// Nothing has been read yet.
     pub(crate) fn empty(options: Options) -> Self {
         let state = State::new(options, (80, 24));

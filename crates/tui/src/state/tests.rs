@@ -8,7 +8,7 @@ use telemetry::{Command, Update, Value};
 use super::{Action, Direction, Effect, Intent, ListMove, QuickControl, Screen, SeekTarget};
 use crate::input::keymap::BINDINGS;
 use crate::options::Options;
-use crate::testing::{Stage, options};
+use crate::testing::{TestDashboard, options};
 use crate::view_model::Span;
 
 fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
@@ -19,8 +19,8 @@ fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
 }
 
 #[test]
-fn a_key_pressed_again_goes_on_from_what_was_asked_and_shows_what_is_in_force() {
-    let mut stage = Stage::live(options(), 3);
+fn a_repeated_key_steps_from_the_value_already_asked_for() {
+    let mut stage = TestDashboard::live(options(), 3);
     assert_eq!(
         set(&stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up))),
         Some(("load.rate", &Value::Number(5500.0)))
@@ -39,8 +39,8 @@ fn a_key_pressed_again_goes_on_from_what_was_asked_and_shows_what_is_in_force() 
 }
 
 #[test]
-fn what_is_never_confirmed_disappears() {
-    let mut stage = Stage::live(options(), 3);
+fn a_change_never_confirmed_disappears() {
+    let mut stage = TestDashboard::live(options(), 3);
     assert_eq!(
         set(&stage.want(Intent::Adjust(QuickControl::Resume, Direction::Up))),
         Some(("load.resume", &Value::Number(90.0)))
@@ -55,8 +55,8 @@ fn what_is_never_confirmed_disappears() {
 }
 
 #[test]
-fn the_load_is_switched_to_what_it_is_not() {
-    let mut stage = Stage::live(options(), 3);
+fn the_load_key_starts_and_stops_the_load() {
+    let mut stage = TestDashboard::live(options(), 3);
     assert_eq!(
         set(&stage.want(Intent::Adjust(QuickControl::Running, Direction::Up))),
         Some(("load.running", &Value::Flag(false)))
@@ -73,7 +73,7 @@ fn the_load_is_switched_to_what_it_is_not() {
 
 #[test]
 fn a_command_that_cannot_be_sent_is_said() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up));
     stage.act(Action::NotSent("the program takes no commands any more"));
     let screen = stage.screen(80, 24);
@@ -82,14 +82,14 @@ fn a_command_that_cannot_be_sent_is_said() {
 
 #[test]
 fn a_key_without_a_load_says_why_nothing_happens() {
-    let mut stage = Stage::empty(options());
+    let mut stage = TestDashboard::empty(options());
     assert_eq!(set(&stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up))), None);
     assert!(stage.screen(80, 24).contains("there is no run yet"));
 }
 
 #[test]
 fn the_selection_stays_on_its_client_when_the_order_changes() {
-    let mut stage = Stage::live(options(), 5);
+    let mut stage = TestDashboard::live(options(), 5);
     stage.want(Intent::Scroll(ListMove::Down));
     stage.want(Intent::Scroll(ListMove::Down));
     let selected = stage.state.clients.selected.unwrap();
@@ -106,8 +106,8 @@ fn the_selection_stays_on_its_client_when_the_order_changes() {
 
 #[test]
 fn every_order_sorts_by_its_column() {
-    let mut stage = Stage::live(options(), 5);
-    let totals = |stage: &Stage| {
+    let mut stage = TestDashboard::live(options(), 5);
+    let totals = |stage: &TestDashboard| {
         stage.state.clients.page().iter().map(crate::view_model::ClientRow::bytes).collect::<Vec<_>>()
     };
     while stage.state.clients.order.key != crate::view_model::SortKey::Total {
@@ -120,8 +120,8 @@ fn every_order_sorts_by_its_column() {
 
 #[test]
 fn a_clients_rate_is_what_it_did_in_the_window() {
-    let mut stage = Stage::live(options(), 25);
-    let rows = |stage: &Stage| {
+    let mut stage = TestDashboard::live(options(), 25);
+    let rows = |stage: &TestDashboard| {
         let rows = stage.state.snapshot().table.rows();
         rows.iter().map(|row| (row.id, *row)).collect::<std::collections::HashMap<_, _>>()
     };
@@ -142,7 +142,7 @@ fn a_clients_rate_is_what_it_did_in_the_window() {
 
 #[test]
 fn the_window_goes_from_a_second_to_the_whole_run() {
-    let mut stage = Stage::live(options(), 5);
+    let mut stage = TestDashboard::live(options(), 5);
     for _ in 0..20 {
         stage.want(Intent::Window(Direction::Down));
     }
@@ -158,9 +158,9 @@ fn the_window_goes_from_a_second_to_the_whole_run() {
 
 #[test]
 fn the_window_of_a_frozen_view_ends_where_it_was_frozen() {
-    let mut stage = Stage::live(options(), 12);
+    let mut stage = TestDashboard::live(options(), 12);
     stage.want(Intent::Freeze);
-    let n = |stage: &Stage| stage.state.figures().unwrap().latencies[5].n;
+    let n = |stage: &TestDashboard| stage.state.figures().unwrap().latencies[5].n;
     stage.pass(20);
     assert_eq!(n(&stage), 10 * 4998);
     stage.want(Intent::Window(Direction::Down));
@@ -170,8 +170,8 @@ fn the_window_of_a_frozen_view_ends_where_it_was_frozen() {
 }
 
 #[test]
-fn an_earlier_moment_has_its_own_figures_and_the_settings_then_in_force() {
-    let mut stage = Stage::live(options(), 10);
+fn an_earlier_moment_shows_its_own_figures_and_settings() {
+    let mut stage = TestDashboard::live(options(), 10);
     let change = stage.run.set("load.rate", Value::Number(6100.0)).unwrap();
     stage.read(vec![change]);
     stage.pass(10);
@@ -193,8 +193,8 @@ fn an_earlier_moment_has_its_own_figures_and_the_settings_then_in_force() {
 }
 
 #[test]
-fn time_goes_neither_before_the_run_nor_beyond_the_moment_of_freezing() {
-    let mut stage = Stage::live(options(), 10);
+fn seeking_stays_between_the_start_and_the_moment_of_freezing() {
+    let mut stage = TestDashboard::live(options(), 10);
     stage.screen(80, 24);
     (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert!(stage.screen(80, 24).contains("FROZEN at 00:00"));
@@ -205,7 +205,7 @@ fn time_goes_neither_before_the_run_nor_beyond_the_moment_of_freezing() {
 
 #[test]
 fn the_worst_latency_is_found() {
-    let mut stage = Stage::live(options(), 10);
+    let mut stage = TestDashboard::live(options(), 10);
     stage.run.stall_us = 250_000;
     stage.pass(1);
     stage.run.stall_us = 0;
@@ -218,7 +218,7 @@ fn the_worst_latency_is_found() {
 
 #[test]
 fn the_window_at_the_worst_latency_holds_it() {
-    let mut stage = Stage::live(options(), 10);
+    let mut stage = TestDashboard::live(options(), 10);
     stage.run.stall_us = 250_000;
     stage.pass(1);
     stage.run.stall_us = 0;
@@ -236,7 +236,7 @@ fn the_window_at_the_worst_latency_holds_it() {
 
 #[test]
 fn time_alone_is_drawn_only_where_it_shows() {
-    let mut stage = Stage::live(options(), 5);
+    let mut stage = TestDashboard::live(options(), 5);
     assert_eq!(stage.act(Action::Tick), []);
     stage.want(Intent::Freeze);
     assert_eq!(stage.act(Action::Tick), []);
@@ -245,13 +245,13 @@ fn time_alone_is_drawn_only_where_it_shows() {
 }
 
 /// Presses keys as they come from a terminal; `\n` is Enter and `\x1b` is Esc.
-fn press(stage: &mut Stage, keys: &str) -> Vec<Effect> {
+fn press(stage: &mut TestDashboard, keys: &str) -> Vec<Effect> {
     keys.chars().flat_map(|key| stage.press(key)).collect()
 }
 
 #[test]
 fn settings_are_staged_applied_and_taken_back() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     assert_eq!(set(&press(&mut stage, "te\x15")), None);
     assert_eq!(set(&press(&mut stage, "7000\n")), None, "staged");
     let screen = stage.screen(120, 30);
@@ -268,8 +268,8 @@ fn settings_are_staged_applied_and_taken_back() {
 }
 
 #[test]
-fn what_cannot_be_set_says_why() {
-    let mut stage = Stage::live(options(), 3);
+fn a_refused_value_says_why() {
+    let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "te\x15fast\n");
     assert!(stage.screen(120, 30).contains("load.rate is a number, not fast"));
     press(&mut stage, "e\x150\n");
@@ -286,7 +286,7 @@ fn what_cannot_be_set_says_why() {
 
 #[test]
 fn a_filter_shows_only_the_clients_that_match() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "/2001");
     let screen = stage.screen(120, 40);
     assert!(
@@ -306,7 +306,7 @@ fn a_filter_shows_only_the_clients_that_match() {
 
 #[test]
 fn all_about_a_client_can_be_seen() {
-    let mut stage = Stage::live(options(), 6);
+    let mut stage = TestDashboard::live(options(), 6);
     press(&mut stage, "/0.23\nj\n");
     let screen = stage.screen(120, 40);
     assert!(screen.contains("client 10.0.0.23"), "{screen}");
@@ -319,7 +319,7 @@ fn all_about_a_client_can_be_seen() {
 
 #[test]
 fn commands_settings_and_clients_are_found_by_a_few_letters() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, ":wrstlat");
     assert!(stage.screen(120, 40).contains("to the worst latency that is kept"));
     press(&mut stage, "\n");
@@ -336,7 +336,7 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
 
 #[test]
 fn an_experiment_is_begun_by_its_plan_and_ended() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "a");
     assert!(stage.screen(120, 40).contains("no experiment yet"));
     press(&mut stage, "e");
@@ -351,8 +351,8 @@ fn an_experiment_is_begun_by_its_plan_and_ended() {
 }
 
 #[test]
-fn who_only_watches_is_offered_no_key_that_changes_anything() {
-    let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
+fn a_read_only_dashboard_offers_no_key_that_changes_anything() {
+    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
     stage.want(Intent::Help);
     let screen = stage.screen(120, 80);
     for meaning in ["start or stop the load", "leave a numbered mark", "apply all staged values"] {
@@ -392,7 +392,7 @@ fn test_event() -> impl Strategy<Value = (TestEvent, (u16, u16))> {
     (happens, prop_oneof![small, any_size])
 }
 
-fn happen(stage: &mut Stage, what: TestEvent) {
+fn happen(stage: &mut TestDashboard, what: TestEvent) {
     match what {
         TestEvent::Wants(intent) => drop(stage.want(intent)),
         TestEvent::Types(key) => drop(stage.press(key)),
@@ -415,12 +415,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_at_whatever_size_it_is_drawn_and_the_selection_is_a_client(
+    fn every_event_at_every_size_is_drawn(
         start in 0..4_usize,
         events in vec(test_event(), 1..24),
         read_only in any::<bool>(),
     ) {
-        let mut stage = Stage::live(Options { read_only, ..options() }, start);
+        let mut stage = TestDashboard::live(Options { read_only, ..options() }, start);
         for (what, (columns, rows)) in events {
             happen(&mut stage, what);
             let screen = stage.screen(columns, rows);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_color_is_heeded_unless_a_theme_is_named_and_nothing_is_asked_then() {
+    fn no_color_applies_unless_a_theme_is_named() {
         let asked = || panic!("the terminal was asked");
         let around = Surroundings { no_color: true, profile: TermProfile::TrueColor, background: &asked };
         assert_eq!(Scheme::named("auto").unwrap().palette_in(&around), Palette::Monochrome);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_colour_that_the_terminal_cannot_show_becomes_the_nearest_one() {
+    fn a_colour_the_terminal_lacks_becomes_the_nearest_one() {
         let scheme = Scheme::named("auto").unwrap().with("graph", "#5fafff").unwrap();
         for (profile, expected) in [
             (TermProfile::TrueColor, "#5fafff"),

@@ -1,6 +1,6 @@
 //! Screens as they look, without colours.
 
-mod said;
+mod messages;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
@@ -9,13 +9,13 @@ use telemetry::Update;
 use crate::options::Options;
 use crate::state::{Action, Direction, Intent, ListMove, QuickControl, SeekTarget, SettingEdit};
 use crate::synthetic::Synthetic;
-use crate::testing::{Stage, options, watching};
+use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
 use crate::theme::scheme::Scheme;
 
 /// A quarter of a minute of a run in which three seconds of records were lost.
-fn with_a_gap(options: Options) -> Stage {
-    let mut stage = Stage::live(options, 9);
+fn with_a_gap(options: Options) -> TestDashboard {
+    let mut stage = TestDashboard::live(options, 9);
     for _ in 0..3 {
         stage.run.second();
     }
@@ -100,8 +100,8 @@ fn settings_over_the_panes() {
 }
 
 /// A run of the host `box`, and two more of others, one of them over.
-fn of_three_hosts() -> Stage {
-    let mut stage = Stage::live(Options { read_only: true, ..options() }, 9);
+fn of_three_hosts() -> TestDashboard {
+    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 9);
     for (bits, host, seconds) in [(7_u128, "edge-1.example.org", 2), (9, "edge-2.example.org", 0)] {
         let mut other = Synthetic::default();
         let mut records = vec![other.start()];
@@ -164,8 +164,8 @@ fn an_earlier_moment() {
 }
 
 /// Half a minute in which answers became slower after a mark.
-fn slower_after_a_mark() -> Stage {
-    let mut stage = Stage::live(options(), 15);
+fn slower_after_a_mark() -> TestDashboard {
+    let mut stage = TestDashboard::live(options(), 15);
     let mark = stage.run.mark(1);
     stage.read(vec![mark]);
     stage.run.slower_us = 400;
@@ -190,7 +190,7 @@ fn what_has_changed_since_a_mark() {
 #[test]
 fn a_click_does_what_a_key_does() {
     let mut stage = with_a_gap(options());
-    let click = |stage: &mut Stage, text: &str| {
+    let click = |stage: &mut TestDashboard, text: &str| {
         let screen = stage.screen(80, 24);
         let row = screen.lines().position(|line| line.contains(text)).unwrap() as u16;
         let column = screen.lines().nth(usize::from(row)).unwrap().chars().count() as u16 - 1;
@@ -214,13 +214,13 @@ fn one_line_is_left_below_40_by_10() {
 }
 
 #[test]
-fn without_a_record_it_says_what_it_waits_for() {
-    assert_snapshot!(Stage::empty(options()).screen(80, 24));
+fn before_the_first_record_it_says_what_it_waits_for() {
+    assert_snapshot!(TestDashboard::empty(options()).screen(80, 24));
 }
 
 #[test]
 fn without_a_load_its_rows_are_left_out() {
-    let mut stage = Stage::empty(options());
+    let mut stage = TestDashboard::empty(options());
     let mut records = vec![stage.run.start()];
     records.extend(stage.run.second());
     records.extend(stage.run.second());
@@ -233,7 +233,7 @@ fn without_a_load_its_rows_are_left_out() {
 
 #[test]
 fn an_ended_run_shows_the_whole_of_it() {
-    let mut stage = Stage::live(options(), 20);
+    let mut stage = TestDashboard::live(options(), 20);
     let stop = stage.run.stop();
     stage.read(vec![stop]);
     assert_snapshot!(stage.screen(80, 24));
@@ -241,7 +241,7 @@ fn an_ended_run_shows_the_whole_of_it() {
 
 #[test]
 fn a_frozen_view_stands_still_while_reading_goes_on() {
-    let mut stage = Stage::live(options(), 12);
+    let mut stage = TestDashboard::live(options(), 12);
     stage.want(Intent::Freeze);
     let before = stage.screen(80, 24);
     stage.pass(7);
@@ -255,7 +255,7 @@ fn a_frozen_view_stands_still_while_reading_goes_on() {
 
 #[test]
 fn a_frozen_view_keeps_its_sparklines() {
-    let mut stage = Stage::live(options(), 12);
+    let mut stage = TestDashboard::live(options(), 12);
     stage.want(Intent::Freeze);
     let before = stage.screen(160, 48);
     stage.pass(30);
@@ -265,10 +265,10 @@ fn a_frozen_view_keeps_its_sparklines() {
 
 #[test]
 fn help_names_every_key() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
     assert_snapshot!(stage.screen(80, 90));
-    let mut watched = Stage::live(watching(), 3);
+    let mut watched = TestDashboard::live(watching(), 3);
     watched.want(Intent::Help);
     let screens = [stage.screen(80, 90), watched.screen(80, 90)];
     for binding in crate::input::keymap::BINDINGS {
@@ -278,7 +278,7 @@ fn help_names_every_key() {
 
 #[test]
 fn help_scrolls_where_it_does_not_fit() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
     let _ = stage.screen(50, 12);
     stage.want(Intent::Scroll(ListMove::Last));
@@ -288,7 +288,7 @@ fn help_scrolls_where_it_does_not_fit() {
 
 #[test]
 fn a_read_only_dashboard_says_so_and_sends_nothing() {
-    let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
+    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
     for intent in [
         Intent::Adjust(QuickControl::Running, Direction::Up),
         Intent::Adjust(QuickControl::Rate, Direction::Up),

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_a_person_can_want_has_one_line_with_a_key_and_a_meaning() {
+    fn every_binding_is_unique_and_has_a_key_and_a_meaning() {
         for (i, binding) in BINDINGS.iter().enumerate() {
             assert!(binding.keys.iter().all(|key| parse(key).is_some()), "{:?}", binding.keys);
             assert!(!binding.keys.is_empty() && !binding.meaning.is_empty());

@@ -7,13 +7,13 @@ use telemetry::{Batch, HistoryReply, HistoryRequest, Model, Record, Update, Valu
 
 use crate::options::{Opening, Options};
 use crate::state::{Action, Intent, ListMove, PlayControl, SeekTarget, ViewStatus};
-use crate::testing::{Stage, options, watching};
+use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
 
 /// A run of so many seconds, with a mark after a third of it and a change after two, and who reads it again.
 struct Recording {
     records: Vec<Record>,
-    stage: Stage,
+    stage: TestDashboard,
     /// How far the asked-for run has been handed out, for what follows.
     given_us: u64,
     /// What was asked for, in words.
@@ -24,7 +24,7 @@ const SECONDS: usize = 90;
 
 impl Recording {
     fn opened(options: Options) -> Self {
-        let mut stage = Stage::empty(options);
+        let mut stage = TestDashboard::empty(options);
         let mut records = vec![stage.run.start()];
         for second in 0..SECONDS {
             records.extend(stage.run.second());
@@ -127,7 +127,7 @@ fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
 }
 
 #[test]
-fn it_plays_at_its_own_pace_to_the_end_and_stops_there() {
+fn it_plays_at_normal_speed_and_stops_at_the_end() {
     let mut recording = Recording::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     assert_eq!((recording.at(), recording.stage.state.status), (0, ViewStatus::Playing));
@@ -143,13 +143,13 @@ fn it_plays_at_its_own_pace_to_the_end_and_stops_there() {
 }
 
 #[test]
-fn every_pane_is_as_it_was_then() {
+fn playing_shows_every_pane_as_it_was() {
     let mut recording = Recording::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4 * 40);
     recording.want(Intent::Play(PlayControl::Toggle));
     let replayed = [(160, 48), (80, 24)].map(|(columns, rows)| recording.stage.screen(columns, rows));
-    let mut live = Stage::live(Options { read_only: true, ..options() }, 30);
+    let mut live = TestDashboard::live(Options { read_only: true, ..options() }, 30);
     let mark = live.run.mark(1);
     live.read(vec![mark]);
     live.pass(10);
@@ -174,7 +174,7 @@ fn every_pane_is_as_it_was_then() {
 }
 
 #[test]
-fn space_pauses_and_nothing_is_drawn_while_it_does() {
+fn space_pauses_and_nothing_is_drawn_while_paused() {
     let mut recording = Recording::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(10);
@@ -195,7 +195,7 @@ fn space_pauses_and_nothing_is_drawn_while_it_does() {
 }
 
 #[test]
-fn its_speed_changes_where_it_stands_and_every_record_is_played_at_the_highest() {
+fn speed_changes_at_once_and_no_record_is_skipped_at_the_highest() {
     let mut recording = Recording::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.stage.press(']');
@@ -216,7 +216,7 @@ fn its_speed_changes_where_it_stands_and_every_record_is_played_at_the_highest()
 }
 
 #[test]
-fn a_person_seeks_by_columns_marks_times_and_ends_while_it_plays() {
+fn seeking_works_while_it_plays() {
     let mut recording = Recording::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4);
@@ -267,7 +267,7 @@ fn a_click_on_its_line_goes_there() {
 }
 
 #[test]
-fn the_command_line_says_where_and_how_fast_it_begins() {
+fn the_command_line_sets_start_and_speed_of_playing() {
     let opening = Opening { from: Some("mark:1".parse().unwrap()), speed: Some("4".parse().unwrap()) };
     let mut recording = Recording::opened(Options { opening: Some(opening), ..watching() });
     assert_eq!((recording.at(), recording.stage.state.status), (30_000, ViewStatus::Playing));
@@ -286,7 +286,7 @@ fn the_command_line_says_where_and_how_fast_it_begins() {
 }
 
 #[test]
-fn what_follows_is_read_beforehand_and_no_further() {
+fn playing_reads_a_few_seconds_ahead() {
     let mut recording = Recording::opened(watching());
     recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(12);
@@ -294,7 +294,7 @@ fn what_follows_is_read_beforehand_and_no_further() {
 }
 
 #[test]
-fn a_moment_of_a_run_that_is_over_is_read_again_without_playing_and_said_meanwhile() {
+fn seeking_in_an_ended_run_reads_it_again_and_shows_progress() {
     let mut recording = Recording::opened(watching());
     recording.stage.want(Intent::Seek(SeekTarget::Columns(-10)));
     let Some(HistoryRequest::Seek(seek)) = recording.stage.state.history_request() else {
@@ -313,7 +313,7 @@ fn a_moment_of_a_run_that_is_over_is_read_again_without_playing_and_said_meanwhi
 }
 
 #[test]
-fn what_cannot_be_read_is_said_once_and_not_tried_again() {
+fn a_failed_read_is_reported_once_and_not_retried() {
     let mut recording = Recording::opened(watching());
     recording.stage.want(Intent::Play(PlayControl::Toggle));
     let Some(HistoryRequest::Seek(seek)) = recording.stage.state.history_request() else {
@@ -327,7 +327,7 @@ fn what_cannot_be_read_is_said_once_and_not_tried_again() {
 
 #[test]
 fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
-    let mut stage = Stage::live(watching(), 30);
+    let mut stage = TestDashboard::live(watching(), 30);
     stage.want(Intent::Seek(SeekTarget::Columns(-1)));
     assert!(stage.state.history_request().is_none(), "what is measured now is not disturbed by mere looking");
     stage.want(Intent::Play(PlayControl::Toggle));
@@ -354,7 +354,7 @@ fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
 
 #[test]
 fn each_of_many_runs_can_be_shown_whole() {
-    let mut stage = Stage::empty(watching());
+    let mut stage = TestDashboard::empty(watching());
     let records = |run: u128| {
         let mut made = crate::synthetic::Synthetic::default();
         let mut records = vec![made.start()];
@@ -397,7 +397,7 @@ fn each_of_many_runs_can_be_shown_whole() {
 
 #[test]
 fn without_a_journal_to_read_again_nothing_is_played() {
-    let mut stage = Stage::live(options(), 10);
+    let mut stage = TestDashboard::live(options(), 10);
     stage.want(Intent::Play(PlayControl::Toggle));
     assert_eq!(stage.state.status, ViewStatus::Live);
     assert!(stage.screen(80, 24).contains("only watch plays"));

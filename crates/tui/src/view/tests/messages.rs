@@ -3,8 +3,8 @@
 use super::*;
 
 #[test]
-fn silence_is_said_and_counted() {
-    let mut stage = Stage::live(options(), 5);
+fn silence_is_shown_with_its_length() {
+    let mut stage = TestDashboard::live(options(), 5);
     stage.wait(2);
     assert!(stage.screen(80, 24).contains("LIVE 00:05"));
     stage.wait(10);
@@ -13,7 +13,7 @@ fn silence_is_said_and_counted() {
 
 #[test]
 fn a_journal_that_is_still_being_read_is_not_called_live() {
-    let mut stage = Stage::empty(options());
+    let mut stage = TestDashboard::empty(options());
     let records = vec![stage.run.start()];
     stage.read(records);
     assert!(stage.screen(80, 24).contains("READING 00:00"));
@@ -22,8 +22,8 @@ fn a_journal_that_is_still_being_read_is_not_called_live() {
 }
 
 /// What a journal that nobody writes any more says to one who opens it so much later.
-fn opened_later(seconds: u64) -> Stage {
-    let mut stage = Stage::empty(options());
+fn opened_later(seconds: u64) -> TestDashboard {
+    let mut stage = TestDashboard::empty(options());
     let mut records = vec![stage.run.start()];
     records.extend(stage.run.second());
     stage.wait(1 + seconds);
@@ -46,7 +46,7 @@ fn a_run_that_was_killed_long_ago_is_never_called_live() {
 
 #[test]
 fn who_watches_several_runs_chooses_which_one_is_shown() {
-    let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
+    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
     let mut record = stage.run.start();
     record.stamp.run = telemetry::RunId::from_bits(7 << 96);
     record.stamp.realtime_us += 10_000_000;
@@ -67,7 +67,7 @@ fn who_watches_several_runs_chooses_which_one_is_shown() {
 
 #[test]
 fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     stage.wait(10);
     let mut record = stage.run.start();
     record.stamp.run = telemetry::RunId::from_bits(7 << 96);
@@ -82,15 +82,15 @@ fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
 #[test]
 fn a_run_is_shown_by_its_id_when_that_is_asked_for() {
     let other = telemetry::RunId::from_bits(7);
-    let mut stage = Stage::live(Options { run: Some(other), ..options() }, 3);
+    let mut stage = TestDashboard::live(Options { run: Some(other), ..options() }, 3);
     assert!(stage.screen(80, 24).contains("waiting for the first record of run 00000000"));
-    let mut stage = Stage::live(Options { run: Some(Synthetic::run_id()), ..options() }, 3);
+    let mut stage = TestDashboard::live(Options { run: Some(Synthetic::run_id()), ..options() }, 3);
     assert!(stage.screen(80, 24).contains("LIVE"));
 }
 
 /// Records of so many seconds, each changed before it is read.
-fn changed(seconds: usize, change: impl Fn(&mut telemetry::Body)) -> Stage {
-    let mut stage = Stage::empty(options());
+fn changed(seconds: usize, change: impl Fn(&mut telemetry::Body)) -> TestDashboard {
+    let mut stage = TestDashboard::empty(options());
     let mut records = vec![stage.run.start()];
     records.extend((0..seconds).flat_map(|_| stage.run.second()));
     for record in &mut records {
@@ -141,7 +141,7 @@ fn a_load_that_was_stopped_is_not_said_to_fall_behind() {
 }
 
 #[test]
-fn an_upstream_that_is_not_there_is_said_for_as_long_as_it_is_news() {
+fn an_unreachable_upstream_is_a_warning_for_ten_seconds() {
     let mut failed = 0;
     let failing = std::cell::RefCell::new(&mut failed);
     let mut stage = changed(3, |body| {
@@ -171,7 +171,7 @@ fn an_upstream_that_is_not_there_is_said_for_as_long_as_it_is_news() {
 
 #[test]
 fn a_load_alone_has_no_clients_and_no_hint_to_sort_them() {
-    let mut stage = Stage::empty(options());
+    let mut stage = TestDashboard::empty(options());
     let mut records = vec![stage.run.start()];
     records.extend(stage.run.second());
     records.retain(|record| !matches!(record.body.kind().word, "proxy" | "client"));
@@ -185,7 +185,7 @@ fn a_load_alone_has_no_clients_and_no_hint_to_sort_them() {
 
 #[test]
 fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     let mut headings = Vec::new();
     for _ in crate::view_model::SortKey::ALL {
         let screen = stage.screen(80, 24);
@@ -198,7 +198,7 @@ fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
 }
 
 #[test]
-fn failed_handshakes_name_as_many_causes_as_fit_and_say_if_there_are_more() {
+fn failed_handshakes_list_the_causes_that_fit() {
     let mut stage = changed(2, |body| {
         if let telemetry::Body::Proxy(proxy) = body {
             for cause in [telemetry::ProxyCounter::FailedNotTls, telemetry::ProxyCounter::FailedTimeout] {
@@ -211,7 +211,7 @@ fn failed_handshakes_name_as_many_causes_as_fit_and_say_if_there_are_more() {
 }
 
 #[test]
-fn what_the_journal_refused_is_said_first() {
+fn refused_records_are_the_first_warning() {
     let mut stage = with_a_gap(options());
     let mut records = stage.run.second();
     let health = telemetry::HealthRecord {
@@ -235,8 +235,8 @@ fn another_process() -> std::sync::Arc<telemetry::Writer> {
 }
 
 #[test]
-fn what_went_wrong_on_the_way_of_the_records_stands_on_the_data_line() {
-    let mut stage = Stage::live(options(), 2);
+fn the_data_line_shows_lost_and_refused_records() {
+    let mut stage = TestDashboard::live(options(), 2);
     let quiet = stage.screen(160, 48);
     let words = ["dropped 2", "suppressed 41", "foreign 1", "merged 5", "unrecorded 9"];
     assert!(words.iter().all(|word| !quiet.contains(word.split(' ').next().unwrap())), "{quiet}");
@@ -269,7 +269,7 @@ fn what_went_wrong_on_the_way_of_the_records_stands_on_the_data_line() {
 
 #[test]
 fn records_of_another_process_do_not_make_a_silent_run_live() {
-    let mut stage = Stage::live(options(), 5);
+    let mut stage = TestDashboard::live(options(), 5);
     stage.wait(20);
     let records = stage.run.second();
     let writer = another_process();
@@ -295,7 +295,7 @@ fn a_gap_is_news_for_a_minute_and_then_a_count() {
 
 #[test]
 fn hostile_text_and_wide_characters_stay_within_their_cells() {
-    let mut stage = Stage::live(options(), 2);
+    let mut stage = TestDashboard::live(options(), 2);
     let text = telemetry::clean::text(
         "日本語\u{1b}[2J日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語",
     );
@@ -306,7 +306,7 @@ fn hostile_text_and_wide_characters_stay_within_their_cells() {
 }
 
 #[test]
-fn a_closed_loop_has_only_service_and_says_that_it_is_uncorrected() {
+fn a_closed_loop_shows_only_uncorrected_service_times() {
     let mut stage = changed(3, |body| {
         if let telemetry::Body::Load(load) = body {
             load.rate = 0.0;
@@ -324,8 +324,8 @@ fn a_closed_loop_has_only_service_and_says_that_it_is_uncorrected() {
 }
 
 #[test]
-fn a_sparkline_keeps_its_scale_of_time_when_one_interval_is_short() {
-    let mut stage = Stage::live(options(), 30);
+fn a_short_interval_does_not_change_a_sparklines_time_scale() {
+    let mut stage = TestDashboard::live(options(), 30);
     let sparkline = |screen: &str| {
         let row = screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned();
         row.chars().filter(|c| ('▁'..='█').contains(c)).count()
@@ -343,7 +343,7 @@ fn a_sparkline_keeps_its_scale_of_time_when_one_interval_is_short() {
 #[test]
 fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
     let silent_for_three_seconds = |deferred: u64| {
-        let mut stage = Stage::live(options(), 20);
+        let mut stage = TestDashboard::live(options(), 20);
         let mut seq = None;
         for _ in 0..3 {
             let mut records = stage.run.second();
@@ -369,9 +369,9 @@ fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
 }
 
 #[test]
-fn what_an_experiment_came_to_is_told_whole_on_every_screen() {
+fn the_experiment_verdict_fits_every_screen() {
     use telemetry::experiment::{ExperimentStep, Outcome, Stage as Part};
-    let mut stage = Stage::live(options(), 5);
+    let mut stage = TestDashboard::live(options(), 5);
     stage.want(Intent::Experiments);
     assert!(stage.screen(80, 24).contains("no experiment yet; e begins one"));
     let mut record = stage.run.mark(1);
@@ -409,13 +409,14 @@ fn what_an_experiment_came_to_is_told_whole_on_every_screen() {
 
 #[test]
 fn failures_before_the_window_are_not_counted_in_it() {
-    let mut stage = Stage::live(options(), 10);
+    let mut stage = TestDashboard::live(options(), 10);
     assert!(stage.screen(120, 40).contains("failed 3"), "{}", stage.screen(120, 40));
     stage.run.is_failing = false;
     stage.pass(60);
     let screen = stage.screen(160, 48);
     assert!(screen.contains("failed 0 (3 total)"), "{screen}");
-    let errors = |stage: &Stage| stage.state.clients.page().iter().filter_map(|row| row.errors).sum::<u64>();
+    let errors =
+        |stage: &TestDashboard| stage.state.clients.page().iter().filter_map(|row| row.errors).sum::<u64>();
     assert_eq!(errors(&stage), 0, "{screen}");
     stage.want(Intent::Freeze);
     let looks = stage.styled(160, 48);
@@ -426,8 +427,8 @@ fn failures_before_the_window_are_not_counted_in_it() {
 fn a_change_that_an_experiment_made_is_not_compared_with() {
     use telemetry::experiment::{Arm, ExperimentStep, Stage as Part};
     use telemetry::{Body, ExperimentRecord, Value};
-    let mut stage = Stage::live(options(), 12);
-    let step = |stage: &mut Stage, step, arm| {
+    let mut stage = TestDashboard::live(options(), 12);
+    let step = |stage: &mut TestDashboard, step, arm| {
         let mut record = stage.run.mark(1);
         let setting = "load.rate".to_owned();
         record.body = Body::Experiment(Box::new(ExperimentRecord {
