@@ -1,7 +1,7 @@
-//! Changing settings of what is watched: what has been asked, what came of it, and how to take it back.
+//! Changes of settings: which are pending, which were confirmed or refused, and undo.
 //!
-//! What is shown as being in force always comes from records. Only the next step of a key that is pressed again
-//! starts from what was asked, since the records follow a moment later.
+//! The value shown always comes from records. Only a repeated key steps from the value that is still pending, because
+//! its record follows a moment later.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(3);
 /// Changes that can be taken back.
 const UNDO_MAX: usize = 100;
 
-/// Something that was asked for.
+/// A change that no record has confirmed yet.
 #[derive(Clone, Debug)]
 struct PendingChange {
     name: String,
@@ -27,7 +27,7 @@ struct PendingChange {
     is_undo: bool,
 }
 
-/// What has been asked and not been answered yet, and what the answers were.
+/// Pending changes and the outcome of earlier ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
     asks: Vec<PendingChange>,

@@ -1,4 +1,4 @@
-//! What the dashboard knows, and how everything that happens changes it. No clock, no I/O.
+//! The dashboard's state and how events change it. No clock, no I/O.
 
 mod action;
 mod client_list;
@@ -55,10 +55,10 @@ use view::View;
 use view_status::LastRecord;
 pub(crate) use view_status::ViewStatus;
 
-/// Notices of the dashboard's own that are kept.
+/// The dashboard's own notices that are kept.
 const NOTICES_MAX: usize = 50;
 
-/// All that the dashboard knows.
+/// The dashboard's state.
 pub(crate) struct State {
     pub(crate) options: Options,
     pub(crate) theme: Theme,
@@ -73,7 +73,7 @@ pub(crate) struct State {
     pub(crate) status: ViewStatus,
     pub(crate) control: Control,
     pub(crate) tuning: Tuning,
-    /// What is being typed.
+    /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
     model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
@@ -96,7 +96,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Nothing is known yet.
+    /// The state before anything has been read.
     pub(crate) fn new(options: Options, size: (u16, u16)) -> Self {
         Self {
             theme: Theme::new(options.glyphs, options.palette),
@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// Gives up everything but what was read.
+    /// The model, without the rest.
     pub(crate) fn into_model(self) -> Model {
         self.model
     }
@@ -153,7 +153,7 @@ impl State {
         }
     }
 
-    /// Where keys have their meaning at present.
+    /// The context that decides what keys do.
     pub(crate) fn context(&self) -> Context {
         match self.screen {
             Screen::Tuning => Context::Tuning,
@@ -200,18 +200,18 @@ impl State {
         self.snapshot().table.rows().iter().map(|row| row.id)
     }
 
-    /// All about a client: its rates are of the moment that is shown, the rest is of now.
+    /// The details of a client: its rates at the shown moment, the rest from the latest record.
     pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
         let row = self.snapshot().table.get(id)?;
         ClientDetail::of(self.snapshot_run()?, row, self.history(id))
     }
 
-    /// Clients of the moment that is shown, as far as the filter lets them.
+    /// Clients at the shown moment that pass the filter.
     pub(crate) fn client_count(&self) -> usize {
         self.snapshot().table.len()
     }
 
-    /// What a client did over the last intervals, at the moment that is shown.
+    /// A client's last intervals up to the shown moment.
     pub(crate) fn history(&self, id: ClientId) -> History {
         let snapshot = self.snapshot();
         if let Some(past) = self.view.past().filter(|_| snapshot.ticket.is_none()) {
@@ -229,8 +229,8 @@ impl State {
         lines.split_off(lines.len().saturating_sub(n))
     }
 
-    /// Takes the figures anew if something has changed since; to be called before each frame. Reading a long
-    /// journal brings many batches a frame, and only the last of them is worth the work.
+    /// Updates what is shown, if something has changed; call it before each frame. Reading a long journal brings many
+    /// batches per frame, so the work is done once per frame and not per batch.
     pub(crate) fn prepare(&mut self, now: Now) {
         self.time_recording(now);
         if std::mem::take(&mut self.stale) {
@@ -256,7 +256,7 @@ impl State {
         let again = again.filter(|(_, again)| again.kept_from_us() < run.kept_from_us());
         let class = time.class(run);
         match again {
-            // What was read again ends at the moment, and so does the timeline.
+            // A reread run ends at the shown moment, and so does the timeline.
             Some((ticket, again)) => {
                 timeline.refresh((again, ticket), class, column_us, until_us.min(again.last_us()), columns);
             }
@@ -265,7 +265,7 @@ impl State {
         self.markers = timeline.markers(run);
     }
 
-    /// The moment that a person went back to, by the monotonic clock, with the settings as they stood then.
+    /// The past moment that was sought, on the monotonic clock, with its settings.
     pub(crate) fn earlier(&self) -> Option<(u64, &[PastSetting])> {
         let past = self.view.past()?;
         Some((past.cursor_us?, &past.settings))

@@ -1,4 +1,4 @@
-//! Going back in time.
+//! Seeking: freezing the view and going to another moment of the run.
 
 use telemetry::Metric;
 use telemetry::model::{Level, Track};
@@ -9,14 +9,14 @@ use crate::clock::Now;
 use crate::view::layout;
 use crate::view_model::{SortKey, Span, TimelineClass};
 
-/// Where a person wants to go in time.
+/// The moment to seek to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeekTarget {
-    /// So many columns; backwards if negative.
+    /// This many columns of the timeline; backwards if negative.
     Columns(i64),
     PreviousMark,
     NextMark,
-    /// The interval with the highest latency of the class that is looked at.
+    /// The interval with the highest latency of the timeline's class.
     Worst,
     /// The interval after, or before.
     NextInterval,
@@ -27,7 +27,7 @@ pub(crate) enum SeekTarget {
 }
 
 impl State {
-    /// The past moment that was gone to, by the run's monotonic clock.
+    /// The past moment that was sought, on the run's monotonic clock.
     pub(super) fn cursor_us(&self) -> Option<u64> {
         self.view.past()?.cursor_us
     }
@@ -37,7 +37,7 @@ impl State {
         if self.view.past().is_some() {
             return;
         }
-        // What has been read and not been drawn yet still belongs to this moment.
+        // Records read but not drawn yet belong to this moment.
         self.refresh(now);
         if let Some(run) = self.run() {
             self.view = View::Frozen(Box::new(Past::freeze(&self.live, run, now)));
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Shows what the model in memory holds of a moment, until it has been read again.
+    /// Shows a moment from the model in memory, until the journal has been read up to it.
     fn show_moment(&mut self, us: u64, now: Now) {
         let is_replay = self.is_replay();
         let mut view = std::mem::take(&mut self.view);
@@ -90,7 +90,7 @@ impl State {
                 past.end_us = run.last_us();
             }
             let series = self.series_until(us).unwrap_or(run);
-            // What neither the series nor the journal can tell is not gone to.
+            // Without a journal to read, nothing before the kept series can be shown.
             let us = if self.options.history.is_none() { us.max(run.kept_from_us()) } else { us };
             past.go_to((&self.model, series), us, self.moment_span_us());
         }
@@ -102,7 +102,7 @@ impl State {
         }
     }
 
-    /// Shows a moment that has been read again already.
+    /// Shows a later moment of the run that was read from the journal.
     pub(super) fn play_to(&mut self, us: u64) {
         let mut view = std::mem::take(&mut self.view);
         if let Some((past, run)) = view.past_mut().zip(self.run()) {
@@ -114,12 +114,12 @@ impl State {
         self.catch_up();
     }
 
-    /// Time that all columns together show.
+    /// Time that all columns of the timeline cover, in microseconds.
     pub(super) fn timeline_span_us(&self) -> u64 {
         self.column_us().saturating_mul(layout::timeline_columns(self).max(1) as u64)
     }
 
-    /// The timeline moves along where the cursor would leave it.
+    /// Scrolls the timeline if the cursor would leave it.
     fn follow_cursor(&mut self) {
         let shown_us = self.timeline_span_us();
         let Some(past) = self.view.past_mut() else { return };
@@ -132,7 +132,7 @@ impl State {
     /// The moment to go to.
     ///
     /// # Errors
-    /// With a sentence for the person where there is none.
+    /// With a message if there is no such moment.
     fn target_us(&self, target: SeekTarget) -> Result<u64, &'static str> {
         let (Some(run), Some(past)) = (self.run(), self.view.past()) else {
             return Err("there is no run yet");
@@ -147,8 +147,10 @@ impl State {
             SeekTarget::PreviousMark => deeds()
                 .rfind(|&us| us < end_us.saturating_sub(column_us))
                 .map(at_mark)
-                .ok_or("no earlier mark"),
-            SeekTarget::NextMark => deeds().find(|&us| us >= end_us).map(at_mark).ok_or("no later mark"),
+                .ok_or("no earlier mark or change"),
+            SeekTarget::NextMark => {
+                deeds().find(|&us| us >= end_us).map(at_mark).ok_or("no later mark or change")
+            }
             SeekTarget::Worst => self.worst_us().ok_or("there are no latencies yet"),
             SeekTarget::NextInterval => Ok(cursor_us.saturating_add(self.interval_us())),
             SeekTarget::PreviousInterval => Ok(cursor_us.saturating_sub(self.interval_us())),
@@ -162,7 +164,7 @@ impl State {
         self.live.interval_us().max(1)
     }
 
-    /// The end of the interval with the highest latency of the class that is looked at.
+    /// The end of the interval with the highest latency of the timeline's class.
     fn worst_us(&self) -> Option<u64> {
         let (run, until_us) = (self.run()?, self.view.past()?.end_us);
         match self.time.class(run) {
@@ -172,7 +174,7 @@ impl State {
     }
 }
 
-/// The end of the interval with the highest latency, so that every window that ends there holds it.
+/// The end of the interval with the highest latency: every window that ends there includes it.
 fn worst_us<C: Metric, L: Metric>(track: &Track<C, L>, class: L, until_us: u64) -> Option<u64> {
     let known = track.timeline().filter(|interval| interval.end_us <= until_us);
     let worst = known.map(|interval| (interval.latency(class).max_ns(), interval.end_us)).max()?;

@@ -321,7 +321,7 @@ fn all_about_a_client_can_be_seen() {
 fn commands_settings_and_clients_are_found_by_a_few_letters() {
     let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, ":wrstlat");
-    assert!(stage.screen(120, 40).contains("to the worst latency that is kept"));
+    assert!(stage.screen(120, 40).contains("to the worst latency in memory"));
     press(&mut stage, "\n");
     assert!(stage.screen(120, 40).contains("FROZEN"));
     press(&mut stage, "\x1b:keepal\n");
@@ -355,7 +355,7 @@ fn a_read_only_dashboard_offers_no_key_that_changes_anything() {
     let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
     stage.want(Intent::Help);
     let screen = stage.screen(120, 80);
-    for meaning in ["start or stop the load", "leave a numbered mark", "apply all staged values"] {
+    for meaning in ["start or stop the load", "set a numbered mark", "apply all staged values"] {
         assert!(!screen.contains(meaning), "{meaning}");
     }
     stage.want(Intent::Tune);

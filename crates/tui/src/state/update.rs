@@ -168,12 +168,12 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
 /// What is selected, or else what is seen.
 fn copy(state: &mut State, now: Now) -> Vec<Effect> {
     let (what, text) = match (state.screen, state.clients.selected) {
-        (Screen::Client(id), _) => (format!("all about {id}"), crate::view::client::text(state, id)),
+        (Screen::Client(id), _) => (format!("details of {id}"), crate::view::client::text(state, id)),
         (Screen::Dashboard | Screen::Log, Some(id)) => (id.to_string(), id.to_string()),
         _ => ("the screen".to_owned(), crate::export::screen_text(state)),
     };
     // Nobody answers whether the terminal has done it.
-    state.notice(Level::Notice, format!("{what} was given to the terminal's clipboard (OSC 52)"), now);
+    state.notice(Level::Notice, format!("{what} copied to the terminal's clipboard (OSC 52)"), now);
     vec![DRAW, Effect::Copy(text)]
 }
 

@@ -1,4 +1,4 @@
-//! Where the view stands towards the run, for the badge at the top.
+//! What the badge at the top says: live, frozen, playing, silent or ended.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::State;
 use super::view::View;
 use crate::clock::Now;
 
-/// Silence that is not worth a word, however short the interval.
+/// Silence up to this long is not shown, however short the interval.
 const SILENCE_MIN: Duration = Duration::from_secs(3);
 /// Intervals without a record after which a run counts as silent.
 const SILENT_INTERVALS: u32 = 3;
 
-/// When a record of the shown run was read last.
+/// When the last record of the shown run was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastRecord {
     pub(super) at: Now,
@@ -37,7 +37,7 @@ impl LastRecord {
     }
 }
 
-/// Where the view stands.
+/// The status of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewStatus {
     /// No record has been read.
@@ -48,11 +48,11 @@ pub(crate) enum ViewStatus {
     Live,
     /// No record for so many seconds.
     Silent(u64),
-    /// The view stands still for so many seconds.
+    /// The view has been frozen for this many seconds.
     Frozen(u64),
-    /// It is played.
+    /// A replay is playing.
     Playing,
-    /// It stands still in what is played.
+    /// A replay is paused.
     Paused,
     /// The run has ended.
     Ended,
@@ -68,7 +68,7 @@ impl ViewStatus {
         }
     }
 
-    /// Where the present stands, whether or not it is shown.
+    /// The status of the present, whether or not it is shown.
     pub(super) fn of_present(state: &State, now: Now) -> Self {
         let (Some(figures), Some(last_record)) = (&state.live.figures, state.last_record) else {
             return Self::Waiting;

@@ -104,7 +104,7 @@ fn nearest(profile: TermProfile, colour: Color) -> Color {
 struct Surroundings<'a> {
     no_color: bool,
     profile: TermProfile,
-    /// ReadInFlight for only where it matters.
+    /// Asked for only where it matters.
     background: &'a dyn Fn() -> Option<ThemeMode>,
 }
 

@@ -40,7 +40,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 fn banner(state: &State, width: u16) -> Option<Line<'static>> {
     let silence = match state.status {
         ViewStatus::Silent(seconds) => Some(Warning(format!(
-            "no record for {}: the program that makes them hangs, or was killed",
+            "no record for {}: the program that writes them hangs or was killed",
             format::clock(seconds)
         ))),
         _ => None,

@@ -34,7 +34,7 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
     let mut segments = vec![Segment::text(0, at, theme.heading())];
     let share = state.read_share();
     if let Some(share) = share {
-        let text = format!("reading it again {}", format::percent(share));
+        let text = format!("reading the journal {}", format::percent(share));
         segments.push(Segment::text(0, text, theme.notice()));
     }
     let Some(column) = column.filter(|column| column.is_covered) else {

@@ -1,4 +1,4 @@
-//! The latencies before a mark, which those of another moment are compared with.
+//! The baseline that latencies are compared with: the window before a mark or a change.
 
 use telemetry::model::{Deed, Marker, Run};
 
@@ -15,8 +15,8 @@ pub(crate) struct Baseline {
 }
 
 impl Baseline {
-    /// Says in figures of the window up to `until_us` how their latencies differ from those before the mark. A window that
-    /// reaches back beyond the mark, and one over the whole run, has nothing to be compared with yet.
+    /// Compares the latencies of the window up to `until_us` with the baseline. There is nothing to compare while that window
+    /// reaches back beyond the mark, or spans the whole run.
     pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut ViewModel) {
         let earlier = || run.markers().rev().filter(|marker| marker.mono_us <= until_us);
         let is_mark = |marker: &&Marker| matches!(marker.deed, Deed::Mark { .. });

@@ -7,7 +7,7 @@ use telemetry::{LoadLatency, Merged, Metric, ProxyLatency, RunId};
 
 use super::levels::{self, LEVELS, Levels};
 
-/// A class whose timeline can be looked at.
+/// A latency class that has a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimelineClass {
     Proxy(ProxyLatency),

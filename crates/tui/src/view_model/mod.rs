@@ -1,6 +1,6 @@
-//! What the screen shows of a run at one moment, taken from the model whenever that has changed.
+//! What the screen shows of a run at one moment, computed from the model.
 //!
-//! The view only lays out and formats what stands here. A frozen view keeps these figures while the model goes on.
+//! The view only lays out and formats it. A frozen view keeps its view model while the model goes on.
 
 mod baseline;
 mod bounds;
@@ -103,9 +103,8 @@ pub(crate) struct ViewModel {
 }
 
 impl ViewModel {
-    /// What there is to show of `run` at a moment, over windows that have been slid to it; the model knows what could not
-    /// be read of the whole journal. Health and warnings are of reading, and so always of the present; reasons of failures
-    /// are only known of it.
+    /// `run` at a moment, over windows that have been slid to it. Health and warnings describe the reading and are always
+    /// the latest; the reasons of failures are known only for the latest moment.
     pub(crate) fn at(model: &Model, run: &Run, us: u64, span: Span, windows: &Windows) -> Self {
         let is_latest = us >= run.last_us();
         let began = run.began();

@@ -1,8 +1,8 @@
-//! Earlier moments read again from the journal, for what the model holds no more or holds less of; and playing from there.
+//! Reading earlier moments from the journal, and playing from there.
 //!
-//! What the model's series tell of a moment is shown at once. Meanwhile the run is read again up to it, into a model of its
-//! own (the [`RereadRun`]), and when that has come the moment is shown as it was, with every pane. Playing applies the
-//! records that follow to that model, as time goes on.
+//! A past moment is shown at once from the model in memory. If that no longer holds all of it, the journal is read up to
+//! the moment into a second model, the [`RereadRun`], and every pane then shows the moment as it was. Playing applies the
+//! records that follow to that model.
 
 mod playback;
 mod reread_run;
@@ -22,29 +22,29 @@ use reread_run::RereadRun;
 pub use speed::{ParseSpeedError, Speed};
 use whole_run::WholeRun;
 
-/// A moment so early in its run is read from the run's beginning: then everything is known of it.
+/// A moment this early in its run is read from the run's start, and so in full.
 const FROM_BEGINNING_US: u64 = 1_800_000_000;
-/// Series that a moment later in its run is read with, at the least: the longest window.
+/// For a later moment at least this much before it is read: the longest window.
 const SERIES_US_MIN: u64 = 900_000_000;
-/// And at the most, whatever the columns show.
+/// At most this much is read, however much the columns show.
 const SERIES_US_MAX: u64 = 6 * 3_600_000_000;
-/// The journal's clock and that of the records may differ by so much.
+/// The clocks of the journal and of the records may differ by this much.
 const CLOCKS_DIFFER_US_MAX: u64 = 2_000_000;
-/// A moment so far ahead is reached by reading on; a later one is read anew.
+/// A moment up to this far ahead is reached by reading on; a later one by a new read.
 const ON_US_MAX: u64 = 600_000_000;
-/// What is read ahead of playing, in microseconds of the person's time; asked for again when half of it is left.
+/// Read ahead while playing, in microseconds of wall-clock time; requested again when half of it is left.
 const AHEAD_US: f64 = 4_000_000.0;
 
-/// What was read of the journal again, and what is being read.
+/// What was read from the journal again, and the read in flight.
 #[derive(Debug, Default)]
 pub(super) struct JournalReads {
     ticket: u64,
     /// What is being read.
     in_flight: Option<ReadInFlight>,
     run: Option<RereadRun>,
-    /// A run that was read as a whole, and may lack the latest records.
+    /// A run read in full that still lacks its latest records.
     pending: Option<WholeRun>,
-    /// The moment that could not be read: it is not tried again.
+    /// The moment that could not be read; it is not retried.
     failed_us: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl JournalReads {
         Some((reread.ticket, reread.run().filter(|again| again.id() == run.id())?))
     }
 
-    /// Drops what was read for a moment that is no longer shown.
+    /// Drops what was read, when the present is shown again.
     pub(super) fn forget(&mut self) {
         (self.run, self.in_flight, self.failed_us) = (None, None, None);
     }
@@ -103,7 +103,7 @@ impl State {
         }
     }
 
-    /// How much of what is being read has been, from 0 to 1.
+    /// The share of the read in flight that is done, from 0 to 1.
     pub(crate) fn read_share(&self) -> Option<f64> {
         let asked = self.reads.in_flight.filter(|asked| !asked.is_on)?;
         let until_us = asked.until_us.min(self.last_us());
@@ -111,7 +111,7 @@ impl State {
         Some((asked.reached_us.saturating_sub(asked.from_us) as f64 / whole_us as f64).min(1.0))
     }
 
-    /// What is to be read, if the moment that is shown needs it and it is not being read yet.
+    /// The read request that the shown moment needs, unless it is already in flight.
     pub(crate) fn history_request(&mut self) -> Option<HistoryRequest> {
         self.options.history.as_ref()?;
         if self.run().is_some_and(Run::is_brief) {
@@ -140,14 +140,13 @@ impl State {
         }
     }
 
-    /// A person who plays sees everything as it was; so does one who looks at what is over, where reading disturbs
-    /// nothing that is being measured.
+    /// Playing always reads the journal. So does seeking in a run that has ended: reading it disturbs no measurement.
     fn needs_read(&self, us: u64) -> bool {
         let is_needed = |run: &Run| run.stopped().is_some() || !self.is_kept(run, us);
         self.is_replay() || self.run().is_some_and(is_needed)
     }
 
-    /// From when on series are wanted for a moment.
+    /// The start of the series that a moment needs.
     fn series_from(&self, run: &Run, us: u64) -> u64 {
         let began_us = run.began_us();
         if us.saturating_sub(began_us) <= FROM_BEGINNING_US {
@@ -190,7 +189,7 @@ impl State {
         Some(HistoryRequest::Continue { ticket, until_us, last_seq })
     }
 
-    /// What is played next is read beforehand.
+    /// Requests the next records before playing needs them.
     fn read_ahead(&mut self, us: u64) -> Option<HistoryRequest> {
         let times = self.view.playback().filter(|it| it.is_playing())?.speed().times();
         let reread = self.reads.run.as_ref()?;
@@ -203,7 +202,7 @@ impl State {
         self.continue_request(ticket, us.saturating_add((AHEAD_US * times) as u64).min(end_us))
     }
 
-    /// Takes in what was read again. True if something is to be drawn.
+    /// Takes a reply of the history reader; true if the screen changes.
     pub(super) fn take_history(&mut self, news: HistoryReply, now: Now) -> bool {
         let asked = self.reads.in_flight;
         let is_wanted = |ticket| asked.is_some_and(|asked| asked.ticket == ticket);
@@ -221,7 +220,7 @@ impl State {
                     return true;
                 }
                 self.reads.run = Some(RereadRun::new(ticket, asked.run, *model, asked.from_us, until_us));
-                // A person may have gone on meanwhile.
+                // The cursor may have moved meanwhile.
                 self.catch_up();
                 true
             }
@@ -240,16 +239,16 @@ impl State {
             }
             HistoryReply::Failed { ticket, why } if is_wanted(ticket) => {
                 self.reads.failed_us = self.reads.in_flight.take().map(|asked| asked.until_us);
-                self.notice(Level::Warning, format!("that time cannot be read again: {why}"), now);
+                self.notice(Level::Warning, format!("cannot read that time from the journal: {why}"), now);
                 true
             }
             _ => false,
         }
     }
 
-    /// Applies what was read to the moment that is shown, and shows it; true if something is to be drawn.
+    /// Advances the reread run to the shown moment and shows it; true if the screen changes.
     pub(super) fn catch_up(&mut self) -> bool {
-        // While it is played the whole run is what it was so far.
+        // While playing, the whole run is the run so far.
         let span = if self.is_replay() { self.span } else { Span::Last(self.moment_span_us()) };
         let Some(run) = self.run().map(Run::id) else { return false };
         let Self { view, reads, .. } = self;

@@ -1,4 +1,4 @@
-//! Playing, pausing and seeking, as a player of films does.
+//! Playing and pausing a run, and its speed.
 
 use std::time::Instant;
 
@@ -10,21 +10,22 @@ use crate::clock::Now;
 use crate::state::{State, ViewStatus};
 use crate::view_model::{SortKey, Span};
 
-/// What a key does to what is played.
+/// What a key does to the playback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlayControl {
     /// Plays, or pauses.
     Toggle,
     Slower,
     Faster,
-    OwnPace,
+    /// Normal speed.
+    Normal,
 }
 
 /// How a run is played.
 #[derive(Debug)]
 pub(in crate::state) struct Playback {
     speed: Speed,
-    /// Since when it has been playing, and from which moment of the run's monotonic clock; `None` while it pauses.
+    /// When it began to play, and from which moment of the run's monotonic clock; `None` while paused.
     playing: Option<(Instant, u64)>,
 }
 
@@ -52,16 +53,16 @@ impl Playback {
     }
 }
 
-/// What a replay is doing.
+/// Whether a replay plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlaybackState {
     Playing,
     Paused,
-    /// It pauses at the end.
+    /// Paused at the end.
     AtEnd,
 }
 
-/// What is to be seen of a replay.
+/// What the playback line shows.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlaybackLine {
     pub(crate) state: PlaybackState,
@@ -76,7 +77,7 @@ pub(crate) struct PlaybackLine {
 }
 
 impl State {
-    /// What is to be seen of the replay; `None` where nothing is played.
+    /// What the playback line shows; `None` outside a replay.
     pub(crate) fn playback_line(&self) -> Option<PlaybackLine> {
         let playback = self.view.playback()?;
         let (run, us) = self.run().zip(self.cursor_us())?;
@@ -103,7 +104,7 @@ impl State {
         self.view.playback().is_some()
     }
 
-    /// True while something moves by itself.
+    /// True while a run is playing.
     pub(crate) fn is_playing(&self) -> bool {
         self.view.playback().is_some_and(Playback::is_playing)
     }
@@ -111,7 +112,7 @@ impl State {
     /// Plays from the moment that is shown, or pauses. At its end a run is played from its beginning.
     fn toggle_play(&mut self, now: Now) {
         if self.options.history.is_none() {
-            return self.notice(Level::Notice, "only watch plays what was recorded", now);
+            return self.notice(Level::Notice, "only tlsdash watch can play a run", now);
         }
         if let Some(playback) = self.view.playback_mut().filter(|playback| playback.is_playing()) {
             playback.playing = None;
@@ -132,9 +133,9 @@ impl State {
 
     /// Goes to a moment, and plays from there, or pauses there without a speed.
     fn play_from(&mut self, us: u64, speed: Option<Speed>, now: Now) {
-        // First, since it looks at all that has been read, and what is over is looked at as a whole.
+        // First, because freezing an ended run selects the whole run as the window.
         self.freeze(now);
-        // What is played is looked at as if it were live.
+        // A replay looks like a live run.
         if self.span == Span::WholeRun {
             self.span = Span::default();
         }
@@ -179,7 +180,7 @@ impl State {
             PlayControl::Toggle => self.toggle_play(now),
             PlayControl::Slower => self.change_speed(Speed::slower, now),
             PlayControl::Faster => self.change_speed(Speed::faster, now),
-            PlayControl::OwnPace => self.change_speed(|_| Speed::default(), now),
+            PlayControl::Normal => self.change_speed(|_| Speed::default(), now),
         }
         self.status = ViewStatus::of(self, now);
     }
@@ -200,7 +201,7 @@ impl State {
         let Some((end_us, has_ended)) = self.run().map(|run| (run.last_us(), run.stopped().is_some())) else {
             return false;
         };
-        // Time stands still until the moment has been read.
+        // Playing waits until the moment has been read.
         let read_until_us = self.shown_reread().map_or(cursor_us, |reread| reread.read_until_us);
         let us = wanted_us.min(read_until_us).min(end_us).max(cursor_us);
         if let Some(playback) = self.view.playback_mut().filter(|_| us < wanted_us) {

@@ -202,7 +202,7 @@ fn speed_changes_at_once_and_no_record_is_skipped_at_the_highest() {
     recording.stage.press(']');
     recording.quarters(8);
     assert_eq!(recording.at(), 8_000);
-    recording.want(Intent::Play(PlayControl::OwnPace));
+    recording.want(Intent::Play(PlayControl::Normal));
     (0..9).for_each(|_| drop(recording.stage.press('[')));
     assert!(recording.line(80).starts_with("▶ 1/4×"));
     recording.quarters(16);
@@ -304,10 +304,10 @@ fn seeking_in_an_ended_run_reads_it_again_and_shows_progress() {
     let progress = HistoryReply::Progress { ticket: seek.ticket, mono_us: half_us };
     recording.stage.act(Action::History(progress));
     let screen = recording.stage.screen(120, 40);
-    assert!(screen.contains("reading it again 50"), "{screen}");
+    assert!(screen.contains("reading the journal 50"), "{screen}");
     recording.answer(HistoryRequest::Seek(seek));
     let screen = recording.stage.screen(120, 40);
-    assert!(screen.contains("FROZEN") && !screen.contains("reading it again"), "{screen}");
+    assert!(screen.contains("FROZEN") && !screen.contains("reading the journal"), "{screen}");
     let failed = HistoryReply::Failed { ticket: 99, why: "it is gone".into() };
     assert_eq!(recording.stage.act(Action::History(failed)), [], "nobody asked for that");
 }
@@ -321,7 +321,7 @@ fn a_failed_read_is_reported_once_and_not_retried() {
     };
     let failed = HistoryReply::Failed { ticket: seek.ticket, why: "cannot read /gone.journal".into() };
     recording.stage.act(Action::History(failed));
-    assert!(recording.stage.screen(80, 24).contains("that time cannot be read again: cannot read /gone"));
+    assert!(recording.stage.screen(80, 24).contains("cannot read that time from the journal: cannot"));
     assert!(recording.stage.state.history_request().is_none());
 }
 
@@ -400,5 +400,5 @@ fn without_a_journal_to_read_again_nothing_is_played() {
     let mut stage = TestDashboard::live(options(), 10);
     stage.want(Intent::Play(PlayControl::Toggle));
     assert_eq!(stage.state.status, ViewStatus::Live);
-    assert!(stage.screen(80, 24).contains("only watch plays"));
+    assert!(stage.screen(80, 24).contains("only tlsdash watch"));
 }

@@ -38,7 +38,7 @@ fn a_run_that_was_killed_long_ago_is_never_called_live() {
     let screen = opened_later(600).screen(80, 24);
     assert!(screen.contains("NO DATA for 10:00"), "{screen}");
     assert!(
-        screen.contains("! no record for 10:00: the program that makes them hangs, or was killed"),
+        screen.contains("! no record for 10:00: the program that writes them hangs or was killed"),
         "{screen}"
     );
     assert!(opened_later(1).screen(80, 24).contains("LIVE 00:01"));
