@@ -100,6 +100,12 @@ bench-instructions REVISION="":
 soak MIB="1024":
     cargo run --release --locked -p proxy-core --example soak {{MIB}}
 
+# Connections lost in 100 drains at 1,000 new ones a second, also as another user: just drains --user nobody
+drains *ARGS:
+    cargo build --release --locked -p tlsdash
+    cargo run --release --locked -p proxy-core --example drains -- \
+        --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
+
 # Ten seconds of the demo without a screen, checked against itself.
 smoke:
     .ci/smoke

@@ -137,6 +137,11 @@ impl Control {
         lock(&self.span).widen(span);
     }
 
+    /// True if requests fall due on a schedule.
+    pub(crate) fn is_open_loop(&self) -> bool {
+        self.plan.rate.is_some()
+    }
+
     /// The time in which any thread has measured something.
     pub(crate) fn span(&self) -> Span {
         *lock(&self.span)

@@ -46,6 +46,22 @@ pub(crate) struct Course {
     warmup_left_ns: Option<u64>,
     /// When the warm-up is over.
     warm_ns: u64,
+    ran: Ran,
+}
+
+/// How long a load has run after its warm-up, pauses left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ran {
+    pub(crate) for_ns: u64,
+    /// Up to when.
+    pub(crate) until_ns: u64,
+}
+
+impl Ran {
+    fn go_on(&mut self, until_ns: u64) {
+        self.for_ns += until_ns.saturating_sub(self.until_ns);
+        self.until_ns = self.until_ns.max(until_ns);
+    }
 }
 
 /// What [`Course::obey`] led to.
@@ -71,7 +87,13 @@ impl Course {
             duration_left_ns: plan.length().map(nanos),
             warmup_left_ns: Some(plan.warmup.map_or(0, nanos)),
             warm_ns: 0,
+            ran: Ran::default(),
         }
+    }
+
+    /// How long it has run so far. A schedule of so many requests runs to its end at once.
+    pub(crate) fn ran(&self) -> Ran {
+        self.ran
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -165,6 +187,7 @@ impl Course {
         if let Some(left_ns) = self.warmup_left_ns.take() {
             self.warm_ns = now_ns.saturating_add(left_ns);
         }
+        self.ran.until_ns = now_ns.max(self.warm_ns);
         let given_up = self.pacer.run(now_ns);
         self.never_sent(given_up, ledger, now_ns);
     }
@@ -178,6 +201,8 @@ impl Course {
         if self.state != State::Running {
             return fell_due;
         }
+        let schedule_ends_ns = self.pacer.end_ns().filter(|_| self.pacer.is_exhausted());
+        self.ran.go_on(schedule_ends_ns.unwrap_or(now_ns).min(self.ends_ns.unwrap_or(u64::MAX)));
         if self.ends_ns.is_some_and(|ends_ns| now_ns >= ends_ns) {
             self.drain(Goal::End, now_ns.saturating_add(GRACE_NS), now_ns);
         } else if self.pacer.is_exhausted() {
@@ -203,13 +228,11 @@ impl Course {
         };
     }
 
-    /// While draining, accounts for what is due once it is too late to send it.
-    pub(crate) fn give_up_late(&mut self, ledger: &mut Ledger, now_ns: u64) {
-        if let State::Draining { until_ns, .. } = self.state
-            && now_ns >= until_ns.saturating_sub(GRACE_TO_ANSWER_NS)
-        {
-            self.give_up_backlog(ledger, now_ns);
-        }
+    /// True if requests wait that it is too late to send.
+    pub(crate) fn is_late(&self, now_ns: u64) -> bool {
+        matches!(self.state, State::Draining { until_ns, .. }
+            if now_ns >= until_ns.saturating_sub(GRACE_TO_ANSWER_NS))
+            && self.has_backlog()
     }
 
     /// True if a drain has lasted long enough: what is under way is to be cut.
@@ -227,18 +250,22 @@ impl Course {
         }
     }
 
-    /// Accounts for what is due and will not be sent.
-    pub(crate) fn give_up_backlog(&mut self, ledger: &mut Ledger, now_ns: u64) {
+    /// Accounts for what is due and will not be sent. `throttled` is the share of connections that would have taken their
+    /// part of it, and wait to be tried again.
+    pub(crate) fn give_up_backlog(&mut self, ledger: &mut Ledger, throttled: f64, now_ns: u64) {
+        let mut given_up = 0;
         while let Some(due) = self.pacer.take() {
             let warmup = self.is_warmup(due, now_ns);
+            given_up += u64::from(!warmup);
             ledger.never_sent(due.intended_ns, warmup, now_ns);
         }
+        ledger.add(LoadCounter::Throttled, (given_up as f64 * throttled) as u64);
     }
 
     /// Ends it at once.
-    pub(crate) fn end(&mut self, ledger: &mut Ledger, now_ns: u64) {
+    pub(crate) fn end(&mut self, ledger: &mut Ledger, throttled: f64, now_ns: u64) {
         self.pacer.pause();
-        self.give_up_backlog(ledger, now_ns);
+        self.give_up_backlog(ledger, throttled, now_ns);
         self.state = State::Ended;
     }
 

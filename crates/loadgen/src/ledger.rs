@@ -22,6 +22,7 @@ use telemetry::{Asked, LoadCounter, LoadDelta, LoadEvent, LoadLatency, Reporter}
 
 use crate::clock::now_ns;
 use crate::control::Control;
+use crate::course::{Course, Ran};
 use crate::http1::Answer;
 use crate::pacer::Due;
 use crate::socket::Address;
@@ -130,25 +131,22 @@ fn class(event: LoadEvent) -> LoadCounter {
     }
 }
 
-/// The time in which something happened that was measured.
-#[expect(clippy::struct_field_names, reason = "units stand last in names")]
+/// The time in which something was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// When the first request was to be sent, or was begun; `None` before that.
-    pub(crate) first_ns: Option<u64>,
-    /// When the last one was due, in an open loop.
-    pub(crate) due_ns: u64,
-    /// When the last one was sent.
+    pub(crate) ran: Ran,
+    /// When the last request was sent; 0 before that.
     pub(crate) sent_ns: u64,
-    /// When the last one was over.
+    /// When the last answer was whole; in a closed loop, when the last request was over in whatever way. An open loop
+    /// does not wait for what fails, so failures do not lengthen it.
     pub(crate) done_ns: u64,
 }
 
 impl Span {
     /// Takes in what another thread has measured.
     pub(crate) fn widen(&mut self, other: Self) {
-        self.first_ns = self.first_ns.into_iter().chain(other.first_ns).min();
-        self.due_ns = self.due_ns.max(other.due_ns);
+        self.ran.for_ns = self.ran.for_ns.max(other.ran.for_ns);
+        self.ran.until_ns = self.ran.until_ns.max(other.ran.until_ns);
         self.sent_ns = self.sent_ns.max(other.sent_ns);
         self.done_ns = self.done_ns.max(other.done_ns);
     }
@@ -171,10 +169,15 @@ impl Ledger {
     }
 
     /// Hands the counts over if they are asked for; false if nobody asks any more.
-    pub(crate) fn report(&mut self, reporter: &Reporter<LoadDelta>, control: &Control) -> bool {
+    pub(crate) fn report(
+        &mut self,
+        reporter: &Reporter<LoadDelta>,
+        control: &Control,
+        course: &Course,
+    ) -> bool {
         let asked = reporter.answer(&mut self.delta, |_| {});
         if asked == Asked::Yes {
-            control.note_span(self.span);
+            control.note_span(Span { ran: course.ran(), ..self.span });
         }
         asked != Asked::Gone
     }
@@ -212,8 +215,6 @@ impl Ledger {
         if request.warmup {
             return;
         }
-        self.span.first_ns.get_or_insert_with(|| request.intended_ns.unwrap_or(request.begun_ns));
-        self.span.due_ns = self.span.due_ns.max(request.intended_ns.unwrap_or(0));
         self.span.sent_ns = now_ns;
         self.count(LoadCounter::Sent);
         self.time(LoadLatency::Lag, request.intended_ns, now_ns);
@@ -245,6 +246,7 @@ impl Ledger {
             });
         }
         let now_ns = arrived.done_ns;
+        self.span.done_ns = now_ns;
         if !is_good {
             let event = bad_status.map_or(LoadEvent::Body, LoadEvent::Status);
             self.failed(request, Failure::new(event, what()), now_ns);
@@ -253,7 +255,6 @@ impl Ledger {
         if let Some(status) = answer.status {
             self.tally(LoadEvent::Status(status), what);
         }
-        self.span.done_ns = now_ns;
         self.count(LoadCounter::Ok);
         self.time(LoadLatency::Response, request.intended_ns, now_ns);
         self.time(LoadLatency::Service, request.sent_ns, now_ns);
@@ -268,7 +269,7 @@ impl Ledger {
         if request.warmup {
             return self.count(LoadCounter::Warmup);
         }
-        self.span.done_ns = now_ns;
+        self.note_over(request, now_ns);
         self.count(LoadCounter::Failed);
         self.count(class(failure.event));
         self.tally(failure.event, || failure.example);
@@ -282,6 +283,7 @@ impl Ledger {
         if request.warmup {
             return self.count(LoadCounter::Warmup);
         }
+        self.note_over(request, now_ns);
         self.count(match request.sent_ns {
             Some(_) => LoadCounter::Unfinished,
             None => LoadCounter::NeverSent,
@@ -295,9 +297,15 @@ impl Ledger {
             return self.count(LoadCounter::Warmup);
         }
         self.count(LoadCounter::NeverSent);
-        self.span.due_ns = self.span.due_ns.max(intended_ns.unwrap_or(0));
         self.time(LoadLatency::Response, intended_ns, now_ns);
         self.time(LoadLatency::Lag, intended_ns, now_ns);
+    }
+
+    /// A request is over without an answer.
+    fn note_over(&mut self, request: &Request, now_ns: u64) {
+        if request.intended_ns.is_none() {
+            self.span.done_ns = now_ns;
+        }
     }
 
     /// Enters a request that is over without an answer with the time it has taken so far.

@@ -124,12 +124,17 @@ impl Load {
         self.setup.control.stop();
     }
 
-    /// The time in which anything was measured, as of the last [`Load::collect`].
+    /// How long the load has run and measured, as of the last [`Load::collect`].
     pub fn measured(&self) -> Measured {
-        let Span { first_ns, due_ns, sent_ns, done_ns } = self.setup.control.span();
-        let since =
-            |end_ns: u64| Duration::from_nanos(first_ns.map_or(0, |first| end_ns.saturating_sub(first)));
-        Measured { due: since(due_ns), sending: since(sent_ns), whole: since(done_ns) }
+        let Span { ran, sent_ns, done_ns } = self.setup.control.span();
+        // What comes after the load has run takes time too.
+        let at = |moment_ns: u64| (ran.for_ns + moment_ns).saturating_sub(ran.until_ns);
+        let scheduled_ns = if self.setup.control.is_open_loop() { ran.for_ns } else { 0 };
+        Measured {
+            scheduled: Duration::from_nanos(scheduled_ns),
+            sending: Duration::from_nanos(at(sent_ns)),
+            whole: Duration::from_nanos(ran.for_ns.max(at(done_ns))),
+        }
     }
 
     /// True once all threads have ended; one more [`Load::collect`] then gets the rest.
@@ -155,14 +160,16 @@ impl Drop for Load {
     }
 }
 
-/// The time in which a load has measured something.
+/// How long a load has run after its warm-up. Pauses are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
-    /// From when the first request after the warm-up was due to when the last one was; nothing in a closed loop.
-    pub due: Duration,
-    /// From when the first request after the warm-up was to be sent to when the last one was.
+    /// Length of the schedule so far; nothing in a closed loop. A schedule of so many requests ends where one more would
+    /// be due.
+    pub scheduled: Duration,
+    /// From the beginning to when the last request was sent.
     pub sending: Duration,
-    /// From the same moment to when the last request was over.
+    /// From the beginning to the end of the schedule, or to the last answer if that came later; in a closed loop, to
+    /// when the last request was over.
     pub whole: Duration,
 }
 

@@ -80,7 +80,8 @@ pub struct Limits {
     pub half_closed_timeout: Duration,
     /// How long a drain lets connections go on before it cuts them.
     pub drain_timeout: Duration,
-    /// How long a connection on which nothing has ever moved is kept open while a drain lasts.
+    /// How long nothing may move, while a drain lasts, on a connection that is certainly owed nothing: none has ever used
+    /// it, or its upstream has ended and the client has had all of it.
     pub drain_quiet: Duration,
 }
 

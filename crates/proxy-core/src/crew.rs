@@ -42,6 +42,8 @@ pub(crate) enum Order {
     GiveUp(Set),
     /// To accept no more, serve what it has, and end.
     Retire,
+    #[cfg(test)]
+    Panic,
 }
 
 impl Mailbox {
@@ -55,12 +57,22 @@ impl Mailbox {
     }
 }
 
-/// A worker that is prepared, or that runs.
+/// A worker ended although it was not told to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the proxy's worker {worker} {cause}")]
+pub struct WorkerFailed {
+    worker: usize,
+    cause: String,
+}
+
+/// A worker that is prepared, or that runs, or has ended.
 #[derive(Debug)]
 struct Hand {
+    index: usize,
     waker: Arc<Waker>,
     mailbox: Arc<Mailbox>,
-    thread: Option<JoinHandle<()>>,
+    /// `None` before it is started, and once its end was noted.
+    thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 /// All workers of a proxy.
@@ -74,6 +86,8 @@ pub(crate) struct Crew {
     hands: Vec<Hand>,
     /// Those that serve what they have, and end.
     retired: Vec<Hand>,
+    /// The first failure of a worker.
+    failure: Option<WorkerFailed>,
     collector: Collector<ProxyDelta>,
 }
 
@@ -97,7 +111,8 @@ impl Crew {
         sets: Vec<Vec<TcpListener>>,
     ) -> Result<Self, (usize, io::Error)> {
         let (waiting, hands, retired) = (Vec::new(), Vec::new(), Vec::new());
-        let mut crew = Self { shared, addrs, sets, waiting, hands, retired, collector: Collector::default() };
+        let (failure, collector) = (None, Collector::default());
+        let mut crew = Self { shared, addrs, sets, waiting, hands, retired, failure, collector };
         for index in 0..crew.sets.len() {
             crew.prepare(index).map_err(|error| (index, error))?;
         }
@@ -128,7 +143,7 @@ impl Crew {
         let setup = Setup { index, listeners, mailbox: Arc::clone(&mailbox), shared: self.shared.clone() };
         let (worker, waker) = Worker::new(setup)?;
         self.waiting.push(worker);
-        self.hands.push(Hand { waker: Arc::new(waker), mailbox, thread: None });
+        self.hands.push(Hand { index, waker: Arc::new(waker), mailbox, thread: None });
         Ok(())
     }
 
@@ -142,7 +157,8 @@ impl Crew {
     /// # Errors
     /// When the kernel refuses a socket or a thread; there may be more workers than before then, and never fewer.
     pub(crate) fn resize(&mut self, n: usize) -> io::Result<()> {
-        self.retired.retain(|hand| hand.thread.as_ref().is_some_and(|thread| !thread.is_finished()));
+        self.failure();
+        self.retired.retain(|hand| !hand.has_ended());
         while self.hands.len() < n {
             self.add()?;
         }
@@ -195,9 +211,16 @@ impl Crew {
         self.collector.collect(into, patience);
     }
 
-    /// Leaves the listening sockets to the workers, which close them when they have emptied their backlogs.
+    /// Leaves the listening sockets to the workers, which close them when they have emptied their backlogs. What waits
+    /// for a worker that has ended is for another one.
     pub(crate) fn let_go(&mut self) {
-        self.sets.clear();
+        for (index, set) in std::mem::take(&mut self.sets).into_iter().enumerate() {
+            let has_ended = self.hands.get(index).is_some_and(Hand::has_ended);
+            let other = self.hands.iter().find(|hand| has_ended && !hand.has_ended());
+            if let Some(other) = other.filter(|_| !self.shared.control.is_handed_over()) {
+                other.tell(Order::Share(index, set));
+            }
+        }
     }
 
     pub(crate) fn wake(&self) {
@@ -207,23 +230,47 @@ impl Crew {
     /// Whether all that have not ended have looked into their mailboxes since the last call; wakes them to do so
     /// again.
     pub(crate) fn have_all_turned(&self) -> bool {
-        let is_stuck = |hand: &&Hand| {
-            !hand.mailbox.looked.swap(false, Ordering::Relaxed)
-                && hand.thread.as_ref().is_some_and(|thread| !thread.is_finished())
-        };
+        let is_stuck =
+            |hand: &&Hand| !hand.mailbox.looked.swap(false, Ordering::Relaxed) && !hand.has_ended();
         let stuck = self.everybody().filter(is_stuck).count();
         self.wake();
         stuck == 0
     }
 
     pub(crate) fn have_all_ended(&self) -> bool {
-        self.everybody().all(|hand| hand.thread.as_ref().is_none_or(JoinHandle::is_finished))
+        self.everybody().all(Hand::has_ended)
     }
 
-    /// Waits for all to end; false if one of them panicked.
-    pub(crate) fn join(&mut self) -> bool {
-        let has_panicked = |hand: &mut Hand| hand.thread.take().is_some_and(|thread| thread.join().is_err());
-        self.hands.iter_mut().chain(&mut self.retired).map(has_panicked).filter(|&has| has).count() == 0
+    /// Notes which workers have ended; the first failure of one, if there was any.
+    pub(crate) fn failure(&mut self) -> Option<&WorkerFailed> {
+        self.join_if(Hand::has_ended)
+    }
+
+    /// Waits for all to end.
+    ///
+    /// # Errors
+    /// The first failure of a worker.
+    pub(crate) fn join(&mut self) -> Result<(), WorkerFailed> {
+        self.join_if(|_| true).cloned().map_or(Ok(()), Err)
+    }
+
+    fn join_if(&mut self, is_wanted: fn(&Hand) -> bool) -> Option<&WorkerFailed> {
+        for hand in self.hands.iter_mut().chain(&mut self.retired).filter(|hand| is_wanted(hand)) {
+            let failed = hand.join().err();
+            self.failure = self.failure.take().or(failed);
+        }
+        self.failure.as_ref()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn have_retired_ended(&self) -> bool {
+        self.retired.iter().all(Hand::has_ended)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn tell(&self, worker: usize, order: Order) {
+        let hand = self.everybody().find(|hand| hand.index == worker && !hand.has_ended());
+        hand.expect("it runs").tell(order);
     }
 
     fn everybody(&self) -> impl Iterator<Item = &Hand> {
@@ -237,6 +284,25 @@ impl Crew {
 }
 
 impl Hand {
+    fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for its end.
+    fn join(&mut self) -> Result<(), WorkerFailed> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let cause = match thread.join() {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => format!("is told of no more events: {error}"),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+                format!("panicked: {}", text.unwrap_or("it did not say why"))
+            }
+        };
+        Err(WorkerFailed { worker: self.index, cause })
+    }
+
     fn tell(&self, order: Order) {
         self.mailbox.post(order);
         wake_up(&self.waker);

@@ -18,7 +18,7 @@
 //! | `listen`, `upstream` | addresses, the sockets behind them, and why they cannot be had |
 //! | `upstreams` | the choice between several upstreams, and which of them are left alone for a while |
 //! | `proxy_protocol` | the header that tells who the client is |
-//! | `listeners` | the listening sockets of a worker, and their end without a lost connection |
+//! | `listeners`, `sockopt` | the listening sockets of a worker, and their end without a lost connection; socket options |
 //! | `descriptors`, `per_client` | how many connections the process can hold, and a client may have |
 //! | `proxy`, `control` | the handle (bind, start, collect, set, drain, join), and what it tells the workers |
 //! | `crew`, `cpus` | the workers as the handle knows them; which cores they run on |
@@ -67,6 +67,7 @@ mod per_client;
 mod proxy;
 pub mod proxy_protocol;
 mod settings;
+mod sockopt;
 mod stream;
 mod timers;
 mod tls;
@@ -76,9 +77,10 @@ mod worker;
 
 pub use config::{Limits, ProxyConfig};
 pub use cpus::{Cpus, CpusError, ParseCpusError};
+pub use crew::WorkerFailed;
 pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
-pub use proxy::{BoundProxy, Proxy, StartError, WorkerPanicked};
+pub use proxy::{BoundProxy, Proxy, StartError};
 pub use settings::ConfigError;
 pub use tls::{
     Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, Looked, Presented, RefreshError, Refreshed,

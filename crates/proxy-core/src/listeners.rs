@@ -6,21 +6,18 @@ use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
-use socket2::{SockFilter, SockRef};
+
+use crate::sockopt;
 
 /// How long connections that were begun before a drain have to be established. Whoever has had an answer to its
 /// first packet takes itself for connected, and closing the socket would reset it.
 const LAST_CALL: Duration = Duration::from_millis(500);
 
-/// What keeps new connections away from a listening socket, and lets those through that have begun: a classic BPF
-/// program over the TCP header, which drops what has the SYN flag. To the client the packet is lost; it tries again
-/// a second later, when either nobody listens, which tells it so, or the next proxy does.
-const DROP_SYN: [(u16, u8, u8, u32); 4] = [
-    (0x30, 0, 0, 13),       // ldb [13]: the flags
-    (0x45, 0, 1, 0x02),     // jset #SYN
-    (0x06, 0, 0, 0),        // ret 0: drop
-    (0x06, 0, 0, u32::MAX), // ret all: accept
-];
+/// Keeps new connections away from a listening socket: the kernel drops packets of a smaller TTL, and the largest one is
+/// only had by neighbours that set it on purpose, as systems begin with 64 or 128. To the client its first packet is lost;
+/// it tries again a second later, when either nobody listens, which tells it so, or the next proxy does. The packet that
+/// completes a handshake is not dropped: it belongs to the request that the kernel keeps since the first one.
+const NO_NEW_CONNECTIONS_TTL: u8 = 255;
 
 /// Sockets of which each worker has one, or has had one, for each address: they are handed on together.
 pub(crate) type Set = usize;
@@ -70,14 +67,25 @@ impl Listeners {
         self.retain(|_| false);
     }
 
-    /// Turns new connections away from now on; those that have begun are still taken for a moment.
-    pub(crate) fn begin_last_call(&mut self, now: Instant) {
-        let filter = DROP_SYN.map(|(code, jt, jf, k)| SockFilter::new(code, jt, jf, k));
-        for listener in &mut self.all {
-            // Where the kernel refuses it, the last connections of a busy listener may be reset, as without it.
-            let _ = SockRef::from(&listener.socket).attach_filter(&filter);
-        }
+    /// Turns new connections away from now on; those that have begun are still taken for a moment, and
+    /// [`Listeners::admit`] must follow for each.
+    ///
+    /// # Errors
+    /// When the kernel refuses to turn them away: then those that begin in the last moment are reset.
+    pub(crate) fn begin_last_call(&mut self, now: Instant) -> io::Result<()> {
         self.last_call_at = Some(now + LAST_CALL);
+        let turn_away = |listener: &Listener| {
+            let is_ipv6 = listener.socket.local_addr()?.is_ipv6();
+            sockopt::set_min_ttl(&listener.socket, is_ipv6, NO_NEW_CONNECTIONS_TTL)
+        };
+        // All of them, also where the first one fails.
+        self.all.iter().map(turn_away).fold(Ok(()), io::Result::and)
+    }
+
+    /// Lets a connection that was accepted after a last call began receive: it may have inherited that it takes no
+    /// packets. What was dropped until now comes again.
+    pub(crate) fn admit(socket: &TcpStream, peer: SocketAddr) -> io::Result<()> {
+        sockopt::set_min_ttl(socket, peer.is_ipv6(), 0)
     }
 
     /// When to look again although no event has come.
@@ -159,6 +167,8 @@ impl Listeners {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listen::ListenError;
+    use socket2::{Domain, Socket, Type};
     use std::io::{Read, Write};
     use std::net::TcpStream as Client;
     use std::sync::mpsc::channel;
@@ -179,7 +189,8 @@ mod tests {
         let mut accepted = 0;
         for i in 0..listeners.len() {
             while listeners.is_ready(i) {
-                if let Ok((mut socket, _)) = listeners.accept(i) {
+                if let Ok((mut socket, peer)) = listeners.accept(i) {
+                    Listeners::admit(&socket, peer).unwrap();
                     socket.write_all(b"!").unwrap();
                     accepted += 1;
                 }
@@ -211,7 +222,7 @@ mod tests {
             }
             let now = Instant::now();
             if !is_called && began_at.elapsed() > Duration::from_millis(200) {
-                listeners.begin_last_call(now);
+                listeners.begin_last_call(now).unwrap();
                 is_called = true;
             }
             let is_last = listeners.is_last_call(now);
@@ -222,6 +233,58 @@ mod tests {
         }
         let served: Vec<_> = (0..4).map(|_| served.recv_timeout(Duration::from_secs(10)).unwrap()).collect();
         assert_eq!(served.iter().sum::<usize>(), accepted);
+    }
+
+    /// A listener, and its address as a client at `host` sees it.
+    fn listening(at: &str, host: &str) -> Result<(Listeners, SocketAddr), ListenError> {
+        let bound = crate::listen::bind(at.parse().unwrap(), 1)?;
+        let poll = mio::Poll::new().unwrap();
+        let mut listeners = Listeners::new(poll.registry().try_clone().unwrap(), 100);
+        for socket in bound.listeners {
+            listeners.add(0, socket).unwrap();
+        }
+        Ok((listeners, SocketAddr::new(host.parse().unwrap(), bound.addr.port())))
+    }
+
+    #[test]
+    fn a_connection_that_has_begun_at_the_last_call_is_served_and_a_later_one_is_not() {
+        for (at, host) in [("127.0.0.1:0", "127.0.0.1"), (":0", "127.0.0.1"), ("[::1]:0", "::1")] {
+            let (mut listeners, addr) = match listening(at, host) {
+                Err(error) if host == "::1" => {
+                    println!("not tried, as this host has no IPv6: {error}");
+                    continue;
+                }
+                listening => listening.unwrap(),
+            };
+            let client = Socket::new(Domain::for_address(addr), Type::STREAM, None).unwrap();
+            // The answer to its first packet is lost until it is sent again, a second later.
+            sockopt::set_min_ttl(&client, addr.is_ipv6(), u8::MAX).unwrap();
+            client.connect_timeout(&addr.into(), Duration::from_millis(10)).unwrap_err();
+            listeners.begin_last_call(Instant::now()).unwrap();
+            sockopt::set_min_ttl(&client, addr.is_ipv6(), 0).unwrap();
+            let later = Client::connect_timeout(&addr, Duration::from_millis(100)).unwrap_err();
+            assert_eq!(later.kind(), io::ErrorKind::TimedOut, "{at}");
+
+            let deadline = Instant::now() + Duration::from_secs(20);
+            let (socket, peer) = loop {
+                match listeners.accept(0) {
+                    Ok(accepted) => break accepted,
+                    Err(error) => assert!(Instant::now() < deadline, "{at}: {error}"),
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            };
+            assert_eq!(peer.port(), client.local_addr().unwrap().as_socket().unwrap().port());
+            client.set_nonblocking(false).unwrap();
+            client.send(b"request").unwrap();
+            Listeners::admit(&socket, peer).unwrap();
+            let mut accepted = std::net::TcpStream::from(socket);
+            accepted.set_nonblocking(false).unwrap();
+            accepted.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let mut received = [0; 7];
+            accepted.read_exact(&mut received).unwrap();
+            assert_eq!(&received, b"request", "{at}");
+            assert!(listeners.accept(0).is_err(), "{at}: the later one is not there");
+        }
     }
 
     #[test]

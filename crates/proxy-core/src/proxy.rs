@@ -13,7 +13,7 @@ use telemetry::{NoticeRecord, ProxyDelta, Setting, SettingError, Value};
 use crate::config::ProxyConfig;
 use crate::control::Control;
 use crate::cpus::{Cpus, CpusError};
-use crate::crew::Crew;
+use crate::crew::{Crew, WorkerFailed};
 use crate::descriptors::{self, DescriptorsError};
 use crate::listen::{self, ListenAddr, ListenError};
 use crate::notices::Notices;
@@ -65,11 +65,6 @@ pub enum StartError {
         source: io::Error,
     },
 }
-
-/// A worker ended by a panic, which is a bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a worker of the proxy panicked")]
-pub struct WorkerPanicked;
 
 /// A running proxy. Dropping it cuts whatever is still open; [`Proxy::drain`] and [`Proxy::join`] end it well.
 #[derive(Debug)]
@@ -346,6 +341,13 @@ impl Proxy {
         self.crew().have_all_ended()
     }
 
+    /// The first failure of a worker, if there was any: it panicked, or cannot wait for events. To be asked for now and
+    /// then. What a failed worker served is cut off, and those who come next may wait for it in vain, so that
+    /// [`Proxy::drain`] should follow: it lets the others take those who wait.
+    pub fn failure(&self) -> Option<WorkerFailed> {
+        self.crew().failure().cloned()
+    }
+
     /// Whether every worker has had a turn since the last call, for a watchdog that asks now and then.
     pub fn is_responsive(&self) -> bool {
         self.crew().have_all_turned()
@@ -366,9 +368,9 @@ impl Proxy {
     /// Waits for the workers to end, without a limit of its own: a drain has one.
     ///
     /// # Errors
-    /// When a worker panicked.
-    pub fn join(self) -> Result<(), WorkerPanicked> {
-        if self.crew().join() { Ok(()) } else { Err(WorkerPanicked) }
+    /// When a worker has failed.
+    pub fn join(self) -> Result<(), WorkerFailed> {
+        self.crew().join()
     }
 
     fn crew(&self) -> MutexGuard<'_, Crew> {
@@ -382,7 +384,10 @@ impl Drop for Proxy {
         self.control.stop();
         let mut crew = self.crew();
         crew.wake();
-        // A panic has been printed by the thread itself, and there is nobody to return it to.
-        crew.join();
+        // A panic has been printed by the thread itself, and there is nobody to return a failure to.
+        let _ = crew.join();
     }
 }
+
+#[cfg(test)]
+mod tests;

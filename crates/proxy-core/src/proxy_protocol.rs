@@ -203,6 +203,18 @@ pub fn encode(version: ProxyProtocol, endpoints: Endpoints, negotiated: &Negotia
     header
 }
 
+/// Writes the header for a connection of the proxy itself, such as a health check: `LOCAL` in version 2, `UNKNOWN` in
+/// version 1.
+pub fn encode_local(version: ProxyProtocol) -> Vec<u8> {
+    let mut header = Vec::new();
+    let encoded = match version {
+        ProxyProtocol::V1 => ProxyHeader::with_local().encode_v1(&mut header),
+        ProxyProtocol::V2 => ProxyHeader::with_local().encode_v2(&mut header),
+    };
+    debug_assert!(encoded.is_ok(), "it has no addresses and no fields: {encoded:?}");
+    header
+}
+
 fn fields<'a>(negotiated: &Negotiated<'a>) -> impl Iterator<Item = Tlv<'a>> {
     let Negotiated { version, cipher, alpn, server_name, client_name } = *negotiated;
     let client_name = client_name.map(|name| {

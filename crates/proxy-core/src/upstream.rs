@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use socket2::{SockAddr, Socket, Type};
 
+use crate::proxy_protocol::{self, ProxyProtocol};
+
 /// How long [`Upstream::probe`] waits for each address.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -59,11 +61,12 @@ pub(crate) enum Target {
 }
 
 impl Upstream {
-    /// Tries to connect once, as a check at the start; the connection is closed again.
+    /// Connects once, as a check at the start, and closes the connection again. An upstream that expects a PROXY header
+    /// gets one that says that the connection is the proxy's own.
     ///
     /// # Errors
     /// When the name cannot be resolved, or nothing accepts at any of its addresses within a second each.
-    pub fn probe(&self) -> Result<(), ProbeError> {
+    pub fn probe(&self, header: Option<ProxyProtocol>) -> Result<(), ProbeError> {
         let failed = |source| ProbeError { upstream: self.clone(), source };
         let addrs: Vec<SockAddr> = match self {
             Self::Unix(path) => vec![SockAddr::unix(path).map_err(failed)?],
@@ -75,7 +78,13 @@ impl Upstream {
         for addr in addrs {
             let socket = Socket::new(addr.domain(), Type::STREAM, None).map_err(failed)?;
             match socket.connect_timeout(&addr, PROBE_TIMEOUT) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    if let Some(version) = header {
+                        // An upstream that has closed the connection already has accepted it all the same.
+                        let _ = socket.send(&proxy_protocol::encode_local(version));
+                    }
+                    return Ok(());
+                }
                 // A full backlog: somebody is there, only busy.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => last = error,
@@ -146,6 +155,7 @@ impl FromStr for Upstream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
 
     #[test]
     fn upstreams_read_back_as_they_were_written() {
@@ -181,14 +191,31 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("app.sock");
         let unix = Upstream::Unix(path.clone());
-        assert!(unix.probe().unwrap_err().to_string().contains("app.sock"));
+        assert!(unix.probe(None).unwrap_err().to_string().contains("app.sock"));
         let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        unix.probe().unwrap();
+        unix.probe(None).unwrap();
 
         let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let upstream: Upstream = tcp.local_addr().unwrap().to_string().parse().unwrap();
-        upstream.probe().unwrap();
+        upstream.probe(None).unwrap();
         drop(tcp);
-        upstream.probe().unwrap_err();
+        upstream.probe(None).unwrap_err();
+    }
+
+    #[test]
+    fn a_probe_sends_the_header_that_its_upstream_expects() {
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream: Upstream = tcp.local_addr().unwrap().to_string().parse().unwrap();
+        let local = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0".as_slice();
+        for (header, expected) in [
+            (None, [].as_slice()),
+            (Some(ProxyProtocol::V1), b"PROXY UNKNOWN\r\n"),
+            (Some(ProxyProtocol::V2), local),
+        ] {
+            upstream.probe(header).unwrap();
+            let mut received = Vec::new();
+            tcp.accept().unwrap().0.read_to_end(&mut received).unwrap();
+            assert_eq!(received, expected, "{header:?}");
+        }
     }
 }

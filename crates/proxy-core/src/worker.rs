@@ -131,15 +131,26 @@ impl Worker {
     }
 
     /// Serves until a drain has ended, and hands over whenever the collector asks.
-    pub(crate) fn run(mut self, reporter: Reporter<ProxyDelta>) {
+    ///
+    /// # Errors
+    /// When the kernel tells of no more events; what was open is cut then.
+    pub(crate) fn run(mut self, reporter: Reporter<ProxyDelta>) -> io::Result<()> {
         if let Some(Err(error)) = self.cpus.as_ref().map(|cpus| cpus.pin(self.index)) {
             let text = format!("cannot keep the proxy's worker {} on its core: {error}", self.index);
             self.notices.say(Subject::Worker(self.index), Level::Warning, &text, self.context.now);
         }
+        let served = self.serve_until_over(&reporter);
+        self.cut();
+        let Account { delta, mut clients, .. } = self.context.account;
+        reporter.finish(delta, |delta| clients.hand_over(delta));
+        served
+    }
+
+    fn serve_until_over(&mut self, reporter: &Reporter<ProxyDelta>) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.is_over() {
             let timeout = self.timeout();
-            if self.wait(&mut events, timeout) {
+            if self.wait(&mut events, timeout)? {
                 self.obey();
                 let account = &mut self.context.account;
                 let clients = &mut account.clients;
@@ -147,20 +158,19 @@ impl Worker {
             }
             self.serve();
         }
-        self.cut();
-        let Account { delta, mut clients, .. } = self.context.account;
-        reporter.finish(delta, |delta| clients.hand_over(delta));
+        Ok(())
     }
 
     /// Waits for events and notes them; true if the handle or the collector wants something.
-    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> bool {
+    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> io::Result<bool> {
         let is_woken = match self.poll.poll(events, timeout) {
             Ok(()) => self.note(events),
-            // Interrupted by a signal; anything else a loop of its own could not mend either.
-            Err(_) => false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => false,
+            // Trying again would fail at once, again and again.
+            Err(error) => return Err(error),
         };
         self.context.now = Instant::now();
-        is_woken
+        Ok(is_woken)
     }
 
     /// Gives everybody one turn.
@@ -228,8 +238,11 @@ impl Worker {
             if self.control.is_handed_over() {
                 // What waits in the backlog is served by whoever comes next.
                 self.listeners.give_up_all();
-            } else {
-                self.listeners.begin_last_call(self.context.now);
+            } else if let Err(error) = self.listeners.begin_last_call(self.context.now) {
+                let text = format!(
+                    "a drain cannot turn new connections away: {error}; those that begin at its end may be reset"
+                );
+                self.notices.say(Subject::Worker(self.index), Level::Warning, &text, self.context.now);
             }
         }
         for (_, connection) in &mut self.connections {
@@ -254,6 +267,8 @@ impl Worker {
                 self.listeners.give_up_all();
                 self.is_retired = true;
             }
+            #[cfg(test)]
+            Order::Panic => panic!("told to panic"),
         }
     }
 
@@ -390,7 +405,7 @@ mod tests {
         let (addr, mut worker) = Proxy::bind(config).unwrap().into_first_worker();
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut turn = |worker: &mut Worker| {
-            worker.wait(&mut events, Some(Duration::from_millis(10)));
+            worker.wait(&mut events, Some(Duration::from_millis(10))).unwrap();
             worker.serve();
             worker.context.account.delta.counters[ProxyCounter::WireIn]
         };

@@ -84,6 +84,7 @@ metrics! {
         Failed = "LOAD_FAILED_TOTAL", Count, "0", "Requests that failed; each also counts under one class.";
         Late = "LOAD_LATE_TOTAL", Count, "0", "Requests that the generator took on more than 1 ms after they were due although a connection was free.";
         NeverSent = "LOAD_NEVER_SENT_TOTAL", Count, "0", "Requests that fell due and had not been sent when the load ended.";
+        Throttled = "LOAD_THROTTLED_TOTAL", Count, "0", "Requests never sent because connections waited to be tried again after attempts that came to nothing; they also count as never sent.";
         Unfinished = "LOAD_UNFINISHED_TOTAL", Count, "0", "Requests that were sent and had no whole answer when the load ended.";
         Warmup = "LOAD_WARMUP_TOTAL", Count, "0", "Requests of the warm-up, which are counted nowhere else and not timed.";
         Reused = "LOAD_REUSED_TOTAL", Count, "9000", "Requests sent over a connection that had carried one before.";

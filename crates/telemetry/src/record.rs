@@ -168,11 +168,12 @@ wire! {
         pub connections: u64 = &field::LOAD_CONNECTIONS,
         /// Threads of the generator.
         pub threads: u64 = &field::LOAD_THREADS,
-        /// First to last moment at which a request after the warm-up was due, in microseconds; 0 in a closed loop.
+        /// Length of the schedule so far, without warm-up and pauses, in microseconds; 0 in a closed loop.
         pub due_us: u64 = &field::LOAD_DUE,
-        /// From the same beginning to the last request sent.
+        /// The same to the last request sent.
         pub sending_us: u64 = &field::LOAD_SENDING,
-        /// From the same beginning to the end of the last request.
+        /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the
+        /// last request was over.
         pub measured_us: u64 = &field::LOAD_MEASURED,
         /// What befell requests and handshakes so far, kind by kind.
         pub tally: Tally = &field::LOAD_TALLY,

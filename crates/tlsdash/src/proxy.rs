@@ -53,7 +53,8 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
 fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
     let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
     let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));
-    let absent: Vec<_> = config.upstreams.iter().filter_map(|upstream| upstream.probe().err()).collect();
+    let probe = |upstream: &Upstream| upstream.probe(config.proxy_protocol).err();
+    let absent: Vec<_> = config.upstreams.iter().filter_map(probe).collect();
     let what_then = if absent.len() == config.upstreams.len() {
         "clients will be turned away until it is there"
     } else {

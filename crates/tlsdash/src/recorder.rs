@@ -67,6 +67,7 @@ pub(crate) struct Recorder {
     load_delta: LoadDelta,
     refused_total: u64,
     is_refusing: bool,
+    has_worker_failed: bool,
     experiments: Experiments,
 }
 
@@ -113,6 +114,7 @@ impl Recorder {
             load_delta: LoadDelta::default(),
             refused_total: 0,
             is_refusing: false,
+            has_worker_failed: false,
             experiments,
         }
     }
@@ -121,7 +123,7 @@ impl Recorder {
     /// then ends everything in order and closes the journal.
     ///
     /// # Errors
-    /// When a part of the program panicked, or what is to be compared cannot be.
+    /// When a part of the program panicked, a worker of the proxy failed, or what is to be compared cannot be.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<Recorded> {
         self.experiments
             .check(&self.measured.settings(), self.beginning.interval)
@@ -150,6 +152,7 @@ impl Recorder {
                 Err(RecvTimeoutError::Disconnected) if stage == Stage::Running => stage = self.stop_load(),
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(to_tick.min(POLL)),
             }
+            self.tell_worker_failure();
             stage = self.advance(stage);
             watchdog.feed(|| self.measured.proxy.as_ref().is_none_or(Proxy::is_responsive));
             if self.publisher.pending() > 0 {
@@ -172,6 +175,16 @@ impl Recorder {
             self.voice.echo(notice.level, &notice.text);
         }
         self.publisher.notice(notice, Timestamps::now());
+    }
+
+    /// Says once that a worker of the proxy has ended by itself, in whatever stage that happens.
+    fn tell_worker_failure(&mut self) {
+        let failure = self.measured.proxy.as_ref().and_then(Proxy::failure);
+        if let Some(failure) = failure.filter(|_| !self.has_worker_failed) {
+            self.has_worker_failed = true;
+            let text = format!("{failure}; the proxy drains and ends");
+            self.tell(NoticeRecord::new(Level::Warning, "worker", &text));
+        }
     }
 
     fn stop_load(&mut self) -> Stage {
@@ -197,8 +210,8 @@ impl Recorder {
                 Stage::StoppingLoad
             }
             Stage::Running if self.experiments.ends_the_run() => self.stop_load(),
-            // Workers only end by themselves when they panic.
-            Stage::Running if self.measured.proxy.as_ref().is_some_and(Proxy::is_drained) => self.stop_load(),
+            // Clients would wait for it in vain.
+            Stage::Running if self.has_worker_failed => self.stop_load(),
             Stage::StoppingLoad if load_ended => {
                 // The load's threads have ended and the proxy's have not: what they used last is the load's.
                 self.host.sample();
@@ -322,6 +335,7 @@ impl Recorder {
         // All threads have ended and handed over their last counters: this gathers them, and waits for none.
         self.gather(PATIENCE);
         self.tell_of_proxy();
+        self.tell_worker_failure();
         let host = self.sample_host();
         let stop = self.with_settings();
         let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);

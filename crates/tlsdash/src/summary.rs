@@ -140,6 +140,7 @@ fn load_lines(load: &LoadSummary, out: &mut String) {
     );
     let rest = [
         (requests.never_sent, "never sent"),
+        (requests.throttled, "of these throttled"),
         (requests.unfinished, "unfinished"),
         (requests.late, "taken on late"),
         (requests.warmup, "of the warm-up"),
@@ -152,7 +153,8 @@ fn load_lines(load: &LoadSummary, out: &mut String) {
     }
     let rates = &load.rate_per_s;
     let wanted = rates.wanted.map_or_else(String::new, |wanted| format!(" of {wanted:.1}/s wanted"));
-    line(out, "rate", format_args!("{:.1}/s{wanted} over {:.2} s", rates.achieved, load.spans_s.measured));
+    let seconds = load.spans_s.measured;
+    line(out, "rate", format_args!("{:.1}/s answered{wanted} over {seconds:.2} s", rates.achieved));
     let causes = load.failures.iter().filter(|(_, count)| **count > 0);
     let causes: Vec<String> = causes.map(|(cause, count)| format!("{count} {cause}")).collect();
     if !causes.is_empty() {

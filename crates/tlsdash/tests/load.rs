@@ -5,8 +5,12 @@
 mod common;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Running, journalctl, run, stderr, tlsdash};
 use loadgen::{DemoUpstream, UpstreamAddr};
@@ -80,6 +84,78 @@ fn an_assertion_that_does_not_hold_ends_with_99() {
         "{said}"
     );
     assert!(!bad.stdout.is_empty(), "the summary is printed all the same");
+}
+
+/// A server on threads that answers so many requests and then nothing, until the test ends.
+fn freezing_server(answers: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let left = Arc::new(AtomicUsize::new(answers));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let left = Arc::clone(&left);
+            std::thread::spawn(move || answer_while_any_is_left(stream, &left));
+        }
+    });
+    address
+}
+
+fn answer_while_any_is_left(mut stream: TcpStream, left: &AtomicUsize) {
+    let mut request = [0; 1_000];
+    while stream.read(&mut request).is_ok_and(|len| len > 0) {
+        let is_left =
+            left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        if is_left && stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_frozen_server_does_not_achieve_the_rate_that_it_had_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = |args: &str| {
+        let all = format!("load http://{}/ --headless {args}", freezing_server(100));
+        run(folder.path(), &all.split(' ').collect::<Vec<_>>())
+    };
+    // Whether time or a number of requests ends the schedule.
+    for ends in ["-d 1s -c 4", "-n 500 -c 500 --timeout 2s"] {
+        let output = load(&format!("-r 500 {ends} --assert rate.achieved>=495"));
+        assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
+        let (text, said) = (String::from_utf8_lossy(&output.stdout), stderr(&output));
+        assert!(said.contains("rate.achieved>=495: it is 100, 79.8 % below"), "{said}");
+        assert!(text.contains("100.0/s answered of 500.0/s wanted over 1.00 s"), "{text}");
+        assert!(text.contains("rate not achieved: 500.0/s were wanted and 100.0/s answered"), "{text}");
+    }
+    let output = load("-r 500 -d 1s -c 4 --format json");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let load = &summary["load"];
+    assert_eq!((&load["requests"]["answered"], &load["requests"]["throttled"]), (&100.into(), &0.into()));
+    assert_eq!((&load["spans_s"]["due"], &load["spans_s"]["measured"]), (&1.0.into(), &1.0.into()), "{load}");
+    assert_eq!(load["rate_per_s"]["is_achieved"], false, "{load}");
+}
+
+#[test]
+fn what_was_not_sent_for_throttled_connections_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    // It takes the connection that tries it out, and no other.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || drop(listener.accept().unwrap()));
+    let args = ["load", &url, "--headless", "-r", "500", "-d", "1s", "-c", "2", "--format", "json"];
+    let output = run(folder.path(), &args);
+    server.join().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let load = &summary["load"];
+    let throttled = load["requests"]["throttled"].as_u64().unwrap();
+    let never_sent = load["requests"]["never_sent"].as_u64().unwrap();
+    assert!(throttled > 200 && (throttled..=500).contains(&never_sent), "{load}");
+    assert_eq!((&load["requests"]["answered"], &load["rate_per_s"]["achieved"]), (&0.into(), &0.0.into()));
+    let journal = folder.path().join("tlsdash.journal");
+    let watched = run(folder.path(), &["watch", journal.to_str().unwrap(), "--headless"]);
+    let text = String::from_utf8(watched.stdout).unwrap();
+    let note = format!("{throttled} requests were not sent for that reason");
+    assert!(text.contains(&format!("{throttled} of these throttled")) && text.contains(&note), "{text}");
 }
 
 #[test]

@@ -116,3 +116,21 @@ fn clients_cannot_fill_the_journal_with_notices() {
     assert!(has(&recorded, "upstream", "5", "can be reached again"), "{said}");
     assert!(recorded.len() <= MOST && said.lines().count() <= MOST + 10, "{}: {said}", recorded.len());
 }
+
+#[test]
+fn a_worker_that_fails_is_said_and_ends_the_program_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let mut command = outside("strace", "strace");
+    command
+        // What workers wait by fails from the third time on, and would do so for ever.
+        .args(["-f", "-qqq", "-o", "/dev/null", "-e", "inject=?epoll_wait,epoll_pwait:error=EBADF:when=3+"])
+        .arg(env!("CARGO_BIN_EXE_tlsdash"))
+        .args(["--headless", "--listen", "127.0.0.1:0", "--workers", "2", "--upstream"])
+        .arg(format!("unix:{}", at.join("app.sock").display()))
+        .arg(format!("--journal=file:{}", journal(at).display()));
+    let (code, _) = Running::start(command).wait();
+    assert_eq!(code, 1);
+    let notices = notices(at);
+    assert!(has(&notices, "worker", "4", "Bad file descriptor"), "{notices:?}");
+}

@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::io::Read;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -131,4 +132,19 @@ fn a_user_that_cannot_be_become_is_refused() {
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn the_probe_at_the_start_sends_the_header_that_the_upstream_expects() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = tlsdash(folder.path());
+    command
+        .args(["--headless", "--listen", "127.0.0.1:0", "--journal", "off", "--proxy-protocol", "v1"])
+        .args(["--upstream", &app.local_addr().unwrap().to_string()]);
+    let running = Running::start(command);
+    let mut received = String::new();
+    app.accept().unwrap().0.read_to_string(&mut received).unwrap();
+    assert_eq!(received, "PROXY UNKNOWN\r\n");
+    drop(running);
 }

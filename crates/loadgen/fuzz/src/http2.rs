@@ -15,6 +15,8 @@ use loadgen::Http2Trial;
 
 /// What is kept of a frame and a header block that are not whole, in bytes at most.
 const KEPT_BYTES_MAX: usize = (16 << 10) + 9 + (64 << 10);
+/// What header blocks are decoded to, in bytes at most: so much for each of the four requests.
+const DECODED_BYTES_MAX: u64 = 4 * (256 << 10);
 /// Longest payload of a frame, and what a connection begins with.
 const PAYLOAD_BYTES_MAX: usize = 16_384;
 const PREFACE_BYTES: usize = 24;
@@ -30,6 +32,7 @@ fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
     let pieces = TRIAL.receive(server.chunks(usize::from(step) + 1));
     for tried in [&whole, &pieces] {
         assert!(tried.kept_bytes_max <= KEPT_BYTES_MAX, "{tried:?}");
+        assert!(tried.decoded_bytes <= DECODED_BYTES_MAX, "{tried:?}");
         assert!(tried.answered + tried.failed + tried.unheard <= 4, "{tried:?}");
         assert!(are_frames(&tried.output[PREFACE_BYTES..]), "{tried:?}");
     }
@@ -92,7 +95,14 @@ fn write_seeds(folder: &Path) -> std::io::Result<()> {
         frame(RST_STREAM, 0, 7, &[0, 0, 0, 7]),
         frame(GOAWAY, 0, 0, &[0, 0, 0, 5, 0, 0, 0, 0]),
     ];
+    // A field that fills the table, and blocks that name it again and again on a stream that is over.
+    let filling = [b"\x88\x40\x01a\x7f\xa0\x1e", &[b'b'; 3999][..]].concat();
+    let repeated = [
+        frame(HEADERS, END_HEADERS | END_STREAM, 1, &filling),
+        frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0xbe; 30]).repeat(10),
+    ];
     let seeds = [
+        repeated.concat(),
         answer(plain),
         answer(coded),
         [frame(SETTINGS, 0, 0, settings), window, answer(coded)].concat(),

@@ -25,6 +25,8 @@ enum Step {
     Data(u64),
     /// At the line break after a chunk; a line feed alone will do.
     AfterData,
+    /// Within it.
+    LineEnd,
     /// In a trailer line that has so many bytes; an empty one ends the body.
     Trailer {
         len: u32,
@@ -78,14 +80,13 @@ impl Chunked {
                 self.spend()?;
                 Step::Extension { size }
             }
-            (Step::AfterData, b'\r') => Step::AfterData,
-            (Step::AfterData, b'\n') => Step::default(),
+            (Step::AfterData, b'\r') => Step::LineEnd,
+            (Step::AfterData | Step::LineEnd, b'\n') => Step::default(),
             (Step::Trailer { len: 0 }, b'\n') => Step::Done,
             (Step::Trailer { .. }, b'\n') => Step::Trailer { len: 0 },
-            (Step::Trailer { len }, b'\r') => Step::Trailer { len },
-            (Step::Trailer { len }, _) => {
+            (Step::Trailer { len }, byte) => {
                 self.spend()?;
-                Step::Trailer { len: len + 1 }
+                Step::Trailer { len: len + u32::from(byte != b'\r') }
             }
             _ => return Err(Malformed),
         })

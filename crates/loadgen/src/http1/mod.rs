@@ -227,6 +227,9 @@ impl Parser {
             .parse_response_with_uninit_headers(&mut response, input, &mut fields)
             .map_err(|_| Malformed)?;
         let httparse::Status::Complete(len) = parsed else { return Ok(None) };
+        if len > HEAD_BYTES_MAX {
+            return Err(Malformed);
+        }
         self.head_bytes += len as u64;
         let (Some(status), Some(version)) = (response.code, response.version) else { return Err(Malformed) };
         match status {

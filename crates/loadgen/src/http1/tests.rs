@@ -92,6 +92,18 @@ fn heads_are_bounded_however_they_come() {
         assert_eq!(feed(&mut parser, &input, &[size]), Err(Malformed), "in pieces of {size}");
         assert!(parser.head.len() <= HEAD_BYTES_MAX + 1);
     }
+    // Also one that is whole.
+    input.extend_from_slice(b"\r\n\r\n");
+    assert_eq!(parse(&input), Err(Malformed));
+}
+
+#[test]
+fn line_ends_of_chunks_and_trailers_have_a_bound() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for begin in ["1\r\nx", "0\r\n", "0\r\nX: y", "1;x"] {
+        let input = format!("{head}{begin}{}", "\r".repeat(2 * HEAD_BYTES_MAX));
+        assert_eq!(parse(input.as_bytes()), Err(Malformed), "{begin:?}");
+    }
 }
 
 /// An answer in chunks, written out with the sizes given, and its length.

@@ -35,6 +35,8 @@ pub struct Http2Tried {
     pub output: Vec<u8>,
     /// Bytes that were kept between the pieces, the most.
     pub kept_bytes_max: usize,
+    /// Bytes that header blocks were decoded to.
+    pub decoded_bytes: u64,
 }
 
 impl Default for Http2Trial {
@@ -71,6 +73,7 @@ impl Http2Trial {
             session.receive(piece, &self.requests, &mut ended);
             tried.kept_bytes_max = tried.kept_bytes_max.max(session.kept_bytes());
         }
+        tried.decoded_bytes = session.decoded_bytes();
         tried.is_broken = session.broken().is_some();
         if tried.is_broken {
             session.close();

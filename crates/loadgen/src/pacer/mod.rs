@@ -132,6 +132,15 @@ impl Pacer {
         self.left == 0
     }
 
+    /// When the schedule of what has fallen due ends: where one more request would be due. `None` in a closed loop, and
+    /// before anything was due.
+    pub(crate) fn end_ns(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Open(schedule) => schedule.end_ns(),
+            Kind::Closed => None,
+        }
+    }
+
     /// When the next request falls due, if the schedule runs.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
         match &self.kind {
@@ -216,6 +225,27 @@ mod tests {
         let mut closed = Pacer::new(None, Arrivals::Even, Some(2), ALONE);
         closed.run(0);
         assert_eq!(std::iter::from_fn(|| closed.take()).count(), 2);
+    }
+
+    #[test]
+    fn a_schedule_of_so_many_requests_ends_where_one_more_would_be_due() {
+        let end_ns = |profile: &str, requests: u64, threads: u32| {
+            let end_ns = |thread| {
+                let part = Part { thread, threads };
+                let mut pacer = following(profile, Arrivals::Even, Some(part.of(requests)), part);
+                pacer.advance(99 * SECOND_NS);
+                pacer.end_ns()
+            };
+            (0..threads).filter_map(end_ns).max().unwrap()
+        };
+        for threads in [1, 2, 3, 7] {
+            assert_eq!(end_ns("500", 1_000, threads), 2 * SECOND_NS);
+            assert_eq!(end_ns("4", 1, threads), SECOND_NS / 4);
+            assert_eq!(end_ns("100/1s+200/1s", 200, threads), 3 * SECOND_NS / 2);
+        }
+        // A ramp from nothing, which has its second request after a tenth of its time.
+        assert!(end_ns("0..200/1s", 1, 1).abs_diff(SECOND_NS / 10) < 10);
+        assert_eq!(Pacer::new(None, Arrivals::Even, Some(9), ALONE).end_ns(), None);
     }
 
     #[test]

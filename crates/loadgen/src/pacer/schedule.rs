@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Part;
 use super::random::Random;
+use crate::clock::SECOND_NS;
 use crate::plan::{Arrivals, Profile, REQUEST, Rate};
 
 /// Pieces of schedule, each with its own rate, that may wait to be sent. When a person changes the rate more often
@@ -20,13 +21,15 @@ pub(super) struct Schedule {
     pub(super) current: Segment,
     /// How far the schedule was followed.
     followed_ns: u64,
+    /// When the last own request was due that has fallen due.
+    last_due_ns: Option<u64>,
 }
 
 impl Schedule {
     pub(super) fn new(rate: Profile, arrivals: Arrivals, part: Part) -> Self {
         let first = Cursor::new(part.thread, part, arrivals);
         let current = Segment::new(0, Arc::new(rate), first);
-        Self { part, arrivals, past: VecDeque::new(), current, followed_ns: 0 }
+        Self { part, arrivals, past: VecDeque::new(), current, followed_ns: 0, last_due_ns: None }
     }
 
     /// Goes on where the profile stood when it was last followed.
@@ -61,11 +64,21 @@ impl Schedule {
     pub(super) fn advance(&mut self, now_ns: u64, most: u64) -> u64 {
         self.followed_ns = self.followed_ns.max(now_ns);
         let mut fell_due = 0;
-        while fell_due < most && self.current.next_due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+        while fell_due < most
+            && let Some(due_ns) = self.current.next_due_ns().filter(|due_ns| *due_ns <= now_ns)
+        {
+            self.last_due_ns = Some(due_ns);
             self.current.step();
             fell_due += 1;
         }
         fell_due
+    }
+
+    /// When the next request of all threads would be due after the last own one, on average.
+    pub(super) fn end_ns(&self) -> Option<u64> {
+        let last_ns = self.last_due_ns?;
+        let distance_ns = (SECOND_NS as f64 / self.current.rate_at(last_ns)) as u64;
+        Some(last_ns.saturating_add(distance_ns).min(self.current.next_due_ns().unwrap_or(u64::MAX)))
     }
 
     pub(super) fn take(&mut self) -> Option<u64> {

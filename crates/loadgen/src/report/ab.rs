@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use telemetry::{Histogram, LoadEvent, LoadLatency};
 
-use super::{View, ratio};
+use super::units::ms;
+use super::{Times, View, mean, or_dash};
 use crate::target::Target;
 
 pub(super) fn text(view: &View<'_>) -> String {
@@ -44,10 +45,10 @@ pub(super) fn text(view: &View<'_>) -> String {
     }
     out.push_str("\nPercentage of the requests served within a certain time (ms)\n");
     for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
-        let at = total.quantile_ns(f64::from(percent) / 100.0).unwrap_or(0);
-        let _ = writeln!(out, " {percent:>3}% {:>10.3}", at as f64 / 1e6);
+        let at = Times(total).at(f64::from(percent) / 100.0);
+        let _ = writeln!(out, " {percent:>3}% {:>10}", or_dash(at, ms));
     }
-    let _ = writeln!(out, " 100% {:>10.3} (longest request)", total.max_ns() as f64 / 1e6);
+    let _ = writeln!(out, " 100% {:>10} (longest request)", or_dash(Times(total).max(), ms));
     out
 }
 
@@ -66,17 +67,18 @@ fn server(view: &View<'_>, out: &mut String) {
         }
         line(out, "Document Path", target.path());
     }
-    let mean = ratio(view.load.parts.body_out as f64, view.done() as f64);
-    line(out, "Document Length", format_args!("{mean:.0} bytes (mean)\n"));
+    let length = mean(view.load.parts.body_out as f64, view.answered() as f64);
+    let length = or_dash(length, |bytes| format!("{bytes:.0}"));
+    line(out, "Document Length", format_args!("{length} bytes (mean)\n"));
 }
 
 fn totals(view: &View<'_>, out: &mut String) {
     let load = &view.load;
     let connections = view.number("load.connections");
-    let per_second = view.per_second(view.done());
+    let per_second = view.per_second(view.answered());
     line(out, "Concurrency Level", connections);
     line(out, "Time taken for tests", format_args!("{:.3} seconds", load.spans_s.measured));
-    line(out, "Complete requests", view.done());
+    line(out, "Complete requests", view.answered());
     let bad = view.failures(&["status"]);
     line(out, "Failed requests", load.requests.failed - bad.min(load.requests.failed));
     if bad > 0 {
@@ -86,9 +88,11 @@ fn totals(view: &View<'_>, out: &mut String) {
     line(out, "Total transferred", format_args!("{} bytes", load.bytes.out));
     line(out, "HTML transferred", format_args!("{} bytes", load.parts.body_out));
     line(out, "Requests per second", format_args!("{per_second:.2} [#/sec] (mean)"));
-    let each = ratio(1e3, per_second);
-    line(out, "Time per request", format_args!("{:.3} [ms] (mean)", each * connections));
-    line(out, "Time per request", format_args!("{each:.3} [ms] (mean, across all concurrent requests)"));
+    let each_ns = mean(1e9, per_second);
+    let of_connection = or_dash(each_ns.map(|ns| ns * connections), ms);
+    line(out, "Time per request", format_args!("{of_connection} [ms] (mean)"));
+    let each = or_dash(each_ns, ms);
+    line(out, "Time per request", format_args!("{each} [ms] (mean, across all concurrent requests)"));
     let received = view.per_second(load.bytes.out) / 1024.0;
     line(out, "Transfer rate", format_args!("{received:.2} [Kbytes/sec] received"));
 }
@@ -98,15 +102,15 @@ fn times(out: &mut String, name: &str, histogram: &Histogram) {
     if histogram.is_empty() {
         return;
     }
-    let ms = |ns: f64| ns / 1e6;
+    let times = Times(histogram);
     let _ = writeln!(
         out,
-        "{name:<13} {:>9.3} {:>9.3} {:>6.3} {:>9.3} {:>9.3} {:>9}",
-        ms(histogram.min_ns().unwrap_or(0) as f64),
-        ms(histogram.mean_ns().unwrap_or(0.0)),
-        ms(histogram.stdev_ns().unwrap_or(0.0)),
-        ms(histogram.quantile_ns(0.5).unwrap_or(0) as f64),
-        ms(histogram.max_ns() as f64),
+        "{name:<13} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9}",
+        or_dash(times.min(), ms),
+        or_dash(times.mean(), ms),
+        or_dash(times.sd(), ms),
+        or_dash(times.at(0.5), ms),
+        or_dash(times.max(), ms),
         histogram.count()
     );
 }

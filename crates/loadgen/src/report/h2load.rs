@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use telemetry::{Histogram, LoadLatency};
 
-use super::units::{binary, h2load};
-use super::{View, ratio};
+use super::units::{binary, h2load, percent};
+use super::{Times, View, mean, or_dash};
 
 /// What h2load counts as errored: there was no answer with a status.
 const ERRORED: &[&str] = &["connect", "tls", "reset", "short", "protocol", "body"];
@@ -19,7 +19,7 @@ pub(super) fn text(view: &View<'_>) -> String {
         out,
         "finished in {}, {:.2} req/s, {}/s",
         h2load(load.spans_s.measured * 1e9),
-        view.per_second(view.done()),
+        view.per_second(view.answered()),
         binary(view.per_second(bytes))
     );
     let _ = writeln!(
@@ -27,7 +27,7 @@ pub(super) fn text(view: &View<'_>) -> String {
         "requests: {} total, {} started, {} done, {} succeeded, {} failed, {} errored, {} timeout",
         view.requests(),
         requests.sent,
-        view.done(),
+        view.answered(),
         requests.ok,
         requests.failed,
         view.failures(ERRORED),
@@ -46,12 +46,12 @@ pub(super) fn text(view: &View<'_>) -> String {
         status(4),
         status(5)
     );
-    let savings = 100.0 * (1.0 - ratio(parts.head_out as f64, parts.head_plain as f64));
-    let savings = if parts.head_plain == 0 { 0.0 } else { savings };
+    let compressed = mean(parts.head_out as f64, parts.head_plain as f64);
+    let savings = or_dash(compressed.map(|share| 100.0 * (1.0 - share)), percent);
     let sized = |bytes: u64| format!("{} ({bytes})", binary(bytes as f64));
     let _ = writeln!(
         out,
-        "traffic: {} total, {} headers (space savings {savings:.2}%), {} data",
+        "traffic: {} total, {} headers (space savings {savings}), {} data",
         sized(bytes),
         sized(parts.head_out),
         sized(parts.body_out)
@@ -77,17 +77,15 @@ pub(super) fn text(view: &View<'_>) -> String {
 }
 
 fn row(out: &mut String, name: &str, histogram: &Histogram) {
-    let mean = histogram.mean_ns().unwrap_or(0.0);
-    let sd = histogram.stdev_ns().unwrap_or(0.0);
-    let within = histogram.share_within((mean - sd).max(0.0) as u64, (mean + sd) as u64).unwrap_or(0.0);
+    let times = Times(histogram);
     let _ = writeln!(
         out,
-        "{name:<18} {:>10} {:>11} {:>11} {:>11} {:>10.2}% {:>10}",
-        h2load(histogram.min_ns().unwrap_or(0) as f64),
-        h2load(histogram.max_ns() as f64),
-        h2load(mean),
-        h2load(sd),
-        within * 100.0,
+        "{name:<18} {:>10} {:>11} {:>11} {:>11} {:>11} {:>10}",
+        or_dash(times.min(), h2load),
+        or_dash(times.max(), h2load),
+        or_dash(times.mean(), h2load),
+        or_dash(times.sd(), h2load),
+        or_dash(times.within_sd(), percent),
         histogram.count()
     );
 }

@@ -1,24 +1,26 @@
 //! The columns of `JMeter`'s summary report.
 
-use super::{View, ratio};
+use super::units::ms;
+use super::{Times, View, mean, or_dash, ratio};
 
 pub(super) fn text(view: &View<'_>) -> String {
     let load = &view.load;
     let request = view.request();
-    let ms = |ns: f64| ns / 1e6;
+    let times = Times(request);
     let failed = (view.requests() - load.requests.ok.min(view.requests())) as f64;
+    let bytes = mean(load.bytes.out as f64, view.answered() as f64);
     let cells = [
         ("Label", view.setting("load.target")),
         ("# Samples", view.requests().to_string()),
-        ("Average", format!("{:.3}", ms(request.mean_ns().unwrap_or(0.0)))),
-        ("Min", format!("{:.3}", ms(request.min_ns().unwrap_or(0) as f64))),
-        ("Max", format!("{:.3}", ms(request.max_ns() as f64))),
-        ("Std. Dev.", format!("{:.3}", ms(request.stdev_ns().unwrap_or(0.0)))),
+        ("Average", or_dash(times.mean(), ms)),
+        ("Min", or_dash(times.min(), ms)),
+        ("Max", or_dash(times.max(), ms)),
+        ("Std. Dev.", or_dash(times.sd(), ms)),
         ("Error %", format!("{:.3}", ratio(failed, view.requests() as f64) * 100.0)),
-        ("Throughput", format!("{:.5}", view.per_second(view.done()))),
+        ("Throughput", format!("{:.5}", view.per_second(view.answered()))),
         ("Received KB/sec", format!("{:.2}", view.per_second(load.bytes.out) / 1024.0)),
         ("Sent KB/sec", format!("{:.2}", view.per_second(load.bytes.r#in) / 1024.0)),
-        ("Avg. Bytes", format!("{:.1}", ratio(load.bytes.out as f64, view.done() as f64))),
+        ("Avg. Bytes", or_dash(bytes, |bytes| format!("{bytes:.1}"))),
     ];
     let width = |(name, value): &(&str, String)| name.len().max(value.chars().count());
     let row = |pick: fn(&(&'static str, String)) -> String| {

@@ -128,9 +128,9 @@ impl<'a> View<'a> {
         self.load.requests.scheduled.saturating_sub(self.load.requests.warmup)
     }
 
-    /// Requests that were answered, well or not.
-    fn done(&self) -> u64 {
-        self.load.requests.ok.saturating_add(self.load.requests.failed)
+    /// Requests that were answered whole, well or not.
+    fn answered(&self) -> u64 {
+        self.load.requests.answered
     }
 
     /// So much a second of the measured time.
@@ -146,7 +146,49 @@ impl<'a> View<'a> {
 
 /// A quotient that is 0 where there is nothing to divide by.
 fn ratio(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 0.0 }
+    mean(part, whole).unwrap_or(0.0)
+}
+
+/// A quotient, if there is anything to divide by.
+fn mean(sum: f64, count: f64) -> Option<f64> {
+    (count > 0.0).then(|| sum / count)
+}
+
+/// A figure as `write` writes it, or that there is none: nothing measured is not 0.
+fn or_dash(figure: Option<f64>, write: impl Fn(f64) -> String) -> String {
+    figure.map_or_else(|| "-".to_owned(), write)
+}
+
+/// The times of some requests or connections, in nanoseconds; `None` where there were none.
+struct Times<'a>(&'a Histogram);
+
+impl Times<'_> {
+    fn min(&self) -> Option<f64> {
+        self.0.min_ns().map(|ns| ns as f64)
+    }
+
+    fn mean(&self) -> Option<f64> {
+        self.0.mean_ns()
+    }
+
+    fn sd(&self) -> Option<f64> {
+        self.0.stdev_ns()
+    }
+
+    fn at(&self, q: f64) -> Option<f64> {
+        self.0.quantile_ns(q).map(|ns| ns as f64)
+    }
+
+    fn max(&self) -> Option<f64> {
+        (!self.0.is_empty()).then(|| self.0.max_ns() as f64)
+    }
+
+    /// Share within one standard deviation of the mean, in percent.
+    fn within_sd(&self) -> Option<f64> {
+        let (mean, sd) = (self.mean()?, self.sd()?);
+        let share = self.0.share_within((mean - sd).max(0.0) as u64, (mean + sd) as u64)?;
+        Some(share * 100.0)
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ fn line(text: &str, begin: &str) -> String {
 fn vegeta_has_its_figures() {
     let text = shown(Style::Vegeta);
     assert_eq!(line(&text, "Requests"), "Requests [total, rate, throughput] 1000, 50.00, 49.50");
-    assert_eq!(line(&text, "Duration"), "Duration [total, attack, wait] 20s, 19.98s, 20ms");
+    assert_eq!(line(&text, "Duration"), "Duration [total, attack, wait] 20s, 20s, 0s");
     assert_eq!(line(&text, "Bytes In"), "Bytes In [total, mean] 12000, 12.00");
     assert_eq!(line(&text, "Success"), "Success [ratio] 99.00%");
     assert_eq!(line(&text, "Status Codes"), "Status Codes [code:count] 200:990 503:10");
@@ -71,11 +71,93 @@ fn what_puts_the_figures_in_doubt_is_said() {
     let beyond = notes(|delta, _| {
         delta.counters[C::Scheduled] += 500;
         delta.counters[C::NeverSent] = 500;
+        delta.counters[C::Throttled] = 400;
     });
     assert!(beyond.contains("# rate not achieved: 75.0/s were wanted and 50.0/s answered; 500"), "{beyond}");
+    assert!(beyond.contains("# throttled: ") && beyond.contains("400 requests were not sent"), "{beyond}");
     let closed = notes(|delta, state| {
         delta.latencies[LoadLatency::Response].clear();
         state.due_us = 0;
     });
     assert!(closed.contains("# closed loop: ") && closed.contains("uncorrected"), "{closed}");
+}
+
+#[test]
+fn what_had_no_answer_is_not_counted_as_one() {
+    let (model, run) = model(|delta, _| {
+        let counters = &mut delta.counters;
+        counters[C::Scheduled] += 30;
+        counters[C::Sent] += 20;
+        counters[C::Failed] += 30;
+        (counters[C::FailedTimeout], counters[C::FailedReset], counters[C::FailedConnect]) = (10, 10, 10);
+    });
+    for (style, begin, expected) in [
+        (Style::H2load, "finished", "finished in 20.00s, 50.00 req/s, 5.47KB/s"),
+        (
+            Style::H2load,
+            "requests",
+            "requests: 1030 total, 1020 started, 1000 done, 990 succeeded, 40 failed, 20 errored, 10 timeout",
+        ),
+        (Style::Ab, "Complete", "Complete requests: 1000"),
+        (Style::Ab, "Failed", "Failed requests: 30"),
+        (Style::Ab, "Requests per second", "Requests per second: 50.00 [#/sec] (mean)"),
+        (Style::Wrk, "Requests/sec", "Requests/sec: 50.00"),
+        (Style::Wrk, "1000 requests", "1000 requests in 20.00s, 109.38KB read"),
+        (Style::Vegeta, "Requests", "Requests [total, rate, throughput] 1030, 51.50, 49.50"),
+    ] {
+        let text = report(model.run(run).unwrap(), style).unwrap();
+        assert_eq!(line(&text, begin), expected, "{style:?}");
+    }
+    let jmeter = report(model.run(run).unwrap(), Style::Jmeter).unwrap();
+    assert!(line(&jmeter, "https://localhost:8443/x").contains(" 50.00000 "), "{jmeter}");
+}
+
+#[test]
+fn a_load_without_answers_has_no_times() {
+    let (model, run) = model(|delta, _| {
+        let scheduled = 1_000;
+        *delta = LoadDelta::default();
+        delta.counters[C::Scheduled] = scheduled;
+        delta.counters[C::Failed] = scheduled;
+        delta.counters[C::FailedConnect] = scheduled;
+    });
+    for (style, rows) in [
+        (
+            Style::Vegeta,
+            &[
+                ("Latencies", "Latencies [min, mean, 50, 90, 95, 99, max] -, -, -, -, -, -, -"),
+                ("Bytes In", "Bytes In [total, mean] 0, -"),
+                ("Success", "Success [ratio] 0.00%"),
+            ][..],
+        ),
+        (Style::H2load, &[("time for request", "time for request: - - - - - 0")]),
+        (
+            Style::Ab,
+            &[
+                ("Document Length", "Document Length: - bytes (mean)"),
+                ("Time per request", "Time per request: - [ms] (mean)"),
+                ("50%", "50% -"),
+                ("100%", "100% - (longest request)"),
+            ],
+        ),
+        (
+            Style::Wrk,
+            &[("Latency ", "Latency - - - -"), ("99%", "99% -"), ("Requests/sec", "Requests/sec: 0.00")],
+        ),
+        (
+            Style::Jmeter,
+            &[(
+                "https://localhost:8443/x",
+                "https://localhost:8443/x 1000 - - - - 100.000 0.00000 0.00 0.00 -",
+            )],
+        ),
+    ] {
+        let text = report(model.run(run).unwrap(), style).unwrap();
+        for (begin, expected) in rows {
+            assert_eq!(line(&text, begin), *expected, "{style:?}");
+        }
+        for nothing in ["0ns", "0us", "0.00us", " 0.000 ", "NaN", "inf"] {
+            assert!(!text.contains(nothing), "{nothing:?} in {text}");
+        }
+    }
 }

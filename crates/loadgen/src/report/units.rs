@@ -3,6 +3,9 @@
 /// A duration as Go prints it: `491.133µs`, `1.5ms`, `29.98051442s`.
 pub(super) fn go(ns: f64) -> String {
     let ns = ns.round();
+    if ns == 0.0 {
+        return "0s".to_owned();
+    }
     let (scaled, digits, unit) = match ns {
         ..1e3 => (ns, 0, "ns"),
         ..1e6 => (ns / 1e3, 3, "µs"),
@@ -23,6 +26,15 @@ fn go_seconds(ns: f64) -> String {
 fn trimmed(value: f64, digits: usize) -> String {
     let text = format!("{value:.digits$}");
     if digits == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
+}
+
+/// A duration in milliseconds, as ab and `JMeter` print it.
+pub(super) fn ms(ns: f64) -> String {
+    format!("{:.3}", ns / 1e6)
+}
+
+pub(super) fn percent(percent: f64) -> String {
+    format!("{percent:.2}%")
 }
 
 /// A duration as h2load prints it: `180us`, `9.17ms`, `1.05s`.
@@ -60,7 +72,7 @@ mod tests {
     #[test]
     fn durations_look_as_they_do_in_go() {
         for (ns, expected) in [
-            (0.0, "0ns"),
+            (0.0, "0s"),
             (750.0, "750ns"),
             (491_133.0, "491.133µs"),
             (1_500_000.0, "1.5ms"),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use telemetry::LoadEvent;
 
 use super::units::go;
-use super::{View, ratio};
+use super::{Times, View, mean, or_dash, ratio};
 
 /// Kinds of errors that are listed.
 const ERRORS_MAX: usize = 20;
@@ -15,8 +15,9 @@ pub(super) fn text(view: &View<'_>) -> String {
     let (requests, spans) = (view.requests(), load.spans_s);
     let request = view.request();
     let attack = if spans.due > 0.0 { spans.due } else { spans.sending };
-    let at = |q: f64| go(request.quantile_ns(q).unwrap_or(0) as f64);
-    let mean = |bytes: u64| ratio(bytes as f64, view.done() as f64);
+    let times = Times(request);
+    let of_each =
+        |bytes: u64| or_dash(mean(bytes as f64, view.answered() as f64), |bytes| format!("{bytes:.2}"));
     let mut out = String::new();
     let rate = load.rate_per_s.wanted.unwrap_or_else(|| ratio(load.requests.sent as f64, attack));
     let mut row = |name: &str, what: &str, values: &str| {
@@ -38,17 +39,18 @@ pub(super) fn text(view: &View<'_>) -> String {
         ),
     );
     let latencies = [
-        go(request.min_ns().unwrap_or(0) as f64),
-        go(request.mean_ns().unwrap_or(0.0)),
-        at(0.5),
-        at(0.9),
-        at(0.95),
-        at(0.99),
-        go(request.max_ns() as f64),
+        times.min(),
+        times.mean(),
+        times.at(0.5),
+        times.at(0.9),
+        times.at(0.95),
+        times.at(0.99),
+        times.max(),
     ];
-    row("Latencies", "[min, mean, 50, 90, 95, 99, max]", &latencies.join(", "));
-    row("Bytes In", "[total, mean]", &format!("{}, {:.2}", load.parts.body_out, mean(load.parts.body_out)));
-    row("Bytes Out", "[total, mean]", &format!("{}, {:.2}", load.parts.body_in, mean(load.parts.body_in)));
+    let latencies = latencies.map(|ns| or_dash(ns, go)).join(", ");
+    row("Latencies", "[min, mean, 50, 90, 95, 99, max]", &latencies);
+    row("Bytes In", "[total, mean]", &format!("{}, {}", load.parts.body_out, of_each(load.parts.body_out)));
+    row("Bytes Out", "[total, mean]", &format!("{}, {}", load.parts.body_in, of_each(load.parts.body_in)));
     row("Success", "[ratio]", &format!("{:.2}%", ratio(load.requests.ok as f64, requests as f64) * 100.0));
     row("Status Codes", "[code:count]", &codes(view).join("  "));
     out.push_str("Error Set:\n");

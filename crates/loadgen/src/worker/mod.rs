@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::clock::{Timer, now_ns};
 use crate::control::Control;
 use crate::course::{Course, Obeyed};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Span};
 use crate::pacer::Part;
 use crate::plan::{KeepAlive, Share};
 use crate::socket::Address;
@@ -50,13 +50,19 @@ pub(crate) struct Setup {
 
 impl Setup {
     /// Hands over the last that a thread has counted.
-    pub(crate) fn finish(&self, clients: &[Client], ledger: Ledger, reporter: Reporter<LoadDelta>) {
+    pub(crate) fn finish(
+        &self,
+        clients: &[Client],
+        course: &Course,
+        ledger: Ledger,
+        reporter: Reporter<LoadDelta>,
+    ) {
         for client in clients {
             if let Some(address) = client.address {
                 self.control.account(address, client.totals);
             }
         }
-        self.control.note_span(ledger.span);
+        self.control.note_span(Span { ran: course.ran(), ..ledger.span });
         self.control.thread_ended();
         reporter.finish(ledger.delta, |_| {});
     }
@@ -195,7 +201,10 @@ impl Worker {
 
     /// Gives requests that are due to slots that are free.
     fn dispatch(&mut self, now_ns: u64) {
-        self.course.give_up_late(&mut self.ledger, now_ns);
+        if self.course.is_late(now_ns) {
+            let throttled = self.throttled();
+            self.course.give_up_backlog(&mut self.ledger, throttled, now_ns);
+        }
         while let Some(&index) = self.free.front() {
             let Some(due) = self.course.take(&mut self.ledger) else { break };
             self.free.pop_front();
@@ -267,7 +276,8 @@ impl Worker {
 
     /// Accounts for what has no answer yet, and drops its connections.
     fn cut(&mut self, now_ns: u64) {
-        self.course.give_up_backlog(&mut self.ledger, now_ns);
+        let throttled = self.throttled();
+        self.course.give_up_backlog(&mut self.ledger, throttled, now_ns);
         for index in 0..self.slots.len() {
             if let Some(request) = self.slots[index].request.take() {
                 self.ledger.ended(&request, now_ns);
@@ -278,12 +288,19 @@ impl Worker {
     }
 
     fn give_up(&mut self, now_ns: u64) {
-        self.course.end(&mut self.ledger, now_ns);
+        let throttled = self.throttled();
+        self.course.end(&mut self.ledger, throttled, now_ns);
         self.cut(now_ns);
     }
 
+    /// Share of the connections that wait to be tried again after one that came to nothing.
+    fn throttled(&self) -> f64 {
+        let waiting = self.slots.iter().filter(|slot| slot.phase == Phase::BackingOff).count();
+        waiting as f64 / self.slots.len().max(1) as f64
+    }
+
     fn report(&mut self) {
-        if !self.ledger.report(&self.reporter, &self.setup.control) {
+        if !self.ledger.report(&self.reporter, &self.setup.control, &self.course) {
             self.give_up(now_ns());
         }
     }
@@ -293,6 +310,6 @@ impl Worker {
         for index in 0..self.slots.len() {
             self.drop_connection(index);
         }
-        self.setup.finish(&self.clients, self.ledger, self.reporter);
+        self.setup.finish(&self.clients, &self.course, self.ledger, self.reporter);
     }
 }

@@ -1,9 +1,12 @@
 //! Closed loops: counts, connections, bytes and framings.
 
-use loadgen::{LoadConfig, Template};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use loadgen::{LoadConfig, Template, Trust};
 use telemetry::{LoadCounter as C, LoadLatency, Value};
 
-use crate::support::{Act, Server, TlsVersion, config, run};
+use crate::support::{Act, Server, TlsVersion, config, plan, run};
 
 #[test]
 fn counts_and_bytes_equal_the_servers_own() {
@@ -124,11 +127,26 @@ fn a_duration_ends_the_loop() {
     let server = Server::plain(|_| Act::ok(1));
     let begun = std::time::Instant::now();
     let (all, load) = run(config(&server, "connections=4,duration=300ms"));
-    assert!(begun.elapsed() >= std::time::Duration::from_millis(300));
+    assert!(begun.elapsed() >= Duration::from_millis(300));
     assert!(load.is_finished());
     let running = load.settings().into_iter().find(|setting| setting.name == "load.running").unwrap();
     assert_eq!(running.value, Value::Flag(false), "it does not pretend to go on");
     assert!(load.set("load.running", &Value::Flag(true)).is_err());
     assert_eq!(all.counters[C::Ok], server.seen().requests);
     assert_eq!(all.counters[C::Failed], 0);
+}
+
+#[test]
+fn a_closed_loop_is_measured_to_its_end_whatever_comes_of_its_requests() {
+    let server = Server::plain(|exchange| if exchange.nth < 50 { Act::ok(10) } else { Act::Stall });
+    let (all, load) = run(config(&server, "connections=2,duration=500ms"));
+    assert_eq!((all.counters[C::Ok], all.counters[C::Unfinished]), (50, 2), "{:?}", all.counters);
+    let measured = load.measured();
+    assert_eq!(measured.scheduled, Duration::ZERO, "nothing is wanted of it");
+    assert!(measured.whole >= Duration::from_millis(2_400), "the two are waited for: {measured:?}");
+    // Where nothing is answered at all it lasts as long as it was to.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let target = format!("http://{nobody}/").parse().unwrap();
+    let (_, load) = run(LoadConfig::new(target, plan("connections=1,duration=300ms"), Trust::Roots));
+    assert!(load.measured().whole >= Duration::from_millis(300), "{:?}", load.measured());
 }

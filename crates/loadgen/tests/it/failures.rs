@@ -190,10 +190,12 @@ fn a_dead_server_is_counted_and_not_hammered() {
 fn in_an_open_loop_the_schedule_goes_on_without_a_server() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let target = format!("https://127.0.0.1:{port}/").parse().unwrap();
-    let (all, _) =
+    let (all, load) =
         run(LoadConfig::new(target, plan("rate=1000,connections=2,duration=500ms"), Trust::Insecure));
+    assert_eq!(load.measured().whole, Duration::from_millis(500));
     assert_eq!(all.counters[C::Scheduled], 500);
     assert!(all.counters[C::NeverSent] > 400, "{:?}", all.counters);
+    assert!(all.counters[C::Throttled] >= all.counters[C::NeverSent] / 2, "{:?}", all.counters);
 }
 
 #[test]

@@ -246,7 +246,7 @@ fn an_open_loop_keeps_its_schedule() {
     let counts = &all.counters;
     assert_eq!((counts[C::Scheduled], counts[C::Warmup], counts[C::Ok]), (500, 100, 400), "{counts:?}");
     assert_eq!(all.latencies[L::Response].count(), 400);
-    assert_eq!(load.measured().due, Duration::from_millis(798));
+    assert_eq!(load.measured().scheduled, Duration::from_millis(800));
 }
 
 #[test]

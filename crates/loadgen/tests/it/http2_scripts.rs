@@ -145,7 +145,7 @@ fn six(server: &Scripted) -> LoadDelta {
 #[test]
 fn what_breaks_the_protocol_is_a_protocol_failure_and_said_to_the_server() {
     type Case = (&'static str, fn(u32) -> Vec<u8>);
-    let cases: [Case; 9] = [
+    let cases: [Case; 10] = [
         ("a frame that is too long", |id| frame(DATA, 0, id, &vec![0; 16_385])),
         ("no header block", |id| frame(HEADERS, END_HEADERS, id, &[0xff; 20])),
         ("continuations without an end", |id| {
@@ -153,6 +153,10 @@ fn what_breaks_the_protocol_is_a_protocol_failure_and_said_to_the_server() {
         }),
         ("an endless header block", |id| {
             [frame(HEADERS, 0, id, &[0x88]), frame(CONTINUATION, 0, id, &[0; 16_000]).repeat(10)].concat()
+        }),
+        ("a header block that is decoded to 60 MB", |id| {
+            let field = [&[0x88, 0x40, 0x01, b'a', 0x7f, 0xa1, 0x1e][..], &[b'b'; 4_000]].concat();
+            [frame(HEADERS, 0, id, &field), frame(CONTINUATION, END_HEADERS, id, &[0xbe; 16_000])].concat()
         }),
         ("data on an idle stream", |id| frame(DATA, 0, id + 1_000, b"surprise")),
         ("a window that overflows", |_| frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff])),
@@ -182,6 +186,11 @@ fn a_server_that_goes_away_at_once_is_not_hammered() {
         assert_eq!(all.counters[C::Ok], 0);
         assert_eq!(all.counters[C::FailedReset], all.counters[C::Failed], "{:?}", all.tally);
     }
+    let server = Scripted::start(&[], |_| Then::SendAndClose(frame(GOAWAY, 0, 0, &[0; 8])));
+    let (all, load) = run(server.config(4, "rate=1000,connections=1,duration=500ms"));
+    let counts = &all.counters;
+    assert!(counts[C::Throttled] > 300, "{counts:?}");
+    assert_eq!(load.measured().whole, Duration::from_millis(500));
 }
 
 #[test]

@@ -38,6 +38,7 @@ fn finish_on_top<'a>(load: &mut Load, all: &'a mut LoadDelta) -> &'a LoadDelta {
 #[test]
 fn a_pause_drains_closes_and_leaves_no_backlog_behind() {
     let server = Server::tls(TlsVersion::V13, |_| Act::ok(10));
+    let begun = Instant::now();
     let mut load = Load::start(config(&server, "rate=1000,connections=8")).unwrap();
     let mut all = LoadDelta::default();
     collect_until(&mut load, &mut all, |counts, _| counts[C::Ok] >= 100);
@@ -60,6 +61,9 @@ fn a_pause_drains_closes_and_leaves_no_backlog_behind() {
     assert!(all.counters[C::Scheduled] - scheduled <= due_since, "a burst after the pause");
     load.stop();
     assert_adds_up(&finish_on_top(&mut load, &mut all).counters);
+    let scheduled = load.measured().scheduled;
+    assert!(scheduled + Duration::from_millis(500) < begun.elapsed(), "{scheduled:?} without the pause");
+    assert!(all.counters[C::Scheduled].abs_diff(scheduled.as_millis() as u64) <= 2, "{scheduled:?}");
 }
 
 #[test]

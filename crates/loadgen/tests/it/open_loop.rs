@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use loadgen::LoadConfig;
 use telemetry::{Histogram, LoadCounter as C, LoadLatency as L};
 
 use crate::support::{Act, Server, TlsVersion, config, run};
@@ -32,8 +33,43 @@ fn the_schedule_is_kept_to_the_request() {
 #[test]
 fn the_number_of_requests_ends_the_schedule() {
     let server = Server::plain(|_| Act::ok(10));
-    let (all, _) = run(config(&server, "rate=2000,requests=101,connections=4,threads=3"));
+    let (all, load) = run(config(&server, "rate=2000,requests=101,connections=4,threads=3"));
     assert_eq!((all.counters[C::Scheduled], all.counters[C::Ok]), (101, 101));
+    assert_eq!(load.measured().scheduled, Duration::from_micros(50_500), "where the 102nd would be due");
+}
+
+/// A server that answers so many requests, and nothing after that.
+fn freezes_after(answers: u64) -> Server {
+    Server::plain(move |exchange| if exchange.nth < answers { Act::ok(10) } else { Act::Stall })
+}
+
+#[test]
+fn what_is_measured_lasts_as_long_as_the_schedule() {
+    let server = freezes_after(50);
+    let (all, load) = run(config(&server, "rate=200,duration=1s,connections=4"));
+    assert_eq!((all.counters[C::Ok], all.counters[C::Unfinished]), (50, 4), "{:?}", all.counters);
+    assert_eq!(all.counters[C::Throttled], 0, "it was the server that took its time");
+    let second = Duration::from_secs(1);
+    assert_eq!((load.measured().scheduled, load.measured().whole), (second, second));
+    // So it does if a number of requests ends it, and however long they take to fail.
+    let server = freezes_after(50);
+    let config = config(&server, "rate=200,requests=200,connections=200");
+    let (all, load) = run(LoadConfig { request_timeout: 2 * second, ..config });
+    assert_eq!((all.counters[C::Ok], all.counters[C::FailedTimeout]), (50, 150), "{:?}", all.counters);
+    assert_eq!((load.measured().scheduled, load.measured().whole), (second, second));
+}
+
+#[test]
+fn answers_after_the_end_of_the_schedule_lengthen_what_is_measured() {
+    // One connection and 20 ms an answer: 50 a second at most.
+    let server = Server::plain(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        Act::ok(1)
+    });
+    let (all, load) = run(config(&server, "rate=200,requests=40,connections=1"));
+    assert_eq!(all.counters[C::Ok], 40);
+    assert_eq!(load.measured().scheduled, Duration::from_millis(200));
+    assert!(load.measured().whole >= Duration::from_millis(800), "{:?}", load.measured());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What happens to a connection when time passes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use telemetry::Outcome;
 
@@ -39,13 +39,20 @@ impl Connection {
     /// How long nothing may move from now on.
     fn idle_timeout(&self, context: &Context) -> Duration {
         let limits = &context.limits;
-        if self.outward.passed_on {
-            limits.idle_timeout.min(limits.half_closed_timeout)
-        } else if context.is_draining && self.is_unused() {
-            limits.idle_timeout.min(limits.drain_quiet)
-        } else {
-            limits.idle_timeout
-        }
+        let half_closed = self.outward.passed_on.then_some(limits.half_closed_timeout);
+        let is_quiet = context.is_draining && (self.outward.passed_on || self.is_unused());
+        let quiet = is_quiet.then_some(limits.drain_quiet);
+        [half_closed, quiet].into_iter().flatten().fold(limits.idle_timeout, Duration::min)
+    }
+
+    /// When to look again, in a drain, at a client to which the kernel still sends the end of its answer: closing might
+    /// reset the connection before it is there.
+    fn still_sending_until(&self, context: &Context) -> Option<Instant> {
+        let limits = &context.limits;
+        let last = self.moved_at + limits.idle_timeout.min(limits.half_closed_timeout);
+        let may_wait = self.outward.passed_on && context.is_draining && last > context.now;
+        let is_sending = may_wait && !self.client.is_end_acknowledged();
+        is_sending.then(|| last.min(context.now + limits.drain_quiet))
     }
 
     /// Nothing has ever moved, so that nobody can owe anybody anything. Once something has, an answer may be going on
@@ -73,6 +80,8 @@ impl Connection {
         let due = self.moved_at + self.idle_timeout(context);
         if due > context.now {
             context.timers.arm(&mut self.deadline, self.key, Kind::Phase, due);
+        } else if let Some(until) = self.still_sending_until(context) {
+            context.timers.arm(&mut self.deadline, self.key, Kind::Phase, until);
         } else if self.outward.passed_on {
             self.end(Outcome::Ended, "", context);
             self.phase = Phase::Done;

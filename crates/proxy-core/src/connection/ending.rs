@@ -40,7 +40,7 @@ impl Connection {
             self.notify_close();
             self.begin_closing(Outcome::Ended, "", context);
         } else {
-            self.end(Outcome::DrainTimeout, "cut at the end of the drain", context);
+            self.end(Outcome::DrainTimeout, "cut when the proxy ended", context);
             self.phase = Phase::Done;
         }
     }

@@ -7,6 +7,7 @@ use telemetry::ProxyCounter;
 
 use super::Worker;
 use crate::connection::Connection;
+use crate::listeners::Listeners;
 
 /// Connections accepted in one turn, so that a flood of new ones does not keep the others waiting.
 const ACCEPTS_PER_TURN_MAX: usize = 64;
@@ -46,6 +47,10 @@ impl Worker {
             return;
         }
         let accepted = self.listeners.accept(listener).and_then(|(socket, peer)| {
+            // Also where this worker has not heard of the drain: another one that shares the socket may have.
+            if self.control.is_draining() {
+                Listeners::admit(&socket, peer)?;
+            }
             let entry = self.connections.vacant_entry();
             let key = entry.key();
             let connection = Connection::accept(socket, peer, key, &mut self.context)?;

@@ -5,9 +5,12 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, Socket, Type};
 use telemetry::{Outcome, ProxyCounter, ProxyDelta};
 
-use crate::support::{Counted, Duplex, PATIENCE, Served, TLS13, echo, end, pattern, read_all, serve_echo};
+use crate::support::{
+    Counted, Duplex, PATIENCE, Served, TLS13, echo, end, pattern, read_all, serve_echo, tls_over,
+};
 
 /// Answers a megabyte at leisure.
 fn serve_slowly(stream: &mut dyn Duplex, _: &AtomicU64) {
@@ -135,6 +138,54 @@ fn an_answer_that_pauses_beyond_the_drain_timeout_does_not_look_whole() {
     assert_eq!(read_all(&mut tls), (Vec::new(), false));
     let total = proxy.finish();
     assert_eq!(total.connections[0].outcome, Outcome::DrainTimeout);
+}
+
+fn serve_at_once(stream: &mut dyn Duplex, _: &AtomicU64) {
+    stream.read_exact(&mut [0; 2]).unwrap();
+    stream.write_all(&pattern(200 << 10)).unwrap();
+    stream.end();
+    // Its other direction stays open.
+    let _ = stream.read(&mut [0; 1]);
+}
+
+#[test]
+fn a_drain_does_not_wait_for_a_client_that_has_its_whole_answer() {
+    let served = Served::unix(serve_at_once);
+    let proxy = Counted::start_with(&served.upstream, |config| {
+        config.limits.drain_quiet = Duration::from_millis(100);
+    });
+    let mut tls = proxy.connect(&proxy.client(&TLS13));
+    tls.write_all(b"go").unwrap();
+    assert_eq!(read_all(&mut tls), (pattern(200 << 10), true));
+    let began_at = Instant::now();
+    let total = proxy.finish();
+    assert!(began_at.elapsed() < PATIENCE / 2);
+    assert_eq!(total.connections[0].outcome, Outcome::Ended);
+}
+
+#[test]
+fn a_drain_waits_for_a_client_that_still_takes_its_answer() {
+    let served = Served::unix(serve_at_once);
+    let mut proxy = Counted::start_with(&served.upstream, |config| {
+        config.limits.drain_quiet = Duration::from_millis(100);
+    });
+    // So small a buffer that most of the answer waits in the kernel of the proxy.
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    socket.connect(&proxy.addr().into()).unwrap();
+    let mut tls = tls_over(socket.into(), &proxy.client(&TLS13));
+    tls.sock.set_read_timeout(Some(PATIENCE)).unwrap();
+    tls.write_all(b"go").unwrap();
+    tls.flush().unwrap();
+    // More than was asked for, by records and handshake.
+    proxy.expect_at_least(ProxyCounter::WireOut, 200 << 10);
+    proxy.proxy.drain();
+    thread::sleep(Duration::from_millis(500));
+    // A connection that was closed would be reset by this.
+    tls.write_all(b"more").unwrap();
+    assert_eq!(read_all(&mut tls), (pattern(200 << 10), true));
+    end(&mut tls);
+    proxy.finish();
 }
 
 fn serve_never(stream: &mut dyn Duplex, _: &AtomicU64) {

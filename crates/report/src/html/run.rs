@@ -47,7 +47,7 @@ impl Report<'_> {
                     "."
                 }
                 @if let Some(load) = load {
-                    (format!(" The load had {} requests answered well and {} failed, {:.1} a second", load.requests.ok, load.requests.failed, load.rate_per_s.achieved))
+                    (format!(" The load had {} requests answered well and {} failed; {:.1} a second were answered", load.requests.ok, load.requests.failed, load.rate_per_s.achieved))
                     @if let Some(wanted) = load.rate_per_s.wanted { (format!(" of {wanted:.1} wanted")) }
                     "."
                 }

@@ -42,6 +42,7 @@ impl Report<'_> {
             ("ok", requests.ok),
             ("failed", requests.failed),
             ("never sent", requests.never_sent),
+            ("of these, throttled", requests.throttled),
             ("unfinished", requests.unfinished),
             ("taken on late", requests.late),
             ("of the warm-up", requests.warmup),

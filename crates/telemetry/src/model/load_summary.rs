@@ -23,6 +23,8 @@ pub const BUSY_MAX: f64 = 0.9;
 pub const LATE_MAX: f64 = 0.01;
 /// Share of the wanted rate that counts as having been achieved.
 const ACHIEVED_MIN: f64 = 0.98;
+/// How much longer than the fastest answer the last one may take after the end of the schedule, in seconds.
+const SLACK_S: f64 = 0.1;
 
 /// Requests, as the load counts them.
 #[derive(Clone, Debug, Serialize)]
@@ -31,12 +33,16 @@ pub struct RequestCounts {
     pub scheduled: u64,
     /// That were sent.
     pub sent: u64,
+    /// That were answered whole, well or not: timeouts, resets and refusals are no answers.
+    pub answered: u64,
     /// That were answered well.
     pub ok: u64,
     /// That failed.
     pub failed: u64,
     /// That were due and not sent at the end.
     pub never_sent: u64,
+    /// Of these, because connections waited to be tried again after attempts that came to nothing.
+    pub throttled: u64,
     /// That were sent and not answered at the end.
     pub unfinished: u64,
     /// Of the warm-up, which are counted nowhere else but in `scheduled`.
@@ -49,14 +55,22 @@ pub struct RequestCounts {
     pub retried: u64,
 }
 
-/// How long the load measured, without its warm-up, in seconds.
+impl RequestCounts {
+    /// Requests that are over without an answer, those apart that were never sent.
+    fn unanswered(&self) -> u64 {
+        self.ok.saturating_add(self.failed).saturating_add(self.unfinished).saturating_sub(self.answered)
+    }
+}
+
+/// How long the load measured, without warm-up and pauses, in seconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spans {
-    /// First to last moment at which a request was due; 0 in a closed loop.
+    /// Length of the schedule; 0 in a closed loop.
     pub due: f64,
-    /// The same beginning to the last request sent.
+    /// The same to the last request sent.
     pub sending: f64,
-    /// The same beginning to the end of the last request.
+    /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the
+    /// last request was over. All rates are over this time.
     pub measured: f64,
 }
 
@@ -65,7 +79,7 @@ pub struct Spans {
 pub struct Rates {
     /// That fell due in an open loop; `null` in a closed one.
     pub wanted: Option<f64>,
-    /// That were answered, well or not.
+    /// That were answered whole, well or not, over the time measured.
     pub achieved: f64,
     /// False if an open loop was not kept up with.
     pub is_achieved: bool,
@@ -164,6 +178,9 @@ const FAILURES: [(&str, LoadCounter); 8] = [
     ("status", LoadCounter::FailedStatus),
 ];
 
+/// What counts as an answer.
+const ANSWERED: [LoadCounter; 3] = [LoadCounter::Ok, LoadCounter::FailedStatus, LoadCounter::FailedBody];
+
 /// The summary of a run's load.
 pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
     let totals = track.totals();
@@ -177,9 +194,11 @@ pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSumm
     let requests = RequestCounts {
         scheduled: totals[LoadCounter::Scheduled],
         sent: totals[LoadCounter::Sent],
+        answered: totals.sum(&ANSWERED),
         ok: totals[LoadCounter::Ok],
         failed: totals[LoadCounter::Failed],
         never_sent: totals[LoadCounter::NeverSent],
+        throttled: totals[LoadCounter::Throttled],
         unfinished: totals[LoadCounter::Unfinished],
         warmup: totals[LoadCounter::Warmup],
         late: totals[LoadCounter::Late],
@@ -187,7 +206,8 @@ pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSumm
         retried: totals[LoadCounter::Retried],
     };
     let early_data = early_data(totals);
-    let (rates, generator) = (rates(&requests, spans), generator(run, &requests, spans));
+    let fastest_s = track.whole()[LoadLatency::Response].min_ns().unwrap_or(0) as f64 / 1e9;
+    let (rates, generator) = (rates(&requests, spans, fastest_s), generator(run, &requests, spans));
     LoadSummary {
         notes: notes(run, &requests, rates, early_data, &generator),
         rate_per_s: rates,
@@ -225,15 +245,16 @@ fn early_data(totals: &Counters<LoadCounter>) -> EarlyData {
     EarlyData { wanted: totals[LoadCounter::EarlyWanted], offered, accepted, rejected }
 }
 
-fn rates(requests: &RequestCounts, spans: Spans) -> Rates {
-    let answered = requests.ok as f64 + requests.failed as f64;
-    let achieved = if spans.measured > 0.0 { answered / spans.measured } else { 0.0 };
-    // Between n requests there are n - 1 distances.
-    let due = requests.scheduled.saturating_sub(requests.warmup).saturating_sub(1) as f64;
-    let wanted = (spans.due > 0.0).then(|| due / spans.due);
-    // The last answer comes after the last request was due, which matters in a short run.
-    let sent_in_time = spans.due >= spans.sending * ACHIEVED_MIN || spans.sending - spans.due < 0.1;
-    let is_achieved = wanted.is_none() || (requests.never_sent == 0 && sent_in_time);
+fn rates(requests: &RequestCounts, spans: Spans, fastest_s: f64) -> Rates {
+    let per_second = |amount: u64, seconds: f64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
+    let achieved = per_second(requests.answered, spans.measured);
+    let due = requests.scheduled.saturating_sub(requests.warmup);
+    let wanted = (spans.due > 0.0).then(|| per_second(due, spans.due));
+    let is_answered = requests.unanswered() as f64 <= due as f64 * (1.0 - ACHIEVED_MIN);
+    // The last answer comes after the end of the schedule, which matters in a short run.
+    let is_in_time =
+        spans.due >= spans.measured * ACHIEVED_MIN || spans.measured - spans.due < SLACK_S + fastest_s;
+    let is_achieved = wanted.is_none() || (requests.never_sent == 0 && is_answered && is_in_time);
     Rates { wanted, achieved, is_achieved }
 }
 
@@ -254,10 +275,19 @@ fn notes(
                 .to_owned(),
         ),
         Some(wanted) if !rates.is_achieved => notes.push(format!(
-            "rate not achieved: {wanted:.1}/s were wanted and {:.1}/s answered; {} requests were never sent",
-            rates.achieved, requests.never_sent
+            "rate not achieved: {wanted:.1}/s were wanted and {:.1}/s answered; {} requests were never sent, {} had no answer",
+            rates.achieved,
+            requests.never_sent,
+            requests.unanswered()
         )),
         Some(_) => {}
+    }
+    if requests.throttled > 0 {
+        notes.push(format!(
+            "throttled: connections came to nothing, and each was tried again only after a wait of up to 1 s; \
+             {} requests were not sent for that reason",
+            requests.throttled
+        ));
     }
     if early.wanted > 0 && early.accepted == 0 {
         notes.push(match early.offered {

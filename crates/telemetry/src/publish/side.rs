@@ -20,11 +20,12 @@ pub struct LoadState {
     pub connections: u64,
     /// Threads of the generator.
     pub threads: u64,
-    /// First to last moment at which a request after the warm-up was due, in microseconds; 0 in a closed loop.
+    /// Length of the schedule so far, without warm-up and pauses, in microseconds; 0 in a closed loop.
     pub due_us: u64,
-    /// From the same beginning to the last request sent.
+    /// The same to the last request sent.
     pub sending_us: u64,
-    /// From the same beginning to the end of the last request.
+    /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the last
+    /// request was over.
     pub measured_us: u64,
 }
 

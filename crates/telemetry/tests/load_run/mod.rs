@@ -42,7 +42,7 @@ pub(crate) fn model(change: impl FnOnce(&mut LoadDelta, &mut LoadState)) -> (Mod
         rate: 50.0,
         connections: 4,
         threads: 2,
-        due_us: 19_980_000,
+        due_us: 20_000_000,
         sending_us: 19_980_000,
         measured_us: 20_000_000,
         ..LoadState::default()

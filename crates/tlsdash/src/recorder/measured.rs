@@ -51,15 +51,16 @@ impl Measured {
             Some(Value::Number(number)) => *number,
             _ => 0.0,
         };
+        let measured = load.measured();
         Some(LoadState {
             running: value("load.running") == Some(&Value::Flag(true)) && !load.is_finished(),
             rate: number("load.rate"),
             resume_percent: number("load.resume"),
             connections: number("load.connections") as u64,
             threads: number("load.threads") as u64,
-            due_us: load.measured().due.as_micros() as u64,
-            sending_us: load.measured().sending.as_micros() as u64,
-            measured_us: load.measured().whole.as_micros() as u64,
+            due_us: measured.scheduled.as_micros() as u64,
+            sending_us: measured.sending.as_micros() as u64,
+            measured_us: measured.whole.as_micros() as u64,
         })
     }
 }

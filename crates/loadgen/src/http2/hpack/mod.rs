@@ -21,17 +21,50 @@ const INTEGER_BYTES_MAX: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
+/// Why a block was not decoded to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DecodeError {
+    Malformed,
+    /// Its fields are longer than they may be.
+    TooLong,
+}
+
+impl From<Malformed> for DecodeError {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
 /// Decodes the header blocks of a connection, each of them, in their order.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     added: Added,
+    decoded: Decoded,
     /// Strings that were decoded, of the field that is looked at.
     text: Vec<u8>,
 }
 
+/// Names and values that were handed on so far.
+#[derive(Debug, Default)]
+struct Decoded {
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl Decoded {
+    fn count(&mut self, name: &[u8], value: &[u8]) -> Result<(), DecodeError> {
+        let bytes = self.bytes + (name.len() + value.len()) as u64;
+        if bytes > self.bytes_max {
+            return Err(DecodeError::TooLong);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
 impl Default for Decoder {
     fn default() -> Self {
-        Self { added: Added::new(TABLE_BYTES), text: Vec::new() }
+        Self { added: Added::new(TABLE_BYTES), decoded: Decoded::default(), text: Vec::new() }
     }
 }
 
@@ -51,18 +84,25 @@ impl Text<'_> {
 }
 
 impl Decoder {
-    /// Decodes a whole block, and hands on each field's name and value. After an error nothing that follows on the
-    /// connection can be understood.
+    /// Bytes of names and values that all blocks so far have decoded to.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
+        self.decoded.bytes
+    }
+
+    /// Decodes a whole block, and hands on each field's name and value: up to `bytes_max` bytes, since a byte of a block
+    /// can stand for a whole table. After an error nothing that follows on the connection can be understood.
     pub(crate) fn decode(
         &mut self,
         mut block: &[u8],
+        bytes_max: u64,
         mut field: impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), DecodeError> {
+        self.decoded.bytes_max = self.decoded.bytes.saturating_add(bytes_max);
         // The table's size changes only between blocks (RFC 7541, section 4.2).
         while let Some(0b0010_0000..=0b0011_1111) = block.first() {
             let bytes_max = integer(&mut block, 5)?;
             if bytes_max > TABLE_BYTES {
-                return Err(Malformed);
+                return Err(DecodeError::Malformed);
             }
             self.added.resize(bytes_max);
         }
@@ -70,24 +110,16 @@ impl Decoder {
             match first {
                 0b1000_0000.. => {
                     let index = integer(&mut block, 7)?;
-                    let (name, value) = self.numbered(index)?;
+                    let (name, value) = numbered(&self.added, index)?;
+                    self.decoded.count(name, value)?;
                     field(name, value);
                 }
                 0b0100_0000.. => self.literal(&mut block, 6, true, &mut field)?,
-                0b0010_0000.. => return Err(Malformed),
+                0b0010_0000.. => return Err(DecodeError::Malformed),
                 _ => self.literal(&mut block, 4, false, &mut field)?,
             }
         }
         Ok(())
-    }
-
-    /// The field of a number.
-    fn numbered(&self, index: usize) -> Result<(&[u8], &[u8]), Malformed> {
-        let index = index.checked_sub(1).ok_or(Malformed)?;
-        match STATIC.get(index) {
-            Some(field) => Ok(*field),
-            None => self.added.get(index - STATIC.len()).ok_or(Malformed),
-        }
     }
 
     /// A field that is spelled out, but for a name that may have a number.
@@ -97,7 +129,7 @@ impl Decoder {
         prefix: u32,
         is_added: bool,
         field: &mut impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), DecodeError> {
         self.text.clear();
         let name = match integer(block, prefix)? {
             0 => self.string(block)?,
@@ -113,6 +145,7 @@ impl Decoder {
         };
         let value = self.string(block)?;
         let (name, value) = (name.of(&self.text), value.of(&self.text));
+        self.decoded.count(name, value)?;
         field(name, value);
         if is_added {
             self.added.add(name, value);
@@ -131,6 +164,15 @@ impl Decoder {
         let begins = self.text.len();
         huffman::decode(string, &mut self.text)?;
         Ok(Text::Decoded(begins..self.text.len()))
+    }
+}
+
+/// The field of a number.
+fn numbered(added: &Added, index: usize) -> Result<(&[u8], &[u8]), Malformed> {
+    let index = index.checked_sub(1).ok_or(Malformed)?;
+    match STATIC.get(index) {
+        Some(field) => Ok(*field),
+        None => added.get(index - STATIC.len()).ok_or(Malformed),
     }
 }
 

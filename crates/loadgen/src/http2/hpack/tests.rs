@@ -16,8 +16,11 @@ fn bytes(hex: &str) -> Vec<u8> {
 fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<List, Malformed> {
     let mut list = List::new();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    decoder.decode(block, |name, value| list.push((text(name), text(value))))?;
-    Ok(list)
+    match decoder.decode(block, u64::MAX, |name, value| list.push((text(name), text(value)))) {
+        Ok(()) => Ok(list),
+        Err(DecodeError::Malformed) => Err(Malformed),
+        Err(DecodeError::TooLong) => unreachable!("it may be as long as it likes"),
+    }
 }
 
 fn list(fields: &[(&str, &str)]) -> List {
@@ -82,7 +85,7 @@ fn answers_are_read_and_entries_leave_as_in_appendix_c_5_and_c_6() {
     let date = ("date", "Mon, 21 Oct 2013 20:13:21 GMT");
     let cookie = "foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1";
     for blocks in [plain, coded] {
-        let mut decoder = Decoder { added: Added::new(256), text: Vec::new() };
+        let mut decoder = Decoder { added: Added::new(256), ..Decoder::default() };
         let mut read = |block: &str| decode(&mut decoder, &bytes(block)).unwrap();
         assert_eq!(read(blocks[0]), list(&[(":status", "302"), private, date, site]));
         assert_eq!(read(blocks[1]), list(&[(":status", "307"), private, date, site]));
@@ -108,6 +111,22 @@ fn what_is_not_a_block_is_refused() {
         ("40", "a name that is missing"),
     ] {
         assert_eq!(decode(&mut Decoder::default(), &bytes(hex)), Err(Malformed), "{why}");
+    }
+}
+
+#[test]
+fn decoding_stops_at_its_bound() {
+    // A field of 2,001 bytes that is added to the table, and then named in each byte of the block.
+    let added = [b"\x40\x01a\x7f\xd1\x0e", &[b'b'; 2_000][..]].concat();
+    // The same name with an empty value, once more, and added again.
+    for again in [&[0xbe][..], &[0x0f, 0x2f, 0x00], &[0x7e, 0x00]] {
+        let mut decoder = Decoder::default();
+        let mut handed_on = 0;
+        let block = [&added[..], &again.repeat(60_000 / again.len())].concat();
+        let outcome = decoder.decode(&block, 10_000, |name, value| handed_on += name.len() + value.len());
+        assert_eq!(outcome, Err(DecodeError::TooLong), "{again:?}");
+        assert!(handed_on <= 10_000, "{handed_on} bytes of {again:?}");
+        assert_eq!(decoder.decoded_bytes(), handed_on as u64);
     }
 }
 
@@ -192,7 +211,9 @@ proptest! {
     fn any_bytes_are_read_or_refused(blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..100), 1..5)) {
         let mut decoder = Decoder::default();
         for block in blocks {
-            let _ = decode(&mut decoder, &block);
+            let before = decoder.decoded_bytes();
+            let _ = decoder.decode(&block, 300, |_, _| ());
+            prop_assert!(decoder.decoded_bytes() - before <= 300);
             prop_assert!(decoder.added.get(TABLE_BYTES / 32).is_none());
         }
     }

@@ -1,10 +1,8 @@
 //! An answer as it comes in: its header fields, its body, and whether they are what they should be.
 
 use crate::http1::{Answer, Expected};
-use crate::http2::hpack::{Decoder, Malformed};
+use crate::http2::hpack::{DecodeError, Decoder};
 
-/// Longest list of header fields, names and values.
-const PLAIN_BYTES_MAX: usize = 256 * 1024;
 /// Most interim answers (1xx) before the final one.
 const INTERIM_MAX: u32 = 16;
 
@@ -30,7 +28,7 @@ pub(super) struct Incoming {
 pub(super) struct Block {
     status: Option<u16>,
     content_length: Option<u64>,
-    plain_bytes: usize,
+    plain_bytes: u64,
     has_fields: bool,
     /// It breaks a rule of RFC 9113, section 8.2 or 8.3.
     is_malformed: bool,
@@ -42,14 +40,14 @@ pub(super) struct NoAnswer(pub(super) &'static str);
 
 impl Block {
     /// Decodes a block, which has to be done whether or not anybody wants its answer.
-    pub(super) fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<Self, Malformed> {
+    pub(super) fn decode(decoder: &mut Decoder, bytes: &[u8], plain_max: u64) -> Result<Self, DecodeError> {
         let mut block = Self::default();
-        decoder.decode(bytes, |name, value| block.field(name, value))?;
-        Ok(block)
+        let before = decoder.decoded_bytes();
+        decoder.decode(bytes, plain_max, |name, value| block.field(name, value))?;
+        Ok(Self { plain_bytes: decoder.decoded_bytes() - before, ..block })
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
-        self.plain_bytes = self.plain_bytes.saturating_add(name.len() + value.len());
         if name == b":status" {
             let status = parse_status(value).filter(|_| self.status.is_none() && !self.has_fields);
             self.is_malformed |= status.is_none();
@@ -82,8 +80,8 @@ impl Incoming {
         is_end: bool,
     ) -> Result<(), NoAnswer> {
         self.head_bytes += wire_bytes as u64;
-        self.head_plain_bytes += block.plain_bytes as u64;
-        if block.is_malformed || block.plain_bytes > PLAIN_BYTES_MAX {
+        self.head_plain_bytes += block.plain_bytes;
+        if block.is_malformed {
             return Err(NoAnswer("header fields that RFC 9113 does not allow"));
         }
         match block.status {

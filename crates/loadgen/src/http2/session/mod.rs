@@ -181,6 +181,11 @@ impl Session {
         self.inflow.kept_bytes()
     }
 
+    /// Bytes of header fields, names and values, that the server's header blocks were decoded to.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
+        self.decoder.decoded_bytes()
+    }
+
     /// Ends what has lasted too long.
     pub(crate) fn expire(&mut self, now_ns: u64, ended: &mut Ended) {
         let out = &mut self.out;

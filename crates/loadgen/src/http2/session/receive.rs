@@ -9,11 +9,14 @@ use super::{Broken, Ended, Outcome, Session, WINDOW_BYTES};
 use crate::clock::now_ns;
 use crate::http1::Expected;
 use crate::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
+use crate::http2::hpack::DecodeError;
 use crate::ledger::{Arrived, Failure};
 use crate::worker::Requests;
 
 /// Longest header block, on the wire.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
+/// Longest list of header fields, names and values; also so much for each request of a connection in all.
+pub(super) const LIST_BYTES_MAX: u64 = 256 * 1024;
 /// Most frames of a header block; most of them would have to be all but empty.
 const BLOCK_FRAMES_MAX: u32 = 32;
 /// Answers to what the server has asked of the connection itself that may wait to be sent.
@@ -209,9 +212,16 @@ impl Session {
         is_end: bool,
         taking: &mut Taking<'_>,
     ) -> Result<(), Broken> {
-        let block = Block::decode(&mut self.decoder, bytes).map_err(|_| Broken {
-            code: Code::COMPRESSION_ERROR,
-            what: "header fields that cannot be decoded",
+        // Blocks on streams that are over are decoded too, so the bound on each of them alone would bound nothing.
+        let all_max = u64::from(self.carried) * LIST_BYTES_MAX;
+        let list_max = all_max.saturating_sub(self.decoder.decoded_bytes()).min(LIST_BYTES_MAX);
+        let block = Block::decode(&mut self.decoder, bytes, list_max).map_err(|error| match error {
+            DecodeError::Malformed => {
+                Broken { code: Code::COMPRESSION_ERROR, what: "header fields that cannot be decoded" }
+            }
+            DecodeError::TooLong => {
+                Broken { code: Code::ENHANCE_YOUR_CALM, what: "header fields that are too long" }
+            }
         })?;
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let had_begun = stream.incoming.has_begun();

@@ -217,7 +217,10 @@ impl Worker {
             self.drop_connection(key);
         }
         for lane in &mut self.lanes {
+            let is_throttled = lane.backs_off_until_ns.is_some();
             for request in lane.waiting.drain(..) {
+                let is_counted = request.sent_ns.is_none() && !request.warmup;
+                self.ledger.add(LoadCounter::Throttled, u64::from(is_throttled && is_counted));
                 self.ledger.ended(&request, now_ns);
             }
             lane.under_way = 0;

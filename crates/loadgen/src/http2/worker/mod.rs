@@ -207,7 +207,10 @@ impl Worker {
 
     /// Gives requests that are due to lanes that are free, and sends what there is to send.
     fn dispatch(&mut self, now_ns: u64) {
-        self.course.give_up_late(&mut self.ledger, now_ns);
+        if self.course.is_late(now_ns) {
+            let throttled = self.throttled();
+            self.course.give_up_backlog(&mut self.ledger, throttled, now_ns);
+        }
         while let Some(&index) = self.free.front() {
             let Some(due) = self.course.take(&mut self.ledger) else { break };
             self.free.pop_front();
@@ -290,7 +293,8 @@ impl Worker {
             return;
         }
         if self.course.is_overdue(now_ns) {
-            self.course.give_up_backlog(&mut self.ledger, now_ns);
+            let throttled = self.throttled();
+            self.course.give_up_backlog(&mut self.ledger, throttled, now_ns);
             self.cut(now_ns);
         }
         if !self.course.has_backlog() {
@@ -302,18 +306,25 @@ impl Worker {
     }
 
     fn give_up(&mut self, now_ns: u64) {
-        self.course.end(&mut self.ledger, now_ns);
+        let throttled = self.throttled();
+        self.course.end(&mut self.ledger, throttled, now_ns);
         self.cut(now_ns);
     }
 
+    /// Share of the connections that wait to be tried again after one that came to nothing.
+    fn throttled(&self) -> f64 {
+        let waiting = self.lanes.iter().filter(|lane| lane.backs_off_until_ns.is_some()).count();
+        waiting as f64 / self.lanes.len().max(1) as f64
+    }
+
     fn report(&mut self) {
-        if !self.ledger.report(&self.reporter, &self.setup.control) {
+        if !self.ledger.report(&self.reporter, &self.setup.control, &self.course) {
             self.give_up(now_ns());
         }
     }
 
     fn finish(mut self) {
         self.give_up(now_ns());
-        self.setup.finish(&self.clients, self.ledger, self.reporter);
+        self.setup.finish(&self.clients, &self.course, self.ledger, self.reporter);
     }
 }

@@ -60,6 +60,7 @@ pub(crate) fn assert_adds_up(counts: &Counters<LoadCounter>) {
     use LoadCounter as C;
     let ends = [C::Ok, C::Failed, C::NeverSent, C::Unfinished, C::Warmup];
     assert_eq!(counts[C::Scheduled], counts.sum(&ends), "{counts:?}");
+    assert!(counts[C::Throttled] <= counts[C::NeverSent], "{counts:?}");
     let classes = [
         C::FailedConnect,
         C::FailedTls,

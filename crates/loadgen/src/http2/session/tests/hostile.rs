@@ -1,5 +1,6 @@
 //! What no server should send.
 
+use super::super::receive::LIST_BYTES_MAX;
 use super::*;
 
 #[test]
@@ -58,6 +59,43 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
     let mut played = Played::new(&Template::get("/"));
     played.receive(&frame(kind::PING, 0, 0, &[0; 8]));
     assert!(played.session.broken().is_some(), "settings come first");
+}
+
+/// A header block that adds a field of almost the table's size, which each 0xbe behind it names.
+fn filling(again: usize) -> Vec<u8> {
+    let field = [&[0x88, 0x40, 0x01, b'a', 0x7f, 0xa1, 0x1e][..], &[b'b'; 4_000]].concat();
+    [field, vec![0xbe; again]].concat()
+}
+
+#[test]
+fn a_block_that_names_a_long_field_again_and_again_is_not_decoded_to_its_end() {
+    // 64 KiB that would be decoded to 240 MB.
+    let block = filling(60_000);
+    let (first, rest) = block.split_at(16_000);
+    let pieces = rest.chunks(16_000).map(|piece| frame(kind::CONTINUATION, 0, 1, piece));
+    let end = frame(kind::CONTINUATION, flag::END_HEADERS, 1, &[]);
+    let bytes = [frame(kind::HEADERS, 0, 1, first), pieces.collect::<Vec<_>>().concat(), end].concat();
+    let mut played = Played::begun(&Template::get("/"), 2);
+    played.receive(&bytes);
+    let broken = played.session.broken().expect("the end of the connection");
+    assert_eq!(broken.code, Code::ENHANCE_YOUR_CALM, "{broken:?}");
+    let decoded = played.session.decoded_bytes();
+    assert!(decoded <= LIST_BYTES_MAX, "{decoded} bytes were looked at");
+}
+
+#[test]
+fn short_blocks_on_streams_that_are_over_have_a_bound_together() {
+    let requests = 3;
+    let mut played = Played::begun(&Template::get("/"), requests);
+    let headers = |block: &[u8]| frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, block);
+    played.receive(&headers(&filling(0)));
+    assert_eq!(played.outcomes(), [("answered", None)]);
+    // Each of them stands for 240 KB; 10,000 would be 2.4 GB.
+    played.receive(&headers(&[0xbe; 60]).repeat(10_000));
+    let broken = played.session.broken().expect("the end of the connection");
+    assert_eq!(broken.code, Code::ENHANCE_YOUR_CALM, "{broken:?}");
+    let decoded = played.session.decoded_bytes();
+    assert!(decoded <= requests as u64 * LIST_BYTES_MAX, "{decoded} bytes were looked at");
 }
 
 #[test]
