@@ -114,7 +114,7 @@ fields! {
     LOAD_CONNECTIONS = "LOAD_CONNECTIONS", Count, "32", "Connections that are asked for.";
     LOAD_DUE = "LOAD_DUE_US", Micros, "30000000", "Length of the schedule so far, without warm-up and pauses; 0 in a closed loop.";
     LOAD_SENDING = "LOAD_SENDING_US", Micros, "29980000", "The same to the last request sent.";
-    LOAD_MEASURED = "LOAD_MEASURED_US", Micros, "30000514", "The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the last request was over. Rates are over this time.";
+    LOAD_MEASURED = "LOAD_MEASURED_US", Micros, "30000514", "The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the last request was over.";
     LOAD_THREADS = "LOAD_THREADS", Count, "1", "Threads of the load generator.";
     LOAD_TALLY = "LOAD_TALLY", Json, "[{\"event\":\"status\",\"of\":200,\"count\":1500}]", "What befell the load's requests and handshakes so far, kind by kind: statuses, failures, what TLS negotiated; each with its first example.";
     CLIENT = "CLIENT", Id, "127.0.0.2", "Source address, or `other`.";

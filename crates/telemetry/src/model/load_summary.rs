@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter};
+use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 use crate::model::run::Run;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
 use crate::model::track::Track;
+use crate::record::LoadRecord;
 use crate::setting::Value;
 use crate::tally::Tallied;
 
@@ -23,8 +25,8 @@ pub const BUSY_MAX: f64 = 0.9;
 pub const LATE_MAX: f64 = 0.01;
 /// Share of the wanted rate that counts as having been achieved.
 const ACHIEVED_MIN: f64 = 0.98;
-/// How much longer than the fastest answer the last one may take after the end of the schedule, in seconds.
-const SLACK_S: f64 = 0.1;
+/// By how much the last answer may be late in a short run, in seconds.
+const LAST_LATE_MAX_S: f64 = 0.1;
 
 /// Requests, as the load counts them.
 #[derive(Clone, Debug, Serialize)]
@@ -69,9 +71,24 @@ pub struct Spans {
     pub due: f64,
     /// The same to the last request sent.
     pub sending: f64,
-    /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the
-    /// last request was over. All rates are over this time.
+    /// The time that all rates are over: the schedule, or longer if the last answer came later after its end than the
+    /// fastest one took; in a closed loop, to when the last request was over.
     pub measured: f64,
+}
+
+impl Spans {
+    fn of(record: Option<&LoadRecord>, latencies: &Histograms<LoadLatency>) -> Self {
+        let seconds = |us: Option<u64>| us.unwrap_or(0) as f64 / 1e6;
+        let [due, sending, whole] = [
+            seconds(record.map(|record| record.due_us)),
+            seconds(record.map(|record| record.sending_us)),
+            seconds(record.map(|record| record.measured_us)),
+        ];
+        // Answers begin to come when the fastest has come, and come for as long as the schedule lasts.
+        let fastest = latencies[LoadLatency::Response].min_ns().unwrap_or(0) as f64 / 1e9;
+        let measured = if due > 0.0 { due.max(whole - fastest) } else { whole };
+        Self { due, sending, measured }
+    }
 }
 
 /// Requests a second.
@@ -185,12 +202,7 @@ const ANSWERED: [LoadCounter; 3] = [LoadCounter::Ok, LoadCounter::FailedStatus, 
 pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
     let totals = track.totals();
     let record = run.load_record();
-    let seconds = |us: Option<u64>| us.unwrap_or(0) as f64 / 1e6;
-    let spans = Spans {
-        due: seconds(record.map(|record| record.due_us)),
-        sending: seconds(record.map(|record| record.sending_us)),
-        measured: seconds(record.map(|record| record.measured_us)),
-    };
+    let spans = Spans::of(record, track.whole());
     let requests = RequestCounts {
         scheduled: totals[LoadCounter::Scheduled],
         sent: totals[LoadCounter::Sent],
@@ -206,8 +218,7 @@ pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSumm
         retried: totals[LoadCounter::Retried],
     };
     let early_data = early_data(totals);
-    let fastest_s = track.whole()[LoadLatency::Response].min_ns().unwrap_or(0) as f64 / 1e9;
-    let (rates, generator) = (rates(&requests, spans, fastest_s), generator(run, &requests, spans));
+    let (rates, generator) = (rates(&requests, spans), generator(run, &requests, spans));
     LoadSummary {
         notes: notes(run, &requests, rates, early_data, &generator),
         rate_per_s: rates,
@@ -245,15 +256,14 @@ fn early_data(totals: &Counters<LoadCounter>) -> EarlyData {
     EarlyData { wanted: totals[LoadCounter::EarlyWanted], offered, accepted, rejected }
 }
 
-fn rates(requests: &RequestCounts, spans: Spans, fastest_s: f64) -> Rates {
+fn rates(requests: &RequestCounts, spans: Spans) -> Rates {
     let per_second = |amount: u64, seconds: f64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
     let achieved = per_second(requests.answered, spans.measured);
     let due = requests.scheduled.saturating_sub(requests.warmup);
     let wanted = (spans.due > 0.0).then(|| per_second(due, spans.due));
     let is_answered = requests.unanswered() as f64 <= due as f64 * (1.0 - ACHIEVED_MIN);
-    // The last answer comes after the end of the schedule, which matters in a short run.
     let is_in_time =
-        spans.due >= spans.measured * ACHIEVED_MIN || spans.measured - spans.due < SLACK_S + fastest_s;
+        spans.due >= spans.measured * ACHIEVED_MIN || spans.measured - spans.due < LAST_LATE_MAX_S;
     let is_achieved = wanted.is_none() || (requests.never_sent == 0 && is_answered && is_in_time);
     Rates { wanted, achieved, is_achieved }
 }
@@ -329,4 +339,47 @@ fn generator(run: &Run, requests: &RequestCounts, spans: Spans) -> Generator {
         limits.push(format!("it took on {:.1} % of the requests more than 1 ms late", late * 100.0));
     }
     Generator { threads, busy, limits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rates of 2,500 requests over 5 s, of which so many had an answer, the last one after so many seconds, when
+    /// the fastest takes 0.2 s.
+    fn rates_of(answered: u64, last_s: f64, is_sent: bool) -> (f64, bool) {
+        let missing = 2_500 - answered;
+        let (failed, never_sent) = if is_sent { (missing, 0) } else { (0, missing) };
+        let requests = RequestCounts {
+            scheduled: 2_600,
+            sent: 2_500 - never_sent,
+            answered,
+            ok: answered,
+            failed,
+            never_sent,
+            throttled: 0,
+            unfinished: 0,
+            warmup: 100,
+            late: 0,
+            reused: 0,
+            retried: 0,
+        };
+        let mut latencies = Histograms::<LoadLatency>::default();
+        latencies[LoadLatency::Response].record_ns(200_000_000);
+        let measured_us = (last_s.max(5.0) * 1e6) as u64;
+        let record = LoadRecord { due_us: 5_000_000, measured_us, ..LoadRecord::default() };
+        let rates = rates(&requests, Spans::of(Some(&record), &latencies));
+        assert_eq!(rates.wanted, Some(500.0));
+        (rates.achieved.round(), rates.is_achieved)
+    }
+
+    #[test]
+    fn a_rate_is_achieved_if_answers_keep_up_with_the_schedule() {
+        assert_eq!(rates_of(2_500, 4.9, true), (500.0, true));
+        assert_eq!(rates_of(2_500, 5.2, true), (500.0, true), "answers that all take 0.2 s");
+        assert_eq!(rates_of(2_500, 6.45, true), (400.0, false), "a server that does 400/s");
+        assert_eq!(rates_of(470, 0.94, true), (94.0, false), "a server that freezes, all requests sent");
+        assert_eq!(rates_of(470, 0.94, false), (94.0, false), "the same, nothing more sent");
+        assert_eq!(rates_of(2_490, 5.0, true), (498.0, true), "some failures");
+    }
 }
