@@ -1,6 +1,6 @@
 //! What a report says, before it has a form.
 
-use telemetry::model::{ClientSummary, Interval, Label, LogLine, Run, Summary, Track};
+use telemetry::model::{ClientSummary, Deed, Interval, Label, LogLine, Marker, Run, Summary, Track};
 use telemetry::{
     Counters, Distribution, Histogram, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency,
     percentile_interval_ns, quantile_is_thin,
@@ -124,10 +124,32 @@ impl<'a> Report<'a> {
             .collect()
     }
 
-    /// What happened, each with the seconds since the run began; none of it anonymously, since it tells of clients.
-    pub(crate) fn happenings(&self) -> Vec<(f64, &'a LogLine)> {
+    /// What happened, in order; none of it anonymously, since it tells of clients.
+    pub(crate) fn events(&self) -> Vec<Event<'a>> {
         let lines = self.run.log().filter(|_| !self.is_anonymous());
-        lines.map(|line| (self.seconds_at(line.mono_us), line)).collect()
+        let mut events = 0;
+        let event = |line: &'a LogLine| {
+            let mark = self.mark_of(line);
+            let label = mark.map_or_else(
+                || {
+                    events += 1;
+                    format!("e{events}")
+                },
+                |number| number.to_string(),
+            );
+            Event { after_s: self.seconds_at(line.mono_us), label, mark, line }
+        };
+        lines.map(event).collect()
+    }
+
+    /// The number of the mark that a line of the log tells of.
+    fn mark_of(&self, line: &LogLine) -> Option<u64> {
+        let at_once = self.run.markers().filter(|marker| marker.mono_us == line.mono_us);
+        let number = |marker: &Marker| match marker.deed {
+            Deed::Mark { number, .. } if line.text.starts_with(&format!("mark {number}")) => Some(number),
+            Deed::Mark { .. } | Deed::Change { .. } => None,
+        };
+        at_once.filter_map(number).max()
     }
 
     pub(crate) fn seconds_at(&self, mono_us: u64) -> f64 {
@@ -247,6 +269,18 @@ const HANDSHAKES: [(&str, &str, ProxyCounter); 21] = [
     ("failed", "upstream not reached", ProxyCounter::UpstreamConnectsFailed),
 ];
 
+/// Something that happened during a run.
+#[derive(Debug)]
+pub(crate) struct Event<'a> {
+    /// Since the run began.
+    pub(crate) after_s: f64,
+    /// The number of a mark, by which `mark:3` finds it; `e1`, `e2` and so on for all else.
+    pub(crate) label: String,
+    /// The number of the mark.
+    pub(crate) mark: Option<u64>,
+    pub(crate) line: &'a LogLine,
+}
+
 /// One class of latencies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latency<'a> {
@@ -328,8 +362,13 @@ pub(crate) fn columns<C: Metric, L: Metric>(
     let at = |interval: &Interval<C, L>| {
         interval.middle_us().saturating_sub(first.start_us).checked_div(width_us).unwrap_or(0)
     };
-    let is_together =
-        |a: &&Interval<C, L>, b: &&Interval<C, L>| intervals.len() > COLUMNS_MAX as usize && at(a) == at(b);
+    // What is left at the end of a run is so short that its rate says nothing: it goes with what is before it.
+    let is_rest = |a: &Interval<C, L>, b: &Interval<C, L>| {
+        b.end_us == last.end_us && !b.after_loss && b.length_us() * 2 < a.length_us()
+    };
+    let is_together = |a: &&Interval<C, L>, b: &&Interval<C, L>| {
+        is_rest(a, b) || (intervals.len() > COLUMNS_MAX as usize && at(a) == at(b))
+    };
     let mut merged = Histogram::new();
     let column = |chunk: &[&Interval<C, L>]| {
         let (first, last) = (chunk.first()?, chunk.last()?);

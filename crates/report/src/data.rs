@@ -34,10 +34,13 @@ impl Report<'_> {
     pub fn json(&self) -> serde_json::Result<String> {
         let settings = self.settings();
         let is_told = |setting: &&Setting| settings.iter().any(|(name, ..)| *name == setting.name);
-        let happened = self
-            .happenings()
-            .into_iter()
-            .map(|(after_s, line)| json!({"after_s": after_s, "text": line.text}));
+        let happened = self.events().into_iter().map(|event| {
+            let mut value = json!({"after_s": event.after_s, "text": event.line.text});
+            if let Some(number) = event.mark {
+                value["mark"] = number.into();
+            }
+            value
+        });
         let document = Document {
             schema: SCHEMA,
             began_unix_s: self.run.began_realtime_us() as f64 / 1e6,

@@ -6,7 +6,10 @@ mod common;
 
 use common::{CLIENT, HOST, HOSTILE, Played, assert_harmless, at, model};
 use report::Report;
-use telemetry::{Model, Publisher, RunId, RunRecord};
+use telemetry::{
+    Level, Model, NoticeRecord, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
+    Timestamps,
+};
 
 fn forms(is_anonymous: bool) -> [String; 4] {
     let (model, run) = model(&Played::default());
@@ -91,4 +94,57 @@ fn a_run_without_anything_has_a_report() {
     assert!(report.html().contains("still ran, or was killed"));
     assert!(report.markdown().contains("# tlsdash: run") && report.csv().lines().count() == 1);
     assert!(report.json().unwrap().contains("\"schema\": 1"));
+}
+
+#[test]
+fn a_mark_has_one_number_in_the_list_the_plots_and_on_the_command_line() {
+    let mut publisher = Publisher::new(RunId::from_bits(1), Vec::new(), 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    publisher.mark("before", at(2));
+    publisher.notice(
+        NoticeRecord { level: Level::Warning, text: "no room".into(), ..NoticeRecord::default() },
+        at(3),
+    );
+    publisher.mark("after", at(4));
+    let mut proxy = ProxyDelta::default();
+    proxy.latencies[ProxyLatency::Exchange].record_ns(1_000_000);
+    for second in 1..=5 {
+        publisher.interval(Some(&proxy), None, None, at(second));
+    }
+    publisher.stop(RunRecord::default(), None, None, None, at(6));
+    let model = common::read(publisher.into_sink(), 100, |_| false);
+    let report = Report::new(&model, model.current().unwrap(), "file:x.journal", String::new());
+    let html = report.html();
+    // The second mark is the fourth event of the run, and `@mark:2`.
+    for row in
+        [">1</td><td class=\"n\">2</td><td class=\"\">mark 1 before", ">2</td><td class=\"n\">4</td><td class=\"\">mark 2 after"]
+    {
+        assert!(html.contains(row), "{row}: {html}");
+    }
+    assert!(html.contains(">e2</td>") && html.contains(">e2</text>"), "{html}");
+    let json: serde_json::Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+    let marks: Vec<_> =
+        json["happened"].as_array().unwrap().iter().filter_map(|event| event["mark"].as_u64()).collect();
+    assert_eq!(marks, [1, 2]);
+}
+
+#[test]
+fn a_short_interval_at_the_end_is_not_drawn_as_a_drop() {
+    let mut publisher = Publisher::new(RunId::from_bits(1), Vec::new(), 60, at(0));
+    publisher.start(RunRecord::default(), at(0));
+    let mut proxy = ProxyDelta::default();
+    proxy.counters[ProxyCounter::Exchanges] = 1_000;
+    for second in 1..=5 {
+        publisher.interval(Some(&proxy), None, None, at(second));
+    }
+    let end =
+        Timestamps { monotonic_us: at(5).monotonic_us + 50_000, realtime_us: at(5).realtime_us + 50_000 };
+    publisher.interval(Some(&ProxyDelta::default()), None, None, end);
+    publisher.stop(RunRecord::default(), None, None, None, end);
+    let model = common::read(publisher.into_sink(), 100, |_| false);
+    let html = Report::new(&model, model.current().unwrap(), "file:x.journal", String::new()).html();
+    let (_, rates) = html.split_once("Proxy: exchanges").unwrap();
+    let (rates, _) = rates.split_once("</details>").unwrap();
+    assert!(!rates.contains("<td class=\"n\">0</td>"), "{rates}");
+    assert!(rates.contains("<td class=\"n\">952"), "the last column is of 1.05 s: {rates}");
 }

@@ -17,6 +17,7 @@ mod field;
 mod follow;
 mod heap_size;
 mod histogram;
+mod history_reader;
 mod host;
 mod ids;
 mod merged;
@@ -30,7 +31,6 @@ pub mod output_file;
 mod percentile;
 mod percentile_interval;
 mod publish;
-mod recall;
 mod record;
 mod run_filter;
 mod setting;
@@ -53,6 +53,7 @@ pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCount
 pub use field::{Field, Unit, common as common_fields};
 pub use follow::{FollowError, Follower};
 pub use histogram::{HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
+pub use history_reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
 pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use journal::Timestamps;
@@ -65,7 +66,6 @@ pub use origin::{Origin, Suppressed, Writer};
 pub use percentile::parse_percentile;
 pub use percentile_interval::percentile_interval_ns;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
-pub use recall::{Ask, Recalled, Recaller, Seek};
 pub use record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,
     Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,

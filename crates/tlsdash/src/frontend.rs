@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use telemetry::{Command, Level, Model, NoticeRecord, Recaller, RunId, Update};
+use telemetry::{Command, HistoryReader, Level, Model, NoticeRecord, RunId, Update};
 use tui::{Event, Exit, Inbox, Opening};
 
 use crate::look::Look;
@@ -62,7 +62,7 @@ pub(crate) struct Options {
 /// How earlier moments are read again, and what is played.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replay {
-    pub(crate) recaller: Option<Recaller>,
+    pub(crate) history: Option<HistoryReader>,
     pub(crate) opening: Option<Opening>,
 }
 
@@ -146,7 +146,7 @@ fn dashboard(frontend: Frontend, options: Options, inbox: &Inbox, commands: Sync
     let mut shape = tui::Options::new(options.title, options.source);
     shape.read_only = options.read_only;
     shape.run = options.run;
-    (shape.recaller, shape.opening) = (options.replay.recaller, options.replay.opening);
+    (shape.history, shape.opening) = (options.replay.history, options.replay.opening);
     options.look.give(&mut shape);
     let ended = if frontend == Frontend::Plain {
         let ended = tui::run_plain(shape, inbox, &mut std::io::stdout().lock());

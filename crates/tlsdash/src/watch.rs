@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use telemetry::model::Level;
-use telemetry::{Excerpt, Follower, Recaller, Update, WriterFilter};
+use telemetry::{Excerpt, Follower, HistoryReader, Update, WriterFilter};
 use tui::{Event, Opening, Sender};
 
 use crate::args::{WatchArgs, usage};
@@ -56,7 +56,7 @@ fn show(
     let (events, inbox) = tui::channel();
     let opening = Opening { from: args.from.clone(), speed: args.play };
     let replay = Replay {
-        recaller: Some(recaller(&part, events.clone())?),
+        history: Some(history_reader(&part, events.clone())?),
         opening: (args.from.is_some() || args.play.is_some()).then_some(opening),
     };
     let follower = follow(&part, events.clone())?;
@@ -104,9 +104,9 @@ fn follow(part: &Part<'_>, events: Sender) -> anyhow::Result<Follower> {
 }
 
 /// Reads the journal again for what the dashboard holds no more.
-fn recaller(part: &Part<'_>, events: Sender) -> anyhow::Result<Recaller> {
+fn history_reader(part: &Part<'_>, events: Sender) -> anyhow::Result<HistoryReader> {
     let place = part.place.clone();
     let open = move |start| place.opener(start)();
-    let deliver = move |news| events.recalled(news).is_ok();
-    Recaller::start(open, part.filter.stretch, deliver).context("cannot start the thread dashboard-recall")
+    let deliver = move |news| events.history(news).is_ok();
+    HistoryReader::start(open, part.filter.stretch, deliver).context("cannot start the thread dashboard-read")
 }

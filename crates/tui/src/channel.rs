@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyEvent, MouseEvent};
-use telemetry::Recalled;
+use telemetry::HistoryReply;
 
 use crate::options::Event;
 
@@ -18,7 +18,7 @@ pub(crate) enum Message {
     /// The program has news.
     Program(Event),
     /// Something was read again.
-    Recalled(Recalled),
+    History(HistoryReply),
     /// A key was pressed.
     Key(KeyEvent),
     /// The mouse did something.
@@ -44,23 +44,23 @@ pub struct Sender {
 /// The inbox is gone, and nobody takes events any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nobody takes events any more")]
-pub struct Gone;
+pub struct InboxClosed;
 
 impl Sender {
     /// Hands over an event; waits while the dashboard has more to do than it can.
     ///
     /// # Errors
     /// When the inbox is gone.
-    pub fn send(&self, event: Event) -> Result<(), Gone> {
-        self.messages.send(Message::Program(event)).map_err(|_| Gone)
+    pub fn send(&self, event: Event) -> Result<(), InboxClosed> {
+        self.messages.send(Message::Program(event)).map_err(|_| InboxClosed)
     }
 
     /// Hands over what was read again, as [`Self::send`] does.
     ///
     /// # Errors
     /// When the inbox is gone.
-    pub fn recalled(&self, news: Recalled) -> Result<(), Gone> {
-        self.messages.send(Message::Recalled(news)).map_err(|_| Gone)
+    pub fn history(&self, news: HistoryReply) -> Result<(), InboxClosed> {
+        self.messages.send(Message::History(news)).map_err(|_| InboxClosed)
     }
 }
 

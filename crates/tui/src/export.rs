@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use telemetry::model::Summary;
 use telemetry::output_file::{self, OutputError};
 
-use crate::figures::{ClientRow, Figures, Latency, Quantile};
 use crate::state::State;
 use crate::view::view;
+use crate::view_model::{ClientRow, Latency, Quantile, ViewModel};
 
 /// The present view, to be written to `NAME.txt` and `NAME.json`.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,10 +66,10 @@ pub(crate) fn screen_text(state: &State) -> String {
 }
 
 /// What the panes show, in the units of the summary: microseconds, bytes, events a second.
-fn view_json(state: &State, figures: &Figures) -> Value {
+fn view_json(state: &State, figures: &ViewModel) -> Value {
     let span_s = match figures.span {
-        crate::figures::Span::Last(us) => Some(us as f64 / 1e6),
-        crate::figures::Span::WholeRun => None,
+        crate::view_model::Span::Last(us) => Some(us as f64 / 1e6),
+        crate::view_model::Span::WholeRun => None,
     };
     json!({
         "run": figures.run,
@@ -113,7 +113,7 @@ fn client_json(row: &ClientRow) -> Value {
         "exchanges_per_second": row.exchanges_per_second,
         "p99": quantile_json(row.latency.map(|latency| latency.p99)),
         "open": row.open,
-        "errors": row.errors,
+        "errors": row.errors_total,
         "bytes_in": row.bytes_in,
         "bytes_out": row.bytes_out,
     })
@@ -123,7 +123,7 @@ fn client_json(row: &ClientRow) -> Value {
 mod tests {
     use super::*;
     use crate::state::Effect;
-    use crate::testing::{Stage, options};
+    use crate::testing::{TestDashboard, options};
 
     fn copied(effects: &[Effect]) -> &str {
         let copied = effects.iter().find_map(|effect| match effect {
@@ -134,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_is_copied_and_else_what_is_seen() {
-        let mut stage = Stage::live(options(), 3);
+    fn copy_takes_the_selected_client_else_the_screen() {
+        let mut stage = TestDashboard::live(options(), 3);
         let screen = stage.screen(80, 24);
         assert_eq!(copied(&stage.press('y')), screen);
-        assert!(stage.screen(120, 24).contains("the screen was given to the terminal's clipboard"));
+        assert!(stage.screen(120, 24).contains("the screen copied to the terminal's clipboard"));
         stage.press('j');
         assert_eq!(copied(&stage.press('y')), "10.0.0.11");
         stage.press('\n');
@@ -147,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn the_view_goes_to_new_files_and_never_over_others() {
+    fn export_writes_new_files_and_never_overwrites() {
         let folder = std::env::temp_dir().join(format!("tlsdash-export-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let mut stage = Stage::live(options(), 3);
+        let mut stage = TestDashboard::live(options(), 3);
         let screen = stage.screen(160, 48);
         stage.press('e');
         assert!(stage.screen(160, 48).contains("write to files: tlsdash-1a2b3c4d-120403Z"));

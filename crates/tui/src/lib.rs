@@ -3,33 +3,28 @@
 //! ```text
 //! program --Event--> channel --+--> update(State, Action) --> Effects --> terminal, Commands
 //! keyboard --------> input ----+            |
-//!                                       Figures (taken from the Model) --> view(State, Frame)
+//!                                   ViewModel (taken from the Model) --> view(State, Frame)
 //! ```
 //!
-//! The [`telemetry::Model`] is the single source of every figure. `figures` takes from it what is shown at one moment,
-//! `view` only lays out and formats that, one file per pane, and `keymap` is the one table of keys from which footer
-//! and help are made. Deliberately absent: any knowledge of the proxy or the load beyond their records and settings.
+//! The [`telemetry::Model`] is the single source of every figure. `view_model` takes from it what one moment shows. `view`
+//! lays that out, one file per pane. `input::keymap` is the one table of keys; footer and help are made from it. The
+//! dashboard knows nothing of the proxy and the load beyond their records and settings.
 
 #![forbid(unsafe_code)]
 
 mod channel;
 mod clock;
 mod export;
-mod figures;
 mod format;
 mod input;
-mod keymap;
-mod offscreen;
 mod options;
-mod output;
-mod pace;
 mod plain;
 mod run;
-mod scheme;
 mod state;
 mod terminal;
 mod theme;
 mod view;
+mod view_model;
 
 #[cfg(test)]
 #[path = "../tests/support/synthetic.rs"]
@@ -38,13 +33,13 @@ mod synthetic;
 #[cfg(test)]
 mod testing;
 
-pub use channel::{Gone, Inbox, Sender, channel};
-pub use keymap::{Keymap, KeymapError};
-pub use offscreen::Offscreen;
+pub use channel::{Inbox, InboxClosed, Sender, channel};
+pub use input::keymap::{Keymap, KeymapError};
 pub use options::{Ended, Event, Exit, Opening, Options, TuiError};
 pub use plain::run_plain;
 pub use run::run;
-pub use scheme::Scheme;
-pub use state::{NoSpeed, Speed};
+pub use state::{ParseSpeedError, Speed};
+pub use terminal::offscreen::Offscreen;
 pub use terminal::{has_terminal, restore};
+pub use theme::scheme::Scheme;
 pub use theme::{ColourError, Colours, Glyphs, Palette};

@@ -1,8 +1,8 @@
 //! What a dashboard is told at its start, and how it ends.
 
-use telemetry::{Model, Moment, Recaller, RunId, Update};
+use telemetry::{HistoryReader, Model, Moment, RunId, Update};
 
-use crate::keymap::Keymap;
+use crate::input::keymap::Keymap;
 use crate::state::Speed;
 use crate::theme::{Colours, Glyphs, Palette};
 
@@ -26,7 +26,7 @@ pub struct Options {
     /// True if clicks and the wheel do something; the terminal then leaves selecting text to Shift.
     pub mouse: bool,
     /// Who reads the journal again for earlier moments, and to play it; `None` where nobody can.
-    pub recaller: Option<Recaller>,
+    pub history: Option<HistoryReader>,
     /// What is played once everything has been read.
     pub opening: Option<Opening>,
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
@@ -46,7 +46,7 @@ impl Options {
             palette: Palette::Coloured(Colours::SIXTEEN),
             keymap: Keymap::default(),
             mouse: true,
-            recaller: None,
+            history: None,
             opening: None,
             frames_per_second_max: 4,
         }

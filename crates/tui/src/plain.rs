@@ -8,11 +8,11 @@ use telemetry::model::{Level, LogLine};
 
 use crate::channel::Inbox;
 use crate::clock::Now;
-use crate::figures::{Figures, Loop};
 use crate::format;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
 use crate::run::is_gone;
-use crate::state::{Action, Phase, State, update};
+use crate::state::{Action, State, ViewStatus, update};
+use crate::view_model::{Loop, ViewModel};
 
 /// How often the figures are told.
 const EVERY: Duration = Duration::from_secs(10);
@@ -61,7 +61,7 @@ impl Plain {
     /// Tells what is new, and the figures if it is time for them.
     fn tell(&mut self, now: Now, is_end: bool, out: &mut dyn Write) -> std::io::Result<()> {
         self.state.prepare(now);
-        if self.state.phase == Phase::Reading {
+        if self.state.status == ViewStatus::Reading {
             return Ok(());
         }
         let lines: Vec<LogLine> = self.state.log(usize::MAX).into_iter().cloned().collect();
@@ -76,7 +76,7 @@ impl Plain {
         let is_time = is_end || since.is_none_or(|since| since >= EVERY);
         if let Some(figures) = self.state.figures().filter(|_| is_time) {
             let time = format::time_of_day(now.realtime_us);
-            writeln!(out, "{time} {}", sentence(figures, self.state.phase, &self.state.account()))?;
+            writeln!(out, "{time} {}", sentence(figures, self.state.status, &self.state.account()))?;
             self.told = Some(now);
         }
         out.flush()
@@ -101,14 +101,16 @@ impl Plain {
 }
 
 /// The figures as a sentence.
-fn sentence(figures: &Figures, phase: Phase, account: &str) -> String {
-    let word = match phase {
-        Phase::Live => "live".to_owned(),
-        Phase::Silent(seconds) => format!("no data for {}", format::clock(seconds)),
-        Phase::Ended => "ended".to_owned(),
-        Phase::Waiting | Phase::Reading | Phase::Frozen(_) | Phase::Playing | Phase::Paused => {
-            "waiting".to_owned()
-        }
+fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
+    let word = match status {
+        ViewStatus::Live => "live".to_owned(),
+        ViewStatus::Silent(seconds) => format!("no data for {}", format::clock(seconds)),
+        ViewStatus::Ended => "ended".to_owned(),
+        ViewStatus::Waiting
+        | ViewStatus::Reading
+        | ViewStatus::Frozen(_)
+        | ViewStatus::Playing
+        | ViewStatus::Paused => "waiting".to_owned(),
     };
     let time = format::clock(figures.duration_us / 1_000_000);
     let of = if account.is_empty() { String::new() } else { format!(" of {account}") };
@@ -129,10 +131,10 @@ fn sentence(figures: &Figures, phase: Phase, account: &str) -> String {
     let handshakes = &figures.handshakes;
     let _ = write!(
         text,
-        "; handshakes {} full and {} resumed a second, {} failed",
+        "; handshakes {} full and {} resumed a second, failed {}",
         per_second(handshakes.full_per_second),
         per_second(handshakes.resumed_per_second),
-        handshakes.failed
+        handshakes.failed.words()
     );
     for row in figures.latencies.iter().filter(|row| row.class.rank == 0 && row.n > 0) {
         let at = |index: usize| row.quantiles[index].map_or_else(String::new, |q| format::millis(q.ns));
@@ -165,7 +167,7 @@ mod tests {
     use crate::testing::options;
 
     #[test]
-    fn it_tells_news_and_figures_in_sentences_without_a_single_escape() {
+    fn plain_output_is_sentences_without_escape_sequences() {
         let (events, inbox) = channel();
         let mut run = Synthetic::default();
         let start = run.start();

@@ -12,8 +12,8 @@ use crate::channel::{Inbox, Message};
 use crate::clock::Now;
 use crate::input::Input;
 use crate::options::{Ended, Event, Exit, Options, TuiError};
-use crate::pace::Pace;
 use crate::state::{Action, Effect, Intent, State, update};
+use crate::terminal::pace::Pace;
 use crate::terminal::{Suspend, Terminal, has_terminal};
 use crate::view::view;
 
@@ -132,7 +132,7 @@ impl Dashboard {
                 self.suspend(Suspend::Process)
             }
             Message::Program(Event::Suspend) => self.apply(Action::Want(Intent::Suspend)),
-            Message::Recalled(news) => self.apply(Action::Recalled(news)),
+            Message::History(news) => self.apply(Action::History(news)),
             Message::Key(key) => self.key(&key),
             Message::Mouse(mouse) => self.apply(Action::Point(mouse)),
             Message::Resized => self.resize(),
@@ -169,8 +169,9 @@ impl Dashboard {
     /// Changes the state and does what follows from it.
     fn apply(&mut self, action: Action) -> Result<Option<Exit>, TuiError> {
         let left = self.change(action);
-        if let Some((ask, recaller)) = self.state.recall().zip(self.state.options.recaller.as_ref()) {
-            recaller.ask(ask);
+        if let Some((request, reader)) = self.state.history_request().zip(self.state.options.history.as_ref())
+        {
+            reader.request(request);
         }
         if self.state.is_playing() {
             self.next_tick = self.next_tick.min(Instant::now() + PLAY_TICK);
@@ -184,7 +185,7 @@ impl Dashboard {
                 Effect::Draw(urgency) => self.pace.want(urgency),
                 Effect::Redraw => {
                     self.terminal.forget()?;
-                    self.pace.want(crate::pace::Urgency::Now);
+                    self.pace.want(crate::terminal::pace::Urgency::Now);
                 }
                 Effect::Send(command) => self.send(command)?,
 

@@ -7,7 +7,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
-use telemetry::{Batch, Recaller, Record, Stretch, Update};
+use telemetry::{Batch, HistoryReader, Record, Stretch, Update};
 
 use crate::clock::Now;
 use crate::options::Options;
@@ -17,7 +17,7 @@ use crate::theme::{Glyphs, Palette};
 use crate::view::view;
 
 /// A dashboard, its clock and the run it watches.
-pub(crate) struct Stage {
+pub(crate) struct TestDashboard {
     pub(crate) state: State,
     pub(crate) run: Synthetic,
     began: Instant,
@@ -33,9 +33,9 @@ pub(crate) fn options() -> Options {
         run: None,
         glyphs: Glyphs::Unicode,
         palette: Palette::Monochrome,
-        keymap: crate::keymap::Keymap::default(),
+        keymap: crate::input::keymap::Keymap::default(),
         mouse: true,
-        recaller: None,
+        history: None,
         opening: None,
         frames_per_second_max: 4,
     }
@@ -43,11 +43,11 @@ pub(crate) fn options() -> Options {
 
 /// The same of one who watches a journal that can be read again.
 pub(crate) fn watching() -> Options {
-    let recaller = Recaller::start(|_| unreachable!("nobody asks it"), Stretch::ALL, |_| true).unwrap();
-    Options { read_only: true, recaller: Some(recaller), ..options() }
+    let history = HistoryReader::start(|_| unreachable!("nobody asks it"), Stretch::ALL, |_| true).unwrap();
+    Options { read_only: true, history: Some(history), ..options() }
 }
 
-impl Stage {
+impl TestDashboard {
     /// Nothing has been read yet.
     pub(crate) fn empty(options: Options) -> Self {
         let state = State::new(options, (80, 24));

@@ -28,7 +28,7 @@ impl Comparison<'_> {
             (section("Latencies", &self.latencies()))
             (section("Handshakes", &self.handshakes()))
             (section("CPU", &self.cpu()))
-            (section("What happened", &each(self.reports().map(Report::happening_table))))
+            (section("What happened", &each(self.reports().map(Report::event_table))))
             (section("Environment and settings", &self.environment()))
             (section("Quality of the data", &each(self.reports().map(Report::quality_list))))
             (section("What the words mean", &self.definitions()))

@@ -41,7 +41,7 @@ pub(super) struct Plot {
     pub(super) y_name: &'static str,
     pub(super) scale: Scale,
     pub(super) series: Vec<Series>,
-    /// Moments that are marked, by their numbers in the list of happenings.
+    /// Moments that are marked, by their labels in the list of events.
     pub(super) marks: Vec<Tick>,
 }
 

@@ -23,7 +23,7 @@ impl Report<'_> {
             (section("Load", &self.load_tables()))
             (section("Clients", &self.client_table()))
             (section("CPU", &self.cpu_table()))
-            (section("What happened", &self.happening_table()))
+            (section("What happened", &self.event_table()))
             (section("Environment and settings", &self.environment_tables()))
             (section("Quality of the data", &self.quality_list()))
             (section("What the words mean", &self.definitions()))
@@ -93,10 +93,10 @@ impl Report<'_> {
         }
     }
 
-    /// What happened, by its number in the list.
+    /// What happened, by its label in the list.
     pub(super) fn marks(&self) -> Vec<Tick> {
-        let numbered = self.happenings().into_iter().enumerate().take(tables::HAPPENINGS_SHOWN);
-        numbered.map(|(at, (seconds, _))| (seconds, (at + 1).to_string())).collect()
+        let shown = self.events().into_iter().take(tables::EVENTS_LISTED);
+        shown.map(|event| (event.after_s, event.label)).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use super::plot::short;
 use crate::content::{Latency, QUANTILES, Report};
 
 /// What happened that is listed and marked in the plots; a run may have a thousand lines.
-pub(super) const HAPPENINGS_SHOWN: usize = 60;
+pub(super) const EVENTS_LISTED: usize = 60;
 /// Clients that are listed.
 const CLIENTS_SHOWN: usize = 50;
 const EVENTS_SHOWN: usize = 30;
@@ -104,16 +104,16 @@ impl Report<'_> {
         }
     }
 
-    pub(super) fn happening_table(&self) -> Markup {
-        let happenings = self.happenings();
-        let more = happenings.len().saturating_sub(HAPPENINGS_SHOWN);
+    pub(super) fn event_table(&self) -> Markup {
+        let events = self.events();
+        let more = events.len().saturating_sub(EVENTS_LISTED);
         html! {
-            @if !happenings.is_empty() {
+            @if !events.is_empty() {
                 table {
-                    thead { tr { th.n { "mark" } th.n { "after, s" } th { "what" } } }
+                    thead { tr { th.n { "mark or event" } th.n { "after, s" } th { "what" } } }
                     tbody {
-                        @for (at, (seconds, line)) in happenings.iter().take(HAPPENINGS_SHOWN).enumerate() {
-                            tr { td.n { (at + 1) } td.n { (short(*seconds)) } td.warn[line.level == Level::Warning] { (line.text) } }
+                        @for event in events.iter().take(EVENTS_LISTED) {
+                            tr { td.n { (event.label) } td.n { (short(event.after_s)) } td.warn[event.line.level == Level::Warning] { (event.line.text) } }
                         }
                     }
                 }

@@ -63,6 +63,8 @@ pub struct Experiment {
     pub state: ExperimentRecord,
     /// `CLOCK_MONOTONIC` at which it began, in microseconds.
     pub began_us: u64,
+    /// `CLOCK_MONOTONIC` of its latest record, in microseconds.
+    pub last_us: u64,
     /// What is compared, the primary figure first.
     pub metrics: Vec<Compared>,
     switches: VecDeque<Switch>,
@@ -71,7 +73,7 @@ pub struct Experiment {
 impl Experiment {
     fn new(stamp: &Stamp, record: &ExperimentRecord) -> Self {
         let (metrics, switches) = (Vec::new(), VecDeque::new());
-        Self { state: record.clone(), began_us: stamp.mono_us, metrics, switches }
+        Self { state: record.clone(), began_us: stamp.mono_us, last_us: stamp.mono_us, metrics, switches }
     }
 
     fn apply(&mut self, stamp: &Stamp, record: ExperimentRecord) {
@@ -85,6 +87,7 @@ impl Experiment {
         if !record.metric.is_empty() {
             self.note_figure(&record);
         }
+        self.last_us = stamp.mono_us;
         self.state = record;
     }
 
@@ -174,6 +177,7 @@ impl Experiments {
             let later = move |us: u64| us.saturating_add_signed(shift_us);
             experiments.0.iter().map(move |experiment| Experiment {
                 began_us: later(experiment.began_us),
+                last_us: later(experiment.last_us),
                 switches: experiment
                     .switches
                     .iter()

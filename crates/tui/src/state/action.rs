@@ -2,54 +2,35 @@
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use telemetry::model::Level;
-use telemetry::{ClientId, Command, Recalled, Update};
+use telemetry::{ClientId, Command, HistoryReply, Update};
 
 use crate::export::Export;
 use crate::options::Exit;
-use crate::pace::Urgency;
 use crate::terminal::Suspend;
+use crate::terminal::pace::Urgency;
 
-macro_rules! intents {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a person wants, whatever key says it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Intent { $($(#[$doc])* $name,)* }
+use super::client_list::ListMove;
+use super::quick_control::{Direction, QuickControl};
+use super::replay::PlayControl;
+use super::seek::SeekTarget;
+use super::tuning::SettingEdit;
 
-        impl Intent {
-            /// Every intent.
-            #[cfg(test)]
-            pub(crate) const ALL: &'static [Self] = &[$(Self::$name),*];
-        }
-    };
-}
-intents! {
+/// What a person wants, whatever key says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
     Quit,
     Help,
     Palette,
     Back,
     Freeze,
-    ScrubBack,
-    ScrubForward,
-    ScrubFarBack,
-    ScrubFarForward,
-    MarkPrevious,
-    MarkNext,
-    Worst,
-    PreviousInterval,
-    NextInterval,
-    Beginning,
-    End,
+    Seek(SeekTarget),
     GoTo,
-    Play,
-    PlaySlower,
-    PlayFaster,
-    PlayOwnPace,
+    Play(PlayControl),
     ZoomOut,
     ZoomIn,
-    Subject,
-    Turn,
-    WindowShorter,
-    WindowLonger,
+    NextClass,
+    ToggleTimeline,
+    Window(Direction),
     SortNext,
     SortReverse,
     Filter,
@@ -65,23 +46,9 @@ intents! {
     Experiments,
     Compare,
     EndExperiment,
-    StepDown,
-    StepUp,
-    Edit,
-    Apply,
-    Unstage,
-    Undo,
-    Up,
-    Down,
-    PageUp,
-    PageDown,
-    First,
-    Last,
-    LoadToggle,
-    RateDown,
-    RateUp,
-    ResumeDown,
-    ResumeUp,
+    Setting(SettingEdit),
+    Scroll(ListMove),
+    Adjust(QuickControl, Direction),
     Mark,
     Record,
     Redraw,
@@ -100,7 +67,7 @@ pub(crate) enum Action {
     /// There is news of the journal.
     Update(Update),
     /// Something was read again.
-    Recalled(Recalled),
+    History(HistoryReply),
     /// Time has passed.
     Tick,
     /// The terminal has so many columns and rows.
@@ -140,7 +107,7 @@ pub(crate) enum Screen {
         /// Lines scrolled away.
         offset: usize,
     },
-    /// The panes, with a long log in the place of clients and course.
+    /// The panes, with a long log in the place of clients and timeline.
     Log,
     /// The settings over them.
     Tuning,

@@ -2,7 +2,7 @@
 
 use telemetry::ClientId;
 
-use crate::figures::{ClientRow, ClientTable, Order};
+use crate::view_model::{ClientRow, ClientTable, Order};
 
 /// The table's state. The selection is a client and not a row, so that it stays on it when the order changes.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct ClientList {
 
 /// Where a person wants to go in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Move {
+pub(crate) enum ListMove {
     Up,
     Down,
     PageUp,
@@ -27,7 +27,7 @@ pub(super) enum Move {
     Last,
 }
 
-impl Move {
+impl ListMove {
     /// Goes from line `at` of a list whose last line is `last`.
     pub(super) fn from(self, at: usize, last: usize) -> usize {
         const PAGE: usize = 10;
@@ -58,18 +58,18 @@ impl ClientList {
     }
 
     /// Selects another client; the first step selects the one at the top or the bottom of the rows in sight.
-    pub(super) fn go(&mut self, to: Move, table: &mut ClientTable, rows: usize) {
+    pub(super) fn go(&mut self, to: ListMove, table: &mut ClientTable, rows: usize) {
         let Some(last) = table.len().checked_sub(1) else { return };
         let stride = rows.max(1);
         let at = match (to, self.selected.and_then(|selected| table.place(selected))) {
-            (Move::First, _) => 0,
-            (Move::Last, _) => last,
-            (Move::Up | Move::PageUp, None) => (self.offset + stride).saturating_sub(1),
-            (Move::Down | Move::PageDown, None) => self.offset,
-            (Move::Up, Some(at)) => at.saturating_sub(1),
-            (Move::Down, Some(at)) => at + 1,
-            (Move::PageUp, Some(at)) => at.saturating_sub(stride),
-            (Move::PageDown, Some(at)) => at + stride,
+            (ListMove::First, _) => 0,
+            (ListMove::Last, _) => last,
+            (ListMove::Up | ListMove::PageUp, None) => (self.offset + stride).saturating_sub(1),
+            (ListMove::Down | ListMove::PageDown, None) => self.offset,
+            (ListMove::Up, Some(at)) => at.saturating_sub(1),
+            (ListMove::Down, Some(at)) => at + 1,
+            (ListMove::PageUp, Some(at)) => at.saturating_sub(stride),
+            (ListMove::PageDown, Some(at)) => at + stride,
         };
         let at = at.min(last);
         self.selected = table.page(at..at + 1).next().map(|row| row.id);

@@ -1,14 +1,14 @@
-//! Changing settings of what is watched: what has been asked, what came of it, and how to take it back.
+//! Changes of settings: which are pending, which were confirmed or refused, and undo.
 //!
-//! What is shown as being in force always comes from records. Only the next step of a key that is pressed again
-//! starts from what was asked, since the records follow a moment later.
+//! The value shown always comes from records. Only a repeated key steps from the value that is still pending, because
+//! its record follows a moment later.
 
 use std::time::Duration;
 
 use telemetry::model::Run;
 use telemetry::{Applies, Command, Setting, Value};
 
-use super::lever::{self, Direction, Lever};
+use super::quick_control::{self, Direction, QuickControl};
 use crate::clock::Now;
 
 /// How long the records may take to show a change before it counts as refused.
@@ -16,9 +16,9 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(3);
 /// Changes that can be taken back.
 const UNDO_MAX: usize = 100;
 
-/// Something that was asked for.
+/// A change that no record has confirmed yet.
 #[derive(Clone, Debug)]
-struct Ask {
+struct PendingChange {
     name: String,
     before: Value,
     value: Value,
@@ -27,10 +27,10 @@ struct Ask {
     is_undo: bool,
 }
 
-/// What has been asked and not been answered yet, and what the answers were.
+/// Pending changes and the outcome of earlier ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Control {
-    asks: Vec<Ask>,
+    asks: Vec<PendingChange>,
     /// Changes that were confirmed, with the values before, the latest at the end.
     done: Vec<(String, Value)>,
     /// Why a setting did not change when it was last asked to.
@@ -38,14 +38,14 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// The command that moves a lever one step.
+    /// The command that moves a quick control one step.
     ///
     /// # Errors
     /// With a sentence for the person, where it cannot be moved.
-    pub(super) fn pull(
+    pub(super) fn adjust(
         &mut self,
         run: Option<&Run>,
-        lever: Lever,
+        control: QuickControl,
         direction: Direction,
         now: Now,
     ) -> Result<Command, String> {
@@ -54,10 +54,10 @@ impl Control {
         if !has_load {
             return Err("this run has no load: start tlsdash with --load PLAN for one".to_owned());
         }
-        let setting = run.setting(lever.setting()).ok_or_else(|| lever.missing())?;
-        let asked = self.asked(lever.setting()).unwrap_or(&setting.value);
-        let value = lever.moved(asked, direction).ok_or_else(|| lever.missing())?;
-        self.ask(Some(run), lever.setting(), within(setting, value), now)
+        let setting = run.setting(control.setting()).ok_or_else(|| control.missing())?;
+        let asked = self.asked(control.setting()).unwrap_or(&setting.value);
+        let value = control.moved(asked, direction).ok_or_else(|| control.missing())?;
+        self.ask(Some(run), control.setting(), within(setting, value), now)
     }
 
     /// The command that gives a setting another value.
@@ -88,7 +88,7 @@ impl Control {
         self.refused.retain(|(refused, _)| refused != name);
         self.asks.retain(|ask| ask.name != name);
         let (name, before) = (name.to_owned(), setting.value.clone());
-        self.asks.push(Ask { name: name.clone(), before, value: value.clone(), at: now, is_undo });
+        self.asks.push(PendingChange { name: name.clone(), before, value: value.clone(), at: now, is_undo });
         Ok(Command::Set { name, value })
     }
 
@@ -123,7 +123,7 @@ impl Control {
     }
 
     /// Takes a warning of the program for the answer to what was asked of the setting that it names.
-    pub(super) fn hear(&mut self, text: &str) {
+    pub(super) fn note_refusal(&mut self, text: &str) {
         if let Some(at) = self.asks.iter().position(|ask| text.contains(&ask.name)) {
             let ask = self.asks.remove(at);
             self.refused.push((ask.name, text.to_owned()));
@@ -152,7 +152,8 @@ impl Control {
 
     /// What was asked, in words; empty if everything has been answered.
     pub(crate) fn pending(&self) -> String {
-        let words: Vec<String> = self.asks.iter().map(|ask| lever::words(&ask.name, &ask.value)).collect();
+        let words: Vec<String> =
+            self.asks.iter().map(|ask| quick_control::words(&ask.name, &ask.value)).collect();
         words.join(", ")
     }
 }

@@ -1,23 +1,24 @@
-//! What the dashboard knows, and how everything that happens changes it. No clock, no I/O.
+//! The dashboard's state and how events change it. No clock, no I/O.
 
 mod action;
 mod client_list;
 mod control;
-mod frozen;
-mod lever;
 mod mouse;
 mod palette;
-mod phase;
 mod prompt;
+mod quick_control;
 mod recording;
 mod replay;
 mod runs;
-mod scrub;
+mod seek;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod time;
 mod tuning;
 mod update;
+mod view;
+mod view_status;
 
 use std::collections::VecDeque;
 
@@ -25,36 +26,39 @@ use telemetry::model::{Experiment, Level, LogLine, Marker, Run};
 use telemetry::{ClientId, Model, RunId};
 
 use crate::clock::Now;
-use crate::figures::{
-    self, ClientDetail, ClientTable, Course, Figures, History, Marked, SortKey, Span, Then, Windows,
-};
 use crate::format;
-use crate::keymap::{Context, Needs};
+use crate::input::keymap::{Context, Needs};
 use crate::options::Options;
 use crate::theme::Theme;
 use crate::view::layout;
+use crate::view_model::{
+    self, ClientDetail, ClientTable, History, LatencyTimeline, PastSetting, SortKey, Span, ViewModel,
+};
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
-pub(crate) use client_list::ClientList;
+pub(crate) use client_list::{ClientList, ListMove};
 use control::Control;
-use frozen::Frozen;
 pub(crate) use palette::Entry;
-use phase::Heard;
-pub(crate) use phase::Phase;
 pub(crate) use prompt::{Prompt, Purpose};
-use recording::Recorded;
-pub use replay::{NoSpeed, Speed};
-use replay::{Reel, Replay};
-pub(crate) use replay::{Standing, TransportLine};
+pub(crate) use quick_control::{Direction, QuickControl};
+use recording::RecordingState;
+use replay::JournalReads;
+pub use replay::{ParseSpeedError, Speed};
+pub(crate) use replay::{PlayControl, PlaybackLine, PlaybackState};
 use runs::RunList;
-pub(crate) use time::{Course as CourseView, TimeView};
-pub(crate) use tuning::Tuning;
+pub(crate) use seek::SeekTarget;
+use snapshot::Snapshot;
+pub(crate) use time::{TimeView, TimelineMode};
+pub(crate) use tuning::{SettingEdit, Tuning};
 pub(crate) use update::update;
+use view::View;
+use view_status::LastRecord;
+pub(crate) use view_status::ViewStatus;
 
-/// Notices of the dashboard's own that are kept.
+/// The dashboard's own notices that are kept.
 const NOTICES_MAX: usize = 50;
 
-/// All that the dashboard knows.
+/// The dashboard's state.
 pub(crate) struct State {
     pub(crate) options: Options,
     pub(crate) theme: Theme,
@@ -63,41 +67,38 @@ pub(crate) struct State {
     pub(crate) clients: ClientList,
     pub(crate) runs: RunList,
     pub(crate) time: TimeView,
-    pub(crate) course: Course,
+    pub(crate) timeline: LatencyTimeline,
     /// Marks and changes on it, with their columns.
     pub(crate) markers: Vec<(usize, Marker)>,
-    pub(crate) phase: Phase,
+    pub(crate) status: ViewStatus,
     pub(crate) control: Control,
     pub(crate) tuning: Tuning,
-    /// What is being typed.
+    /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
     model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
     stale: bool,
-    /// What is shown of the model as it stands; `None` before there is a run.
-    live: Option<Figures>,
-    windows: Windows,
-    marked: Marked,
-    table: ClientTable,
-    frozen: Option<Frozen>,
-    replay: Replay,
+    /// The present, whether or not it is shown.
+    live: Snapshot,
+    view: View,
+    reads: JournalReads,
     /// True once the run's end has been seen, and the span has followed it.
     end_seen: bool,
     /// True once all that the journal held at the start has been read.
     caught_up: bool,
-    heard: Option<Heard>,
+    last_record: Option<LastRecord>,
     /// The run that was shown last.
     shown: Option<RunId>,
     /// The run that began last, whosever it is.
     newest: Option<RunId>,
     notices: VecDeque<LogLine>,
-    recorded: Recorded,
+    recorded: RecordingState,
     /// Columns and rows of the terminal.
     size: (u16, u16),
 }
 
 impl State {
-    /// Nothing is known yet.
+    /// The state before anything has been read.
     pub(crate) fn new(options: Options, size: (u16, u16)) -> Self {
         Self {
             theme: Theme::new(options.glyphs, options.palette),
@@ -107,43 +108,55 @@ impl State {
             clients: ClientList::default(),
             runs: RunList::default(),
             time: TimeView::default(),
-            course: Course::default(),
+            timeline: LatencyTimeline::default(),
             markers: Vec::new(),
-            phase: Phase::Waiting,
+            status: ViewStatus::Waiting,
             control: Control::default(),
             tuning: Tuning::default(),
             prompt: None,
             model: Model::default(),
             stale: true,
-            live: None,
-            windows: Windows::default(),
-            marked: Marked::default(),
-            table: ClientTable::default(),
-            frozen: None,
-            replay: Replay::default(),
+            live: Snapshot::default(),
+            view: View::default(),
+            reads: JournalReads::default(),
             end_seen: false,
             caught_up: false,
-            heard: None,
+            last_record: None,
             shown: None,
             newest: None,
             notices: VecDeque::new(),
-            recorded: Recorded::default(),
+            recorded: RecordingState::default(),
             size,
         }
     }
 
-    /// Gives up everything but what was read.
+    /// The model, without the rest.
     pub(crate) fn into_model(self) -> Model {
         self.model
     }
 
-    /// What is shown: the present, or the moment of freezing.
-    pub(crate) fn figures(&self) -> Option<&Figures> {
-        let again = self.reel().and_then(Reel::figures);
-        again.or_else(|| self.frozen.as_ref().map(Frozen::figures)).or(self.live.as_ref())
+    /// What is shown.
+    fn snapshot(&self) -> &Snapshot {
+        match &self.view {
+            View::Live => &self.live,
+            View::Frozen(past) | View::Replay(past, _) => &past.snapshot,
+        }
     }
 
-    /// Where keys have their meaning at present.
+    /// The figures that are shown.
+    pub(crate) fn figures(&self) -> Option<&ViewModel> {
+        self.snapshot().figures.as_ref()
+    }
+
+    /// The run that is shown, from the same reading as the figures.
+    fn snapshot_run(&self) -> Option<&Run> {
+        match self.snapshot().ticket {
+            Some(_) => self.shown_reread()?.run(),
+            None => self.run(),
+        }
+    }
+
+    /// The context that decides what keys do.
     pub(crate) fn context(&self) -> Context {
         match self.screen {
             Screen::Tuning => Context::Tuning,
@@ -160,28 +173,24 @@ impl State {
         match needs {
             Needs::Nothing => true,
             Needs::Clients => figures.is_none_or(|figures| figures.proxy.is_some()),
-            Needs::Journal => self.options.recaller.is_some(),
+            Needs::Journal => self.options.history.is_some(),
             Needs::Control => may,
             Needs::Load => may && figures.is_none_or(|figures| figures.load.is_some()),
         }
     }
 
-    fn table_mut(&mut self) -> &mut ClientTable {
-        if self.reel().is_some() {
-            return self.replay.table_mut().unwrap_or(&mut self.table);
-        }
-        self.frozen.as_mut().map_or(&mut self.table, Frozen::table_mut)
-    }
-
-    fn table(&self) -> &ClientTable {
-        let again = self.reel().map(Reel::table);
-        again.or_else(|| self.frozen.as_ref().map(Frozen::table)).unwrap_or(&self.table)
+    /// The list of clients, and the clients that are shown.
+    fn clients_and_table(&mut self) -> (&mut ClientList, &mut ClientTable) {
+        let snapshot = match &mut self.view {
+            View::Live => &mut self.live,
+            View::Frozen(past) | View::Replay(past, _) => &mut past.snapshot,
+        };
+        (&mut self.clients, &mut snapshot.table)
     }
 
     /// The experiments of the shown run, oldest first.
     pub(crate) fn experiments(&self) -> Vec<&Experiment> {
-        let again = self.reel().and_then(Reel::run);
-        again.or_else(|| self.run()).map_or_else(Vec::new, |run| run.experiments().collect())
+        self.snapshot_run().map_or_else(Vec::new, |run| run.experiments().collect())
     }
 
     /// The last record of the shown run, by the monotonic clock.
@@ -191,37 +200,28 @@ impl State {
 
     /// All clients of the moment that is shown, in no order.
     fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
-        self.table().rows().iter().map(|row| row.id)
+        self.snapshot().table.rows().iter().map(|row| row.id)
     }
 
-    /// All about a client: its rates are of the moment that is shown, the rest is of now.
+    /// The details of a client: its rates at the shown moment, the rest from the latest record.
     pub(crate) fn client_detail(&self, id: ClientId) -> Option<ClientDetail> {
-        let row = self.table().get(id)?;
-        if let Some(again) = self.reel().and_then(Reel::run) {
-            return ClientDetail::of(again, row, self.figures()?.interval_us);
-        }
-        let mut detail = ClientDetail::of(self.run()?, row, self.figures()?.interval_us)?;
-        if let Some(frozen) = &self.frozen {
-            detail.history = frozen.history(id);
-        }
-        Some(detail)
+        let row = self.snapshot().table.get(id)?;
+        ClientDetail::of(self.snapshot_run()?, row, self.history(id))
     }
 
-    /// Clients of the moment that is shown, as far as the filter lets them.
+    /// Clients at the shown moment that pass the filter.
     pub(crate) fn client_count(&self) -> usize {
-        self.table().len()
+        self.snapshot().table.len()
     }
 
-    /// What a client did over the last intervals, at the moment that is shown.
+    /// A client's last intervals up to the shown moment.
     pub(crate) fn history(&self, id: ClientId) -> History {
-        if let Some(reel) = self.reel() {
-            return reel.history(id);
+        let snapshot = self.snapshot();
+        if let Some(past) = self.view.past().filter(|_| snapshot.ticket.is_none()) {
+            return past.history(id);
         }
-        if let Some(frozen) = &self.frozen {
-            return frozen.history(id);
-        }
-        let interval_us = self.live.as_ref().map_or(0, |figures| figures.interval_us);
-        self.run().map(|run| figures::history(run, id, interval_us)).unwrap_or_default()
+        let run = self.snapshot_run();
+        run.map(|run| view_model::history(run, id, snapshot.interval_us())).unwrap_or_default()
     }
 
     /// Log lines of the run and notices of the dashboard, the latest `n` of them, oldest first.
@@ -232,46 +232,46 @@ impl State {
         lines.split_off(lines.len().saturating_sub(n))
     }
 
-    /// Takes the figures anew if something has changed since; to be called before each frame. Reading a long
-    /// journal brings many batches a frame, and only the last of them is worth the work.
+    /// Updates what is shown, if something has changed; call it before each frame. Reading a long journal brings many
+    /// batches per frame, so the work is done once per frame and not per batch.
     pub(crate) fn prepare(&mut self, now: Now) {
         self.time_recording(now);
         if std::mem::take(&mut self.stale) {
             self.refresh(now);
         }
         self.arrange();
-        self.follow_course();
+        self.follow_timeline();
     }
 
-    /// Length of a column of the course.
+    /// Length of a column of the timeline.
     fn column_us(&self) -> u64 {
-        self.time.column_us(self.live.as_ref().map_or(0, |figures| figures.interval_us))
+        self.time.column_us(self.live.interval_us())
     }
 
-    /// Brings the course to the columns that are in sight.
-    fn follow_course(&mut self) {
-        let (columns, column_us) = (layout::course_columns(self), self.column_us());
-        let Self { model, options, time, course, frozen, replay, .. } = self;
+    /// Brings the timeline to the columns that are in sight.
+    fn follow_timeline(&mut self) {
+        let (columns, column_us) = (layout::timeline_columns(self), self.column_us());
+        let Self { model, options, time, timeline, view, reads, .. } = self;
         let Some(run) = shown_run(model, options) else { return };
-        let until_us = frozen.as_ref().map_or_else(|| run.last_us(), |frozen| frozen.edge_us);
+        let until_us = view.past().map_or_else(|| run.last_us(), |past| past.edge_us);
         let from_us = until_us.saturating_sub(column_us.saturating_mul(columns as u64)).max(run.began_us());
-        let again = if run.kept_from_us() <= from_us { None } else { replay.series(run) };
+        let again = if run.kept_from_us() <= from_us { None } else { reads.series(run) };
         let again = again.filter(|(_, again)| again.kept_from_us() < run.kept_from_us());
-        let subject = time.subject(run);
+        let class = time.class(run);
         match again {
-            // What was read again ends at the moment, and so does the course.
+            // A reread run ends at the shown moment, and so does the timeline.
             Some((ticket, again)) => {
-                course.refresh((again, ticket), subject, column_us, until_us.min(again.last_us()), columns);
+                timeline.refresh((again, ticket), class, column_us, until_us.min(again.last_us()), columns);
             }
-            None => course.refresh((run, 0), subject, column_us, until_us, columns),
+            None => timeline.refresh((run, 0), class, column_us, until_us, columns),
         }
-        self.markers = course.markers(run);
+        self.markers = timeline.markers(run);
     }
 
-    /// The moment that a person went back to, by the monotonic clock, with the settings as they stood then.
-    pub(crate) fn earlier(&self) -> Option<(u64, &[Then])> {
-        let frozen = self.frozen.as_ref()?;
-        Some((frozen.earlier_us()?, frozen.settings()))
+    /// The past moment that was sought, on the monotonic clock, with its settings.
+    pub(crate) fn earlier(&self) -> Option<(u64, &[PastSetting])> {
+        let past = self.view.past()?;
+        Some((past.cursor_us?, &past.settings))
     }
 
     /// The wall clock at a moment of the shown run's monotonic clock.
@@ -289,26 +289,21 @@ impl State {
             self.span = if ended { Span::WholeRun } else { Span::default() };
             self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
         }
-        self.windows.slide(run, self.span);
-        let mut figures = Figures::of(&self.model, run, self.span, &self.windows);
-        self.marked.compare(run, run.last_us(), &mut figures);
-        self.table.refresh(run, figures.clients_span);
-        self.live = Some(figures);
+        self.live.take(None, (&self.model, run), run.last_us(), self.span);
         let before = self.shown.replace(id);
         if self.caught_up && before.is_some_and(|before| before != id) {
             let began = format::time_of_day(began_us);
             self.notice(Level::Notice, format!("a new run is shown: {}, begun {began}", id.short()), now);
         }
         self.stay(id, now);
-        self.phase = Phase::of(self, now);
+        self.status = ViewStatus::of(self, now);
     }
 
     /// Puts the clients in order and keeps the selected one in sight.
     fn arrange(&mut self) {
         let rows = layout::client_rows(self);
-        let mut clients = std::mem::take(&mut self.clients);
-        clients.arrange(self.table_mut(), rows);
-        self.clients = clients;
+        let (clients, table) = self.clients_and_table();
+        clients.arrange(table, rows);
     }
 
     fn run(&self) -> Option<&Run> {

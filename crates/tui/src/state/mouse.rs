@@ -3,16 +3,16 @@
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
 use super::update::want;
-use super::{Effect, Intent, Screen, State};
+use super::{Effect, Intent, ListMove, Screen, State};
 use crate::clock::Now;
-use crate::pace::Urgency;
+use crate::terminal::pace::Urgency;
 use crate::view::layout::{self, Target};
 
 /// Does what the mouse says.
 pub(super) fn point(state: &mut State, event: MouseEvent, now: Now) -> Vec<Effect> {
     match event.kind {
-        MouseEventKind::ScrollUp => want(state, Intent::Up, now),
-        MouseEventKind::ScrollDown => want(state, Intent::Down, now),
+        MouseEventKind::ScrollUp => want(state, Intent::Scroll(ListMove::Up), now),
+        MouseEventKind::ScrollDown => want(state, Intent::Scroll(ListMove::Down), now),
         MouseEventKind::Down(MouseButton::Left) => click(state, (event.column, event.row), now),
         _ => Vec::new(),
     }
@@ -31,7 +31,7 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
         }
         Some(Target::Clients) => return want(state, Intent::SortNext, now),
         Some(Target::Column(place)) => {
-            let us = state.course.end_us(place);
+            let us = state.timeline.end_us(place);
             state.go_to(us, now);
         }
         Some(Target::Played(thousandth)) => {
@@ -40,7 +40,7 @@ fn click(state: &mut State, at: (u16, u16), now: Now) -> Vec<Effect> {
             let us = run.began_us() + length_us / 1_000 * thousandth;
             state.go_to(us, now);
         }
-        Some(Target::Course) => return want(state, Intent::Subject, now),
+        Some(Target::Timeline) => return want(state, Intent::NextClass, now),
         None => return Vec::new(),
     }
     vec![Effect::Draw(Urgency::Now)]

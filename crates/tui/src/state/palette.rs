@@ -5,7 +5,7 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use telemetry::{ClientId, RunId};
 
 use super::State;
-use crate::keymap::{BINDINGS, Binding};
+use crate::input::keymap::{BINDINGS, Binding};
 
 /// Entries that are found at the most.
 const FOUND_MAX: usize = 50;

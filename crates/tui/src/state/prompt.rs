@@ -12,7 +12,7 @@ use super::{Effect, Screen, State};
 use crate::clock::Now;
 use crate::export::Export;
 use crate::format;
-use crate::pace::Urgency;
+use crate::terminal::pace::Urgency;
 
 /// Characters that are taken at the most.
 const TEXT_MAX: usize = 200;

@@ -13,7 +13,7 @@ const MEANT: Duration = Duration::from_secs(10);
 
 /// How the recording goes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Recorded {
+pub(super) struct RecordingState {
     /// Since when, and whether it fails at present; nothing where none is made.
     since: Option<(Instant, bool)>,
     /// How long it had lasted when the screen was drawn last.
@@ -62,11 +62,11 @@ mod tests {
     use telemetry::{Command, Recording, Update};
 
     use crate::state::{Action, Effect, Intent};
-    use crate::testing::{Stage, options};
+    use crate::testing::{TestDashboard, options};
 
     #[test]
-    fn whoever_leaves_while_it_is_recorded_is_asked_once() {
-        let mut stage = Stage::live(options(), 3);
+    fn quitting_while_recording_asks_once() {
+        let mut stage = TestDashboard::live(options(), 3);
         assert!(stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
         let leaves = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Leave(_)));
         stage.act(Action::Update(Update::Recording(Recording::Written)));
@@ -85,8 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn who_only_watches_cannot_record() {
-        let mut stage = Stage::live(crate::Options { read_only: true, ..options() }, 3);
+    fn a_read_only_dashboard_cannot_record() {
+        let mut stage = TestDashboard::live(crate::Options { read_only: true, ..options() }, 3);
         assert!(!stage.want(Intent::Record).contains(&Effect::Send(Command::Record)));
     }
 }

@@ -3,11 +3,11 @@
 use telemetry::RunId;
 use telemetry::model::{Level, Run};
 
-use super::client_list::Move;
+use super::client_list::ListMove;
 use super::{Screen, State, shown_run};
 use crate::clock::Now;
-use crate::figures::RunRow;
 use crate::format;
+use crate::view_model::RunRow;
 
 /// The list of runs. The selection is a run and not a line, so that it stays on it when others come.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ impl State {
     }
 
     /// Selects another line.
-    pub(super) fn select_run(&mut self, to: Move) {
+    pub(super) fn select_run(&mut self, to: ListMove) {
         let rows = self.run_rows();
         let at = to.from(self.selected_run(), rows.len().saturating_sub(1));
         self.runs.selected = rows.get(at).map(|row| row.id);
@@ -125,10 +125,8 @@ impl State {
     pub(super) fn show_run(&mut self, id: RunId) {
         self.options.run = Some(id);
         self.shown = Some(id);
-        self.frozen = None;
         self.model.hold(Some(id));
-        self.leave_replay();
+        self.go_live();
         self.clients.selected = None;
-        self.stale = true;
     }
 }

@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use telemetry::model::Level;
 use telemetry::{Command, Update, Value};
 
-use super::{Action, Effect, Intent, Screen};
-use crate::figures::Span;
+use super::{Action, Direction, Effect, Intent, ListMove, QuickControl, Screen, SeekTarget};
+use crate::input::keymap::BINDINGS;
 use crate::options::Options;
-use crate::testing::{Stage, options, watching};
+use crate::testing::{TestDashboard, options, watching};
+use crate::view_model::Span;
 
 fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
     effects.iter().find_map(|effect| match effect {
@@ -18,10 +19,16 @@ fn set(effects: &[Effect]) -> Option<(&str, &Value)> {
 }
 
 #[test]
-fn a_key_pressed_again_goes_on_from_what_was_asked_and_shows_what_is_in_force() {
-    let mut stage = Stage::live(options(), 3);
-    assert_eq!(set(&stage.want(Intent::RateUp)), Some(("load.rate", &Value::Number(5500.0))));
-    assert_eq!(set(&stage.want(Intent::RateUp)), Some(("load.rate", &Value::Number(6100.0))));
+fn a_repeated_key_steps_from_the_value_already_asked_for() {
+    let mut stage = TestDashboard::live(options(), 3);
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up))),
+        Some(("load.rate", &Value::Number(5500.0)))
+    );
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up))),
+        Some(("load.rate", &Value::Number(6100.0)))
+    );
     let screen = stage.screen(120, 24);
     assert!(screen.contains("offered 5000/s") && screen.contains("asked 6100/s"), "{screen}");
     let record = stage.run.set("load.rate", Value::Number(6100.0)).unwrap();
@@ -32,18 +39,24 @@ fn a_key_pressed_again_goes_on_from_what_was_asked_and_shows_what_is_in_force() 
 }
 
 #[test]
-fn what_is_never_confirmed_disappears() {
-    let mut stage = Stage::live(options(), 3);
-    assert_eq!(set(&stage.want(Intent::ResumeUp)), Some(("load.resume", &Value::Number(90.0))));
+fn a_change_never_confirmed_disappears() {
+    let mut stage = TestDashboard::live(options(), 3);
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Resume, Direction::Up))),
+        Some(("load.resume", &Value::Number(90.0)))
+    );
     assert!(stage.screen(80, 24).contains("asked resume 90%"));
     stage.wait(4);
     assert!(!stage.screen(80, 24).contains("asked"));
-    assert_eq!(set(&stage.want(Intent::ResumeUp)), Some(("load.resume", &Value::Number(90.0))));
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Resume, Direction::Up))),
+        Some(("load.resume", &Value::Number(90.0)))
+    );
 }
 
 #[test]
 fn only_who_watches_can_go_back_to_the_shell() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     let suspends = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Suspend(_)));
     for screen in [Intent::Back, Intent::Log, Intent::Help, Intent::Tune] {
         stage.want(screen);
@@ -51,24 +64,30 @@ fn only_who_watches_can_go_back_to_the_shell() {
         let said = "Ctrl-Z would stop the proxy: use --headless and `tlsdash watch`";
         assert!(stage.screen(80, 24).contains(said), "{}", stage.screen(80, 24));
     }
-    assert!(suspends(&Stage::live(watching(), 3).want(Intent::Suspend)));
+    assert!(suspends(&TestDashboard::live(watching(), 3).want(Intent::Suspend)));
 }
 
 #[test]
-fn the_load_is_switched_to_what_it_is_not() {
-    let mut stage = Stage::live(options(), 3);
-    assert_eq!(set(&stage.want(Intent::LoadToggle)), Some(("load.running", &Value::Flag(false))));
+fn the_load_key_starts_and_stops_the_load() {
+    let mut stage = TestDashboard::live(options(), 3);
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Running, Direction::Up))),
+        Some(("load.running", &Value::Flag(false)))
+    );
     let record = stage.run.set("load.running", Value::Flag(false)).unwrap();
     stage.read(vec![record]);
     stage.pass(1);
     assert!(stage.screen(80, 24).contains("STOPPED"));
-    assert_eq!(set(&stage.want(Intent::LoadToggle)), Some(("load.running", &Value::Flag(true))));
+    assert_eq!(
+        set(&stage.want(Intent::Adjust(QuickControl::Running, Direction::Up))),
+        Some(("load.running", &Value::Flag(true)))
+    );
 }
 
 #[test]
 fn a_command_that_cannot_be_sent_is_said() {
-    let mut stage = Stage::live(options(), 3);
-    stage.want(Intent::RateUp);
+    let mut stage = TestDashboard::live(options(), 3);
+    stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up));
     stage.act(Action::NotSent("the program takes no commands any more"));
     let screen = stage.screen(80, 24);
     assert!(screen.contains("takes no commands any more") && !screen.contains("asked"), "{screen}");
@@ -76,16 +95,16 @@ fn a_command_that_cannot_be_sent_is_said() {
 
 #[test]
 fn a_key_without_a_load_says_why_nothing_happens() {
-    let mut stage = Stage::empty(options());
-    assert_eq!(set(&stage.want(Intent::RateUp)), None);
+    let mut stage = TestDashboard::empty(options());
+    assert_eq!(set(&stage.want(Intent::Adjust(QuickControl::Rate, Direction::Up))), None);
     assert!(stage.screen(80, 24).contains("there is no run yet"));
 }
 
 #[test]
 fn the_selection_stays_on_its_client_when_the_order_changes() {
-    let mut stage = Stage::live(options(), 5);
-    stage.want(Intent::Down);
-    stage.want(Intent::Down);
+    let mut stage = TestDashboard::live(options(), 5);
+    stage.want(Intent::Scroll(ListMove::Down));
+    stage.want(Intent::Scroll(ListMove::Down));
     let selected = stage.state.clients.selected.unwrap();
     for intent in [Intent::SortReverse, Intent::SortNext, Intent::SortNext] {
         stage.want(intent);
@@ -100,11 +119,11 @@ fn the_selection_stays_on_its_client_when_the_order_changes() {
 
 #[test]
 fn every_order_sorts_by_its_column() {
-    let mut stage = Stage::live(options(), 5);
-    let totals = |stage: &Stage| {
-        stage.state.clients.page().iter().map(crate::figures::ClientRow::bytes).collect::<Vec<_>>()
+    let mut stage = TestDashboard::live(options(), 5);
+    let totals = |stage: &TestDashboard| {
+        stage.state.clients.page().iter().map(crate::view_model::ClientRow::bytes).collect::<Vec<_>>()
     };
-    while stage.state.clients.order.key != crate::figures::SortKey::Total {
+    while stage.state.clients.order.key != crate::view_model::SortKey::Total {
         stage.want(Intent::SortNext);
     }
     assert!(totals(&stage).is_sorted_by(|a, b| a >= b));
@@ -114,9 +133,9 @@ fn every_order_sorts_by_its_column() {
 
 #[test]
 fn a_clients_rate_is_what_it_did_in_the_window() {
-    let mut stage = Stage::live(options(), 25);
-    let rows = |stage: &Stage| {
-        let rows = stage.state.table.rows();
+    let mut stage = TestDashboard::live(options(), 25);
+    let rows = |stage: &TestDashboard| {
+        let rows = stage.state.snapshot().table.rows();
         rows.iter().map(|row| (row.id, *row)).collect::<std::collections::HashMap<_, _>>()
     };
     let before = rows(&stage);
@@ -127,7 +146,7 @@ fn a_clients_rate_is_what_it_did_in_the_window() {
         let moved = (row.bytes() - before[id].bytes()) as f64 / 10.0;
         assert!((both_ways - moved).abs() <= moved * 1e-3, "{id}: {both_ways} and {moved}");
     }
-    (0..20).for_each(|_| drop(stage.want(Intent::WindowLonger)));
+    (0..20).for_each(|_| drop(stage.want(Intent::Window(Direction::Up))));
     for (id, row) in rows(&stage) {
         let both_ways = row.in_per_second.unwrap() + row.out_per_second.unwrap();
         assert!((both_ways * 35.0 - row.bytes() as f64).abs() <= row.bytes() as f64 * 1e-3, "{id}");
@@ -136,14 +155,14 @@ fn a_clients_rate_is_what_it_did_in_the_window() {
 
 #[test]
 fn the_window_goes_from_a_second_to_the_whole_run() {
-    let mut stage = Stage::live(options(), 5);
+    let mut stage = TestDashboard::live(options(), 5);
     for _ in 0..20 {
-        stage.want(Intent::WindowShorter);
+        stage.want(Intent::Window(Direction::Down));
     }
     assert_eq!(stage.state.span, Span::Last(1_000_000));
     assert!(stage.screen(80, 24).contains("latency, ms, 1 s"));
     for _ in 0..20 {
-        stage.want(Intent::WindowLonger);
+        stage.want(Intent::Window(Direction::Up));
     }
     assert_eq!(stage.state.span, Span::WholeRun);
     let screen = stage.screen(80, 24);
@@ -152,26 +171,26 @@ fn the_window_goes_from_a_second_to_the_whole_run() {
 
 #[test]
 fn the_window_of_a_frozen_view_ends_where_it_was_frozen() {
-    let mut stage = Stage::live(options(), 12);
+    let mut stage = TestDashboard::live(options(), 12);
     stage.want(Intent::Freeze);
-    let n = |stage: &Stage| stage.state.figures().unwrap().latencies[5].n;
+    let n = |stage: &TestDashboard| stage.state.figures().unwrap().latencies[5].n;
     stage.pass(20);
     assert_eq!(n(&stage), 10 * 4998);
-    stage.want(Intent::WindowShorter);
+    stage.want(Intent::Window(Direction::Down));
     assert_eq!(n(&stage), 5 * 4998);
     let screen = stage.screen(80, 24);
     assert!(screen.contains("FROZEN at 00:12") && screen.contains("latency, ms, 5 s"), "{screen}");
 }
 
 #[test]
-fn an_earlier_moment_has_its_own_figures_and_the_settings_then_in_force() {
-    let mut stage = Stage::live(options(), 10);
+fn an_earlier_moment_shows_its_own_figures_and_settings() {
+    let mut stage = TestDashboard::live(options(), 10);
     let change = stage.run.set("load.rate", Value::Number(6100.0)).unwrap();
     stage.read(vec![change]);
     stage.pass(10);
     stage.screen(160, 48);
-    stage.want(Intent::MarkPrevious);
-    stage.want(Intent::ScrubBack);
+    stage.want(Intent::Seek(SeekTarget::PreviousMark));
+    stage.want(Intent::Seek(SeekTarget::Columns(-1)));
     let screen = stage.screen(160, 48);
     assert!(screen.contains("FROZEN at 00:10"), "{screen}");
     assert!(
@@ -180,39 +199,57 @@ fn an_earlier_moment_has_its_own_figures_and_the_settings_then_in_force() {
     );
     assert!(screen.contains("accepted 502/s") && screen.contains("n 9996 in 2 s"), "{screen}");
     assert_eq!(stage.state.figures().unwrap().handshakes.full, 1_000);
-    stage.want(Intent::MarkNext);
+    stage.want(Intent::Seek(SeekTarget::NextMark));
     assert!(stage.screen(160, 48).contains("FROZEN at 00:12"), "the column that begins with the change");
     stage.want(Intent::Back);
     assert!(stage.screen(160, 48).contains("LIVE 00:20"));
 }
 
 #[test]
-fn time_goes_neither_before_the_run_nor_beyond_the_moment_of_freezing() {
-    let mut stage = Stage::live(options(), 10);
+fn seeking_stays_between_the_start_and_the_moment_of_freezing() {
+    let mut stage = TestDashboard::live(options(), 10);
     stage.screen(80, 24);
-    (0..30).for_each(|_| drop(stage.want(Intent::ScrubBack)));
+    (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert!(stage.screen(80, 24).contains("FROZEN at 00:00"));
     stage.pass(5);
-    (0..30).for_each(|_| drop(stage.want(Intent::ScrubForward)));
+    (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(1)))));
     assert!(stage.screen(80, 24).contains("FROZEN at 00:10"));
 }
 
 #[test]
 fn the_worst_latency_is_found() {
-    let mut stage = Stage::live(options(), 10);
+    let mut stage = TestDashboard::live(options(), 10);
     stage.run.stall_us = 250_000;
     stage.pass(1);
     stage.run.stall_us = 0;
     stage.pass(10);
     stage.screen(160, 48);
-    stage.want(Intent::Worst);
+    stage.want(Intent::Seek(SeekTarget::Worst));
     let screen = stage.screen(160, 48);
-    assert!(screen.contains("FROZEN at 00:12") && screen.contains("max 266 ms"), "{screen}");
+    assert!(screen.contains("FROZEN at 00:11") && screen.contains("max 266 ms"), "{screen}");
+}
+
+#[test]
+fn the_window_at_the_worst_latency_holds_it() {
+    let mut stage = TestDashboard::live(options(), 10);
+    stage.run.stall_us = 250_000;
+    stage.pass(1);
+    stage.run.stall_us = 0;
+    stage.pass(60);
+    stage.screen(160, 48);
+    (0..4).for_each(|_| drop(stage.want(Intent::ZoomOut)));
+    for window in 0..4 {
+        stage.want(Intent::Seek(SeekTarget::Worst));
+        let latencies = &stage.state.figures().unwrap().latencies;
+        let response = latencies.iter().find(|row| row.class.name == "response").unwrap();
+        assert!(response.max_ns.unwrap() > 250_000_000, "window {window}: {:?}", response.max_ns);
+        stage.want(Intent::Window(Direction::Down));
+    }
 }
 
 #[test]
 fn time_alone_is_drawn_only_where_it_shows() {
-    let mut stage = Stage::live(options(), 5);
+    let mut stage = TestDashboard::live(options(), 5);
     assert_eq!(stage.act(Action::Tick), []);
     stage.want(Intent::Freeze);
     assert_eq!(stage.act(Action::Tick), []);
@@ -221,13 +258,13 @@ fn time_alone_is_drawn_only_where_it_shows() {
 }
 
 /// Presses keys as they come from a terminal; `\n` is Enter and `\x1b` is Esc.
-fn press(stage: &mut Stage, keys: &str) -> Vec<Effect> {
+fn press(stage: &mut TestDashboard, keys: &str) -> Vec<Effect> {
     keys.chars().flat_map(|key| stage.press(key)).collect()
 }
 
 #[test]
 fn settings_are_staged_applied_and_taken_back() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     assert_eq!(set(&press(&mut stage, "te\x15")), None);
     assert_eq!(set(&press(&mut stage, "7000\n")), None, "staged");
     let screen = stage.screen(120, 30);
@@ -244,15 +281,15 @@ fn settings_are_staged_applied_and_taken_back() {
 }
 
 #[test]
-fn what_cannot_be_set_says_why() {
-    let mut stage = Stage::live(options(), 3);
+fn a_refused_value_says_why() {
+    let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "te\x15fast\n");
     assert!(stage.screen(120, 30).contains("load.rate is a number, not fast"));
     press(&mut stage, "e\x150\n");
     assert!(stage.screen(120, 30).contains("load.rate cannot be 0: it goes from 0.001 to 10000000"));
     press(&mut stage, "jjjjje");
     assert!(stage.screen(120, 30).contains("proxy.listen changes only at a restart"));
-    stage.want(Intent::First);
+    stage.want(Intent::Scroll(ListMove::First));
     press(&mut stage, "e\x156000\n\n");
     let why = "load.rate cannot be 6000: the plan has stages";
     stage.act(Action::Update(Update::Notice(Level::Warning, why.to_owned())));
@@ -262,7 +299,7 @@ fn what_cannot_be_set_says_why() {
 
 #[test]
 fn a_filter_shows_only_the_clients_that_match() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "/2001");
     let screen = stage.screen(120, 40);
     assert!(
@@ -282,7 +319,7 @@ fn a_filter_shows_only_the_clients_that_match() {
 
 #[test]
 fn all_about_a_client_can_be_seen() {
-    let mut stage = Stage::live(options(), 6);
+    let mut stage = TestDashboard::live(options(), 6);
     press(&mut stage, "/0.23\nj\n");
     let screen = stage.screen(120, 40);
     assert!(screen.contains("client 10.0.0.23"), "{screen}");
@@ -295,9 +332,9 @@ fn all_about_a_client_can_be_seen() {
 
 #[test]
 fn commands_settings_and_clients_are_found_by_a_few_letters() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, ":wrstlat");
-    assert!(stage.screen(120, 40).contains("to the worst latency that is kept"));
+    assert!(stage.screen(120, 40).contains("to the worst latency in memory"));
     press(&mut stage, "\n");
     assert!(stage.screen(120, 40).contains("FROZEN"));
     press(&mut stage, "\x1b:keepal\n");
@@ -312,7 +349,7 @@ fn commands_settings_and_clients_are_found_by_a_few_letters() {
 
 #[test]
 fn an_experiment_is_begun_by_its_plan_and_ended() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     press(&mut stage, "a");
     assert!(stage.screen(120, 40).contains("no experiment yet"));
     press(&mut stage, "e");
@@ -327,11 +364,11 @@ fn an_experiment_is_begun_by_its_plan_and_ended() {
 }
 
 #[test]
-fn who_only_watches_is_offered_no_key_that_changes_anything() {
-    let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
+fn a_read_only_dashboard_offers_no_key_that_changes_anything() {
+    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
     stage.want(Intent::Help);
     let screen = stage.screen(120, 80);
-    for meaning in ["start or stop the load", "leave a numbered mark", "apply all staged values"] {
+    for meaning in ["start or stop the load", "set a numbered mark", "apply all staged values"] {
         assert!(!screen.contains(meaning), "{meaning}");
     }
     stage.want(Intent::Tune);
@@ -341,7 +378,7 @@ fn who_only_watches_is_offered_no_key_that_changes_anything() {
 
 /// Anything that can happen to a dashboard.
 #[derive(Clone, Debug)]
-enum Happening {
+enum TestEvent {
     Wants(Intent),
     Types(char),
     Passes(u64),
@@ -352,35 +389,35 @@ enum Happening {
     Ends,
 }
 
-fn happening() -> impl Strategy<Value = (Happening, (u16, u16))> {
+fn test_event() -> impl Strategy<Value = (TestEvent, (u16, u16))> {
     let happens = prop_oneof![
-        8 => prop::sample::select(Intent::ALL).prop_map(Happening::Wants),
-        4 => prop_oneof![any::<char>(), prop::char::range('0', '9'), Just('\n')].prop_map(Happening::Types),
-        2 => (1..3_u64).prop_map(Happening::Passes),
-        1 => (1..20_u64).prop_map(Happening::Waits),
-        1 => (1..3_u64).prop_map(Happening::Loses),
-        1 => any::<String>().prop_map(Happening::Says),
-        1 => Just(Happening::CatchesUp),
-        1 => Just(Happening::Ends),
+        8 => (0..BINDINGS.len()).prop_map(|at| TestEvent::Wants(BINDINGS[at].intent)),
+        4 => prop_oneof![any::<char>(), prop::char::range('0', '9'), Just('\n')].prop_map(TestEvent::Types),
+        2 => (1..3_u64).prop_map(TestEvent::Passes),
+        1 => (1..20_u64).prop_map(TestEvent::Waits),
+        1 => (1..3_u64).prop_map(TestEvent::Loses),
+        1 => any::<String>().prop_map(TestEvent::Says),
+        1 => Just(TestEvent::CatchesUp),
+        1 => Just(TestEvent::Ends),
     ];
     let small = (0..50_u16, 0..20_u16);
     let any_size = (0..220_u16, 0..70_u16);
     (happens, prop_oneof![small, any_size])
 }
 
-fn happen(stage: &mut Stage, what: Happening) {
+fn happen(stage: &mut TestDashboard, what: TestEvent) {
     match what {
-        Happening::Wants(intent) => drop(stage.want(intent)),
-        Happening::Types(key) => drop(stage.press(key)),
-        Happening::Passes(seconds) => stage.pass(seconds),
-        Happening::Waits(seconds) => stage.wait(seconds),
-        Happening::Loses(seconds) => (0..seconds).for_each(|_| drop(stage.run.second())),
-        Happening::Says(text) => {
+        TestEvent::Wants(intent) => drop(stage.want(intent)),
+        TestEvent::Types(key) => drop(stage.press(key)),
+        TestEvent::Passes(seconds) => stage.pass(seconds),
+        TestEvent::Waits(seconds) => stage.wait(seconds),
+        TestEvent::Loses(seconds) => (0..seconds).for_each(|_| drop(stage.run.second())),
+        TestEvent::Says(text) => {
             let text = telemetry::clean::text(&text);
             stage.act(Action::Update(Update::Notice(Level::Warning, text)));
         }
-        Happening::CatchesUp => drop(stage.act(Action::Update(Update::CaughtUp))),
-        Happening::Ends => {
+        TestEvent::CatchesUp => drop(stage.act(Action::Update(Update::CaughtUp))),
+        TestEvent::Ends => {
             let stop = stage.run.stop();
             stage.read(vec![stop]);
         }
@@ -391,13 +428,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_at_whatever_size_it_is_drawn_and_the_selection_is_a_client(
+    fn every_event_at_every_size_is_drawn(
         start in 0..4_usize,
-        happenings in vec(happening(), 1..24),
+        events in vec(test_event(), 1..24),
         read_only in any::<bool>(),
     ) {
-        let mut stage = Stage::live(Options { read_only, ..options() }, start);
-        for (what, (columns, rows)) in happenings {
+        let mut stage = TestDashboard::live(Options { read_only, ..options() }, start);
+        for (what, (columns, rows)) in events {
             happen(&mut stage, what);
             let screen = stage.screen(columns, rows);
             prop_assert_eq!(screen.lines().count(), usize::from(if columns == 0 { 0 } else { rows }));

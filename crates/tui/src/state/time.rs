@@ -1,16 +1,16 @@
-//! Where in time the view stands, and how much of it a column of the course shows.
+//! Where in time the view stands, and how much of it a column of the timeline shows.
 
 use telemetry::model::Run;
 
-use crate::figures::Subject;
+use crate::view_model::TimelineClass;
 
 /// Lengths of a column that a person can choose, in microseconds.
 const COLUMNS_US: [u64; 8] =
     [1_000_000, 2_000_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000, 120_000_000, 300_000_000];
 
-/// What of the course is shown where there is no room for all of it.
+/// What of the timeline is shown where there is no room for all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Course {
+pub(crate) enum TimelineMode {
     /// The heat map.
     #[default]
     Heat,
@@ -18,25 +18,25 @@ pub(crate) enum Course {
     Percentiles,
 }
 
-/// How the course is looked at.
+/// How the timeline is looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeView {
-    pub(crate) course: Course,
+    pub(crate) mode: TimelineMode,
     /// `None` for the class that matters most.
-    subject: Option<Subject>,
+    class: Option<TimelineClass>,
     zoom: usize,
 }
 
 impl Default for TimeView {
     fn default() -> Self {
-        Self { course: Course::default(), subject: None, zoom: 1 }
+        Self { mode: TimelineMode::default(), class: None, zoom: 1 }
     }
 }
 
 impl TimeView {
     /// The class that is looked at.
-    pub(crate) fn subject(&self, run: &Run) -> Subject {
-        self.subject.unwrap_or_else(|| Subject::first(run))
+    pub(crate) fn class(&self, run: &Run) -> TimelineClass {
+        self.class.unwrap_or_else(|| TimelineClass::first(run))
     }
 
     /// Length of a column; never shorter than the run's interval, or columns would be blank.
@@ -44,14 +44,14 @@ impl TimeView {
         COLUMNS_US[self.zoom].max(interval_us)
     }
 
-    pub(super) fn next_subject(&mut self, run: &Run) {
-        self.subject = Some(self.subject(run).next(run));
+    pub(super) fn next_class(&mut self, run: &Run) {
+        self.class = Some(self.class(run).next(run));
     }
 
-    pub(super) fn turn(&mut self) {
-        self.course = match self.course {
-            Course::Heat => Course::Percentiles,
-            Course::Percentiles => Course::Heat,
+    pub(super) fn toggle_mode(&mut self) {
+        self.mode = match self.mode {
+            TimelineMode::Heat => TimelineMode::Percentiles,
+            TimelineMode::Percentiles => TimelineMode::Heat,
         };
     }
 

@@ -4,9 +4,22 @@ use telemetry::model::Level;
 use telemetry::{Applies, Command, Setting, Value};
 
 use super::control::{check, parse, within};
-use super::lever::{self, Direction};
+use super::quick_control::{self, Direction};
 use super::{Effect, State, shown_run};
 use crate::clock::Now;
+
+/// What is done with the selected setting, or with all that are staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SettingEdit {
+    /// Stages the next smaller or larger value.
+    Step(Direction),
+    /// Begins to type a value.
+    Type,
+    Apply,
+    Unstage,
+    /// Takes the last change back.
+    Undo,
+}
 
 /// What a person has in mind and has not applied.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +78,7 @@ impl State {
     pub(super) fn step_setting(&mut self, direction: Direction) {
         let Some(setting) = self.selected_setting() else { return };
         let from = self.tuning.staged(&setting.name).unwrap_or(&setting.value);
-        let next = lever::step(from, direction).map(|value| within(&setting, value));
+        let next = quick_control::step(from, direction).map(|value| within(&setting, value));
         let next = next.ok_or_else(|| format!("{} is to be typed", setting.name));
         match next.and_then(|value| check(&setting, &value).map(|()| value)) {
             Ok(value) => self.tuning.stage(&setting, value),

@@ -4,19 +4,17 @@ use crossterm::event::KeyEvent;
 use telemetry::model::Level;
 use telemetry::{Command, Update};
 
-use super::client_list::Move;
-use super::lever::{Direction, Lever};
-use super::phase::Heard;
-use super::scrub::Leap;
-use super::{Action, Effect, Intent, Phase, Screen, State};
+use super::view::View;
+use super::view_status::LastRecord;
+use super::{
+    Action, Direction, Effect, Intent, ListMove, PlayControl, QuickControl, Screen, SettingEdit, State,
+    ViewStatus,
+};
 use crate::clock::Now;
 use crate::options::Exit;
-use crate::pace::Urgency;
 use crate::terminal::Suspend;
+use crate::terminal::pace::Urgency;
 use crate::view::{help, layout};
-
-/// Columns of a long step through time.
-const FAR: i64 = 10;
 
 const DRAW: Effect = Effect::Draw(Urgency::Now);
 
@@ -30,8 +28,8 @@ pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect>
             take_in(state, news, now);
             vec![Effect::Draw(Urgency::Soon)]
         }
-        Action::Recalled(news) => {
-            let is_news = state.hear(news, now);
+        Action::History(news) => {
+            let is_news = state.take_history(news, now);
             if is_news { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
         }
         Action::Tick => tick(state, now),
@@ -55,7 +53,7 @@ fn take_in(state: &mut State, news: Update, now: Now) {
     match news {
         Update::Batch(batch) => {
             let shown = state.options.run.or_else(|| state.shown.filter(|_| state.caught_up));
-            state.heard = Heard::of(&batch, &state.model, shown, now).or(state.heard);
+            state.last_record = LastRecord::of(&batch, &state.model, shown, now).or(state.last_record);
             state.model.apply_batch(batch);
             state.stale = true;
         }
@@ -66,7 +64,7 @@ fn take_in(state: &mut State, news: Update, now: Now) {
         }
         Update::Notice(level, text) => {
             if level == Level::Warning {
-                state.control.hear(&text);
+                state.control.note_refusal(&text);
                 if state.screen == Screen::Experiments {
                     state.tuning.complaint = Some(text.clone());
                 }
@@ -83,8 +81,8 @@ fn tick(state: &mut State, now: Now) -> Vec<Effect> {
     // What was asked and never confirmed must not stay on the screen because no record came.
     state.stale |= state.control.is_waiting();
     let has_moved = state.play_on(now);
-    let phase = Phase::of(state, now);
-    let changed = std::mem::replace(&mut state.phase, phase) != phase;
+    let status = ViewStatus::of(state, now);
+    let changed = std::mem::replace(&mut state.status, status) != status;
     if changed || has_moved || state.stale { vec![Effect::Draw(Urgency::Soon)] } else { Vec::new() }
 }
 
@@ -97,21 +95,30 @@ fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
 /// Does what a person wants.
 pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     match intent {
-        Intent::Quit if state.may_leave(now) => return vec![Effect::Leave(Exit::Quit)],
-        Intent::Quit => {}
+        Intent::Quit => {
+            if state.may_leave(now) {
+                return vec![Effect::Leave(Exit::Quit)];
+            }
+        }
         Intent::Suspend => return suspend(state, now),
         Intent::Redraw => return vec![Effect::Redraw],
-        Intent::Help
-        | Intent::Back
-        | Intent::Log
-        | Intent::Tune
-        | Intent::Experiments
-        | Intent::Runs
-        | Intent::Open => go(state, intent, now),
+        Intent::Back => {
+            back(state);
+            state.status = ViewStatus::of(state, now);
+        }
+        Intent::Help => toggle_screen(state, Screen::Help { offset: 0 }),
+        Intent::Log => toggle_screen(state, Screen::Log),
+        Intent::Experiments => toggle_screen(state, Screen::Experiments),
+        Intent::Runs => toggle_screen(state, Screen::Runs),
+        Intent::Tune => {
+            toggle_screen(state, Screen::Tuning);
+            state.select_what_can_change();
+        }
+        Intent::Open => open(state),
         Intent::RunFilter => state.type_hosts(),
         Intent::RunOpen => {
             state.show_selected_run(now);
-            state.phase = Phase::of(state, now);
+            state.status = ViewStatus::of(state, now);
         }
         Intent::Palette => state.open_palette(),
         Intent::Filter => state.type_filter(),
@@ -119,50 +126,41 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::Export => state.type_file_name(now),
         Intent::NextRun => {
             state.next_run(now);
-            state.phase = Phase::of(state, now);
+            state.status = ViewStatus::of(state, now);
         }
-        Intent::Compare | Intent::EndExperiment => return experiment(state, intent, now),
-        Intent::StepDown | Intent::StepUp | Intent::Edit | Intent::Apply | Intent::Unstage | Intent::Undo => {
-            return tune(state, intent, now);
-        }
-        Intent::Freeze if !state.is_replay() => toggle_freeze(state, now),
-        Intent::Freeze | Intent::Play | Intent::PlaySlower | Intent::PlayFaster | Intent::PlayOwnPace => {
-            play(state, intent, now);
-        }
-        Intent::GoTo => state.type_moment(),
-        Intent::ScrubBack
-        | Intent::ScrubForward
-        | Intent::ScrubFarBack
-        | Intent::ScrubFarForward
-        | Intent::MarkPrevious
-        | Intent::MarkNext
-        | Intent::Worst
-        | Intent::NextInterval
-        | Intent::PreviousInterval
-        | Intent::Beginning
-        | Intent::End => leap(state, intent, now),
-        Intent::ZoomOut => state.time.zoom_out(),
-        Intent::ZoomIn => state.time.zoom_in(),
-        Intent::Turn => state.time.turn(),
-        Intent::Subject => {
-            if let Some(run) = super::shown_run(&state.model, &state.options) {
-                state.time.next_subject(run);
+        Intent::Compare => {
+            if !refuse_if_read_only(state, now) {
+                state.tuning.complaint = None;
+                state.type_experiment();
             }
         }
-        Intent::WindowShorter | Intent::WindowLonger => change_span(state, intent, now),
+        Intent::EndExperiment => return send(state, Command::EndExperiment, now),
+        Intent::Setting(edit) => return edit_setting(state, edit, now),
+        Intent::Freeze if !state.is_replay() => toggle_freeze(state, now),
+        Intent::Freeze => state.play(PlayControl::Toggle, now),
+        Intent::Play(control) => state.play(control, now),
+        Intent::GoTo => state.type_moment(),
+        Intent::Seek(target) => {
+            state.seek(target, now);
+            state.stale = true;
+            state.status = ViewStatus::of(state, now);
+        }
+        Intent::ZoomOut => state.time.zoom_out(),
+        Intent::ZoomIn => state.time.zoom_in(),
+        Intent::ToggleTimeline => state.time.toggle_mode(),
+        Intent::NextClass => {
+            if let Some(run) = super::shown_run(&state.model, &state.options) {
+                state.time.next_class(run);
+            }
+        }
+        Intent::Window(direction) => change_span(state, direction, now),
         Intent::SortNext => state.clients.order.key = state.clients.order.key.next(),
         Intent::SortReverse => state.clients.order.reversed = !state.clients.order.reversed,
-        Intent::Up => scroll(state, Move::Up),
-        Intent::Down => scroll(state, Move::Down),
-        Intent::PageUp => scroll(state, Move::PageUp),
-        Intent::PageDown => scroll(state, Move::PageDown),
-        Intent::First => scroll(state, Move::First),
-        Intent::Last => scroll(state, Move::Last),
-        Intent::LoadToggle | Intent::RateDown | Intent::RateUp | Intent::ResumeDown | Intent::ResumeUp => {
-            return pull(state, intent, now);
-        }
-        Intent::Mark => return mark(state, now),
-        Intent::Record => return record(state, now),
+        Intent::Scroll(to) => scroll(state, to),
+        Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
+        // The number that a mark is known by is given where its record is made.
+        Intent::Mark => return send(state, Command::Mark(String::new()), now),
+        Intent::Record => return send(state, Command::Record, now),
     }
     state.arrange();
     vec![DRAW]
@@ -181,68 +179,40 @@ fn suspend(state: &mut State, now: Now) -> Vec<Effect> {
 /// What is selected, or else what is seen.
 fn copy(state: &mut State, now: Now) -> Vec<Effect> {
     let (what, text) = match (state.screen, state.clients.selected) {
-        (Screen::Client(id), _) => (format!("all about {id}"), crate::view::client::text(state, id)),
+        (Screen::Client(id), _) => (format!("details of {id}"), crate::view::client::text(state, id)),
         (Screen::Dashboard | Screen::Log, Some(id)) => (id.to_string(), id.to_string()),
         _ => ("the screen".to_owned(), crate::export::screen_text(state)),
     };
     // Nobody answers whether the terminal has done it.
-    state.notice(Level::Notice, format!("{what} was given to the terminal's clipboard (OSC 52)"), now);
+    state.notice(Level::Notice, format!("{what} copied to the terminal's clipboard (OSC 52)"), now);
     vec![DRAW, Effect::Copy(text)]
 }
 
 fn toggle_freeze(state: &mut State, now: Now) {
-    if state.frozen.take().is_none() {
-        state.freeze(now);
-    } else {
-        state.leave_replay();
+    match state.view {
+        View::Live => state.freeze(now),
+        View::Frozen(_) | View::Replay(..) => state.go_live(),
     }
-    state.stale = true;
-    state.phase = Phase::of(state, now);
+    state.status = ViewStatus::of(state, now);
 }
 
-fn play(state: &mut State, intent: Intent, now: Now) {
-    match intent {
-        Intent::PlaySlower => state.slower(now),
-        Intent::PlayFaster => state.faster(now),
-        Intent::PlayOwnPace => state.own_pace(now),
-        _ => state.toggle_play(now),
-    }
-    state.phase = Phase::of(state, now);
-}
-
-fn leap(state: &mut State, intent: Intent, now: Now) {
-    let leap = match intent {
-        Intent::ScrubBack => Leap::Columns(-1),
-        Intent::ScrubForward => Leap::Columns(1),
-        Intent::ScrubFarBack => Leap::Columns(-FAR),
-        Intent::ScrubFarForward => Leap::Columns(FAR),
-        Intent::MarkPrevious => Leap::PreviousMark,
-        Intent::MarkNext => Leap::NextMark,
-        Intent::NextInterval => Leap::NextInterval,
-        Intent::PreviousInterval => Leap::PreviousInterval,
-        Intent::Beginning => Leap::Beginning,
-        Intent::End => Leap::End,
-        _ => Leap::Worst,
+fn change_span(state: &mut State, direction: Direction, now: Now) {
+    state.span = match direction {
+        Direction::Down => state.span.shorter(),
+        Direction::Up => state.span.longer(),
     };
-    state.leap(leap, now);
-    state.stale = true;
-    state.phase = Phase::of(state, now);
-}
-
-fn change_span(state: &mut State, intent: Intent, now: Now) {
-    state.span = if intent == Intent::WindowLonger { state.span.longer() } else { state.span.shorter() };
     state.stale = true;
     state.show_moment_anew(now);
 }
 
-fn scroll(state: &mut State, to: Move) {
+fn scroll(state: &mut State, to: ListMove) {
     if let Screen::Help { offset } = state.screen {
         let last = help::lines(state).saturating_sub(1);
         let offset = match to {
-            Move::Up => offset.saturating_sub(1),
-            Move::Down => offset + 1,
-            Move::PageUp | Move::First => 0,
-            Move::PageDown | Move::Last => last,
+            ListMove::Up => offset.saturating_sub(1),
+            ListMove::Down => offset + 1,
+            ListMove::PageUp | ListMove::First => 0,
+            ListMove::PageDown | ListMove::Last => last,
         };
         state.screen = Screen::Help { offset: offset.min(help::offset_max(state)) };
         return;
@@ -250,49 +220,37 @@ fn scroll(state: &mut State, to: Move) {
     match state.screen {
         Screen::Tuning => return select_setting(state, to),
         Screen::Runs => return state.select_run(to),
-        _ => {}
+        Screen::Dashboard | Screen::Log | Screen::Experiments | Screen::Client(_) | Screen::Help { .. } => {}
     }
     let rows = layout::client_rows(state);
-    let mut clients = std::mem::take(&mut state.clients);
-    clients.go(to, state.table_mut(), rows);
-    state.clients = clients;
+    let (clients, table) = state.clients_and_table();
+    clients.go(to, table, rows);
     if let (Screen::Client(_), Some(id)) = (state.screen, state.clients.selected) {
         state.screen = Screen::Client(id);
     }
 }
 
-fn select_setting(state: &mut State, to: Move) {
+fn select_setting(state: &mut State, to: ListMove) {
     let last = state.settings().len().saturating_sub(1);
     state.tuning.selected = to.from(state.tuning.selected, last);
     state.tuning.complaint = None;
 }
 
-/// Goes to another screen, or back from it.
-fn go(state: &mut State, intent: Intent, now: Now) {
-    let is_there = match intent {
-        Intent::Help => matches!(state.screen, Screen::Help { .. }),
-        Intent::Log => state.screen == Screen::Log,
-        Intent::Tune => state.screen == Screen::Tuning,
-        Intent::Experiments => state.screen == Screen::Experiments,
-        Intent::Runs => state.screen == Screen::Runs,
-        _ => false,
-    };
-    match intent {
-        Intent::Back if state.screen != Screen::Dashboard => state.screen = Screen::Dashboard,
-        Intent::Back if state.clients.selected.is_some() => state.clients.selected = None,
-        Intent::Back if state.frozen.is_some() => toggle_freeze(state, now),
-        _ if is_there => state.screen = Screen::Dashboard,
-        Intent::Help => state.screen = Screen::Help { offset: 0 },
-        Intent::Log => state.screen = Screen::Log,
-        Intent::Experiments => state.screen = Screen::Experiments,
-        Intent::Runs => state.screen = Screen::Runs,
-        Intent::Tune => {
-            state.screen = Screen::Tuning;
-            state.select_what_can_change();
-        }
-        Intent::Open => open(state),
-        _ => {}
+/// Leaves what is over the panes, else lets go of the selected client, else goes back to the present.
+fn back(state: &mut State) {
+    if state.screen != Screen::Dashboard {
+        state.screen = Screen::Dashboard;
+    } else if state.clients.selected.is_some() {
+        state.clients.selected = None;
+    } else if state.view.past().is_some() {
+        state.go_live();
     }
+}
+
+/// Goes to a screen, or leaves it.
+fn toggle_screen(state: &mut State, screen: Screen) {
+    let is_there = std::mem::discriminant(&state.screen) == std::mem::discriminant(&screen);
+    state.screen = if is_there { Screen::Dashboard } else { screen };
 }
 
 /// Opens the selected client, or the first in sight.
@@ -305,64 +263,35 @@ fn open(state: &mut State) {
     }
 }
 
-fn experiment(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
-    if refuse_if_read_only(state, now) {
-        return vec![DRAW];
-    }
-    if intent == Intent::EndExperiment {
-        return vec![DRAW, Effect::Send(Command::EndExperiment)];
-    }
-    state.tuning.complaint = None;
-    state.type_experiment();
-    vec![DRAW]
-}
-
-fn tune(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+fn edit_setting(state: &mut State, edit: SettingEdit, now: Now) -> Vec<Effect> {
     if refuse_if_read_only(state, now) {
         return vec![DRAW];
     }
     let mut effects = vec![DRAW];
-    match intent {
-        Intent::StepDown => state.step_setting(Direction::Down),
-        Intent::StepUp => state.step_setting(Direction::Up),
-        Intent::Edit => state.type_value(),
-        Intent::Unstage => state.unstage(),
-        Intent::Apply => effects.extend(state.apply_staged(now)),
-        Intent::Undo => effects.extend(state.undo(now)),
-        _ => {}
+    match edit {
+        SettingEdit::Step(direction) => state.step_setting(direction),
+        SettingEdit::Type => state.type_value(),
+        SettingEdit::Unstage => state.unstage(),
+        SettingEdit::Apply => effects.extend(state.apply_staged(now)),
+        SettingEdit::Undo => effects.extend(state.undo(now)),
     }
     effects
 }
 
-fn pull(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
+fn adjust(state: &mut State, control: QuickControl, direction: Direction, now: Now) -> Vec<Effect> {
     if refuse_if_read_only(state, now) {
         return vec![DRAW];
     }
-    let (lever, direction) = match intent {
-        Intent::RateDown => (Lever::Rate, Direction::Down),
-        Intent::RateUp => (Lever::Rate, Direction::Up),
-        Intent::ResumeDown => (Lever::Resume, Direction::Down),
-        Intent::ResumeUp => (Lever::Resume, Direction::Up),
-        _ => (Lever::Running, Direction::Up),
-    };
     let run = super::shown_run(&state.model, &state.options);
-    let pulled = state.control.pull(run, lever, direction, now);
-    std::iter::once(DRAW).chain(state.sent(pulled, now)).collect()
+    let asked = state.control.adjust(run, control, direction, now);
+    std::iter::once(DRAW).chain(state.sent(asked, now)).collect()
 }
 
-fn mark(state: &mut State, now: Now) -> Vec<Effect> {
+fn send(state: &mut State, command: Command, now: Now) -> Vec<Effect> {
     if refuse_if_read_only(state, now) {
         return vec![DRAW];
     }
-    // The number that a mark is known by is given where its record is made.
-    vec![DRAW, Effect::Send(Command::Mark(String::new()))]
-}
-
-fn record(state: &mut State, now: Now) -> Vec<Effect> {
-    if refuse_if_read_only(state, now) {
-        return vec![DRAW];
-    }
-    vec![DRAW, Effect::Send(Command::Record)]
+    vec![DRAW, Effect::Send(command)]
 }
 
 fn refuse_if_read_only(state: &mut State, now: Now) -> bool {

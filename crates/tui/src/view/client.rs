@@ -20,10 +20,10 @@ use telemetry::{ClientId, ConnectionRecord};
 use super::clients::sparkline;
 use super::overlay;
 use super::parts::{byte_rate, quantile_text, rate, share};
-use crate::figures::{self, ClientDetail, ClientLatency};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::view_model::{self, ClientDetail, ClientLatency};
 
 const LINE_CELLS: usize = 96;
 const NAME_CELLS: usize = 12;
@@ -72,18 +72,20 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
         format::bytes(row.bytes_in as f64),
         format::bytes(row.bytes_out as f64),
         format::count(row.exchanges),
-        format::count(row.connections),
+        format::count(row.connections_total),
     );
+    let all = detail.full.saturating_add(detail.resumed);
+    let full_share = (all > 0).then(|| detail.full as f64 / all as f64);
     let handshakes = format!(
         "full {} ({})  resumed {}  errors {}",
         format::count(detail.full),
-        share(theme, row.full_share),
+        share(theme, full_share),
         format::count(detail.resumed),
-        format::count(row.errors),
+        format::count(row.errors_total),
     );
     let none = "no record of one yet: a sample of those that end well has one";
     let known = detail.connection.as_ref().map_or_else(|| none.to_owned(), negotiated);
-    let span = state.figures().map(|figures| figures::latency_span(figures.clients_span).words());
+    let span = state.figures().map(|figures| view_model::latency_span(figures.clients_span).words());
     let mut texts = vec![
         ("now", now),
         ("exchange", latency(theme, row.latency, &span.unwrap_or_default())),

@@ -11,10 +11,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::parts::{heading, longest_fitting, put, quantile};
-use crate::figures::{ClientRow, Figures, Order, SortKey};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::view_model::{ClientRow, Order, SortKey, ViewModel};
 
 /// Cells of an address at the least and at the most.
 const ADDRESS_CELLS: (usize, usize) = (15, 39);
@@ -89,7 +89,7 @@ pub(super) fn rows(area: Rect) -> usize {
 }
 
 /// Draws the part of the table that is in sight.
-pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }
@@ -112,7 +112,7 @@ pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, ar
 
 /// Which clients are in sight, over which time their rates are taken, and their order if no column shows it; shorter
 /// ones follow.
-fn titles(state: &State, figures: &Figures, shown: usize, widths: &Widths) -> Vec<String> {
+fn titles(state: &State, figures: &ViewModel, shown: usize, widths: &Widths) -> Vec<String> {
     let order = state.clients.order;
     let word = if order.key == SortKey::Client {
         state.theme.glyphs.sorted("clients", order.is_descending())
@@ -144,7 +144,7 @@ fn marked(theme: Theme, column: SortKey, order: Order) -> String {
     }
 }
 
-fn names(theme: Theme, figures: &Figures, widths: &Widths, order: Order) -> String {
+fn names(theme: Theme, figures: &ViewModel, widths: &Widths, order: Order) -> String {
     let mut names = String::new();
     for &column in &widths.columns {
         let name = marked(theme, column, order);
@@ -186,14 +186,14 @@ fn cell(theme: Theme, row: &ClientRow, column: SortKey) -> Span<'static> {
         SortKey::Exchanges => row.exchanges_per_second.map_or_else(none, format::per_second),
         SortKey::P99 => return latency_cell(theme, row, cells(column)),
         SortKey::Open => format::count(row.open),
-        SortKey::Connections => format::count(row.connections),
+        SortKey::Connections => row.connections.map_or_else(none, format::count),
         SortKey::Full => row.full_share.map_or_else(none, format::percent),
-        SortKey::Errors => format::count(row.errors),
+        SortKey::Errors => row.errors.map_or_else(none, format::count),
         SortKey::Total => format::bytes(row.bytes() as f64),
         SortKey::Client => String::new(),
     };
     let style = match column {
-        SortKey::Errors if row.errors > 0 => theme.warning(),
+        SortKey::Errors if row.errors.is_some_and(|n| n > 0) => theme.warning(),
         SortKey::Out | SortKey::In => theme.figure(),
         _ => theme.label(),
     };

@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 
 use super::parts::put;
 use crate::format;
-use crate::keymap::{EXPERIMENT_HINTS, HINTS, Hint, Keymap, REPLAY_HINTS, RUN_HINTS, TUNING_HINTS};
+use crate::input::keymap::{EXPERIMENT_HINTS, HINTS, Hint, Keymap, REPLAY_HINTS, RUN_HINTS, TUNING_HINTS};
 use crate::state::{Screen, State};
 
 /// Says at the right why keys are missing.

@@ -20,10 +20,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::parts::{Segment, fit, heading, put, rate, share};
-use crate::figures::{Figures, Handshakes};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::view_model::{Handshakes, ViewModel};
 
 /// Rows of the table with its heading.
 pub(super) const HEIGHT: u16 = 9;
@@ -35,7 +35,7 @@ const CAUSES_CELLS_MIN: usize = 8;
 const WIDTH_MAX: u16 = 76;
 
 /// Draws the line or the table.
-pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }
@@ -56,10 +56,11 @@ fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
         Segment::figure(theme, 0, "full", with_share(h.full_per_second, h.full_share)),
         Segment::figure(theme, 0, "resumed", with_share(h.resumed_per_second, resumed_share)),
     ];
-    segments.push(if h.failed == 0 {
-        Segment::figure(theme, 1, "failed", "0")
+    segments.push(if h.failed.recent == 0 {
+        Segment::figure(theme, 1, "failed", h.failed.words())
     } else {
-        Segment::text(1, format!("failed {}", format::count(h.failed)), theme.warning())
+        // Their causes, which follow, are worth more than those of before.
+        Segment::text(1, format!("failed {}", format::count(h.failed.recent)), theme.warning())
     });
     let mut spans = vec![
         Span::styled(format!("{rule} "), theme.quiet()),
@@ -69,8 +70,8 @@ fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
     spans.extend(fit(segments, usize::from(width).saturating_sub(16)));
     let cells = |spans: &[Span<'_>]| spans.iter().map(|span| format::width(&span.content)).sum::<usize>();
     let room = usize::from(width).saturating_sub(cells(&spans) + 2);
-    if !h.causes.is_empty() && room >= CAUSES_CELLS_MIN {
-        let causes = format::cut(&listed(&h.causes), room, theme.glyphs);
+    if !h.recent_causes.is_empty() && room >= CAUSES_CELLS_MIN {
+        let causes = format::cut(&listed(&h.recent_causes), room, theme.glyphs);
         spans.push(Span::styled(format!("  {causes}"), theme.warning()));
     }
     let used = cells(&spans);
@@ -91,7 +92,7 @@ fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
         let per_second = per_second.map_or_else(|| theme.glyphs.none().to_string(), format::per_second);
         let figures = format!("{per_second:>10}{part:>9}{:>11}", format::count(total));
         let name_cells = usize::from(width).saturating_sub(format::width(&figures));
-        let style = if name == "failed" && total > 0 { theme.warning() } else { theme.figure() };
+        let style = if name == "failed" && h.failed.recent > 0 { theme.warning() } else { theme.figure() };
         Line::from(vec![
             Span::styled(format!("{name:<name_cells$}"), theme.label()),
             Span::styled(figures, style),
@@ -101,7 +102,7 @@ fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
         heading(theme, &["handshakes"], &columns, width),
         row("full", h.full_per_second, share(theme, h.full_share), h.full),
         row("resumed", h.resumed_per_second, share(theme, resumed_share), h.resumed),
-        row("failed", h.failed_per_second, String::new(), h.failed),
+        row("failed", h.failed_per_second, String::new(), h.failed.total),
     ];
     let versions = h.versions.iter().map(|&(name, full, resumed)| {
         (name, format!("full {}, resumed {}", format::count(full), format::count(resumed)))
@@ -116,7 +117,11 @@ fn table(theme: Theme, h: &Handshakes, width: u16) -> Vec<Line<'static>> {
             Span::styled(format!("{name:<NAME_CELLS$}"), theme.label()),
             Span::styled(
                 text,
-                if matches!(name, "causes" | "reasons") { theme.warning() } else { theme.quiet() },
+                if h.failed.recent > 0 && matches!(name, "causes" | "reasons") {
+                    theme.warning()
+                } else {
+                    theme.quiet()
+                },
             ),
         ])
     }));

@@ -15,7 +15,7 @@ use ratatui::text::{Line, Span};
 
 use super::overlay;
 use crate::format;
-use crate::keymap::{BINDINGS, Context};
+use crate::input::keymap::{BINDINGS, Context};
 use crate::state::State;
 use crate::theme::Theme;
 
@@ -79,7 +79,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
 
 /// Names and meanings, line by line; keys that do nothing here are left out.
 fn texts(state: &State) -> Vec<(String, &'static str)> {
-    let is_there = |binding: &&crate::keymap::Binding| state.can(binding.needs);
+    let is_there = |binding: &&crate::input::keymap::Binding| state.can(binding.needs);
     let keys = |contexts: &[Context]| {
         let here = BINDINGS.iter().filter(is_there).filter(|binding| contexts.contains(&binding.context));
         here.map(|binding| (state.options.keymap.names(binding.intent).join(" "), binding.meaning))

@@ -14,10 +14,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::parts::{heading, put, quantile};
-use crate::figures::{Bounds, Change, Figures, Latency};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::view_model::{Bounds, Change, Latency, ViewModel};
 
 /// Cells of a class's name with its note.
 const NAME_CELLS: u16 = 21;
@@ -84,7 +84,7 @@ impl Column {
     }
 
     /// The columns that fit.
-    fn fitting(width: u16, figures: &Figures) -> Vec<Self> {
+    fn fitting(width: u16, figures: &ViewModel) -> Vec<Self> {
         let mut columns = Self::ALL.to_vec();
         columns.retain(|&column| column != Self::Change || figures.against.is_some());
         for dispensable in Self::DISPENSABLE {
@@ -96,7 +96,7 @@ impl Column {
         columns
     }
 
-    fn name(self, figures: &Figures) -> String {
+    fn name(self, figures: &ViewModel) -> String {
         let cells = usize::from(self.cells());
         match self {
             Self::Quantile(at) => format!("{:>1$} ", Latency::QUANTILES[at].1, cells - 1),
@@ -165,7 +165,7 @@ pub(super) fn height(state: &State) -> u16 {
 }
 
 /// Draws the rows that fit; those of lesser interest give way.
-pub(super) fn render(state: &State, figures: &Figures, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }

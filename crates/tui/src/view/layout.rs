@@ -5,21 +5,21 @@
 //! +---------------------------+   +---------------------------------------+
 //! | status                    |   | status                                |
 //! | latency                   |   | latency            | handshakes       |
-//! | course over time          |   | course over time                      |
+//! | timeline over time          |   | timeline over time                      |
 //! | handshakes: one line      |   | clients                               |
-//! | clients                   |   | transport, while it is played         |
-//! | transport                 |   | log                                   |
+//! | clients                   |   | playback, while it is played         |
+//! | playback                 |   | log                                   |
 //! | log                       |   | keys                                  |
 //! | keys                      |   +---------------------------------------+
 //! +---------------------------+
 //! ```
 //!
-//! Where there is less room the course goes first, then the clients, then the log; below 40 × 10 one line is left. A
+//! Where there is less room the timeline goes first, then the clients, then the log; below 40 × 10 one line is left. A
 //! run without a proxy has no clients. What the others do not need the log gets.
 
 use ratatui::layout::Rect;
 
-use super::{clients, course, handshakes, latency, status, transport};
+use super::{clients, handshakes, latency, latency_timeline, playback, status};
 use crate::state::{Screen, State};
 
 /// The smallest screen with panes.
@@ -55,11 +55,11 @@ pub(crate) enum Layout {
 pub(crate) struct Panes {
     pub(crate) status: Rect,
     pub(crate) latency: Rect,
-    pub(crate) course: Rect,
+    pub(crate) timeline: Rect,
     pub(crate) handshakes: Rect,
     pub(crate) clients: Rect,
     /// Nothing where nothing is played.
-    pub(crate) transport: Rect,
+    pub(crate) playback: Rect,
     pub(crate) log: Rect,
     pub(crate) footer: Rect,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Panes {
 impl Panes {
     /// The room of latency, handshakes and clients together.
     pub(super) fn body(&self) -> Rect {
-        self.latency.union(self.course).union(self.handshakes).union(self.clients)
+        self.latency.union(self.timeline).union(self.handshakes).union(self.clients)
     }
 }
 
@@ -89,50 +89,50 @@ pub(crate) fn of(area: Rect, state: &State) -> Layout {
 fn narrow(area: Rect, state: &State) -> Panes {
     let is_tall = area.height >= TALL_MIN;
     let status = status::height(state).min(if is_tall { u16::MAX } else { 3 });
-    let (handshakes, footer, transport) = (1, 1, u16::from(state.is_replay()));
+    let (handshakes, footer, playback) = (1, 1, u16::from(state.is_replay()));
     let log = log_height(area.height, state);
-    let fixed = status + handshakes + transport + footer + log;
+    let fixed = status + handshakes + playback + footer + log;
     let mut rest = Rest(area.height - fixed.min(area.height));
-    let (mut latency, mut course, mut clients) = (0, 0, 0);
+    let (mut latency, mut timeline, mut clients) = (0, 0, 0);
     rest.give(&mut latency, if is_tall { LATENCY_MIN } else { u16::MAX }.min(latency::height(state)));
     if state.figures().is_none() {
         rest.give(&mut clients, u16::MAX);
     } else if is_tall && state.screen != Screen::Log {
-        rest.give_all(&mut course, course::HEIGHT_MIN);
+        rest.give_all(&mut timeline, latency_timeline::HEIGHT_MIN);
         rest.give_all(&mut clients, CLIENTS_USEFUL.min(clients_wanted(state)));
-        rest.give(&mut course, course::HEIGHT_MIN + 1);
+        rest.give(&mut timeline, latency_timeline::HEIGHT_MIN + 1);
         rest.give(&mut latency, latency::height(state));
-        rest.give(&mut course, course::HEIGHT_WANTED);
+        rest.give(&mut timeline, latency_timeline::HEIGHT_WANTED);
         rest.give(&mut clients, clients_wanted(state));
     }
     let mut rows = Rows { area };
     Panes {
         status: rows.next(status),
         latency: rows.next(latency),
-        course: rows.next(course),
+        timeline: rows.next(timeline),
         handshakes: rows.next(handshakes),
         clients: rows.next(clients),
-        transport: rows.next(transport),
+        playback: rows.next(playback),
         log: rows.next(log + rest.0),
         footer: rows.next(footer),
     }
 }
 
 fn wide(area: Rect, state: &State) -> Panes {
-    let (status, footer, transport) = (status::height(state), 1, u16::from(state.is_replay()));
+    let (status, footer, playback) = (status::height(state), 1, u16::from(state.is_replay()));
     let log = log_height(area.height, state);
     let tables = latency::height(state).max(handshakes::HEIGHT);
-    let fixed = status + tables + transport + footer + log;
+    let fixed = status + tables + playback + footer + log;
     let mut rest = Rest(area.height - fixed.min(area.height));
-    let (mut course, mut clients) = (0, 0);
+    let (mut timeline, mut clients) = (0, 0);
     if state.figures().is_some() {
-        rest.give_all(&mut course, course::HEIGHT_MIN);
+        rest.give_all(&mut timeline, latency_timeline::HEIGHT_MIN);
     }
     if state.figures().is_none() {
         rest.give(&mut clients, u16::MAX);
     } else if state.screen != Screen::Log {
         rest.give_all(&mut clients, CLIENTS_MIN.min(clients_wanted(state)));
-        rest.give(&mut course, course::HEIGHT_WANTED);
+        rest.give(&mut timeline, latency_timeline::HEIGHT_WANTED);
         rest.give(&mut clients, clients_wanted(state));
     }
     let mut rows = Rows { area };
@@ -143,10 +143,10 @@ fn wide(area: Rect, state: &State) -> Panes {
     Panes {
         status,
         latency: Rect { width: left, ..tables },
-        course: rows.next(course),
+        timeline: rows.next(timeline),
         handshakes: right,
         clients: rows.next(clients),
-        transport: rows.next(transport),
+        playback: rows.next(playback),
         log: rows.next(log + rest.0),
         footer: rows.next(footer),
     }
@@ -223,9 +223,9 @@ pub(crate) enum Target {
     Clients,
     /// A client, by its row among those in sight.
     Client(usize),
-    /// The heading of the course.
-    Course,
-    /// A column of the course, by its place.
+    /// The heading of the timeline.
+    Timeline,
+    /// A column of the timeline, by its place.
     Column(usize),
     /// A place on the line of what is played, in thousandths of its length.
     Played(u64),
@@ -240,21 +240,21 @@ pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
         let row = usize::from(y - panes.clients.y);
         return Some(row.checked_sub(1).map_or(Target::Clients, Target::Client));
     }
-    if inside(panes.transport) {
-        return transport::place_at(state, panes.transport, x).map(Target::Played);
+    if inside(panes.playback) {
+        return playback::place_at(state, panes.playback, x).map(Target::Played);
     }
-    inside(panes.course).then_some(())?;
-    if y == panes.course.y {
-        return Some(Target::Course);
+    inside(panes.timeline).then_some(())?;
+    if y == panes.timeline.y {
+        return Some(Target::Timeline);
     }
-    course::place_at(state, panes.course, x).map(Target::Column)
+    latency_timeline::place_at(state, panes.timeline, x).map(Target::Column)
 }
 
 /// Columns of time that are in sight at once.
-pub(crate) fn course_columns(state: &State) -> usize {
+pub(crate) fn timeline_columns(state: &State) -> usize {
     let (columns, rows) = state.size();
     match of(Rect::new(0, 0, columns, rows), state) {
-        Layout::Panes(panes) if !panes.course.is_empty() => course::columns(panes.course.width),
+        Layout::Panes(panes) if !panes.timeline.is_empty() => latency_timeline::columns(panes.timeline.width),
         _ => 1,
     }
 }

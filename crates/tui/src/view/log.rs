@@ -12,9 +12,9 @@ use ratatui::text::{Line, Span};
 use telemetry::model::{Level, LogLine};
 
 use super::parts::{heading, put};
-use crate::figures::Warning;
 use crate::format;
-use crate::state::{Phase, State};
+use crate::state::{State, ViewStatus};
+use crate::view_model::Warning;
 
 /// Rows from which on a heading is worth one of them.
 const HEADING_HEIGHT_MIN: u16 = 5;
@@ -29,7 +29,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         lines.push(heading(state.theme, &["log, UTC"], "", area.width));
     }
     lines.extend(banner(state, area.width));
-    lines.extend(super::moment::lines(state, area.width));
+    lines.extend(super::past::lines(state, area.width));
     lines.truncate(usize::from(area.height));
     let room = usize::from(area.height).saturating_sub(lines.len());
     lines.extend(state.log(room).into_iter().map(|line| log_line(state, line, area.width)));
@@ -38,9 +38,9 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 /// The worst warning, and how many there are besides.
 fn banner(state: &State, width: u16) -> Option<Line<'static>> {
-    let silence = match state.phase {
-        Phase::Silent(seconds) => Some(Warning(format!(
-            "no record for {}: the program that makes them hangs, or was killed",
+    let silence = match state.status {
+        ViewStatus::Silent(seconds) => Some(Warning(format!(
+            "no record for {}: the program that writes them hangs or was killed",
             format::clock(seconds)
         ))),
         _ => None,

@@ -2,25 +2,25 @@
 
 pub(crate) mod client;
 mod clients;
-mod course;
 mod experiment;
 mod footer;
 mod handshakes;
 pub(crate) mod help;
 mod latency;
+mod latency_timeline;
 pub(crate) mod layout;
 mod log;
-mod moment;
 mod one_line;
 mod overlay;
 mod palette;
 mod parts;
+mod past;
+mod playback;
 mod prompt;
 mod runs;
 mod status;
 #[cfg(test)]
 mod tests;
-mod transport;
 mod tuning;
 
 use ratatui::Frame;
@@ -44,12 +44,12 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
                 None => waiting(state, frame, panes.body()),
                 Some(figures) => {
                     latency::render(state, figures, frame, panes.latency);
-                    course::render(state, frame, panes.course);
+                    latency_timeline::render(state, frame, panes.timeline);
                     handshakes::render(state, figures, frame, panes.handshakes);
                     clients::render(state, figures, frame, panes.clients);
                 }
             }
-            transport::render(state, frame, panes.transport);
+            playback::render(state, frame, panes.playback);
             log::render(state, frame, panes.log);
             footer::render(state, frame, panes.footer);
         }

@@ -10,9 +10,9 @@ use ratatui::text::Line;
 
 use super::parts::{Segment, byte_rate, fit, put, rate};
 use super::status;
-use crate::figures::{Figures, Latency};
 use crate::format;
 use crate::state::State;
+use crate::view_model::{Latency, ViewModel};
 
 /// Draws the line.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
@@ -26,7 +26,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &[Line::from(fit(segments, width))]);
 }
 
-fn of(state: &State, figures: &Figures) -> Vec<Segment> {
+fn of(state: &State, figures: &ViewModel) -> Vec<Segment> {
     let theme = state.theme;
     let mut segments = Vec::new();
     if !figures.warnings.is_empty() {

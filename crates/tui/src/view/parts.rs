@@ -6,9 +6,9 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use crate::figures::Quantile;
 use crate::format;
 use crate::theme::Theme;
+use crate::view_model::Quantile;
 
 /// Blanks between the segments of a line.
 const GAP: &str = "  ";

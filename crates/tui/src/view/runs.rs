@@ -16,10 +16,10 @@ use ratatui::text::{Line, Span};
 
 use super::overlay;
 use super::parts::quantile;
-use crate::figures::RunRow;
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
+use crate::view_model::RunRow;
 
 /// Cells of a line.
 const LINE_CELLS: usize = 120;

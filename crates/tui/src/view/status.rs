@@ -16,9 +16,10 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::parts::{Segment, byte_rate, put, rate, status_line};
-use crate::figures::{Figures, LoadFigures, Loop, ProxyFigures};
 use crate::format;
-use crate::state::{Phase, State};
+use crate::state::{State, ViewStatus};
+use crate::theme::Theme;
+use crate::view_model::{Count, LoadFigures, Loop, ProxyFigures, ViewModel};
 
 /// Cells below which the end of a path says nothing.
 const SOURCE_CELLS_MIN: usize = 12;
@@ -58,20 +59,20 @@ pub(super) fn badge(state: &State) -> (String, Style) {
     let theme = state.theme;
     let time =
         state.figures().map_or_else(String::new, |figures| format::clock(figures.duration_us / 1_000_000));
-    let (text, style) = match state.phase {
-        Phase::Waiting => ("NO DATA".to_owned(), theme.notice()),
-        Phase::Reading => match state.recalled_share() {
+    let (text, style) = match state.status {
+        ViewStatus::Waiting => ("NO DATA".to_owned(), theme.notice()),
+        ViewStatus::Reading => match state.read_share() {
             Some(share) => (format!("READING {:.0}%", share * 100.0), theme.notice()),
             None => (format!("READING {time}"), theme.notice()),
         },
-        Phase::Live => (format!("LIVE {time}"), theme.good()),
-        Phase::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.warning()),
-        Phase::Frozen(seconds) => {
+        ViewStatus::Live => (format!("LIVE {time}"), theme.good()),
+        ViewStatus::Silent(seconds) => (format!("NO DATA for {}", format::clock(seconds)), theme.warning()),
+        ViewStatus::Frozen(seconds) => {
             (format!("FROZEN at {time} for {}", format::clock(seconds)), theme.notice())
         }
-        Phase::Playing => (format!("PLAYING {time}"), theme.good()),
-        Phase::Paused => (format!("PAUSED at {time}"), theme.notice()),
-        Phase::Ended => (format!("ENDED {time}"), theme.notice()),
+        ViewStatus::Playing => (format!("PLAYING {time}"), theme.good()),
+        ViewStatus::Paused => (format!("PAUSED at {time}"), theme.notice()),
+        ViewStatus::Ended => (format!("ENDED {time}"), theme.notice()),
     };
     (format!(" {text} "), theme.badge(style))
 }
@@ -130,7 +131,7 @@ fn recording(state: &State) -> (String, Style) {
     }
 }
 
-fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -> Line<'static> {
+fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16) -> Line<'static> {
     let theme = state.theme;
     let (word, style) = match load.kind {
         Loop::Stopped => ("STOPPED", theme.notice()),
@@ -147,8 +148,8 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
         segments.extend([
             figure(0, "sent", format::count(load.sent)),
             figure(1, "ok", format::count(load.ok)),
-            figure(0, "failed", format::count(load.failed)),
-            figure(2, "never sent", format::count(load.never_sent)),
+            figure(0, "failed", format::count(load.failed.total)),
+            figure(2, "never sent", format::count(load.never_sent.total)),
             figure(3, "unfinished", format::count(load.unfinished)),
         ]);
     } else {
@@ -157,16 +158,10 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
             segments.push(figure(1, name, format!("{}/s", format::plain(load.offered_per_second))));
         }
         segments.push(figure(1, "sent", rate(theme, load.sent_per_second)));
-        if load.failed > 0 {
-            let failed = format!("failed {}", format::count(load.failed));
-            segments.push(Segment::text(0, failed, theme.warning()));
-        }
+        segments.extend(failures(theme, "failed", load.failed, (0, 3)));
         let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
         segments.extend(causes.map(|cause| Segment::text(1, cause, theme.warning())));
-        if load.never_sent > 0 {
-            let never_sent = format!("never sent {}", format::count(load.never_sent));
-            segments.push(Segment::text(1, never_sent, theme.warning()));
-        }
+        segments.extend(failures(theme, "never sent", load.never_sent, (1, 3)));
     }
     segments.extend([
         figure(3, "conns", format::count(load.connections)),
@@ -178,7 +173,7 @@ fn load_line(state: &State, figures: &Figures, load: &LoadFigures, width: u16) -
     status_line(theme, "load", segments, width)
 }
 
-fn proxy_line(state: &State, figures: &Figures, proxy: &ProxyFigures, width: u16) -> Line<'static> {
+fn proxy_line(state: &State, figures: &ViewModel, proxy: &ProxyFigures, width: u16) -> Line<'static> {
     let theme = state.theme;
     let figure = |rank, name, text: String| Segment::figure(theme, rank, name, text);
     let mut segments = vec![figure(0, "open", format::count(proxy.open))];
@@ -196,12 +191,21 @@ fn proxy_line(state: &State, figures: &Figures, proxy: &ProxyFigures, width: u16
         ]);
     }
     // What is wrong stays where there is little room; an upstream's errors say most of why connections failed.
-    for (name, n, rank) in [("failed", proxy.failed, 2), ("upstream errors", proxy.upstream_errors, 0)] {
-        let text = format!("{name} {}", format::count(n));
-        let (rank, style) = if n == 0 { (3, theme.label()) } else { (rank, theme.warning()) };
-        segments.push(Segment::text(rank, text, style));
+    for (name, count, rank) in [("failed", proxy.failed, 2), ("upstream errors", proxy.upstream_errors, 0)] {
+        let none = || Segment::text(3, format!("{name} 0"), theme.label());
+        segments.push(failures(theme, name, count, (rank, 3)).unwrap_or_else(none));
     }
     status_line(theme, "proxy", segments, width)
+}
+
+/// What failed in the window stands out, with a rank of its own; what failed before it does not.
+fn failures(theme: Theme, name: &str, count: Count, (rank, rank_before): (u8, u8)) -> Option<Segment> {
+    let text = format!("{name} {}", count.words());
+    match (count.recent, count.total) {
+        (0, 0) => None,
+        (0, _) => Some(Segment::text(rank_before, text, theme.label())),
+        (_, _) => Some(Segment::text(rank, text, theme.warning())),
+    }
 }
 
 fn data_line(state: &State, width: u16) -> Line<'static> {
@@ -246,7 +250,7 @@ fn data_line(state: &State, width: u16) -> Line<'static> {
     line
 }
 
-fn cpu_line(state: &State, figures: &Figures, width: u16) -> Line<'static> {
+fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     let theme = state.theme;
     let mut segments: Vec<Segment> = figures
         .cpu

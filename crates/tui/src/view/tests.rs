@@ -1,22 +1,22 @@
 //! Screens as they look, without colours.
 
 mod accounts;
-mod said;
+mod messages;
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 use telemetry::Update;
 
 use crate::options::Options;
-use crate::scheme::Scheme;
-use crate::state::{Action, Intent};
+use crate::state::{Action, Direction, Intent, ListMove, QuickControl, SeekTarget, SettingEdit};
 use crate::synthetic::Synthetic;
-use crate::testing::{Stage, options, watching};
+use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
+use crate::theme::scheme::Scheme;
 
 /// A quarter of a minute of a run in which three seconds of records were lost.
-fn with_a_gap(options: Options) -> Stage {
-    let mut stage = Stage::live(options, 9);
+fn with_a_gap(options: Options) -> TestDashboard {
+    let mut stage = TestDashboard::live(options, 9);
     for _ in 0..3 {
         stage.run.second();
     }
@@ -96,13 +96,13 @@ fn colour_says_nothing_that_is_not_said_without() {
 fn settings_over_the_panes() {
     let mut stage = with_a_gap(options());
     stage.want(Intent::Tune);
-    stage.want(Intent::StepUp);
+    stage.want(Intent::Setting(SettingEdit::Step(Direction::Up)));
     assert_snapshot!(stage.screen(80, 24));
 }
 
 /// A run of the host `box`, and two more of others, one of them over.
-fn of_three_hosts() -> Stage {
-    let mut stage = Stage::live(Options { read_only: true, ..options() }, 9);
+fn of_three_hosts() -> TestDashboard {
+    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 9);
     for (bits, host, seconds) in [(7_u128, "edge-1.example.org", 2), (9, "edge-2.example.org", 0)] {
         let mut other = Synthetic::default();
         let mut records = vec![other.start()];
@@ -150,7 +150,7 @@ fn hosts_are_filtered_by_name_and_the_selected_run_is_shown() {
 #[test]
 fn a_client_over_the_panes() {
     let mut stage = with_a_gap(options());
-    stage.want(Intent::Down);
+    stage.want(Intent::Scroll(ListMove::Down));
     stage.want(Intent::Open);
     assert_snapshot!(stage.screen(80, 24));
 }
@@ -159,14 +159,14 @@ fn a_client_over_the_panes() {
 fn an_earlier_moment() {
     let mut stage = with_a_gap(options());
     stage.screen(160, 48);
-    (0..4).for_each(|_| drop(stage.want(Intent::ScrubBack)));
+    (0..4).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert_snapshot!(stage.screen(160, 48));
     assert_snapshot!(stage.screen(80, 24));
 }
 
 /// Half a minute in which answers became slower after a mark.
-fn slower_after_a_mark() -> Stage {
-    let mut stage = Stage::live(options(), 15);
+fn slower_after_a_mark() -> TestDashboard {
+    let mut stage = TestDashboard::live(options(), 15);
     let mark = stage.run.mark(1);
     stage.read(vec![mark]);
     stage.run.slower_us = 400;
@@ -184,14 +184,14 @@ fn what_has_changed_since_a_mark() {
         assert_snapshot!(format!("since_a_mark_{columns}x{rows}"), stage.screen(columns, rows));
     }
     // The window that is compared goes with the one that is looked at.
-    (0..30).for_each(|_| drop(stage.want(Intent::ScrubBack)));
+    (0..30).for_each(|_| drop(stage.want(Intent::Seek(SeekTarget::Columns(-1)))));
     assert!(!stage.screen(160, 48).contains("% *"), "{}", stage.screen(160, 48));
 }
 
 #[test]
 fn a_click_does_what_a_key_does() {
     let mut stage = with_a_gap(options());
-    let click = |stage: &mut Stage, text: &str| {
+    let click = |stage: &mut TestDashboard, text: &str| {
         let screen = stage.screen(80, 24);
         let row = screen.lines().position(|line| line.contains(text)).unwrap() as u16;
         let column = screen.lines().nth(usize::from(row)).unwrap().chars().count() as u16 - 1;
@@ -215,13 +215,13 @@ fn one_line_is_left_below_40_by_10() {
 }
 
 #[test]
-fn without_a_record_it_says_what_it_waits_for() {
-    assert_snapshot!(Stage::empty(options()).screen(80, 24));
+fn before_the_first_record_it_says_what_it_waits_for() {
+    assert_snapshot!(TestDashboard::empty(options()).screen(80, 24));
 }
 
 #[test]
 fn without_a_load_its_rows_are_left_out() {
-    let mut stage = Stage::empty(options());
+    let mut stage = TestDashboard::empty(options());
     let mut records = vec![stage.run.start()];
     records.extend(stage.run.second());
     records.extend(stage.run.second());
@@ -234,7 +234,7 @@ fn without_a_load_its_rows_are_left_out() {
 
 #[test]
 fn an_ended_run_shows_the_whole_of_it() {
-    let mut stage = Stage::live(options(), 20);
+    let mut stage = TestDashboard::live(options(), 20);
     let stop = stage.run.stop();
     stage.read(vec![stop]);
     assert_snapshot!(stage.screen(80, 24));
@@ -242,7 +242,7 @@ fn an_ended_run_shows_the_whole_of_it() {
 
 #[test]
 fn a_frozen_view_stands_still_while_reading_goes_on() {
-    let mut stage = Stage::live(options(), 12);
+    let mut stage = TestDashboard::live(options(), 12);
     stage.want(Intent::Freeze);
     let before = stage.screen(80, 24);
     stage.pass(7);
@@ -256,7 +256,7 @@ fn a_frozen_view_stands_still_while_reading_goes_on() {
 
 #[test]
 fn a_frozen_view_keeps_its_sparklines() {
-    let mut stage = Stage::live(options(), 12);
+    let mut stage = TestDashboard::live(options(), 12);
     stage.want(Intent::Freeze);
     let before = stage.screen(160, 48);
     stage.pass(30);
@@ -266,31 +266,36 @@ fn a_frozen_view_keeps_its_sparklines() {
 
 #[test]
 fn help_names_every_key() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
     assert_snapshot!(stage.screen(80, 90));
-    let mut watched = Stage::live(watching(), 3);
+    let mut watched = TestDashboard::live(watching(), 3);
     watched.want(Intent::Help);
     let screens = [stage.screen(80, 90), watched.screen(80, 90)];
-    for binding in crate::keymap::BINDINGS {
+    for binding in crate::input::keymap::BINDINGS {
         assert!(screens.iter().any(|screen| screen.contains(binding.meaning)), "{}", binding.meaning);
     }
 }
 
 #[test]
 fn help_scrolls_where_it_does_not_fit() {
-    let mut stage = Stage::live(options(), 3);
+    let mut stage = TestDashboard::live(options(), 3);
     stage.want(Intent::Help);
     let _ = stage.screen(50, 12);
-    stage.want(Intent::Last);
+    stage.want(Intent::Scroll(ListMove::Last));
     let screen = stage.screen(50, 12);
     assert!(screen.contains("gaps, lost") && !screen.contains("leave this help"), "{screen}");
 }
 
 #[test]
 fn a_read_only_dashboard_says_so_and_sends_nothing() {
-    let mut stage = Stage::live(Options { read_only: true, ..options() }, 3);
-    for intent in [Intent::LoadToggle, Intent::RateUp, Intent::ResumeDown, Intent::Mark] {
+    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
+    for intent in [
+        Intent::Adjust(QuickControl::Running, Direction::Up),
+        Intent::Adjust(QuickControl::Rate, Direction::Up),
+        Intent::Adjust(QuickControl::Resume, Direction::Down),
+        Intent::Mark,
+    ] {
         let effects = stage.want(intent);
         assert!(effects.iter().all(|effect| matches!(effect, crate::state::Effect::Draw(_))), "{effects:?}");
     }
@@ -300,7 +305,7 @@ fn a_read_only_dashboard_says_so_and_sends_nothing() {
 #[test]
 fn in_ascii_nothing_else_is_drawn() {
     let mut stage = with_a_gap(Options { glyphs: Glyphs::Ascii, ..options() });
-    stage.want(Intent::Down);
+    stage.want(Intent::Scroll(ListMove::Down));
     let screen = stage.screen(160, 48);
     assert!(screen.is_ascii(), "{screen}");
     stage.want(Intent::Help);

@@ -35,6 +35,8 @@ pub struct Synthetic {
     pub stall_us: u64,
     /// How much longer all answers take at present.
     pub slower_us: u64,
+    /// False while no connection fails.
+    pub is_failing: bool,
 }
 
 impl Default for Synthetic {
@@ -54,6 +56,7 @@ impl Default for Synthetic {
             cpu: Counters::default(),
             stall_us: 0,
             slower_us: 0,
+            is_failing: true,
         }
     }
 }
@@ -168,6 +171,10 @@ impl Synthetic {
         self.record(0, Body::Mark(MarkRecord { number, text: String::new() }))
     }
 
+    fn fails_now(&self) -> bool {
+        self.is_failing && self.second % 4 == 1
+    }
+
     /// All records of the next second.
     pub fn second(&mut self) -> Vec<Record> {
         self.second += 1;
@@ -180,7 +187,7 @@ impl Synthetic {
         records.push(self.proxy());
         records.push(self.load());
         records.push(self.host());
-        if self.second % 4 == 1 {
+        if self.fails_now() {
             records.push(self.failure());
         }
         records
@@ -205,6 +212,7 @@ impl Synthetic {
             return None;
         }
         let swing = 100 + (self.second * 7 + number * 13) % 40;
+        let fails = number == 4 && self.fails_now();
         let counters = &mut self.clients[number as usize];
         let exchanges = (4000 / (number + 1)).max(20) * swing / 100;
         counters[ClientCounter::Exchanges] += exchanges;
@@ -213,7 +221,7 @@ impl Synthetic {
         counters[ClientCounter::Connections] += exchanges / 10;
         counters[ClientCounter::HandshakesFull] += exchanges / 50;
         counters[ClientCounter::HandshakesResumed] += exchanges / 10 - exchanges / 50;
-        counters[ClientCounter::Errors] += u64::from(number == 4 && self.second % 4 == 1);
+        counters[ClientCounter::Errors] += u64::from(fails);
         let tells_latencies = (self.second + number) % 5 == 1;
         let exchange = if tells_latencies { sketch(exchanges * 5, number) } else { Sketch::default() };
         let address = if number == 6 {
@@ -265,7 +273,7 @@ impl Synthetic {
         for (counter, n) in counts {
             self.proxy[counter] += n;
         }
-        let failed = u64::from(self.second % 4 == 1);
+        let failed = u64::from(self.fails_now());
         self.proxy[ProxyCounter::Failed] += failed;
         self.proxy[ProxyCounter::HandshakesFailed] += failed;
         self.proxy[ProxyCounter::FailedAlert] += failed;

@@ -27,7 +27,7 @@ pub struct Speed(usize);
 /// The text says no speed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a speed: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64")]
-pub struct NoSpeed;
+pub struct ParseSpeedError;
 
 impl Default for Speed {
     fn default() -> Self {
@@ -36,12 +36,12 @@ impl Default for Speed {
 }
 
 impl FromStr for Speed {
-    type Err = NoSpeed;
+    type Err = ParseSpeedError;
 
-    fn from_str(text: &str) -> Result<Self, NoSpeed> {
+    fn from_str(text: &str) -> Result<Self, ParseSpeedError> {
         let text = text.trim_end_matches(['x', '×']);
         let is_it = |(times, words): &(f64, &str)| *words == text || text.parse() == Ok(*times);
-        CHOICES.iter().position(is_it).map(Self).ok_or(NoSpeed)
+        CHOICES.iter().position(is_it).map(Self).ok_or(ParseSpeedError)
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
             assert_eq!(text.parse().map(Speed::times), Ok(times), "{text}");
         }
         for text in ["", "3", "128", "-1", "fast", "1/3", "NaN"] {
-            assert_eq!(text.parse::<Speed>(), Err(NoSpeed), "{text}");
+            assert_eq!(text.parse::<Speed>(), Err(ParseSpeedError), "{text}");
         }
         assert_eq!(Speed(0).slower(), Speed(0));
         assert_eq!(Speed(8).faster().words(Glyphs::Ascii), "64x");

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use telemetry::{Ask, Batch, Model, Recalled, Record, Update, Value};
+use telemetry::{Batch, HistoryReply, HistoryRequest, Model, Record, Update, Value};
 
 use crate::options::{Opening, Options};
-use crate::state::{Action, Intent, Phase};
-use crate::testing::{Stage, options, watching};
+use crate::state::{Action, Intent, ListMove, PlayControl, SeekTarget, ViewStatus};
+use crate::testing::{TestDashboard, options, watching};
 use crate::theme::Glyphs;
 
 /// A run of so many seconds, with a mark after a third of it and a change after two, and who reads it again.
 struct Recording {
     records: Vec<Record>,
-    stage: Stage,
+    stage: TestDashboard,
     /// How far the asked-for run has been handed out, for what follows.
     given_us: u64,
     /// What was asked for, in words.
@@ -24,7 +24,7 @@ const SECONDS: usize = 90;
 
 impl Recording {
     fn opened(options: Options) -> Self {
-        let mut stage = Stage::empty(options);
+        let mut stage = TestDashboard::empty(options);
         let mut records = vec![stage.run.start()];
         for second in 0..SECONDS {
             records.extend(stage.run.second());
@@ -63,35 +63,35 @@ impl Recording {
     }
 
     fn read(&mut self) {
-        while let Some(ask) = self.stage.state.recall() {
+        while let Some(ask) = self.stage.state.history_request() {
             self.answer(ask);
         }
     }
 
-    fn answer(&mut self, ask: Ask) {
+    fn answer(&mut self, ask: HistoryRequest) {
         let second = |us: u64| (us - self.records[0].stamp.mono_us) / 1_000_000;
         match ask {
-            Ask::Seek(seek) => {
+            HistoryRequest::Seek(seek) => {
                 self.asked.push(format!("seek {}", second(seek.until_us)));
                 let mut model = Model::default();
                 let until = |record: &&Record| record.stamp.mono_us <= seek.until_us;
                 self.records.iter().filter(until).for_each(|record| model.apply(record.clone(), None));
                 self.given_us = seek.until_us;
                 let (ticket, until_us) = (seek.ticket, seek.until_us);
-                self.stage.act(Action::Recalled(Recalled::Stood {
+                self.stage.act(Action::History(HistoryReply::Reached {
                     ticket,
                     model: Box::new(model),
                     until_us,
                 }));
             }
-            Ask::On { ticket, until_us, .. } => {
+            HistoryRequest::Continue { ticket, until_us, .. } => {
                 self.asked.push(format!("on {}", second(until_us)));
                 let new = |record: &&Record| (self.given_us + 1..=until_us).contains(&record.stamp.mono_us);
                 let records = self.records.iter().filter(new).map(|record| (Arc::default(), record.clone()));
                 let news =
-                    Recalled::Followed { ticket, records: records.collect(), until_us: Some(until_us) };
+                    HistoryReply::Records { ticket, records: records.collect(), until_us: Some(until_us) };
                 self.given_us = self.given_us.max(until_us);
-                self.stage.act(Action::Recalled(news));
+                self.stage.act(Action::History(news));
             }
         }
     }
@@ -121,35 +121,35 @@ impl Recording {
 #[test]
 fn a_recording_that_is_only_opened_shows_its_end_as_ever() {
     let mut recording = Recording::opened(watching());
-    assert_eq!((recording.stage.state.phase, recording.asked.len()), (Phase::Ended, 0));
+    assert_eq!((recording.stage.state.status, recording.asked.len()), (ViewStatus::Ended, 0));
     let screen = recording.stage.screen(80, 24);
     assert!(screen.contains("ENDED") && !screen.contains(" / 01:30"), "{screen}");
 }
 
 #[test]
-fn it_plays_at_its_own_pace_to_the_end_and_stops_there() {
+fn it_plays_at_normal_speed_and_stops_at_the_end() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
-    assert_eq!((recording.at(), recording.stage.state.phase), (0, Phase::Playing));
+    recording.want(Intent::Play(PlayControl::Toggle));
+    assert_eq!((recording.at(), recording.stage.state.status), (0, ViewStatus::Playing));
     recording.quarters(40);
     assert_eq!(recording.at(), 10_000);
     let line = recording.line(80);
     assert!(line.starts_with("▶ 1×") && line.contains("00:10 / 01:30  12:04:10Z"), "{line}");
     recording.quarters(400);
-    assert_eq!((recording.at(), recording.stage.state.phase), (90_000, Phase::Paused));
+    assert_eq!((recording.at(), recording.stage.state.status), (90_000, ViewStatus::Paused));
     assert!(recording.line(80).starts_with("■ "));
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     assert_eq!(recording.at(), 0, "from its end it is played again");
 }
 
 #[test]
-fn every_pane_is_as_it_was_then() {
+fn playing_shows_every_pane_as_it_was() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4 * 40);
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     let replayed = [(160, 48), (80, 24)].map(|(columns, rows)| recording.stage.screen(columns, rows));
-    let mut live = Stage::live(Options { read_only: true, ..options() }, 30);
+    let mut live = TestDashboard::live(Options { read_only: true, ..options() }, 30);
     let mark = live.run.mark(1);
     live.read(vec![mark]);
     live.pass(10);
@@ -174,12 +174,12 @@ fn every_pane_is_as_it_was_then() {
 }
 
 #[test]
-fn space_pauses_and_nothing_is_drawn_while_it_does() {
+fn space_pauses_and_nothing_is_drawn_while_paused() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(10);
     recording.want(Intent::Freeze);
-    assert_eq!(recording.stage.state.phase, Phase::Paused);
+    assert_eq!(recording.stage.state.status, ViewStatus::Paused);
     let at = recording.at();
     for _ in 0..50 {
         recording.stage.elapse_millis(250);
@@ -190,19 +190,19 @@ fn space_pauses_and_nothing_is_drawn_while_it_does() {
     recording.quarters(4);
     assert_eq!(recording.at(), at + 1_000, "it goes on from where it stood");
     recording.want(Intent::Back);
-    assert_eq!(recording.stage.state.phase, Phase::Ended, "Esc leaves it");
+    assert_eq!(recording.stage.state.status, ViewStatus::Ended, "Esc leaves it");
     assert!(!recording.stage.screen(80, 24).contains(" / 01:30"));
 }
 
 #[test]
-fn its_speed_changes_where_it_stands_and_every_record_is_played_at_the_highest() {
+fn speed_changes_at_once_and_no_record_is_skipped_at_the_highest() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.stage.press(']');
     recording.stage.press(']');
     recording.quarters(8);
     assert_eq!(recording.at(), 8_000);
-    recording.want(Intent::PlayOwnPace);
+    recording.want(Intent::Play(PlayControl::Normal));
     (0..9).for_each(|_| drop(recording.stage.press('[')));
     assert!(recording.line(80).starts_with("▶ 1/4×"));
     recording.quarters(16);
@@ -216,19 +216,19 @@ fn its_speed_changes_where_it_stands_and_every_record_is_played_at_the_highest()
 }
 
 #[test]
-fn a_person_seeks_by_columns_marks_times_and_ends_while_it_plays() {
+fn seeking_works_while_it_plays() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(4);
-    recording.want(Intent::MarkNext);
-    assert_eq!((recording.at(), recording.stage.state.phase), (32_000, Phase::Playing));
-    recording.want(Intent::MarkNext);
+    recording.want(Intent::Seek(SeekTarget::NextMark));
+    assert_eq!((recording.at(), recording.stage.state.status), (32_000, ViewStatus::Playing));
+    recording.want(Intent::Seek(SeekTarget::NextMark));
     assert_eq!(recording.at(), 62_000);
-    recording.want(Intent::ScrubBack);
+    recording.want(Intent::Seek(SeekTarget::Columns(-1)));
     assert_eq!(recording.at(), 60_000);
     recording.quarters(4);
     assert_eq!(recording.at(), 61_000, "it plays on from there");
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     for (text, at) in [("5s", 5_000), ("-10s", 80_000), ("mark:1", 30_000), ("12:04:50", 50_000)] {
         recording.want(Intent::GoTo);
         text.chars().for_each(|key| drop(recording.stage.press(key)));
@@ -236,14 +236,14 @@ fn a_person_seeks_by_columns_marks_times_and_ends_while_it_plays() {
         recording.read();
         assert_eq!(recording.at(), at, "{text}");
     }
-    recording.want(Intent::NextInterval);
+    recording.want(Intent::Seek(SeekTarget::NextInterval));
     assert_eq!(recording.at(), 51_000);
-    recording.want(Intent::PreviousInterval);
-    recording.want(Intent::PreviousInterval);
+    recording.want(Intent::Seek(SeekTarget::PreviousInterval));
+    recording.want(Intent::Seek(SeekTarget::PreviousInterval));
     assert_eq!(recording.at(), 49_000);
-    recording.want(Intent::Beginning);
+    recording.want(Intent::Seek(SeekTarget::Beginning));
     assert_eq!(recording.at(), 0);
-    recording.want(Intent::End);
+    recording.want(Intent::Seek(SeekTarget::End));
     assert_eq!(recording.at(), 90_000);
     recording.want(Intent::GoTo);
     "tea".chars().for_each(|key| drop(recording.stage.press(key)));
@@ -256,8 +256,8 @@ fn a_person_seeks_by_columns_marks_times_and_ends_while_it_plays() {
 fn a_click_on_its_line_goes_there() {
     use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
+    recording.want(Intent::Play(PlayControl::Toggle));
     let screen = recording.stage.screen(80, 24);
     let row = screen.lines().position(|line| line.starts_with("⏸ ")).unwrap();
     let kind = MouseEventKind::Down(MouseButton::Left);
@@ -267,18 +267,18 @@ fn a_click_on_its_line_goes_there() {
 }
 
 #[test]
-fn the_command_line_says_where_and_how_fast_it_begins() {
+fn the_command_line_sets_start_and_speed_of_playing() {
     let opening = Opening { from: Some("mark:1".parse().unwrap()), speed: Some("4".parse().unwrap()) };
     let mut recording = Recording::opened(Options { opening: Some(opening), ..watching() });
-    assert_eq!((recording.at(), recording.stage.state.phase), (30_000, Phase::Playing));
+    assert_eq!((recording.at(), recording.stage.state.status), (30_000, ViewStatus::Playing));
     recording.quarters(4);
     assert_eq!(recording.at(), 34_000);
     let opening = Opening { from: Some("5s".parse().unwrap()), speed: None };
     let mut recording = Recording::opened(Options { opening: Some(opening), ..watching() });
-    assert_eq!((recording.at(), recording.stage.state.phase), (5_000, Phase::Paused));
+    assert_eq!((recording.at(), recording.stage.state.status), (5_000, ViewStatus::Paused));
     let ascii = Options { glyphs: Glyphs::Ascii, ..watching() };
     recording = Recording::opened(ascii);
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(80);
     let screen = recording.stage.screen(80, 24);
     assert!(screen.is_ascii(), "{screen}");
@@ -286,65 +286,75 @@ fn the_command_line_says_where_and_how_fast_it_begins() {
 }
 
 #[test]
-fn what_follows_is_read_beforehand_and_no_further() {
+fn playing_reads_a_few_seconds_ahead() {
     let mut recording = Recording::opened(watching());
-    recording.want(Intent::Play);
+    recording.want(Intent::Play(PlayControl::Toggle));
     recording.quarters(12);
     assert_eq!(recording.asked, ["seek 0", "on 4", "on 6"], "half of what is read ahead is left");
 }
 
 #[test]
-fn a_moment_of_a_run_that_is_over_is_read_again_without_playing_and_said_meanwhile() {
+fn seeking_in_an_ended_run_reads_it_again_and_shows_progress() {
     let mut recording = Recording::opened(watching());
-    recording.stage.want(Intent::ScrubFarBack);
-    let Some(Ask::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
+    recording.stage.want(Intent::Seek(SeekTarget::Columns(-10)));
+    let Some(HistoryRequest::Seek(seek)) = recording.stage.state.history_request() else {
+        panic!("nothing is asked")
+    };
     let half_us = u64::midpoint(recording.began_us(), seek.until_us);
-    let progress = Recalled::Progress { ticket: seek.ticket, mono_us: half_us };
-    recording.stage.act(Action::Recalled(progress));
+    let progress = HistoryReply::Progress { ticket: seek.ticket, mono_us: half_us };
+    recording.stage.act(Action::History(progress));
     let screen = recording.stage.screen(120, 40);
-    assert!(screen.contains("reading it again 50"), "{screen}");
-    recording.answer(Ask::Seek(seek));
+    assert!(screen.contains("reading the journal 50"), "{screen}");
+    recording.answer(HistoryRequest::Seek(seek));
     let screen = recording.stage.screen(120, 40);
-    assert!(screen.contains("FROZEN") && !screen.contains("reading it again"), "{screen}");
-    let failed = Recalled::Failed { ticket: 99, why: "it is gone".into() };
-    assert_eq!(recording.stage.act(Action::Recalled(failed)), [], "nobody asked for that");
+    assert!(screen.contains("FROZEN") && !screen.contains("reading the journal"), "{screen}");
+    let failed = HistoryReply::Failed { ticket: 99, why: "it is gone".into() };
+    assert_eq!(recording.stage.act(Action::History(failed)), [], "nobody asked for that");
 }
 
 #[test]
-fn what_cannot_be_read_is_said_once_and_not_tried_again() {
+fn a_failed_read_is_reported_once_and_not_retried() {
     let mut recording = Recording::opened(watching());
-    recording.stage.want(Intent::Play);
-    let Some(Ask::Seek(seek)) = recording.stage.state.recall() else { panic!("nothing is asked") };
-    let failed = Recalled::Failed { ticket: seek.ticket, why: "cannot read /gone.journal".into() };
-    recording.stage.act(Action::Recalled(failed));
-    assert!(recording.stage.screen(80, 24).contains("that time cannot be read again: cannot read /gone"));
-    assert!(recording.stage.state.recall().is_none());
+    recording.stage.want(Intent::Play(PlayControl::Toggle));
+    let Some(HistoryRequest::Seek(seek)) = recording.stage.state.history_request() else {
+        panic!("nothing is asked")
+    };
+    let failed = HistoryReply::Failed { ticket: seek.ticket, why: "cannot read /gone.journal".into() };
+    recording.stage.act(Action::History(failed));
+    assert!(recording.stage.screen(80, 24).contains("cannot read that time from the journal: cannot"));
+    assert!(recording.stage.state.history_request().is_none());
 }
 
 #[test]
 fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
-    let mut stage = Stage::live(watching(), 30);
-    stage.want(Intent::ScrubBack);
-    assert!(stage.state.recall().is_none(), "what is measured now is not disturbed by mere looking");
-    stage.want(Intent::Play);
-    let Some(Ask::Seek(seek)) = stage.state.recall() else { panic!("nothing is asked") };
+    let mut stage = TestDashboard::live(watching(), 30);
+    stage.want(Intent::Seek(SeekTarget::Columns(-1)));
+    assert!(stage.state.history_request().is_none(), "what is measured now is not disturbed by mere looking");
+    stage.want(Intent::Play(PlayControl::Toggle));
+    let Some(HistoryRequest::Seek(seek)) = stage.state.history_request() else { panic!("nothing is asked") };
     let mut model = Model::default();
     let mut same = crate::synthetic::Synthetic::default();
     model.apply(same.start(), None);
     (0..30).flat_map(|_| same.second()).for_each(|record| model.apply(record, None));
     let (ticket, until_us) = (seek.ticket, stage.state.last_us());
-    stage.act(Action::Recalled(Recalled::Stood { ticket, model: Box::new(model), until_us: seek.until_us }));
+    stage.act(Action::History(HistoryReply::Reached {
+        ticket,
+        model: Box::new(model),
+        until_us: seek.until_us,
+    }));
     stage.state.prepare(stage.now());
-    let Some(Ask::On { .. }) = stage.state.recall() else { panic!("what follows is not asked for") };
-    let followed = Recalled::Followed { ticket, records: Vec::new(), until_us: Some(until_us) };
-    stage.act(Action::Recalled(followed));
+    let Some(HistoryRequest::Continue { .. }) = stage.state.history_request() else {
+        panic!("what follows is not asked for")
+    };
+    let followed = HistoryReply::Records { ticket, records: Vec::new(), until_us: Some(until_us) };
+    stage.act(Action::History(followed));
     stage.wait(2);
-    assert_eq!(stage.state.phase, Phase::Live);
+    assert_eq!(stage.state.status, ViewStatus::Live);
 }
 
 #[test]
 fn each_of_many_runs_can_be_shown_whole() {
-    let mut stage = Stage::empty(watching());
+    let mut stage = TestDashboard::empty(watching());
     let records = |run: u128| {
         let mut made = crate::synthetic::Synthetic::default();
         let mut records = vec![made.start()];
@@ -358,33 +368,37 @@ fn each_of_many_runs_can_be_shown_whole() {
     (1..=20).for_each(|run| stage.read(records(run)));
     stage.act(Action::Update(Update::CaughtUp));
     stage.want(Intent::Runs);
-    stage.want(Intent::First);
+    stage.want(Intent::Scroll(ListMove::First));
     assert!(stage.screen(80, 30).contains("runs 1-20/20"));
     stage.want(Intent::RunOpen);
-    assert_eq!(stage.state.phase, Phase::Reading);
-    let Some(Ask::Seek(seek)) = stage.state.recall() else { panic!("it is not read again") };
-    assert!(stage.state.recall().is_none(), "once is enough");
+    assert_eq!(stage.state.status, ViewStatus::Reading);
+    let Some(HistoryRequest::Seek(seek)) = stage.state.history_request() else {
+        panic!("it is not read again")
+    };
+    assert!(stage.state.history_request().is_none(), "once is enough");
     let (mut model, ticket) = (Model::default(), seek.ticket);
     let all = records(1);
     let (most, rest) = all.split_at(all.len() - 5);
     for record in most {
         model.apply(record.clone(), None);
     }
-    let stood = Recalled::Stood { ticket, model: Box::new(model), until_us: seek.until_us };
-    stage.act(Action::Recalled(stood));
-    let Some(Ask::On { ticket, .. }) = stage.state.recall() else { panic!("it lacks the latest records") };
+    let stood = HistoryReply::Reached { ticket, model: Box::new(model), until_us: seek.until_us };
+    stage.act(Action::History(stood));
+    let Some(HistoryRequest::Continue { ticket, .. }) = stage.state.history_request() else {
+        panic!("it lacks the latest records")
+    };
     let records = rest.iter().map(|record| (Arc::default(), record.clone())).collect();
-    stage.act(Action::Recalled(Recalled::Followed { ticket, records, until_us: Some(seek.until_us) }));
-    assert!(stage.state.recall().is_none());
+    stage.act(Action::History(HistoryReply::Records { ticket, records, until_us: Some(seek.until_us) }));
+    assert!(stage.state.history_request().is_none());
     let screen = stage.screen(80, 30);
     assert!(screen.contains("clients 1-") && screen.contains("gaps 0  lost 0"), "{screen}");
-    assert_ne!(stage.state.phase, Phase::Reading);
+    assert_ne!(stage.state.status, ViewStatus::Reading);
 }
 
 #[test]
 fn without_a_journal_to_read_again_nothing_is_played() {
-    let mut stage = Stage::live(options(), 10);
-    stage.want(Intent::Play);
-    assert_eq!(stage.state.phase, Phase::Live);
-    assert!(stage.screen(80, 24).contains("only watch plays"));
+    let mut stage = TestDashboard::live(options(), 10);
+    stage.want(Intent::Play(PlayControl::Toggle));
+    assert_eq!(stage.state.status, ViewStatus::Live);
+    assert!(stage.screen(80, 24).contains("only tlsdash watch"));
 }

@@ -8,7 +8,7 @@ use telemetry::{Body, Origin, Record, RunId, Update, Writer};
 use crate::options::Options;
 use crate::state::{Action, Intent};
 use crate::synthetic::Synthetic;
-use crate::testing::{Stage, options};
+use crate::testing::{TestDashboard, options};
 
 fn writer(uid: u32, unit: &str) -> Arc<Writer> {
     let origin = Origin { uid: Some(uid), ..Origin::default() };
@@ -24,7 +24,7 @@ fn id(bits: u128) -> RunId {
 }
 
 /// Reads records as those of a run of this writer that began so many seconds after the first.
-fn read(stage: &mut Stage, of: (u128, &Arc<Writer>, u64), mut records: Vec<Record>) {
+fn read(stage: &mut TestDashboard, of: (u128, &Arc<Writer>, u64), mut records: Vec<Record>) {
     let (bits, writer, late_s) = of;
     for record in &mut records {
         record.stamp.run = id(bits);
@@ -37,15 +37,15 @@ fn read(stage: &mut Stage, of: (u128, &Arc<Writer>, u64), mut records: Vec<Recor
     stage.act(Action::Update(Update::Batch(batch)));
 }
 
-fn begin(stage: &mut Stage, bits: u128, writer: &Arc<Writer>, late_s: u64) {
+fn begin(stage: &mut TestDashboard, bits: u128, writer: &Arc<Writer>, late_s: u64) {
     let mut other = Synthetic::default();
     let records = std::iter::once(other.start()).chain(other.second()).collect();
     read(stage, (bits, writer, late_s), records);
 }
 
 /// A service is watched, and has been for a second.
-fn watching_a_service() -> Stage {
-    let mut stage = Stage::empty(Options { read_only: true, title: String::new(), ..options() });
+fn watching_a_service() -> TestDashboard {
+    let mut stage = TestDashboard::empty(Options { read_only: true, title: String::new(), ..options() });
     begin(&mut stage, 1, &unit(), 0);
     stage.screen(80, 24);
     stage.act(Action::Update(Update::CaughtUp));
@@ -78,7 +78,7 @@ fn a_run_of_another_account_never_takes_the_place_of_the_one_that_is_shown() {
 
 #[test]
 fn the_newest_run_is_shown_once_all_that_was_there_has_been_read() {
-    let mut stage = Stage::empty(Options { read_only: true, title: String::new(), ..options() });
+    let mut stage = TestDashboard::empty(Options { read_only: true, title: String::new(), ..options() });
     begin(&mut stage, 1, &unit(), 0);
     stage.screen(80, 24);
     begin(&mut stage, 2, &writer(0, ""), 10);

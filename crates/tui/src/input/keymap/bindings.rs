@@ -1,0 +1,206 @@
+//! The table of keys: what each does, where, and what it needs.
+
+use super::{Context, Needs};
+use crate::state::{Direction, Intent, ListMove, PlayControl, QuickControl, SeekTarget, SettingEdit};
+
+/// Columns of a long step through time.
+const FAR: i64 = 10;
+
+/// One line of the table.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    /// Its name in the configuration.
+    pub(crate) name: &'static str,
+    /// Keys that do it unless others are configured, as the configuration writes them; the first one is named first.
+    pub(super) keys: &'static [&'static str],
+    /// What a person wants with it.
+    pub(crate) intent: Intent,
+    /// What it does, for help and palette.
+    pub(crate) meaning: &'static str,
+    pub(crate) context: Context,
+    pub(crate) needs: Needs,
+}
+
+const fn bind(
+    name: &'static str,
+    keys: &'static [&'static str],
+    intent: Intent,
+    (context, needs): (Context, Needs),
+    meaning: &'static str,
+) -> Binding {
+    Binding { name, keys, intent, meaning, context, needs }
+}
+
+const ANYWHERE: (Context, Needs) = (Context::Anywhere, Needs::Nothing);
+const PANES: (Context, Needs) = (Context::Panes, Needs::Nothing);
+const CLIENTS: (Context, Needs) = (Context::Panes, Needs::Clients);
+const JOURNAL: (Context, Needs) = (Context::Panes, Needs::Journal);
+const REPLAY: (Context, Needs) = (Context::Replay, Needs::Journal);
+const CONTROL: (Context, Needs) = (Context::Anywhere, Needs::Control);
+const LOAD: (Context, Needs) = (Context::Panes, Needs::Load);
+const EXPERIMENTS: (Context, Needs) = (Context::Experiments, Needs::Control);
+const RUNS: (Context, Needs) = (Context::Runs, Needs::Nothing);
+const TUNING: (Context, Needs) = (Context::Tuning, Needs::Control);
+
+/// All keys, in the order of the help.
+pub(crate) const BINDINGS: &[Binding] = &[
+    bind("quit", &["q", "ctrl-c"], Intent::Quit, ANYWHERE, "quit"),
+    bind("help", &["?", "f1"], Intent::Help, ANYWHERE, "show or close this help"),
+    bind("palette", &[":", "ctrl-p"], Intent::Palette, ANYWHERE, "find a command, a setting or a client"),
+    bind("back", &["esc"], Intent::Back, ANYWHERE, "close what is open, deselect, or return to live"),
+    bind("freeze", &["space"], Intent::Freeze, PANES, "freeze the view, or return to live; reading goes on"),
+    bind("back-in-time", &["left"], Intent::Seek(SeekTarget::Columns(-1)), PANES, "back in time by a column"),
+    bind(
+        "forward-in-time",
+        &["right"],
+        Intent::Seek(SeekTarget::Columns(1)),
+        PANES,
+        "forward in time by a column",
+    ),
+    bind(
+        "far-back-in-time",
+        &["<"],
+        Intent::Seek(SeekTarget::Columns(-FAR)),
+        PANES,
+        "back in time by ten columns",
+    ),
+    bind(
+        "far-forward-in-time",
+        &[">"],
+        Intent::Seek(SeekTarget::Columns(FAR)),
+        PANES,
+        "forward in time by ten columns",
+    ),
+    bind(
+        "previous-mark",
+        &["shift-n"],
+        Intent::Seek(SeekTarget::PreviousMark),
+        PANES,
+        "to the previous mark or change",
+    ),
+    bind("next-mark", &["n"], Intent::Seek(SeekTarget::NextMark), PANES, "to the next mark or change"),
+    bind("worst", &["w"], Intent::Seek(SeekTarget::Worst), PANES, "to the worst latency in memory"),
+    bind(
+        "interval-back",
+        &[","],
+        Intent::Seek(SeekTarget::PreviousInterval),
+        PANES,
+        "back in time by one interval",
+    ),
+    bind(
+        "interval-forward",
+        &["."],
+        Intent::Seek(SeekTarget::NextInterval),
+        PANES,
+        "forward in time by one interval",
+    ),
+    bind("beginning", &["0"], Intent::Seek(SeekTarget::Beginning), PANES, "to the beginning of the run"),
+    bind("end", &["$"], Intent::Seek(SeekTarget::End), PANES, "to the end, or to the latest record"),
+    bind("go-to", &["@"], Intent::GoTo, PANES, "to a time: 13:05, 5m (into the run), -10m, mark:2"),
+    bind(
+        "play",
+        &["p"],
+        Intent::Play(PlayControl::Toggle),
+        JOURNAL,
+        "play from here, or pause; Space too while it plays",
+    ),
+    bind("play-slower", &["["], Intent::Play(PlayControl::Slower), REPLAY, "half the speed, down to 1/4"),
+    bind("play-faster", &["]"], Intent::Play(PlayControl::Faster), REPLAY, "twice the speed, up to 64"),
+    bind("play-normal", &["backspace"], Intent::Play(PlayControl::Normal), REPLAY, "normal speed"),
+    bind("zoom-out", &["z"], Intent::ZoomOut, PANES, "zoom out: more time per column"),
+    bind("zoom-in", &["shift-z"], Intent::ZoomIn, PANES, "zoom in: less time per column"),
+    bind("class", &["c"], Intent::NextClass, PANES, "next latency class over time"),
+    bind("course", &["v"], Intent::ToggleTimeline, PANES, "heat map or percentiles, where only one fits"),
+    bind("shorter-window", &["-"], Intent::Window(Direction::Down), PANES, "shorter window"),
+    bind(
+        "longer-window",
+        &["+", "="],
+        Intent::Window(Direction::Up),
+        PANES,
+        "longer window, up to the whole run",
+    ),
+    bind("sort", &["s"], Intent::SortNext, CLIENTS, "sort the clients by the next column"),
+    bind("reverse", &["shift-s"], Intent::SortReverse, CLIENTS, "reverse the order of the clients"),
+    bind("filter", &["/"], Intent::Filter, CLIENTS, "show only clients whose address contains a text"),
+    bind("open", &["enter"], Intent::Open, CLIENTS, "details of the selected client"),
+    bind("up", &["up", "k"], Intent::Scroll(ListMove::Up), ANYWHERE, "previous client or line"),
+    bind("down", &["down", "j"], Intent::Scroll(ListMove::Down), ANYWHERE, "next client or line"),
+    bind("page-up", &["pageup"], Intent::Scroll(ListMove::PageUp), ANYWHERE, "a page up"),
+    bind("page-down", &["pagedown"], Intent::Scroll(ListMove::PageDown), ANYWHERE, "a page down"),
+    bind("first", &["home", "g"], Intent::Scroll(ListMove::First), ANYWHERE, "first client or line"),
+    bind("last", &["end", "shift-g"], Intent::Scroll(ListMove::Last), ANYWHERE, "last client or line"),
+    bind("copy", &["y"], Intent::Copy, ANYWHERE, "copy the selected client, or the screen as text"),
+    bind("export", &["e"], Intent::Export, PANES, "write the view to new files, text and JSON"),
+    bind("log", &["shift-l"], Intent::Log, PANES, "longer or shorter log"),
+    bind("next-run", &["h"], Intent::NextRun, PANES, "next watched run or host"),
+    bind("runs", &["shift-h"], Intent::Runs, ANYWHERE, "show or close the list of runs and hosts"),
+    bind("tune", &["t"], Intent::Tune, ANYWHERE, "show or close the settings of proxy and load"),
+    bind("experiments", &["a"], Intent::Experiments, ANYWHERE, "show or close the A/B experiments"),
+    bind(
+        "load",
+        &["l"],
+        Intent::Adjust(QuickControl::Running, Direction::Up),
+        LOAD,
+        "start or stop the load",
+    ),
+    bind(
+        "slower",
+        &["["],
+        Intent::Adjust(QuickControl::Rate, Direction::Down),
+        LOAD,
+        "10 % fewer requests a second",
+    ),
+    bind(
+        "faster",
+        &["]"],
+        Intent::Adjust(QuickControl::Rate, Direction::Up),
+        LOAD,
+        "10 % more requests a second",
+    ),
+    bind(
+        "resume-less",
+        &["{"],
+        Intent::Adjust(QuickControl::Resume, Direction::Down),
+        LOAD,
+        "resume 10 percentage points less",
+    ),
+    bind(
+        "resume-more",
+        &["}"],
+        Intent::Adjust(QuickControl::Resume, Direction::Up),
+        LOAD,
+        "resume 10 percentage points more",
+    ),
+    bind("mark", &["m"], Intent::Mark, CONTROL, "set a numbered mark in the timeline"),
+    bind("record", &["shift-r"], Intent::Record, CONTROL, "start or stop recording to a file"),
+    bind("undo", &["u"], Intent::Setting(SettingEdit::Undo), CONTROL, "undo the last change of a setting"),
+    bind(
+        "step-down",
+        &["left"],
+        Intent::Setting(SettingEdit::Step(Direction::Down)),
+        TUNING,
+        "stage a smaller value, or the other one",
+    ),
+    bind(
+        "step-up",
+        &["right"],
+        Intent::Setting(SettingEdit::Step(Direction::Up)),
+        TUNING,
+        "stage a larger value, or the other one",
+    ),
+    bind("edit", &["e"], Intent::Setting(SettingEdit::Type), TUNING, "type a value"),
+    bind("apply", &["enter"], Intent::Setting(SettingEdit::Apply), TUNING, "apply all staged values"),
+    bind(
+        "unstage",
+        &["backspace", "delete"],
+        Intent::Setting(SettingEdit::Unstage),
+        TUNING,
+        "drop the staged value",
+    ),
+    bind("compare", &["e", "enter"], Intent::Compare, EXPERIMENTS, "type an experiment's plan and start it"),
+    bind("end-experiment", &["x"], Intent::EndExperiment, EXPERIMENTS, "stop the experiment early"),
+    bind("show-run", &["enter"], Intent::RunOpen, RUNS, "show the selected run"),
+    bind("filter-hosts", &["/"], Intent::RunFilter, RUNS, "show only hosts whose name contains a text"),
+    bind("redraw", &["ctrl-l"], Intent::Redraw, ANYWHERE, "redraw the whole screen"),
+    bind("suspend", &["ctrl-z"], Intent::Suspend, ANYWHERE, "in `watch`: back to the shell; fg returns"),
+];

@@ -1,0 +1,106 @@
+//! The keys that the footer names, by screen.
+
+use super::Needs;
+use crate::state::{Direction, Intent, PlayControl, QuickControl, SeekTarget, SettingEdit};
+
+/// What the footer says of one or more intents.
+#[derive(Debug)]
+pub(crate) struct Hint {
+    pub(crate) intents: &'static [Intent],
+    pub(crate) word: &'static str,
+    pub(crate) needs: Needs,
+}
+
+const fn hint(intents: &'static [Intent], word: &'static str, needs: Needs) -> Hint {
+    Hint { intents, word, needs }
+}
+
+/// What the footer names, the most wanted first; the keys stand in [`BINDINGS`](super::BINDINGS).
+pub(crate) const HINTS: &[Hint] = &[
+    hint(&[Intent::Quit], "quit", Needs::Nothing),
+    hint(&[Intent::Help], "help", Needs::Nothing),
+    hint(&[Intent::Freeze], "freeze", Needs::Nothing),
+    hint(&[Intent::Tune], "tune", Needs::Control),
+    hint(
+        &[
+            Intent::Adjust(QuickControl::Rate, Direction::Down),
+            Intent::Adjust(QuickControl::Rate, Direction::Up),
+        ],
+        "rate",
+        Needs::Load,
+    ),
+    hint(&[Intent::Adjust(QuickControl::Running, Direction::Up)], "load", Needs::Load),
+    hint(&[Intent::Mark], "mark", Needs::Control),
+    hint(&[Intent::Experiments], "A/B", Needs::Control),
+    hint(&[Intent::Window(Direction::Down), Intent::Window(Direction::Up)], "win", Needs::Nothing),
+    hint(&[Intent::SortNext], "sort", Needs::Clients),
+    hint(&[Intent::Filter], "filter", Needs::Clients),
+    hint(&[Intent::Palette], "find", Needs::Nothing),
+    hint(
+        &[
+            Intent::Adjust(QuickControl::Resume, Direction::Down),
+            Intent::Adjust(QuickControl::Resume, Direction::Up),
+        ],
+        "resume",
+        Needs::Load,
+    ),
+    hint(
+        &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
+        "time",
+        Needs::Nothing,
+    ),
+    hint(&[Intent::Play(PlayControl::Toggle)], "play", Needs::Journal),
+];
+
+/// What stands below what is played.
+pub(crate) const REPLAY_HINTS: &[Hint] = &[
+    hint(&[Intent::Quit], "quit", Needs::Nothing),
+    hint(&[Intent::Help], "help", Needs::Nothing),
+    hint(&[Intent::Play(PlayControl::Toggle)], "play or pause", Needs::Nothing),
+    hint(&[Intent::Play(PlayControl::Slower), Intent::Play(PlayControl::Faster)], "speed", Needs::Nothing),
+    hint(
+        &[Intent::Seek(SeekTarget::Columns(-1)), Intent::Seek(SeekTarget::Columns(1))],
+        "time",
+        Needs::Nothing,
+    ),
+    hint(
+        &[Intent::Seek(SeekTarget::PreviousMark), Intent::Seek(SeekTarget::NextMark)],
+        "marks",
+        Needs::Nothing,
+    ),
+    hint(&[Intent::Back], "leave", Needs::Nothing),
+    hint(&[Intent::GoTo], "go to", Needs::Nothing),
+    hint(&[Intent::Seek(SeekTarget::Beginning), Intent::Seek(SeekTarget::End)], "ends", Needs::Nothing),
+    hint(&[Intent::Palette], "find", Needs::Nothing),
+];
+
+/// What stands below the experiments.
+pub(crate) const EXPERIMENT_HINTS: &[Hint] = &[
+    hint(&[Intent::Compare], "begin", Needs::Control),
+    hint(&[Intent::EndExperiment], "end", Needs::Control),
+    hint(&[Intent::Back], "leave", Needs::Nothing),
+];
+
+/// What stands below the runs.
+pub(crate) const RUN_HINTS: &[Hint] = &[
+    hint(&[Intent::RunOpen], "show", Needs::Nothing),
+    hint(&[Intent::RunFilter], "filter by host", Needs::Nothing),
+    hint(&[Intent::Back], "leave", Needs::Nothing),
+];
+
+/// What stands below the list of settings.
+pub(crate) const TUNING_HINTS: &[Hint] = &[
+    hint(
+        &[
+            Intent::Setting(SettingEdit::Step(Direction::Down)),
+            Intent::Setting(SettingEdit::Step(Direction::Up)),
+        ],
+        "step",
+        Needs::Control,
+    ),
+    hint(&[Intent::Setting(SettingEdit::Type)], "type", Needs::Control),
+    hint(&[Intent::Setting(SettingEdit::Apply)], "apply", Needs::Control),
+    hint(&[Intent::Setting(SettingEdit::Unstage)], "drop", Needs::Control),
+    hint(&[Intent::Setting(SettingEdit::Undo)], "undo", Needs::Control),
+    hint(&[Intent::Back], "leave", Needs::Nothing),
+];

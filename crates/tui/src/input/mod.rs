@@ -1,0 +1,204 @@
+//! The terminal's input, read on a thread of its own.
+//!
+//! crossterm's readers do not notice a terminal that has gone away, so this thread waits on the descriptor itself
+//! and lets crossterm read only what is there.
+
+pub(crate) mod keymap;
+
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::SyncSender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Signal;
+use signal_hook::SigId;
+use signal_hook::low_level::{pipe, unregister};
+
+use crate::channel::Message;
+use crate::options::TuiError;
+
+/// How long crossterm may look for one more key among what it has read. It looks at nothing if this is zero.
+const NEXT_KEY_PATIENCE: Duration = Duration::from_millis(1);
+
+/// The input thread; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// Closing it is what ends the thread.
+    _stop: PipeWriter,
+    signals: [SigId; 2],
+}
+
+impl Input {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has no thread or descriptor left.
+    pub(crate) fn start(messages: SyncSender<Message>) -> Result<Self, TuiError> {
+        let setup = |error| TuiError::Setup { what: "watch the keyboard", error };
+        let (stopped, stop) = io::pipe().map_err(setup)?;
+        let (resized, resize_id) = signal_socket(Signal::WINCH).map_err(setup)?;
+        let (continued, continue_id) = signal_socket(Signal::CONT).map_err(setup)?;
+        let mut watch = Watch { stopped, resized, continued, messages, late: LateAnswer::default() };
+        thread::Builder::new().name("dashboard-in".to_owned()).spawn(move || watch.run()).map_err(setup)?;
+        Ok(Self { _stop: stop, signals: [resize_id, continue_id] })
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        for signal in self.signals {
+            unregister(signal);
+        }
+    }
+}
+
+/// A socket that can be read whenever the signal has come.
+fn signal_socket(signal: Signal) -> io::Result<(UnixStream, SigId)> {
+    let (reader, writer) = UnixStream::pair()?;
+    reader.set_nonblocking(true)?;
+    let id = pipe::register(signal.as_raw(), writer)?;
+    Ok((reader, id))
+}
+
+/// What the thread waits for.
+struct Watch {
+    stopped: PipeReader,
+    resized: UnixStream,
+    continued: UnixStream,
+    messages: SyncSender<Message>,
+    late: LateAnswer,
+}
+
+/// Tells keys from a terminal's answer to a question about its colours that came after nobody waited for it any more:
+/// crossterm, which knows no such answer, takes it for Alt-], one key for each of its characters, and Ctrl-G or Alt-\.
+#[derive(Debug, Default)]
+struct LateAnswer {
+    began: Option<Instant>,
+}
+
+/// An answer comes in one piece, or soon after its beginning; a person who presses Alt-] is not that quick.
+const ANSWER_TAKES: Duration = Duration::from_millis(100);
+
+impl LateAnswer {
+    /// True if the key is part of an answer.
+    fn holds(&mut self, key: &KeyEvent, now: Instant) -> bool {
+        let is = |code, modifiers| key.code == KeyCode::Char(code) && key.modifiers == modifiers;
+        if is(']', KeyModifiers::ALT) {
+            self.began = Some(now);
+            return true;
+        }
+        let is_inside = self.began.is_some_and(|began| now.saturating_duration_since(began) < ANSWER_TAKES);
+        if !is_inside || is('g', KeyModifiers::CONTROL) || is('\\', KeyModifiers::ALT) {
+            self.began = None;
+        }
+        is_inside
+    }
+}
+
+/// The thread has nothing left to do.
+struct Over;
+
+impl Watch {
+    fn run(&mut self) {
+        while self.turn().is_ok() {}
+    }
+
+    /// Waits until something happens, and tells it.
+    fn turn(&mut self) -> Result<(), Over> {
+        let [keys, stopped, resized, continued] = self.wait()?;
+        if !stopped.is_empty() {
+            return Err(Over);
+        }
+        if !resized.is_empty() {
+            drain(&self.resized);
+            self.tell(Message::Resized)?;
+        }
+        if !continued.is_empty() {
+            drain(&self.continued);
+            self.tell(Message::Continued)?;
+        }
+        if keys.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return self.lose();
+        }
+        if keys.contains(PollFlags::IN) { self.read_keys() } else { Ok(()) }
+    }
+
+    fn wait(&self) -> Result<[PollFlags; 4], Over> {
+        let keyboard = io::stdin();
+        let mut fds = [
+            PollFd::from_borrowed_fd(keyboard.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.stopped.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.resized.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.continued.as_fd(), PollFlags::IN),
+        ];
+        loop {
+            match poll(&mut fds, None) {
+                Ok(_) => return Ok(fds.each_ref().map(PollFd::revents)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => {
+                    let _ = self.lose();
+                    return Err(Over);
+                }
+            }
+        }
+    }
+
+    fn read_keys(&mut self) -> Result<(), Over> {
+        loop {
+            match event::poll(NEXT_KEY_PATIENCE) {
+                Ok(false) => return Ok(()),
+                Ok(true) => match event::read() {
+                    Ok(Event::Key(key)) if self.late.holds(&key, Instant::now()) => {}
+                    Ok(Event::Key(key)) => self.tell(Message::Key(key))?,
+                    Ok(Event::Mouse(mouse)) => self.tell(Message::Mouse(mouse))?,
+                    Ok(Event::Resize(..)) => self.tell(Message::Resized)?,
+                    Ok(_) => {}
+                    Err(_) => return self.lose(),
+                },
+                Err(_) => return self.lose(),
+            }
+        }
+    }
+
+    fn tell(&self, message: Message) -> Result<(), Over> {
+        self.messages.send(message).map_err(|_| Over)
+    }
+
+    fn lose(&self) -> Result<(), Over> {
+        let _ = self.messages.send(Message::TerminalLost);
+        Err(Over)
+    }
+}
+
+fn drain(mut socket: &UnixStream) {
+    let mut scratch = [0; 64];
+    while socket.read(&mut scratch).is_ok_and(|n| n == scratch.len()) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_answer_is_no_key_and_what_a_person_types_is() {
+        let mut late = LateAnswer::default();
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let key = |code, modifiers| KeyEvent::new(KeyCode::Char(code), modifiers);
+        for end in [key('g', KeyModifiers::CONTROL), key('\\', KeyModifiers::ALT)] {
+            assert!(late.holds(&key(']', KeyModifiers::ALT), at(0)));
+            for code in "11;rgb:ffff/ffff/ffff".chars() {
+                assert!(late.holds(&key(code, KeyModifiers::NONE), at(5)), "{code}");
+            }
+            assert!(late.holds(&end, at(5)));
+            assert!(!late.holds(&key('q', KeyModifiers::NONE), at(6)));
+        }
+        assert!(late.holds(&key(']', KeyModifiers::ALT), at(10)));
+        assert!(!late.holds(&key('q', KeyModifiers::NONE), at(120)));
+        assert!(!late.holds(&key('q', KeyModifiers::NONE), at(121)));
+    }
+}

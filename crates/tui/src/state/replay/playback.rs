@@ -1,0 +1,237 @@
+//! Playing and pausing a run, and its speed.
+
+use std::time::Instant;
+
+use telemetry::Moment;
+use telemetry::model::{Deed, Level, Run};
+
+use super::Speed;
+use crate::clock::Now;
+use crate::state::{State, ViewStatus};
+use crate::view_model::{SortKey, Span};
+
+/// What a key does to the playback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlayControl {
+    /// Plays, or pauses.
+    Toggle,
+    Slower,
+    Faster,
+    /// Normal speed.
+    Normal,
+}
+
+/// How a run is played.
+#[derive(Debug)]
+pub(in crate::state) struct Playback {
+    speed: Speed,
+    /// When it began to play, and from which moment of the run's monotonic clock; `None` while paused.
+    playing: Option<(Instant, u64)>,
+}
+
+impl Playback {
+    pub(in crate::state) fn is_playing(&self) -> bool {
+        self.playing.is_some()
+    }
+
+    pub(super) fn speed(&self) -> Speed {
+        self.speed
+    }
+
+    /// The moment of the run that it is at.
+    fn moment_us(&self, now: Now) -> Option<u64> {
+        let (since, from_us) = self.playing?;
+        let passed = now.instant.saturating_duration_since(since).as_secs_f64() * self.speed.times();
+        Some(from_us.saturating_add((passed * 1e6) as u64))
+    }
+
+    /// Goes on from a moment.
+    pub(in crate::state) fn go_on_from(&mut self, us: u64, now: Now) {
+        if let Some(playing) = &mut self.playing {
+            *playing = (now.instant, us);
+        }
+    }
+}
+
+/// Whether a replay plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlaybackState {
+    Playing,
+    Paused,
+    /// Paused at the end.
+    AtEnd,
+}
+
+/// What the playback line shows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PlaybackLine {
+    pub(crate) state: PlaybackState,
+    pub(crate) speed: Speed,
+    /// From the run's first record to the moment, and to its last, in microseconds.
+    pub(crate) at_us: u64,
+    pub(crate) length_us: u64,
+    /// `CLOCK_REALTIME` of the moment, in microseconds.
+    pub(crate) realtime_us: u64,
+    /// Marks and changes, as shares of the length; true for marks.
+    pub(crate) marks: Vec<(f64, bool)>,
+}
+
+impl State {
+    /// What the playback line shows; `None` outside a replay.
+    pub(crate) fn playback_line(&self) -> Option<PlaybackLine> {
+        let playback = self.view.playback()?;
+        let (run, us) = self.run().zip(self.cursor_us())?;
+        let began_us = run.began_us();
+        let length_us = run.last_us().saturating_sub(began_us);
+        let share = |us: u64| us.saturating_sub(began_us) as f64 / length_us.max(1) as f64;
+        let is_mark = |deed: &Deed| matches!(deed, Deed::Mark { .. });
+        Some(PlaybackLine {
+            state: match (playback.is_playing(), us >= run.last_us()) {
+                (true, _) => PlaybackState::Playing,
+                (false, true) => PlaybackState::AtEnd,
+                (false, false) => PlaybackState::Paused,
+            },
+            speed: playback.speed,
+            at_us: us.saturating_sub(began_us),
+            length_us,
+            realtime_us: run.realtime_at(us),
+            marks: run.markers().map(|marker| (share(marker.mono_us), is_mark(&marker.deed))).collect(),
+        })
+    }
+
+    /// True while a run is played, or pauses in that.
+    pub(crate) fn is_replay(&self) -> bool {
+        self.view.playback().is_some()
+    }
+
+    /// True while a run is playing.
+    pub(crate) fn is_playing(&self) -> bool {
+        self.view.playback().is_some_and(Playback::is_playing)
+    }
+
+    /// Plays from the moment that is shown, or pauses. At its end a run is played from its beginning.
+    fn toggle_play(&mut self, now: Now) {
+        if self.options.history.is_none() {
+            return self.notice(Level::Notice, "only tlsdash watch can play a run", now);
+        }
+        if let Some(playback) = self.view.playback_mut().filter(|playback| playback.is_playing()) {
+            playback.playing = None;
+            return;
+        }
+        let speed = self.view.playback().map(Playback::speed).unwrap_or_default();
+        let Some(us) = self.moment_to_play() else {
+            return self.notice(Level::Notice, "there is no run to play yet", now);
+        };
+        self.play_from(us, Some(speed), now);
+    }
+
+    fn moment_to_play(&self) -> Option<u64> {
+        let run = self.run()?;
+        let us = self.cursor_us();
+        Some(us.filter(|us| *us < run.last_us()).unwrap_or_else(|| run.began_us()))
+    }
+
+    /// Goes to a moment, and plays from there, or pauses there without a speed.
+    fn play_from(&mut self, us: u64, speed: Option<Speed>, now: Now) {
+        // First, because freezing an ended run selects the whole run as the window.
+        self.freeze(now);
+        // A replay looks like a live run.
+        if self.span == Span::WholeRun {
+            self.span = Span::default();
+        }
+        if self.clients.order.key == SortKey::Total && !self.is_replay() {
+            self.clients.order.key = SortKey::Out;
+        }
+        let playing = speed.map(|_| (now.instant, us));
+        self.view.play(Playback { speed: speed.unwrap_or_default(), playing });
+        self.go_to(us, now);
+    }
+
+    /// Does what the program was asked for on the command line, once everything has been read.
+    pub(in crate::state) fn open_replay(&mut self, now: Now) {
+        let Some(opening) = self.options.opening.take() else { return };
+        let Some(run) = self.run() else { return };
+        let from_us = match opening.from.map(|from| of_run(&from, run)) {
+            None => Ok(run.began_us()),
+            Some(from) => from,
+        };
+        match from_us {
+            Ok(us) => self.play_from(us, opening.speed, now),
+            Err(why) => self.notice(Level::Warning, why, now),
+        }
+    }
+
+    /// Goes to a moment that a person has typed.
+    pub(in crate::state) fn go_to_typed(&mut self, text: &str, now: Now) {
+        let us = match (text.trim().parse::<Moment>(), self.run()) {
+            (_, None) => Err("there is no run yet".to_owned()),
+            (Err(error), _) => Err(error.to_string()),
+            (Ok(moment), Some(run)) => of_run(&moment, run),
+        };
+        match us {
+            Ok(us) => self.go_to(us, now),
+            Err(why) => self.notice(Level::Warning, why, now),
+        }
+    }
+
+    /// Plays, pauses, or plays at another speed.
+    pub(in crate::state) fn play(&mut self, control: PlayControl, now: Now) {
+        match control {
+            PlayControl::Toggle => self.toggle_play(now),
+            PlayControl::Slower => self.change_speed(Speed::slower, now),
+            PlayControl::Faster => self.change_speed(Speed::faster, now),
+            PlayControl::Normal => self.change_speed(|_| Speed::default(), now),
+        }
+        self.status = ViewStatus::of(self, now);
+    }
+
+    fn change_speed(&mut self, change: impl FnOnce(Speed) -> Speed, now: Now) {
+        let cursor_us = self.cursor_us();
+        let Some(playback) = self.view.playback_mut() else { return };
+        playback.speed = change(playback.speed);
+        if let Some(us) = cursor_us {
+            playback.go_on_from(us, now);
+        }
+    }
+
+    /// Plays as far as time has passed; true if something is to be drawn.
+    pub(in crate::state) fn play_on(&mut self, now: Now) -> bool {
+        let wanted_us = self.view.playback().and_then(|playback| playback.moment_us(now));
+        let Some((wanted_us, cursor_us)) = wanted_us.zip(self.cursor_us()) else { return false };
+        let Some((end_us, has_ended)) = self.run().map(|run| (run.last_us(), run.stopped().is_some())) else {
+            return false;
+        };
+        // Playing waits until the moment has been read.
+        let read_until_us = self.shown_reread().map_or(cursor_us, |reread| reread.read_until_us);
+        let us = wanted_us.min(read_until_us).min(end_us).max(cursor_us);
+        if let Some(playback) = self.view.playback_mut().filter(|_| us < wanted_us) {
+            playback.go_on_from(us, now);
+        }
+        if self.shown_reread().is_none() {
+            return false;
+        }
+        if us > cursor_us {
+            self.play_to(us);
+        }
+        if us >= end_us {
+            self.end_play(has_ended, now);
+        }
+        us > cursor_us || us >= end_us
+    }
+
+    /// At the end a run that is over pauses; one that goes on is live from there.
+    fn end_play(&mut self, has_ended: bool, now: Now) {
+        if !has_ended && ViewStatus::of_present(self, now) == ViewStatus::Live {
+            self.go_live();
+            return self.notice(Level::Notice, "played to the present", now);
+        }
+        if let Some(playback) = self.view.playback_mut() {
+            playback.playing = None;
+        }
+    }
+}
+
+/// The moment of the run's monotonic clock.
+fn of_run(moment: &Moment, run: &Run) -> Result<u64, String> {
+    moment.of_run(run).map(|realtime_us| run.mono_at(realtime_us))
+}

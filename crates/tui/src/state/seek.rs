@@ -1,0 +1,182 @@
+//! Seeking: freezing the view and going to another moment of the run.
+
+use telemetry::Metric;
+use telemetry::model::{Level, Track};
+
+use super::State;
+use super::view::{Past, View};
+use crate::clock::Now;
+use crate::view::layout;
+use crate::view_model::{SortKey, Span, TimelineClass};
+
+/// The moment to seek to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SeekTarget {
+    /// This many columns of the timeline; backwards if negative.
+    Columns(i64),
+    PreviousMark,
+    NextMark,
+    /// The interval with the highest latency of the timeline's class.
+    Worst,
+    /// The interval after, or before.
+    NextInterval,
+    PreviousInterval,
+    /// The run's first record, or its last.
+    Beginning,
+    End,
+}
+
+impl State {
+    /// The past moment that was sought, on the run's monotonic clock.
+    pub(super) fn cursor_us(&self) -> Option<u64> {
+        self.view.past()?.cursor_us
+    }
+
+    /// Freezes the view at the last record, unless it already shows the past.
+    pub(super) fn freeze(&mut self, now: Now) {
+        if self.view.past().is_some() {
+            return;
+        }
+        // Records read but not drawn yet belong to this moment.
+        self.refresh(now);
+        if let Some(run) = self.run() {
+            self.view = View::Frozen(Box::new(Past::freeze(&self.live, run, now)));
+        }
+    }
+
+    /// Shows the present again.
+    pub(super) fn go_live(&mut self) {
+        let is_over = self.run().is_some_and(|run| run.stopped().is_some());
+        if self.is_replay() && is_over {
+            self.span = Span::WholeRun;
+            self.clients.order.key = SortKey::Total;
+        }
+        self.view = View::Live;
+        self.reads.forget();
+        self.stale = true;
+    }
+
+    /// Goes to another moment, and freezes the view for it.
+    pub(super) fn seek(&mut self, target: SeekTarget, now: Now) {
+        self.freeze(now);
+        self.follow_timeline();
+        match self.target_us(target) {
+            Ok(us) => self.show_moment(us, now),
+            Err(why) => self.notice(Level::Notice, why, now),
+        }
+    }
+
+    /// Goes to a moment, and freezes the view for it.
+    pub(super) fn go_to(&mut self, us: u64, now: Now) {
+        self.freeze(now);
+        self.show_moment(us, now);
+        self.stale = true;
+        self.status = super::ViewStatus::of(self, now);
+    }
+
+    /// Shows the past moment anew, after the window has changed.
+    pub(super) fn show_moment_anew(&mut self, now: Now) {
+        if let Some(us) = self.view.past().map(Past::us) {
+            self.show_moment(us, now);
+        }
+    }
+
+    /// Shows a moment from the model in memory, until the journal has been read up to it.
+    fn show_moment(&mut self, us: u64, now: Now) {
+        let is_replay = self.is_replay();
+        let mut view = std::mem::take(&mut self.view);
+        if let Some((past, run)) = view.past_mut().zip(self.run()) {
+            if is_replay {
+                past.end_us = run.last_us();
+            }
+            let series = self.series_until(us).unwrap_or(run);
+            // Without a journal to read, nothing before the kept series can be shown.
+            let us = if self.options.history.is_none() { us.max(run.kept_from_us()) } else { us };
+            past.go_to((&self.model, series), us, self.moment_span_us());
+        }
+        self.view = view;
+        self.follow_cursor();
+        self.catch_up();
+        if let Some((us, playback)) = self.cursor_us().zip(self.view.playback_mut()) {
+            playback.go_on_from(us, now);
+        }
+    }
+
+    /// Shows a later moment of the run that was read from the journal.
+    pub(super) fn play_to(&mut self, us: u64) {
+        let mut view = std::mem::take(&mut self.view);
+        if let Some((past, run)) = view.past_mut().zip(self.run()) {
+            past.end_us = run.last_us();
+            past.set_cursor(run, us);
+        }
+        self.view = view;
+        self.follow_cursor();
+        self.catch_up();
+    }
+
+    /// Time that all columns of the timeline cover, in microseconds.
+    pub(super) fn timeline_span_us(&self) -> u64 {
+        self.column_us().saturating_mul(layout::timeline_columns(self).max(1) as u64)
+    }
+
+    /// Scrolls the timeline if the cursor would leave it.
+    fn follow_cursor(&mut self) {
+        let shown_us = self.timeline_span_us();
+        let Some(past) = self.view.past_mut() else { return };
+        let Some(us) = past.cursor_us else { return };
+        if us.saturating_add(shown_us) <= past.edge_us || us > past.edge_us {
+            past.edge_us = us.saturating_add(shown_us / 2).min(past.end_us.max(us));
+        }
+    }
+
+    /// The moment to go to.
+    ///
+    /// # Errors
+    /// With a message if there is no such moment.
+    fn target_us(&self, target: SeekTarget) -> Result<u64, &'static str> {
+        let (Some(run), Some(past)) = (self.run(), self.view.past()) else {
+            return Err("there is no run yet");
+        };
+        let cursor_us = past.us();
+        let column_us = self.timeline.column_us();
+        let end_us = self.timeline.snap(cursor_us);
+        let deeds = || run.markers().map(|marker| marker.mono_us).filter(|&us| us <= past.end_us);
+        let at_mark = |us: u64| self.timeline.snap(us + 1);
+        match target {
+            SeekTarget::Columns(n) => Ok(end_us.saturating_add_signed(n.saturating_mul(column_us as i64))),
+            SeekTarget::PreviousMark => deeds()
+                .rfind(|&us| us < end_us.saturating_sub(column_us))
+                .map(at_mark)
+                .ok_or("no earlier mark or change"),
+            SeekTarget::NextMark => {
+                deeds().find(|&us| us >= end_us).map(at_mark).ok_or("no later mark or change")
+            }
+            SeekTarget::Worst => self.worst_us().ok_or("there are no latencies yet"),
+            SeekTarget::NextInterval => Ok(cursor_us.saturating_add(self.interval_us())),
+            SeekTarget::PreviousInterval => Ok(cursor_us.saturating_sub(self.interval_us())),
+            SeekTarget::Beginning => Ok(run.began_us()),
+            SeekTarget::End => Ok(past.end_us),
+        }
+    }
+
+    /// Time between the records of the run.
+    fn interval_us(&self) -> u64 {
+        self.live.interval_us().max(1)
+    }
+
+    /// The end of the interval with the highest latency of the timeline's class.
+    fn worst_us(&self) -> Option<u64> {
+        let (run, until_us) = (self.run()?, self.view.past()?.end_us);
+        match self.time.class(run) {
+            TimelineClass::Proxy(class) => worst_us(run.proxy()?, class, until_us),
+            TimelineClass::Load(class) => worst_us(run.load()?, class, until_us),
+        }
+    }
+}
+
+/// The end of the interval with the highest latency: every window that ends there includes it.
+fn worst_us<C: Metric, L: Metric>(track: &Track<C, L>, class: L, until_us: u64) -> Option<u64> {
+    let known = track.timeline().filter(|interval| interval.end_us <= until_us);
+    let worst = known.map(|interval| (interval.latency(class).max_ns(), interval.end_us)).max()?;
+    (worst.0 > 0).then_some(worst.1)
+}

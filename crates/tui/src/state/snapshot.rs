@@ -1,0 +1,66 @@
+//! What the panes show of a run at one moment.
+
+use telemetry::Model;
+use telemetry::model::Run;
+
+use crate::view_model::{self, Baseline, ClientTable, Span, ViewModel, Windows};
+
+/// The figures and the clients of a run at one moment, with the windows they were taken over. A snapshot is moved along
+/// its run, so that only what changes is worked on.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    /// The ticket of the journal read that it was taken from; `None` for the model in memory.
+    pub(super) ticket: Option<u64>,
+    /// `None` before there is a run.
+    pub(super) figures: Option<ViewModel>,
+    pub(super) table: ClientTable,
+    windows: Windows,
+    baseline: Baseline,
+}
+
+impl Snapshot {
+    /// A copy of the figures and clients, to be moved to other moments.
+    pub(super) fn copy(&self) -> Self {
+        Self { figures: self.figures.clone(), table: self.table.clone(), ..Self::default() }
+    }
+
+    /// Takes a run as it stands in a model that holds nothing later than `us`.
+    pub(super) fn take(&mut self, ticket: Option<u64>, (model, run): (&Model, &Run), us: u64, span: Span) {
+        if self.ticket != ticket {
+            *self = Self { ticket, ..Self::default() };
+        }
+        let figures = self.figures_at((model, run), us, span);
+        self.table.refresh(run, figures.clients_span);
+        self.figures = Some(figures);
+    }
+
+    /// Takes an earlier moment as far as the model in memory holds it: of the clients that is their latest rates, and the
+    /// rest stays as it is in `clients`.
+    pub(super) fn take_earlier(
+        &mut self,
+        (model, run): (&Model, &Run),
+        us: u64,
+        span_us: u64,
+        clients: &ClientTable,
+    ) {
+        self.ticket = None;
+        let figures = self.figures_at((model, run), us, Span::Last(span_us));
+        self.table = clients.clone();
+        if let Span::Last(span_us) = figures.clients_span {
+            self.table.change_rows(|row| view_model::client_at(run, row, us, span_us));
+        }
+        self.figures = Some(figures);
+    }
+
+    fn figures_at(&mut self, (model, run): (&Model, &Run), us: u64, span: Span) -> ViewModel {
+        self.windows.slide_to(run, span, us);
+        let mut figures = ViewModel::at(model, run, us, span, &self.windows);
+        self.baseline.compare(run, us, &mut figures);
+        figures
+    }
+
+    /// The usual time between the records of the run, in microseconds; 0 while unknown.
+    pub(super) fn interval_us(&self) -> u64 {
+        self.figures.as_ref().map_or(0, |figures| figures.interval_us)
+    }
+}

@@ -1,0 +1,121 @@
+//! Which moment of the run is shown: the present or a past one.
+
+use std::collections::HashMap;
+
+use telemetry::model::Run;
+use telemetry::{ClientId, Model};
+
+use super::replay::Playback;
+use super::snapshot::Snapshot;
+use crate::clock::Now;
+use crate::view_model::{self, ClientTable, History, PastSetting};
+
+/// Which moment is shown.
+#[derive(Debug, Default)]
+pub(super) enum View {
+    /// The present.
+    #[default]
+    Live,
+    /// A past moment.
+    Frozen(Box<Past>),
+    /// A past moment from which the run is played.
+    Replay(Box<Past>, Playback),
+}
+
+impl View {
+    pub(super) fn past(&self) -> Option<&Past> {
+        match self {
+            Self::Live => None,
+            Self::Frozen(past) | Self::Replay(past, _) => Some(past),
+        }
+    }
+
+    pub(super) fn past_mut(&mut self) -> Option<&mut Past> {
+        match self {
+            Self::Live => None,
+            Self::Frozen(past) | Self::Replay(past, _) => Some(past),
+        }
+    }
+
+    pub(super) fn playback(&self) -> Option<&Playback> {
+        match self {
+            Self::Live | Self::Frozen(_) => None,
+            Self::Replay(_, playback) => Some(playback),
+        }
+    }
+
+    pub(super) fn playback_mut(&mut self) -> Option<&mut Playback> {
+        match self {
+            Self::Live | Self::Frozen(_) => None,
+            Self::Replay(_, playback) => Some(playback),
+        }
+    }
+
+    /// Plays from the past moment; the present cannot be played.
+    pub(super) fn play(&mut self, playback: Playback) {
+        *self = match std::mem::take(self) {
+            Self::Live => Self::Live,
+            Self::Frozen(past) | Self::Replay(past, _) => Self::Replay(past, playback),
+        };
+    }
+}
+
+/// A past moment, on the run's monotonic clock. Reading goes on meanwhile.
+#[derive(Debug)]
+pub(super) struct Past {
+    /// When the view was frozen.
+    pub(super) since: Now,
+    /// The latest moment to go to: that of freezing, or the run's last record while it is played.
+    pub(super) end_us: u64,
+    /// Right edge of the timeline.
+    pub(super) edge_us: u64,
+    /// The moment that was gone to; `None` for that of freezing.
+    pub(super) cursor_us: Option<u64>,
+    /// The settings at the cursor.
+    pub(super) settings: Vec<PastSetting>,
+    pub(super) snapshot: Snapshot,
+    /// The clients when the view was frozen: the model in memory goes on without their earlier totals.
+    clients: ClientTable,
+    histories: HashMap<ClientId, History>,
+}
+
+impl Past {
+    /// The moment of the last record.
+    pub(super) fn freeze(live: &Snapshot, run: &Run, now: Now) -> Self {
+        let history = |id| view_model::history(run, id, live.interval_us());
+        let end_us = run.last_us();
+        Self {
+            since: now,
+            end_us,
+            edge_us: end_us,
+            cursor_us: None,
+            settings: Vec::new(),
+            snapshot: live.copy(),
+            clients: live.table.clone(),
+            histories: live.table.rows().iter().map(|row| (row.id, history(row.id))).collect(),
+        }
+    }
+
+    /// The moment that is shown.
+    pub(super) fn us(&self) -> u64 {
+        self.cursor_us.unwrap_or(self.end_us)
+    }
+
+    /// Goes to another moment, and shows what the model in memory holds of it.
+    pub(super) fn go_to(&mut self, (model, run): (&Model, &Run), us: u64, span_us: u64) {
+        let us = us.clamp(run.began_us().min(self.end_us), self.end_us);
+        self.snapshot.take_earlier((model, run), us, span_us, &self.clients);
+        self.set_cursor(run, us);
+    }
+
+    /// Goes to another moment; its snapshot is taken elsewhere.
+    pub(super) fn set_cursor(&mut self, run: &Run, us: u64) {
+        self.cursor_us = Some(us);
+        self.settings = view_model::settings_at(run, us);
+    }
+
+    /// What the client had done when the view was frozen.
+    pub(super) fn history(&self, id: ClientId) -> History {
+        self.histories.get(&id).cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,95 @@
+//! What the badge at the top says: live, frozen, playing, silent or ended.
+
+use std::time::Duration;
+
+use telemetry::{Batch, Model, Record, RunId};
+
+use super::State;
+use super::view::View;
+use crate::clock::Now;
+
+/// Silence up to this long is not shown, however short the interval.
+const SILENCE_MIN: Duration = Duration::from_secs(3);
+/// Intervals without a record after which a run counts as silent.
+const SILENT_INTERVALS: u32 = 3;
+
+/// When the last record of the shown run was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastRecord {
+    pub(super) at: Now,
+    /// How old it was; nothing if it was read as it was written.
+    pub(super) age: Duration,
+}
+
+impl LastRecord {
+    /// What a batch, before the model takes it in, says of the run that is shown, or of one that is not known yet; `None`
+    /// if it holds no record of them. That another process writes under its id does not make it live.
+    pub(super) fn of(batch: &Batch, model: &Model, run: Option<RunId>, now: Now) -> Option<Self> {
+        let is_its = |id| model.run(id).is_none_or(|run| run.writer().origin == batch.writer.origin);
+        let is_it = |id, other| id == other || model.run(other).is_none();
+        let is_shown =
+            |record: &&Record| run.is_none_or(|id| is_it(id, record.stamp.run)) && is_its(record.stamp.run);
+        let latest = batch.records.iter().rev().find(is_shown)?;
+        let age_us = match batch.read_mono_us {
+            Some(_) => 0,
+            None => now.realtime_us.saturating_sub(latest.stamp.realtime_us),
+        };
+        Some(Self { at: now, age: Duration::from_micros(age_us) })
+    }
+}
+
+/// The status of the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ViewStatus {
+    /// No record has been read.
+    Waiting,
+    /// What the journal already held is being read.
+    Reading,
+    /// Records come in.
+    Live,
+    /// No record for so many seconds.
+    Silent(u64),
+    /// The view has been frozen for this many seconds.
+    Frozen(u64),
+    /// A replay is playing.
+    Playing,
+    /// A replay is paused.
+    Paused,
+    /// The run has ended.
+    Ended,
+}
+
+impl ViewStatus {
+    pub(super) fn of(state: &State, now: Now) -> Self {
+        match &state.view {
+            View::Live => Self::of_present(state, now),
+            View::Frozen(past) => Self::Frozen(since(past.since, now).as_secs()),
+            View::Replay(_, playback) if playback.is_playing() => Self::Playing,
+            View::Replay(..) => Self::Paused,
+        }
+    }
+
+    /// The status of the present, whether or not it is shown.
+    pub(super) fn of_present(state: &State, now: Now) -> Self {
+        let (Some(figures), Some(last_record)) = (&state.live.figures, state.last_record) else {
+            return Self::Waiting;
+        };
+        // How old the newest record is matters once it is the newest.
+        let age = if state.caught_up { last_record.age } else { Duration::ZERO };
+        let silence = since(last_record.at, now) + age;
+        let patience = SILENCE_MIN.max(Duration::from_micros(figures.interval_us) * SILENT_INTERVALS);
+        if state.is_run_being_read() {
+            return Self::Reading;
+        }
+        match (figures.ended, silence > patience) {
+            (true, _) => Self::Ended,
+            (false, true) => Self::Silent(silence.as_secs()),
+            (false, false) if state.caught_up => Self::Live,
+            (false, false) => Self::Reading,
+        }
+    }
+}
+
+fn since(then: Now, now: Now) -> Duration {
+    now.instant.saturating_duration_since(then.instant)
+}

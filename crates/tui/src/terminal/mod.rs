@@ -1,0 +1,233 @@
+//! The terminal itself: taking it over, and giving it back whatever happens.
+
+pub(crate) mod offscreen;
+mod output;
+pub(crate) mod pace;
+
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::panic::{self, PanicHookInfo};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use crossterm::clipboard::CopyToClipboard;
+use crossterm::cursor::{Hide, Show};
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use crossterm::execute;
+use crossterm::terminal::{
+    EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Frame, Terminal as Drawing};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
+
+use crate::channel::Message;
+use crate::options::TuiError;
+use output::{Output, Progress};
+
+/// How long a thread that panics or ends the program waits for a frame that is being written. A terminal that takes
+/// nothing must not keep it back.
+const RESTORE_PATIENCE: Duration = Duration::from_millis(200);
+
+/// True if standard input and output are a terminal on which a dashboard can be drawn.
+pub fn has_terminal() -> bool {
+    let draws = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+    draws && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Whether the terminal is ours at this moment. One for the process, as the terminal is.
+///
+/// A mutex, since a panic on any thread takes the terminal back while the dashboard may be in the midst of a frame:
+/// whoever writes to the terminal holds it.
+static TAKEN: Mutex<bool> = Mutex::new(false);
+
+pub(crate) fn lock_taken() -> MutexGuard<'static, bool> {
+    TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives the terminal back at once, for a program that ends without waiting for its dashboard. Does nothing where
+/// there is none.
+pub fn restore() {
+    restore_soon(None);
+}
+
+/// Whom the stop signal of a suspension goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suspend {
+    /// This process: it was told so from outside.
+    Process,
+    /// Its process group, as a terminal does it at Ctrl-Z: the shell then sees the whole job stop, also where
+    /// another program such as cargo started this one.
+    Group,
+}
+
+/// The terminal in raw mode on its alternate screen, given back when this is dropped and when any thread panics.
+pub(crate) struct Terminal {
+    drawing: Drawing<CrosstermBackend<Output>>,
+    progress: Progress,
+    previous_hook: Arc<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>,
+    mouse: bool,
+}
+
+impl Terminal {
+    /// Takes the terminal over. A panic tells `messages` once the terminal is restored.
+    ///
+    /// # Errors
+    /// When the terminal refuses.
+    pub(crate) fn take(messages: SyncSender<Message>, mouse: bool) -> Result<Self, TuiError> {
+        let setup = |error| TuiError::Setup { what: "set up the terminal", error };
+        let progress = Progress::default();
+        let output = Output::open(progress.clone(), messages.clone()).map_err(setup)?;
+        let drawing = Drawing::new(CrosstermBackend::new(output)).map_err(setup)?;
+        let previous_hook = Arc::from(panic::take_hook());
+        let terminal = Self { drawing, progress, previous_hook, mouse };
+        terminal.install_hook(messages);
+        enter(mouse).map_err(setup)?;
+        Ok(terminal)
+    }
+
+    fn install_hook(&self, messages: SyncSender<Message>) {
+        let previous = Arc::clone(&self.previous_hook);
+        let dashboard = thread::current().id();
+        panic::set_hook(Box::new(move |info| {
+            restore_soon(Some(dashboard));
+            previous(info);
+            // If the queue is full the dashboard has something to do, and finds its terminal gone by itself.
+            let _ = messages.try_send(Message::Panicked);
+        }));
+    }
+
+    /// Takes the terminal over anew after something else may have changed it, and forgets what it showed.
+    pub(crate) fn take_again(&mut self) -> io::Result<()> {
+        leave();
+        enter(self.mouse)?;
+        self.clear()
+    }
+
+    /// Clears the screen, so that the next frame writes every cell. Not by the method of that name, which asks the
+    /// terminal where its cursor is and waits for the answer.
+    fn clear(&mut self) -> io::Result<()> {
+        let size = self.drawing.size()?;
+        self.drawing.resize(Rect::new(0, 0, size.width, size.height))
+    }
+
+    /// True while it has not taken the last frame: another one would only wait.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.progress.is_busy()
+    }
+
+    /// Draws a frame; only what changed is written, and soon.
+    ///
+    /// # Errors
+    /// [`TuiError::Panicked`] if a panic has taken the terminal back, [`TuiError::Draw`] if the frame before could not
+    /// be written.
+    pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> Result<(), TuiError> {
+        self.check()?;
+        if !*lock_taken() {
+            return Err(TuiError::Panicked);
+        }
+        self.drawing.draw(view).map(|_| ()).map_err(TuiError::Draw)
+    }
+
+    /// # Errors
+    /// If a frame could not be written.
+    pub(crate) fn check(&self) -> Result<(), TuiError> {
+        self.progress.failure().map_or(Ok(()), |error| Err(TuiError::Draw(error)))
+    }
+
+    /// Makes the next frame write every cell.
+    pub(crate) fn forget(&mut self) -> Result<(), TuiError> {
+        self.clear().map_err(TuiError::Draw)
+    }
+
+    /// Asks the terminal to put a text on its clipboard. One that does not know how ignores it, and none answers.
+    ///
+    /// # Errors
+    /// As [`Self::draw`].
+    pub(crate) fn copy(&mut self, text: String) -> Result<(), TuiError> {
+        self.check()?;
+        execute!(self.drawing.backend_mut(), CopyToClipboard::to_clipboard_from(text)).map_err(TuiError::Draw)
+    }
+
+    /// Cells of the terminal, columns and rows.
+    pub(crate) fn size(&self) -> (u16, u16) {
+        self.drawing.size().map_or((0, 0), |size| (size.width, size.height))
+    }
+
+    /// Gives the terminal back and asks the kernel to stop the process. With several threads that may take effect a
+    /// moment after this returns, so the terminal is only to be taken again when the process is continued.
+    pub(crate) fn suspend(whom: Suspend) -> io::Result<()> {
+        leave();
+        // SIGSTOP and not SIGTSTP, which the program turns into an event for us.
+        match whom {
+            Suspend::Process => kill_process(getpid(), Signal::STOP)?,
+            Suspend::Group => kill_current_process_group(Signal::STOP)?,
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        leave();
+        // What `drawing` writes as it is dropped would follow the restoration, and panics if there is no terminal.
+        self.progress.close();
+        // A panicking thread may not touch the hook; it stays, and finds nothing to restore.
+        if !thread::panicking() {
+            let previous = Arc::clone(&self.previous_hook);
+            panic::set_hook(Box::new(move |info| previous(info)));
+        }
+    }
+}
+
+fn enter(mouse: bool) -> io::Result<()> {
+    let mut taken = lock_taken();
+    enable_raw_mode()?;
+    *taken = true;
+    execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+    if mouse { execute!(io::stdout(), EnableMouseCapture) } else { Ok(()) }
+}
+
+/// A frame that the terminal does not take keeps nobody from leaving it.
+fn leave() {
+    restore_soon(None);
+}
+
+/// Restores the terminal, and waits for a frame that is being written only for a moment. In a panic the dashboard's
+/// own thread may itself be in the midst of a frame, so it does not wait at all.
+fn restore_soon(dashboard: Option<ThreadId>) {
+    let deadline = Instant::now() + RESTORE_PATIENCE;
+    loop {
+        match TAKEN.try_lock() {
+            Ok(mut taken) => return give_back(&mut taken),
+            Err(TryLockError::Poisoned(poisoned)) => return give_back(&mut poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if Some(thread::current().id()) == dashboard || Instant::now() >= deadline {
+            return give_back(&mut true);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Puts the terminal back as it was, if it is taken. What fails here fails because the terminal is gone.
+fn give_back(taken: &mut bool) {
+    if std::mem::take(taken) {
+        let mut output = io::stdout();
+        if takes_output(&output) {
+            let _ = execute!(output, EndSynchronizedUpdate, DisableMouseCapture, LeaveAlternateScreen, Show);
+        }
+        let _ = disable_raw_mode();
+    }
+}
+
+/// True if writing does not wait: a terminal that has stopped taking anything must not keep the program from ending.
+fn takes_output(output: &io::Stdout) -> bool {
+    let patience = Timespec { tv_sec: 0, tv_nsec: RESTORE_PATIENCE.subsec_nanos().into() };
+    let mut fds = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::OUT)];
+    poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0) && fds[0].revents() == PollFlags::OUT
+}

@@ -1,0 +1,290 @@
+//! Characters and colours.
+
+pub(crate) mod scheme;
+
+use std::env;
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// Characters of borders, graphs and markers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glyphs {
+    /// Box drawing and block elements.
+    Unicode,
+    /// Seven-bit characters only.
+    Ascii,
+}
+
+impl Glyphs {
+    /// [`Glyphs::Unicode`] where the locale's character set is UTF-8, by the environment's `LC_ALL`, `LC_CTYPE` and
+    /// `LANG`, the first that is set and not empty.
+    pub fn detect() -> Self {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .filter_map(env::var_os)
+            .find(|value| !value.is_empty())
+            .map(|value| value.to_string_lossy().to_ascii_lowercase());
+        let is_utf8 = locale.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"));
+        if is_utf8 { Self::Unicode } else { Self::Ascii }
+    }
+
+    fn pick<T>(self, unicode: T, ascii: T) -> T {
+        match self {
+            Self::Unicode => unicode,
+            Self::Ascii => ascii,
+        }
+    }
+
+    /// Fills headings.
+    pub(crate) fn rule(self) -> char {
+        self.pick('─', '-')
+    }
+
+    /// Stands where text was cut.
+    pub(crate) fn ellipsis(self) -> char {
+        self.pick('…', '~')
+    }
+
+    /// Stands where there is no figure.
+    pub(crate) fn none(self) -> char {
+        self.pick('–', '-')
+    }
+
+    /// Points at the selected row.
+    pub(crate) fn pointer(self) -> char {
+        self.pick('▶', '>')
+    }
+
+    /// A column with the direction in which it is sorted; in ASCII as the sort keys of `ps` and `git` say it.
+    pub(crate) fn sorted(self, column: &str, descending: bool) -> String {
+        match (self, descending) {
+            (Self::Unicode, true) => format!("{column}▼"),
+            (Self::Unicode, false) => format!("{column}▲"),
+            (Self::Ascii, true) => format!("-{column}"),
+            (Self::Ascii, false) => format!("+{column}"),
+        }
+    }
+
+    /// Stands behind how many times as fast something is.
+    pub(crate) fn times(self) -> char {
+        self.pick('×', 'x')
+    }
+
+    /// It is played, it pauses, it is at its end.
+    pub(crate) fn playback(self) -> [&'static str; 3] {
+        self.pick(["▶", "⏸", "■"], [">", "||", "[]"])
+    }
+
+    /// The part of a length that is over, its end, and the rest of it.
+    pub(crate) fn bar(self) -> [char; 3] {
+        self.pick(['━', '●', '─'], ['=', 'O', '-'])
+    }
+
+    /// Stands where a setting was changed.
+    pub(crate) fn marker(self) -> char {
+        self.pick('▲', '^')
+    }
+
+    /// Cells of the heat map, from a single sample to most of them.
+    pub(crate) fn shades(self) -> [char; 7] {
+        self.pick(['·', ':', '-', '░', '▒', '▓', '█'], ['.', ':', '-', '=', '+', '*', '#'])
+    }
+
+    /// Levels of a sparkline, from nothing to the most.
+    pub(crate) fn levels(self) -> &'static [char] {
+        self.pick(&['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'], &['_', '.', ':', '-', '=', '+', '*', '#'])
+    }
+}
+
+/// Colours, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Palette {
+    /// These.
+    Coloured(Colours),
+    /// None; bold, dim and reversed only.
+    Monochrome,
+}
+
+macro_rules! colours {
+    ($($(#[$doc:meta])* $role:ident = $sixteen:expr, $dark:expr, $light:expr;)*) => {
+        /// A colour for each role. It only repeats what words, brackets and places say.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Colours { $($(#[$doc])* $role: Color,)* }
+
+        impl Colours {
+            /// The terminal's own.
+            pub const SIXTEEN: Self = Self { $($role: $sixteen,)* };
+            /// Of 256, for a dark background.
+            pub const DARK: Self = Self { $($role: Color::Indexed($dark),)* };
+            /// Of 256, for a light background.
+            pub const LIGHT: Self = Self { $($role: Color::Indexed($light),)* };
+
+            /// Each role with its colour.
+            pub fn entries(&self) -> impl Iterator<Item = (&'static str, String)> {
+                [$((stringify!($role), self.$role.to_string().to_lowercase())),*].into_iter()
+            }
+
+            /// The same with every colour changed so.
+            pub(crate) fn map(self, change: impl Fn(Color) -> Color) -> Self {
+                Self { $($role: change(self.$role),)* }
+            }
+
+            fn role(&mut self, name: &str) -> Option<&mut Color> {
+                Some(match name { $(stringify!($role) => &mut self.$role,)* _ => return None })
+            }
+        }
+    };
+}
+colours! {
+    /// Headings and keys.
+    heading = Color::Cyan, 80, 24;
+    /// All goes well.
+    good = Color::Green, 114, 28;
+    /// A person did something, or should look.
+    notice = Color::Yellow, 221, 130;
+    /// Something is wrong.
+    warning = Color::Red, 203, 160;
+    /// Graphs.
+    graph = Color::Blue, 75, 25;
+    /// The heat map, from few samples to most.
+    heat1 = Color::Blue, 61, 147;
+    /// The next stronger.
+    heat2 = Color::Cyan, 73, 109;
+    /// The next stronger.
+    heat3 = Color::Green, 150, 136;
+    /// The next stronger.
+    heat4 = Color::Yellow, 221, 166;
+    /// Most samples.
+    heat5 = Color::Red, 209, 124;
+}
+
+/// Colours cannot be configured so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColourError {
+    /// There is no such role.
+    #[error("there is no colour for {0}; --print-config lists them")]
+    Role(String),
+    /// It is no colour.
+    #[error("{role}: {colour} is no colour, such as lightblue, 75 or #5fafff")]
+    Colour {
+        /// The role.
+        role: String,
+        /// What it was to have.
+        colour: String,
+    },
+}
+
+impl Colours {
+    /// The same with another colour for a role.
+    ///
+    /// # Errors
+    /// When there is no such role, or it is no colour.
+    pub fn with(mut self, role: &str, colour: &str) -> Result<Self, ColourError> {
+        let place = self.role(role).ok_or_else(|| ColourError::Role(role.to_owned()))?;
+        let wrong = |_| ColourError::Colour { role: role.to_owned(), colour: colour.to_owned() };
+        *place = colour.parse().map_err(wrong)?;
+        Ok(self)
+    }
+}
+
+/// Glyphs and the styles of everything; colour only repeats what words, brackets and places say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Theme {
+    pub(crate) glyphs: Glyphs,
+    palette: Palette,
+}
+
+#[expect(clippy::unused_self, reason = "what a style depends on is the theme's own business")]
+impl Theme {
+    pub(crate) fn new(glyphs: Glyphs, palette: Palette) -> Self {
+        Self { glyphs, palette }
+    }
+
+    fn coloured(self, role: fn(&Colours) -> Color) -> Style {
+        match &self.palette {
+            Palette::Coloured(colours) => Style::new().fg(role(colours)),
+            Palette::Monochrome => Style::new(),
+        }
+    }
+
+    /// A pane's heading.
+    pub(crate) fn heading(self) -> Style {
+        self.coloured(|colours| colours.heading).add_modifier(Modifier::BOLD)
+    }
+
+    /// Lines, units, words between figures.
+    pub(crate) fn quiet(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// The name of a figure.
+    pub(crate) fn label(self) -> Style {
+        Style::new()
+    }
+
+    /// A figure.
+    pub(crate) fn figure(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// All goes well.
+    pub(crate) fn good(self) -> Style {
+        self.coloured(|colours| colours.good).add_modifier(Modifier::BOLD)
+    }
+
+    /// A person did something, or should look.
+    pub(crate) fn notice(self) -> Style {
+        self.coloured(|colours| colours.notice).add_modifier(Modifier::BOLD)
+    }
+
+    /// Something is wrong.
+    pub(crate) fn warning(self) -> Style {
+        self.coloured(|colours| colours.warning).add_modifier(Modifier::BOLD)
+    }
+
+    /// A badge or a banner in this style.
+    pub(crate) fn badge(self, style: Style) -> Style {
+        style.add_modifier(Modifier::REVERSED)
+    }
+
+    /// A graph.
+    pub(crate) fn graph(self) -> Style {
+        self.coloured(|colours| colours.graph)
+    }
+
+    /// A cell of the heat map, by its strength.
+    pub(crate) fn heat(self, strength: usize) -> Style {
+        self.coloured(match strength {
+            0 | 1 => |colours| colours.heat1,
+            2 | 3 => |colours| colours.heat2,
+            4 => |colours| colours.heat3,
+            5 => |colours| colours.heat4,
+            _ => |colours| colours.heat5,
+        })
+    }
+
+    /// The selected row.
+    pub(crate) fn selected(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_colour_can_be_changed_and_reads_back_as_it_is_printed() {
+        for theme in [Colours::SIXTEEN, Colours::DARK, Colours::LIGHT] {
+            for (role, colour) in theme.entries() {
+                assert_eq!(theme.with(role, &colour), Ok(theme), "{role} {colour}");
+                assert_ne!(theme.with(role, "#102030"), Ok(theme));
+            }
+        }
+        assert_eq!(
+            Colours::DARK.with("graph", "sky").unwrap_err().to_string(),
+            "graph: sky is no colour, such as lightblue, 75 or #5fafff"
+        );
+        assert!(Colours::DARK.with("sky", "blue").is_err());
+    }
+}

@@ -1,0 +1,205 @@
+//! Which colours the dashboard has, by what a person asked for and what the terminal shows.
+
+use std::env;
+use std::io;
+use std::time::Duration;
+
+use ratatui::style::Color;
+use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
+use termprofile::{DetectorSettings, TermProfile};
+
+use crate::theme::{ColourError, Colours, Palette};
+
+/// How long a terminal may take to tell its background. One that tells of itself at all answers at once what it knows
+/// and what not, so only a slow line takes long.
+const ANSWER_PATIENCE: Duration = Duration::from_millis(600);
+
+/// Colours as they are asked for; see [`Scheme::palette`] for what becomes of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheme {
+    base: Base,
+    /// Roles and their colours, each of which has been checked.
+    changes: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
+    Auto,
+    Dark,
+    Light,
+    Sixteen,
+    Monochrome,
+}
+
+impl Scheme {
+    /// The scheme of a name: `auto`, `dark`, `light`, `16` or `none`; `None` if there is no such.
+    pub fn named(name: &str) -> Option<Self> {
+        let base = match name {
+            "auto" => Base::Auto,
+            "dark" => Base::Dark,
+            "light" => Base::Light,
+            "16" => Base::Sixteen,
+            "none" => Base::Monochrome,
+            _ => return None,
+        };
+        Some(Self { base, changes: Vec::new() })
+    }
+
+    /// The same with another colour for a role, such as `lightblue`, `75` or `#5fafff`.
+    ///
+    /// # Errors
+    /// When there is no such role, or it is no colour.
+    pub fn with(mut self, role: &str, colour: &str) -> Result<Self, ColourError> {
+        Colours::SIXTEEN.with(role, colour)?;
+        self.changes.push((role.to_owned(), colour.to_owned()));
+        Ok(self)
+    }
+
+    /// The colours for the terminal of standard output.
+    ///
+    /// `auto` gives none where `NO_COLOR` is set and not empty (no-color.org); those for a dark or a light background
+    /// where the terminal has 256 colours and its background is known; else the terminal's own sixteen, which suit
+    /// whatever background they were chosen for. Its background is what the terminal says, or else `COLORFGBG`. A
+    /// colour that the terminal cannot show becomes the nearest one it can, by `COLORTERM` and `TERM`; the colours of a
+    /// theme that is named are taken to be shown.
+    ///
+    /// This may write to the terminal and wait for its answer, for 600 ms at the most: call it before
+    /// [`run`](crate::run()) and not while a dashboard is drawn.
+    pub fn palette(&self) -> Palette {
+        self.palette_in(&Surroundings::real())
+    }
+
+    fn palette_in(&self, around: &Surroundings<'_>) -> Palette {
+        let is_automatic = self.base == Base::Auto;
+        let base = match self.base {
+            Base::Monochrome => return Palette::Monochrome,
+            Base::Auto if around.no_color || around.profile < TermProfile::Ansi16 => {
+                return Palette::Monochrome;
+            }
+            Base::Auto if around.profile < TermProfile::Ansi256 => Colours::SIXTEEN,
+            Base::Auto => match (around.background)() {
+                Some(ThemeMode::Dark) => Colours::DARK,
+                Some(ThemeMode::Light) => Colours::LIGHT,
+                None => Colours::SIXTEEN,
+            },
+            Base::Dark => Colours::DARK,
+            Base::Light => Colours::LIGHT,
+            Base::Sixteen => Colours::SIXTEEN,
+        };
+        let at_least = if is_automatic { TermProfile::Ansi16 } else { TermProfile::Ansi256 };
+        let profile = around.profile.max(at_least);
+        let changed = self.changes.iter().fold(base, |colours, (role, colour)| {
+            colours.with(role, colour).expect("every change was checked as it was made")
+        });
+        Palette::Coloured(changed.map(|colour| nearest(profile, colour)))
+    }
+}
+
+/// The nearest colour that a terminal shows.
+fn nearest(profile: TermProfile, colour: Color) -> Color {
+    profile.adapt_color(colour).unwrap_or(colour)
+}
+
+/// What the choice of colours depends on.
+struct Surroundings<'a> {
+    no_color: bool,
+    profile: TermProfile,
+    /// Asked for only where it matters.
+    background: &'a dyn Fn() -> Option<ThemeMode>,
+}
+
+impl Surroundings<'_> {
+    fn real() -> Self {
+        let settings = DetectorSettings::new().enable_tmux_info(false);
+        Self {
+            no_color: env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+            profile: TermProfile::detect(&io::stdout(), settings),
+            background: &|| {
+                background_by_answer().or_else(|| background_by_name(&env::var("COLORFGBG").ok()?))
+            },
+        }
+    }
+}
+
+fn background_by_answer() -> Option<ThemeMode> {
+    let mut options = QueryOptions::default();
+    options.timeout = ANSWER_PATIENCE;
+    theme_mode(options).ok()
+}
+
+/// What `COLORFGBG` says, such as `15;default;0`: the last word is the background's number among the sixteen colours.
+fn background_by_name(value: &str) -> Option<ThemeMode> {
+    match value.rsplit(';').next()?.parse::<u8>().ok()? {
+        7 | 15 => Some(ThemeMode::Light),
+        0..=6 | 8 => Some(ThemeMode::Dark),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn palette(name: &str, profile: TermProfile, background: Option<ThemeMode>) -> Palette {
+        let around = Surroundings { no_color: false, profile, background: &|| background };
+        Scheme::named(name).unwrap().palette_in(&around)
+    }
+
+    #[test]
+    fn colours_are_chosen_by_what_the_terminal_shows() {
+        let (dark, light) = (Some(ThemeMode::Dark), Some(ThemeMode::Light));
+        for (name, profile, background, expected) in [
+            ("auto", TermProfile::TrueColor, dark, Palette::Coloured(Colours::DARK)),
+            ("auto", TermProfile::Ansi256, light, Palette::Coloured(Colours::LIGHT)),
+            ("auto", TermProfile::Ansi256, None, Palette::Coloured(Colours::SIXTEEN)),
+            ("auto", TermProfile::Ansi16, light, Palette::Coloured(Colours::SIXTEEN)),
+            ("auto", TermProfile::NoColor, dark, Palette::Monochrome),
+            ("none", TermProfile::TrueColor, dark, Palette::Monochrome),
+            ("16", TermProfile::TrueColor, dark, Palette::Coloured(Colours::SIXTEEN)),
+            // Who names a theme knows the terminal better than its environment does.
+            ("dark", TermProfile::NoColor, light, Palette::Coloured(Colours::DARK)),
+            ("light", TermProfile::Ansi16, dark, Palette::Coloured(Colours::LIGHT)),
+        ] {
+            assert_eq!(palette(name, profile, background), expected, "{name} {profile:?} {background:?}");
+        }
+        assert_eq!(Scheme::named("sepia"), None);
+    }
+
+    #[test]
+    fn no_color_applies_unless_a_theme_is_named() {
+        let asked = || panic!("the terminal was asked");
+        let around = Surroundings { no_color: true, profile: TermProfile::TrueColor, background: &asked };
+        assert_eq!(Scheme::named("auto").unwrap().palette_in(&around), Palette::Monochrome);
+        let dark = Scheme::named("dark").unwrap().palette_in(&around);
+        assert_eq!(dark, Palette::Coloured(Colours::DARK));
+    }
+
+    #[test]
+    fn a_colour_the_terminal_lacks_becomes_the_nearest_one() {
+        let scheme = Scheme::named("auto").unwrap().with("graph", "#5fafff").unwrap();
+        for (profile, expected) in [
+            (TermProfile::TrueColor, "#5fafff"),
+            (TermProfile::Ansi256, "75"),
+            (TermProfile::Ansi16, "lightcyan"),
+        ] {
+            let around = Surroundings { no_color: false, profile, background: &|| Some(ThemeMode::Dark) };
+            let Palette::Coloured(colours) = scheme.palette_in(&around) else { panic!("{profile:?}") };
+            let graph = colours.entries().find(|(role, _)| *role == "graph");
+            assert_eq!(graph, Some(("graph", expected.to_owned())), "{profile:?}");
+        }
+        assert!(Scheme::named("auto").unwrap().with("sky", "blue").is_err());
+    }
+
+    #[test]
+    fn the_background_is_the_last_word_of_colorfgbg() {
+        for (value, expected) in [
+            ("15;0", Some(ThemeMode::Dark)),
+            ("0;default;15", Some(ThemeMode::Light)),
+            ("0;7", Some(ThemeMode::Light)),
+            ("default;default", None),
+            ("", None),
+        ] {
+            assert_eq!(background_by_name(value), expected, "{value}");
+        }
+    }
+}

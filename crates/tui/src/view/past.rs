@@ -1,0 +1,80 @@
+//! What was at the moment that a person went back to: exact counts, and the settings then in force.
+//!
+//! ```text
+//! at 12:04:10Z, 2 s  n 9996  p50 0.41  p90 0.83  p99 1.90  p99.9 4.03  max 19.8 ms
+//! ms <0.25: 12  0.25: 5020  0.5: 4100  1: 800  2: 60  4: 3  16: 1
+//! then load.rate 5000 1/s (now 6250)  load.resume 80 %  proxy.workers 2
+//! ```
+
+use ratatui::text::Line;
+
+use super::layout;
+use super::parts::{Segment, fit};
+use crate::format;
+use crate::state::State;
+use crate::view_model::{Column, PastSetting, levels};
+
+/// The lines, or none in the present.
+pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
+    let Some((us, settings)) = state.earlier() else { return Vec::new() };
+    let column = state.timeline.place(us).and_then(|place| state.timeline.columns().get(place));
+    let cells = usize::from(width);
+    let settings = Line::from(fit(then(state, settings), cells));
+    // Where it is played time has a line of its own, and the news are what happens.
+    if state.is_replay() && !layout::is_roomy(state) {
+        return vec![settings];
+    }
+    let (summary, counts) = (summary(state, us, column), counts(state, column));
+    vec![Line::from(fit(summary, cells)), Line::from(fit(counts, cells)), settings]
+}
+
+fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
+    let theme = state.theme;
+    let at = format!("at {}", format::time_of_day(state.realtime_at(us)));
+    let mut segments = vec![Segment::text(0, at, theme.heading())];
+    let share = state.read_share();
+    if let Some(share) = share {
+        let text = format!("reading the journal {}", format::percent(share));
+        segments.push(Segment::text(0, text, theme.notice()));
+    }
+    let Some(column) = column.filter(|column| column.is_covered) else {
+        // While it is read nobody knows that yet.
+        let none = Segment::text(0, "no records of this time", theme.warning());
+        segments.extend(share.is_none().then_some(none));
+        return segments;
+    };
+    let figure = |rank, name: &str, text: String| Segment::figure(theme, rank, name, text);
+    let n = format!("{} in {}", format::count(column.n), format::span(column.span_us));
+    segments.push(figure(1, "n", n));
+    for (at, (_, name)) in Column::QUANTILES.iter().enumerate() {
+        segments.extend(column.quantiles[at].map(|ns| figure(2, name, format::millis(ns))));
+    }
+    if column.n > 0 {
+        segments.push(figure(1, "max", format!("{} ms", format::millis(column.max_ns))));
+    }
+    segments
+}
+
+/// Samples of each power of two.
+fn counts(state: &State, column: Option<&Column>) -> Vec<Segment> {
+    let theme = state.theme;
+    let mut segments = vec![Segment::text(0, "ms from", theme.label())];
+    let counted =
+        column.into_iter().flat_map(|column| column.levels.iter().enumerate()).filter(|(_, n)| **n > 0);
+    segments.extend(counted.map(|(level, n)| {
+        let from = format!("{}:", format::plain(levels::beginning_ms(level)));
+        Segment::figure(theme, 1, &from, format::count(*n))
+    }));
+    segments
+}
+
+fn then(state: &State, settings: &[PastSetting]) -> Vec<Segment> {
+    let theme = state.theme;
+    let mut segments = vec![Segment::text(0, "then", theme.label())];
+    segments.extend(settings.iter().zip(1..).map(|(then, rank)| {
+        let unit = if then.unit.is_empty() { String::new() } else { format!(" {}", then.unit) };
+        let now = then.now.as_ref().map_or_else(String::new, |now| format!(" (now {now})"));
+        Segment::figure(theme, rank, &then.name, format!("{}{unit}{now}", then.value))
+    }));
+    segments
+}

@@ -1,0 +1,475 @@
+//! What the screen says of a run, its records and its clients in situations of all kinds.
+
+use super::*;
+
+#[test]
+fn silence_is_shown_with_its_length() {
+    let mut stage = TestDashboard::live(options(), 5);
+    stage.wait(2);
+    assert!(stage.screen(80, 24).contains("LIVE 00:05"));
+    stage.wait(10);
+    assert!(stage.screen(80, 24).contains("NO DATA for 00:12"));
+}
+
+#[test]
+fn a_journal_that_is_still_being_read_is_not_called_live() {
+    let mut stage = TestDashboard::empty(options());
+    let records = vec![stage.run.start()];
+    stage.read(records);
+    assert!(stage.screen(80, 24).contains("READING 00:00"));
+    stage.act(Action::Update(Update::CaughtUp));
+    assert!(stage.screen(80, 24).contains("LIVE 00:00"));
+}
+
+/// What a journal that nobody writes any more says to one who opens it so much later.
+fn opened_later(seconds: u64) -> TestDashboard {
+    let mut stage = TestDashboard::empty(options());
+    let mut records = vec![stage.run.start()];
+    records.extend(stage.run.second());
+    stage.wait(1 + seconds);
+    let batch = telemetry::Batch { records, read_mono_us: None, ..telemetry::Batch::default() };
+    stage.act(Action::Update(Update::Batch(batch)));
+    stage.act(Action::Update(Update::CaughtUp));
+    stage
+}
+
+#[test]
+fn a_run_that_was_killed_long_ago_is_never_called_live() {
+    let screen = opened_later(600).screen(80, 24);
+    assert!(screen.contains("NO DATA for 10:00"), "{screen}");
+    assert!(
+        screen.contains("! no record for 10:00: the program that writes them hangs or was killed"),
+        "{screen}"
+    );
+    assert!(opened_later(1).screen(80, 24).contains("LIVE 00:01"));
+}
+
+#[test]
+fn who_watches_several_runs_chooses_which_one_is_shown() {
+    let mut stage = TestDashboard::live(Options { read_only: true, ..options() }, 3);
+    let mut record = stage.run.start();
+    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
+    record.stamp.realtime_us += 10_000_000;
+    record.stamp.seq = 1;
+    if let telemetry::Body::Run(run) = &mut record.body {
+        run.host = "other".into();
+    }
+    stage.read(vec![record]);
+    assert!(stage.screen(160, 48).contains("other 2/2 run 00000007"));
+    stage.want(Intent::NextRun);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("box 1/2 run 1a2b3c4d") && screen.contains("10.0.0.11"), "{screen}");
+    for key in ":run other\n".chars() {
+        stage.press(key);
+    }
+    assert!(stage.screen(160, 48).contains("other 2/2 run 00000007"));
+}
+
+#[test]
+fn a_new_run_takes_the_place_of_the_old_one_and_is_said() {
+    let mut stage = TestDashboard::live(options(), 3);
+    stage.wait(10);
+    let mut record = stage.run.start();
+    record.stamp.run = telemetry::RunId::from_bits(7 << 96);
+    record.stamp.realtime_us += 10_000_000;
+    record.stamp.seq = 1;
+    stage.read(vec![record]);
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("LIVE 00:00"), "{screen}");
+    assert!(screen.contains("note a new run is shown: 00000007, begun 12:04:13Z"), "{screen}");
+}
+
+#[test]
+fn a_run_is_shown_by_its_id_when_that_is_asked_for() {
+    let other = telemetry::RunId::from_bits(7);
+    let mut stage = TestDashboard::live(Options { run: Some(other), ..options() }, 3);
+    assert!(stage.screen(80, 24).contains("waiting for the first record of run 00000000"));
+    let mut stage = TestDashboard::live(Options { run: Some(Synthetic::run_id()), ..options() }, 3);
+    assert!(stage.screen(80, 24).contains("LIVE"));
+}
+
+/// Records of so many seconds, each changed before it is read.
+fn changed(seconds: usize, change: impl Fn(&mut telemetry::Body)) -> TestDashboard {
+    let mut stage = TestDashboard::empty(options());
+    let mut records = vec![stage.run.start()];
+    records.extend((0..seconds).flat_map(|_| stage.run.second()));
+    for record in &mut records {
+        change(&mut record.body);
+    }
+    stage.read(records);
+    stage
+}
+
+#[test]
+fn a_proxy_short_of_cpu_is_said() {
+    let mut stage = changed(4, |body| {
+        if let telemetry::Body::Run(run) = body {
+            run.workers = 1;
+        }
+    });
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("! proxy at 88% of its cores: latency now includes waiting for CPU"), "{screen}");
+}
+
+#[test]
+fn offered_and_achieved_load_that_part_are_said() {
+    let late = |share: u64| {
+        changed(4, move |body| {
+            if let telemetry::Body::Load(load) = body {
+                let sent = &mut load.counters[telemetry::LoadCounter::Sent];
+                *sent = *sent * share / 100;
+            }
+        })
+    };
+    let screen = late(90).screen(80, 24);
+    assert!(screen.contains("! only 90.0% of the requests due were sent"), "{screen}");
+    let screen = late(96).screen(80, 24);
+    assert!(!screen.contains("requests due"), "{screen}");
+}
+
+#[test]
+fn a_load_that_was_stopped_is_not_said_to_fall_behind() {
+    let screen = changed(4, |body| {
+        if let telemetry::Body::Load(load) = body {
+            load.running = false;
+            load.counters[telemetry::LoadCounter::Sent] /= 2;
+            load.counters[telemetry::LoadCounter::NeverSent] = 1234;
+        }
+    })
+    .screen(80, 24);
+    assert!(!screen.contains("requests due") && screen.contains("never sent 1234"), "{screen}");
+}
+
+#[test]
+fn an_unreachable_upstream_is_a_warning_for_ten_seconds() {
+    let mut failed = 0;
+    let failing = std::cell::RefCell::new(&mut failed);
+    let mut stage = changed(3, |body| {
+        if let telemetry::Body::Proxy(proxy) = body {
+            **failing.borrow_mut() += 20;
+            proxy.counters[telemetry::ProxyCounter::UpstreamConnectsFailed] = **failing.borrow();
+        }
+    });
+    let screen = stage.screen(80, 24);
+    assert!(
+        screen.contains("! upstream out of reach: 60 connections turned away in the last 10 s"),
+        "{screen}"
+    );
+    assert!(screen.contains("upstream errors 60"), "{screen}");
+    for _ in 0..11 {
+        let mut records = stage.run.second();
+        for record in &mut records {
+            if let telemetry::Body::Proxy(proxy) = &mut record.body {
+                proxy.counters[telemetry::ProxyCounter::UpstreamConnectsFailed] = 60;
+            }
+        }
+        stage.read(records);
+    }
+    let screen = stage.screen(160, 48);
+    assert!(!screen.contains("out of reach") && screen.contains("upstream errors 0 (60 total)"), "{screen}");
+}
+
+#[test]
+fn a_load_alone_has_no_clients_and_no_hint_to_sort_them() {
+    let mut stage = TestDashboard::empty(options());
+    let mut records = vec![stage.run.start()];
+    records.extend(stage.run.second());
+    records.retain(|record| !matches!(record.body.kind().word, "proxy" | "client"));
+    stage.read(records);
+    for (columns, rows) in [(80, 24), (160, 48)] {
+        let screen = stage.screen(columns, rows);
+        assert!(!screen.contains("clients") && !screen.contains("s sort"), "{screen}");
+        assert!(screen.contains("l load"), "{screen}");
+    }
+}
+
+#[test]
+fn the_order_of_the_clients_is_said_where_no_column_shows_it() {
+    let mut stage = TestDashboard::live(options(), 3);
+    let mut headings = Vec::new();
+    for _ in crate::view_model::SortKey::ALL {
+        let screen = stage.screen(80, 24);
+        headings.push(screen.lines().find(|line| line.contains("clients")).unwrap().to_owned());
+        stage.want(Intent::SortNext);
+    }
+    assert!(headings.iter().all(|heading| heading.matches('▼').count() + heading.matches('▲').count() == 1));
+    assert!(headings[5].contains("by conns▼"), "{}", headings[5]);
+    assert!(headings[9].contains("clients▲ 1-2/20"), "{}", headings[9]);
+}
+
+#[test]
+fn failed_handshakes_list_the_causes_that_fit() {
+    let mut stage = changed(2, |body| {
+        if let telemetry::Body::Proxy(proxy) = body {
+            for cause in [telemetry::ProxyCounter::FailedNotTls, telemetry::ProxyCounter::FailedTimeout] {
+                proxy.counters[cause] = 5;
+            }
+        }
+    });
+    assert!(stage.screen(80, 24).contains("timeout 5, n…"), "{}", stage.screen(80, 24));
+    assert!(stage.screen(100, 24).contains("timeout 5, not TLS 5, alert 1 ─"), "{}", stage.screen(100, 24));
+}
+
+#[test]
+fn refused_records_are_the_first_warning() {
+    let mut stage = with_a_gap(options());
+    let mut records = stage.run.second();
+    let health = telemetry::HealthRecord {
+        refused_total: 3,
+        error: "no space left on device".into(),
+        ..telemetry::HealthRecord::default()
+    };
+    records[0].body = telemetry::Body::Health(health);
+    stage.read(records);
+    let screen = stage.screen(80, 24);
+    assert!(
+        screen.contains("! the journal refused 3 records: no space left on device (+1 more)"),
+        "{screen}"
+    );
+    assert!(screen.contains("refused 3"), "{screen}");
+}
+
+fn another_process() -> std::sync::Arc<telemetry::Writer> {
+    let origin = telemetry::Origin { pid: Some(1), ..telemetry::Origin::default() };
+    telemetry::Writer { origin, ..telemetry::Writer::default() }.into()
+}
+
+#[test]
+fn the_data_line_shows_lost_and_refused_records() {
+    let mut stage = TestDashboard::live(options(), 2);
+    let quiet = stage.screen(160, 48);
+    let words = ["dropped 2", "suppressed 41", "foreign 1", "merged 5", "unrecorded 9"];
+    assert!(words.iter().all(|word| !quiet.contains(word.split(' ').next().unwrap())), "{quiet}");
+    let mut records = stage.run.second();
+    for record in &mut records {
+        if let telemetry::Body::Proxy(proxy) = &mut record.body {
+            proxy.counters[telemetry::ProxyCounter::EventsUnrecorded] = 4;
+        }
+    }
+    records[0].body = telemetry::Body::Health(telemetry::HealthRecord {
+        dropped_total: 2,
+        suppressed_total: 41,
+        merged_total: 5,
+        over_budget_total: 5,
+        ..telemetry::HealthRecord::default()
+    });
+    stage.read(records);
+    stage.wait(3);
+    let foreign = stage.run.second();
+    let writer = another_process();
+    let batch = telemetry::Batch { writer, records: foreign[..1].to_vec(), ..telemetry::Batch::default() };
+    stage.act(Action::Update(Update::Batch(batch)));
+    let screen = stage.screen(160, 48);
+    for word in words {
+        assert!(screen.contains(word), "{word} in {screen}");
+    }
+    assert!(screen.contains("! journald dropped 41 messages of this service: its rate limit"), "{screen}");
+    assert!(screen.contains("another process writes records under the id of this run"), "{screen}");
+}
+
+#[test]
+fn records_of_another_process_do_not_make_a_silent_run_live() {
+    let mut stage = TestDashboard::live(options(), 5);
+    stage.wait(20);
+    let records = stage.run.second();
+    let writer = another_process();
+    let read_mono_us = Some(records[0].stamp.mono_us);
+    stage.act(Action::Update(Update::Batch(telemetry::Batch {
+        writer,
+        records,
+        read_mono_us,
+        ..telemetry::Batch::default()
+    })));
+    stage.wait(0);
+    assert!(stage.screen(80, 24).contains("NO DATA for 00:20"), "{}", stage.screen(80, 24));
+}
+
+#[test]
+fn a_gap_is_news_for_a_minute_and_then_a_count() {
+    let mut stage = with_a_gap(options());
+    assert!(stage.screen(80, 24).contains("! 66 records lost in 1 gap:"));
+    stage.pass(60);
+    let screen = stage.screen(80, 24);
+    assert!(!screen.contains("records lost") && screen.contains("lost 66"), "{screen}");
+}
+
+#[test]
+fn time_in_which_the_process_did_not_run_is_blank_and_said() {
+    let mut stage = TestDashboard::live(options(), 30);
+    stage.run.stand_still(12);
+    stage.wait(12);
+    stage.pass(4);
+    let screen = stage.screen(80, 24);
+    let said = "! tlsdash was stopped or starved in 1 gap: rates over a gap are averages";
+    assert!(screen.contains(said) && screen.contains("gaps 1  lost 0"), "{screen}");
+    let blank = |line: &&str| line.trim_end().ends_with(&format!("█{}██", " ".repeat(6)));
+    assert!(screen.lines().any(|line| blank(&line)), "{screen}");
+}
+
+#[test]
+fn hostile_text_and_wide_characters_stay_within_their_cells() {
+    let mut stage = TestDashboard::live(options(), 2);
+    let text = telemetry::clean::text(
+        "日本語\u{1b}[2J日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語",
+    );
+    stage.act(Action::Update(Update::Notice(telemetry::model::Level::Warning, text)));
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("\\u{1b}[2J") && !screen.contains('\u{1b}'), "{screen}");
+    assert!(screen.lines().count() == 24, "{screen}");
+}
+
+#[test]
+fn a_closed_loop_shows_only_uncorrected_service_times() {
+    let mut stage = changed(3, |body| {
+        if let telemetry::Body::Load(load) = body {
+            load.rate = 0.0;
+            for class in [telemetry::LoadLatency::Response, telemetry::LoadLatency::Lag] {
+                load.latencies[class] = telemetry::Latency::default();
+            }
+        }
+    });
+    let screen = stage.screen(80, 24);
+    assert!(screen.contains("CLOSED loop") && screen.contains("service uncorrected"), "{screen}");
+    assert!(
+        !screen.contains("response") && !screen.contains("send lag") && !screen.contains("offered"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_short_interval_does_not_change_a_sparklines_time_scale() {
+    let mut stage = TestDashboard::live(options(), 30);
+    let sparkline = |screen: &str| {
+        let row = screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned();
+        row.chars().filter(|c| ('▁'..='█').contains(c)).count()
+    };
+    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
+    let mut records = stage.run.second();
+    for record in &mut records {
+        record.stamp.mono_us -= 900_000;
+        record.stamp.interval_us = 100_000;
+    }
+    stage.read(records);
+    assert_eq!(sparkline(&stage.screen(160, 48)), 30);
+}
+
+#[test]
+fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
+    let silent_for_three_seconds = |deferred: u64| {
+        let mut stage = TestDashboard::live(options(), 20);
+        let mut seq = None;
+        for _ in 0..3 {
+            let mut records = stage.run.second();
+            let first = records[0].stamp.seq;
+            records.retain(|record| record.body.kind().word != "client");
+            for record in &mut records {
+                // What is left out was never made, and leaves no hole in the sequence.
+                record.stamp.seq = *seq.get_or_insert(first);
+                seq = seq.map(|seq| seq + 1);
+                if let telemetry::Body::Proxy(proxy) = &mut record.body {
+                    proxy.clients_deferred = deferred;
+                }
+            }
+            stage.read(records);
+        }
+        let screen = stage.screen(160, 48);
+        screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned()
+    };
+    let idle = silent_for_three_seconds(0);
+    assert!(idle.ends_with("▁▁▁"), "{idle}");
+    let put_off = silent_for_three_seconds(1);
+    assert!(!put_off.contains('▁') && put_off.ends_with(|c| ('▂'..='█').contains(&c)), "{put_off}");
+}
+
+#[test]
+fn the_experiment_verdict_fits_every_screen() {
+    use telemetry::experiment::{ExperimentStep, Outcome, Stage as Part};
+    let mut stage = TestDashboard::live(options(), 5);
+    stage.want(Intent::Experiments);
+    assert!(stage.screen(80, 24).contains("no experiment yet; e begins one"));
+    let mut record = stage.run.mark(1);
+    record.body = telemetry::Body::Experiment(Box::new(telemetry::ExperimentRecord {
+        number: 1,
+        step: ExperimentStep::Verdict,
+        stage: Part::Comparison,
+        setting: "proxy.workers".into(),
+        a: "1".into(),
+        b: "2".into(),
+        pair: 6,
+        pairs: 6,
+        metric: "handshake_full.p99".into(),
+        is_primary: true,
+        estimate: Some(telemetry::EstimateRecord {
+            a: 123_456.789,
+            b: 119_000.5,
+            effect: -3.6,
+            low: -44.9,
+            high: 8.0,
+            confidence_percent: 95.0,
+            p_value: 0.406,
+            ..telemetry::EstimateRecord::default()
+        }),
+        outcome: Outcome::Inconclusive,
+        reason: "generator-bound: it took on 3.7 % of the requests more than 1 ms late under at least one of the two \
+                 values, so that latencies of the load tell of itself"
+            .into(),
+        ..telemetry::ExperimentRecord::default()
+    }));
+    stage.read(vec![record]);
+    assert_snapshot!(stage.screen(80, 24));
+    assert_snapshot!(stage.screen(160, 48));
+}
+
+#[test]
+fn failures_before_the_window_are_not_counted_in_it() {
+    let mut stage = TestDashboard::live(options(), 10);
+    assert!(stage.screen(120, 40).contains("failed 3"), "{}", stage.screen(120, 40));
+    stage.run.is_failing = false;
+    stage.pass(60);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("failed 0 (3 total)"), "{screen}");
+    let errors =
+        |stage: &TestDashboard| stage.state.clients.page().iter().filter_map(|row| row.errors).sum::<u64>();
+    assert_eq!(errors(&stage), 0, "{screen}");
+    stage.want(Intent::Freeze);
+    let looks = stage.styled(160, 48);
+    assert!(!looks.contains("+b\n") || screen.contains("failed 0"), "{looks}");
+}
+
+#[test]
+fn a_change_that_an_experiment_made_is_not_compared_with() {
+    use telemetry::experiment::{Arm, ExperimentStep, Stage as Part};
+    use telemetry::{Body, ExperimentRecord, Value};
+    let mut stage = TestDashboard::live(options(), 12);
+    let step = |stage: &mut TestDashboard, step, arm| {
+        let mut record = stage.run.mark(1);
+        let setting = "load.rate".to_owned();
+        record.body = Body::Experiment(Box::new(ExperimentRecord {
+            number: 1,
+            step,
+            stage: Part::Comparison,
+            arm,
+            setting,
+            ..ExperimentRecord::default()
+        }));
+        stage.read(vec![record]);
+    };
+    step(&mut stage, ExperimentStep::Begin, Arm::A);
+    for (rate, arm) in [(6000.0, Arm::B), (5000.0, Arm::A), (6000.0, Arm::B)] {
+        let record = stage.run.set("load.rate", Value::Number(rate)).unwrap();
+        stage.read(vec![record]);
+        step(&mut stage, ExperimentStep::Switch, arm);
+        stage.pass(12);
+    }
+    step(&mut stage, ExperimentStep::Verdict, Arm::B);
+    let record = stage.run.set("load.rate", Value::Number(5000.0)).unwrap();
+    stage.read(vec![record]);
+    stage.pass(30);
+    let screen = stage.screen(160, 48);
+    assert!(!screen.contains("vs change"), "{screen}");
+    let record = stage.run.set("load.rate", Value::Number(5500.0)).unwrap();
+    stage.read(vec![record]);
+    stage.pass(20);
+    let screen = stage.screen(160, 48);
+    assert!(screen.contains("vs change"), "a person made this one: {screen}");
+}

@@ -1,0 +1,46 @@
+//! The baseline that latencies are compared with: the window before a mark or a change.
+
+use telemetry::model::{Deed, Marker, Run};
+
+use super::classes;
+use super::{Span, ViewModel, Windows};
+
+/// How long after its last record an experiment may take to put its setting back, in microseconds.
+const PUT_BACK_US_MAX: u64 = 2_000_000;
+
+/// The window that ends at the latest mark; without any mark, at the latest change of a setting that a person made.
+#[derive(Debug, Default)]
+pub(crate) struct Baseline {
+    windows: Windows,
+}
+
+impl Baseline {
+    /// Compares the latencies of the window up to `until_us` with the baseline. There is nothing to compare while that window
+    /// reaches back beyond the mark, or spans the whole run.
+    pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut ViewModel) {
+        let earlier = || run.markers().rev().filter(|marker| marker.mono_us <= until_us);
+        let is_mark = |marker: &&Marker| matches!(marker.deed, Deed::Mark { .. });
+        let mark =
+            earlier().find(is_mark).or_else(|| earlier().find(|marker| !is_of_experiment(run, marker)));
+        let (Some(mark), Span::Last(span_us)) = (mark, figures.span) else { return };
+        figures.against = Some(match &mark.deed {
+            Deed::Mark { number, .. } => format!("mark {number}"),
+            Deed::Change { .. } => "change".to_owned(),
+        });
+        if until_us.saturating_sub(span_us) < mark.mono_us {
+            return;
+        }
+        self.windows.slide_to(run, figures.span, mark.mono_us);
+        let (proxy, load) = (self.windows.proxy(run, figures.span), self.windows.load(run, figures.span));
+        classes::compare(&mut figures.latencies, &classes::all(run, proxy.as_ref(), load.as_ref()));
+    }
+}
+
+/// True for a change that an experiment made: what was before it is a block of the experiment.
+fn is_of_experiment(run: &Run, marker: &Marker) -> bool {
+    let Deed::Change { after, .. } = &marker.deed else { return false };
+    run.experiments().any(|experiment| {
+        let until_us = experiment.last_us.saturating_add(PUT_BACK_US_MAX);
+        experiment.state.setting == after.name && (experiment.began_us..=until_us).contains(&marker.mono_us)
+    })
+}

@@ -1,0 +1,194 @@
+//! One client of the table.
+
+use telemetry::model::{Client, ClientRate, DEFERRED_US_MAX, Run, Track};
+use telemetry::{ClientCounter, ClientId, Sketch, quantile_is_thin};
+
+use super::Span;
+use super::classes::Quantile;
+use super::sparkline::SLOTS;
+
+/// Latencies of a client's exchanges, each percentile an eighth above the exact one at the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientLatency {
+    pub(crate) p50: Quantile,
+    pub(crate) p99: Quantile,
+    /// Exact maximum, in nanoseconds.
+    pub(crate) max_ns: u64,
+    /// Samples.
+    pub(crate) n: u64,
+}
+
+impl ClientLatency {
+    /// `None` without samples.
+    fn of(sketch: &Sketch) -> Option<Self> {
+        let n = sketch.count();
+        let at = |q| Some(Quantile { ns: sketch.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
+        Some(Self { p50: at(0.5)?, p99: at(0.99)?, max_ns: sketch.max_ns(), n })
+    }
+
+    /// Over the [`latency_span`] up to a moment.
+    pub(super) fn until(client: &Client, until_us: u64, rates: Span) -> Option<Self> {
+        match latency_span(rates) {
+            Span::Last(us) => Self::of(&client.exchange_between(until_us.saturating_sub(us), until_us)),
+            Span::WholeRun => Self::of(client.exchange()),
+        }
+    }
+}
+
+/// One client. Rates are `None` where a client's record has been put off for so long that it says nothing about now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientRow {
+    pub(crate) id: ClientId,
+    /// Plaintext bytes a second from the client.
+    pub(crate) in_per_second: Option<f64>,
+    /// Plaintext bytes a second to the client.
+    pub(crate) out_per_second: Option<f64>,
+    /// Exchanges a second.
+    pub(crate) exchanges_per_second: Option<f64>,
+    /// Latencies of its exchanges over the same time; `None` where no record tells any.
+    pub(crate) latency: Option<ClientLatency>,
+    /// Open connections.
+    pub(crate) open: u64,
+    /// Connections over the same time as the rates.
+    pub(crate) connections: Option<u64>,
+    /// Share of full handshakes over that time; `None` also without handshakes.
+    pub(crate) full_share: Option<f64>,
+    /// Errors over that time.
+    pub(crate) errors: Option<u64>,
+    /// Connections since the beginning.
+    pub(crate) connections_total: u64,
+    /// Errors since the beginning.
+    pub(crate) errors_total: u64,
+    /// Plaintext bytes from the client since the beginning.
+    pub(crate) bytes_in: u64,
+    /// Plaintext bytes to the client since the beginning.
+    pub(crate) bytes_out: u64,
+    /// Exchanges since the beginning.
+    pub(crate) exchanges: u64,
+}
+
+impl ClientRow {
+    /// What it has done since the beginning; of its rates and latencies nothing is known.
+    pub(super) fn of(client: &Client) -> Self {
+        let totals = client.totals();
+        Self {
+            id: client.id,
+            in_per_second: None,
+            out_per_second: None,
+            exchanges_per_second: None,
+            latency: None,
+            open: client.open,
+            connections: None,
+            full_share: None,
+            errors: None,
+            connections_total: totals[ClientCounter::Connections],
+            errors_total: totals[ClientCounter::Errors],
+            bytes_in: totals[ClientCounter::BytesIn],
+            bytes_out: totals[ClientCounter::BytesOut],
+            exchanges: totals[ClientCounter::Exchanges],
+        }
+    }
+
+    /// Plaintext bytes both ways since the beginning.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes_in.saturating_add(self.bytes_out)
+    }
+
+    /// Sets what it did over some time; `None` where that is not known.
+    pub(super) fn set_recent(&mut self, recent: Option<Recent>) {
+        let rate = |at: usize| recent.map(|recent| recent.counted[at] * 1e6 / recent.span_us.max(1) as f64);
+        [self.in_per_second, self.out_per_second, self.exchanges_per_second] = [rate(0), rate(1), rate(2)];
+        let count = |at: usize| recent.map(|recent| recent.counted[at].round() as u64);
+        (self.connections, self.errors) = (count(3), count(6));
+        self.full_share = recent.and_then(|Recent { counted, .. }| {
+            let handshakes = counted[4] + counted[5];
+            (handshakes > 0.0).then(|| counted[4] / handshakes)
+        });
+    }
+}
+
+/// What is counted of a client over some time.
+const COUNTED: [ClientCounter; 7] = [
+    ClientCounter::BytesIn,
+    ClientCounter::BytesOut,
+    ClientCounter::Exchanges,
+    ClientCounter::Connections,
+    ClientCounter::HandshakesFull,
+    ClientCounter::HandshakesResumed,
+    ClientCounter::Errors,
+];
+
+/// What a client did over some time; where an interval lies within it only in part, a part of what it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Recent {
+    /// Of each of [`COUNTED`].
+    counted: [f64; COUNTED.len()],
+    /// The time, in microseconds.
+    span_us: u64,
+}
+
+impl Recent {
+    fn over(span_us: u64) -> Self {
+        Self { span_us, ..Self::default() }
+    }
+
+    /// All of a run that took so long; `None` while no time has passed.
+    pub(super) fn whole(client: &Client, span_us: u64) -> Option<Self> {
+        let totals = client.totals();
+        (span_us > 0).then(|| Self { counted: COUNTED.map(|counter| totals[counter] as f64), span_us })
+    }
+
+    /// Adds what a client did at a rate for so long.
+    fn add(&mut self, rate: &ClientRate, us: u64) {
+        for (sum, counter) in self.counted.iter_mut().zip(COUNTED) {
+            *sum += rate.per_second(counter) * us as f64 / 1e6;
+        }
+    }
+}
+
+/// The time over which clients' rates can be taken: their records are kept for so many intervals.
+pub(crate) fn span(wanted: Span, interval_us: u64) -> Span {
+    match wanted {
+        Span::Last(us) => Span::Last(us.min(interval_us.max(1) * SLOTS as u64)),
+        Span::WholeRun => Span::WholeRun,
+    }
+}
+
+/// The time over which clients' latencies are taken where their rates are taken over this one: a client's records tell
+/// latencies every five seconds only.
+pub(crate) fn latency_span(rates: Span) -> Span {
+    match rates {
+        Span::Last(us) => Span::Last(us.max(DEFERRED_US_MAX)),
+        Span::WholeRun => Span::WholeRun,
+    }
+}
+
+/// What a client did over so many microseconds, so that the rates of all clients add up to what the proxy's line says;
+/// `None` if a record has been put off for so long that nothing is known.
+pub(super) fn recent(run: &Run, client: &Client, span_us: u64) -> Option<Recent> {
+    let now_us = run.proxy().map_or(0, Track::last_us);
+    let span_us = span_us.min(run.duration_us()).max(1);
+    let from_us = now_us.saturating_sub(span_us);
+    let mut recent = Recent::over(span_us);
+    // Until the record that was put off comes, the client is taken to go on as it did.
+    let latest = run.client_rate(client)?;
+    recent.add(&latest, now_us.saturating_sub(latest.end_us).min(span_us));
+    for rate in client.history().rev().take_while(|rate| rate.end_us > from_us) {
+        let begins_us = rate.end_us.saturating_sub(rate.span_us).max(from_us);
+        recent.add(rate, rate.end_us.min(now_us).saturating_sub(begins_us));
+    }
+    Some(recent)
+}
+
+/// The same up to an earlier moment, from the records that are still kept; `None` where they do not reach back so far.
+pub(super) fn recent_until(client: &Client, until_us: u64, span_us: u64) -> Option<Recent> {
+    let from_us = until_us.saturating_sub(span_us.max(1));
+    let oldest = client.history().next()?;
+    (oldest.end_us.saturating_sub(oldest.span_us) <= from_us).then_some(())?;
+    let mut recent = Recent::over(span_us.max(1));
+    for rate in client.history() {
+        let begins_us = rate.end_us.saturating_sub(rate.span_us).max(from_us);
+        recent.add(rate, rate.end_us.min(until_us).saturating_sub(begins_us));
+    }
+    Some(recent)
+}

@@ -1,0 +1,134 @@
+//! Handshakes: how many, how, and why not.
+
+use telemetry::model::Run;
+use telemetry::{Counters, LoadCounter, Metric, ProxyCounter};
+
+use super::span::{Count, LoadSpanData, ProxySpanData, SpanData};
+
+/// A count since the beginning, with its name.
+pub(crate) type Named = (&'static str, u64);
+
+/// Handshakes over the span, and since the beginning by what was negotiated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Handshakes {
+    /// Full ones a second; `None` while no time has passed.
+    pub(crate) full_per_second: Option<f64>,
+    /// Resumed ones a second.
+    pub(crate) resumed_per_second: Option<f64>,
+    /// Failed ones a second.
+    pub(crate) failed_per_second: Option<f64>,
+    /// Share of full ones among those completed over the span; `None` without any.
+    pub(crate) full_share: Option<f64>,
+    /// Full ones since the beginning.
+    pub(crate) full: u64,
+    /// Resumed ones since the beginning.
+    pub(crate) resumed: u64,
+    /// Failed ones.
+    pub(crate) failed: Count,
+    /// Versions, with full and resumed counts.
+    pub(crate) versions: Vec<(&'static str, u64, u64)>,
+    /// Key exchange groups.
+    pub(crate) groups: Vec<Named>,
+    /// Cipher suites.
+    pub(crate) ciphers: Vec<Named>,
+    /// Failures by cause, over the span.
+    pub(crate) recent_causes: Vec<Named>,
+    /// Failures by cause, since the beginning.
+    pub(crate) causes: Vec<Named>,
+    /// Type of the certificate's key; empty if unknown.
+    pub(crate) certificate: String,
+    /// Alerts and other reasons, by the records of single connections; those without a record are not among them.
+    pub(crate) reasons: Vec<(String, u64)>,
+}
+
+const GROUPS: &[(&str, ProxyCounter)] = &[
+    ("X25519MLKEM768", ProxyCounter::GroupMlkem),
+    ("X25519", ProxyCounter::GroupX25519),
+    ("P-256", ProxyCounter::GroupP256),
+    ("P-384", ProxyCounter::GroupP384),
+    ("other", ProxyCounter::GroupOther),
+];
+const CIPHERS: &[(&str, ProxyCounter)] = &[
+    ("AES-128-GCM", ProxyCounter::CipherAes128),
+    ("AES-256-GCM", ProxyCounter::CipherAes256),
+    ("ChaCha20", ProxyCounter::CipherChacha),
+    ("other", ProxyCounter::CipherOther),
+];
+const CAUSES: &[(&str, ProxyCounter)] = &[
+    ("timeout", ProxyCounter::FailedTimeout),
+    ("client left", ProxyCounter::FailedEof),
+    ("alert", ProxyCounter::FailedAlert),
+    ("not TLS", ProxyCounter::FailedNotTls),
+    ("incompatible", ProxyCounter::FailedIncompatible),
+    ("other", ProxyCounter::FailedOther),
+];
+
+impl Handshakes {
+    /// As the proxy counts them.
+    pub(super) fn of_proxy(totals: &Counters<ProxyCounter>, taken: &ProxySpanData<'_>) -> Self {
+        use ProxyCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
+        Self {
+            versions: versions(totals),
+            groups: seen(GROUPS, totals),
+            ciphers: seen(CIPHERS, totals),
+            recent_causes: seen(CAUSES, &taken.counters),
+            causes: seen(CAUSES, totals),
+            ..Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
+        }
+    }
+
+    /// As the load counts them.
+    pub(super) fn of_load(totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Self {
+        use LoadCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
+        Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
+    }
+
+    fn of<C: Metric, L: Metric>(totals: &Counters<C>, taken: &SpanData<'_, C, L>, counters: [C; 3]) -> Self {
+        let [full, resumed, failed] = counters;
+        Self {
+            full_per_second: taken.rate(full),
+            resumed_per_second: taken.rate(resumed),
+            failed_per_second: taken.rate(failed),
+            full_share: share(taken.counters[full], taken.counters[resumed]),
+            full: totals[full],
+            resumed: totals[resumed],
+            failed: Count::of(totals, taken, &[failed]),
+            ..Self::default()
+        }
+    }
+}
+
+/// Reasons that are told.
+const REASONS_MAX: usize = 8;
+
+/// Why handshakes failed, as the records of connections tell it.
+pub(super) fn reasons(run: &Run) -> Vec<(String, u64)> {
+    let all = run.failures().by_frequency();
+    let words = |(kind, detail, n): (&str, &str, u64)| {
+        let detail = detail.rsplit(": ").next().unwrap_or(detail);
+        let detail = detail.strip_prefix("the client sent the alert ").unwrap_or(detail);
+        (if detail.is_empty() { kind.to_owned() } else { detail.to_owned() }, n)
+    };
+    all.into_iter().take(REASONS_MAX).map(words).collect()
+}
+
+fn share(full: u64, resumed: u64) -> Option<f64> {
+    let all = full.saturating_add(resumed);
+    (all > 0).then(|| full as f64 / all as f64)
+}
+
+fn versions(totals: &Counters<ProxyCounter>) -> Vec<(&'static str, u64, u64)> {
+    let rows = [
+        ("TLS 1.3", totals[ProxyCounter::Tls13Full], totals[ProxyCounter::Tls13Resumed]),
+        ("TLS 1.2", totals[ProxyCounter::Tls12Full], totals[ProxyCounter::Tls12Resumed]),
+    ];
+    rows.into_iter().filter(|&(_, full, resumed)| full.saturating_add(resumed) > 0).collect()
+}
+
+/// The counters that are above nothing, the largest first.
+pub(super) fn seen<C: Metric>(table: &[(&'static str, C)], totals: &Counters<C>) -> Vec<Named> {
+    let mut rows: Vec<Named> =
+        table.iter().map(|&(name, counter)| (name, totals[counter])).filter(|&(_, n)| n > 0).collect();
+    rows.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
+    rows
+}

@@ -1,0 +1,231 @@
+//! One class of latencies over time, column by column.
+
+use std::collections::VecDeque;
+
+use telemetry::model::{Marker, Run, Track};
+use telemetry::{LoadLatency, Merged, Metric, ProxyLatency, RunId};
+
+use super::levels::{self, LEVELS, Levels};
+
+/// A latency class that has a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimelineClass {
+    Proxy(ProxyLatency),
+    Load(LoadLatency),
+}
+
+/// All of them, in the order in which a key goes through them.
+const CLASSES: &[(TimelineClass, &str)] = &[
+    (TimelineClass::Load(LoadLatency::Response), "response"),
+    (TimelineClass::Load(LoadLatency::Service), "service"),
+    (TimelineClass::Proxy(ProxyLatency::Exchange), "exchange"),
+    (TimelineClass::Proxy(ProxyLatency::HandshakeFull), "full handshake"),
+    (TimelineClass::Proxy(ProxyLatency::HandshakeResumed), "resumed handshake"),
+    (TimelineClass::Proxy(ProxyLatency::ComputeFull), "compute full"),
+    (TimelineClass::Proxy(ProxyLatency::ComputeResumed), "compute resumed"),
+];
+
+impl TimelineClass {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        CLASSES.iter().find(|(class, _)| *class == self).map_or("", |(_, name)| name)
+    }
+
+    /// The one that matters most of those with samples: what the load waits for, else what the upstream takes.
+    pub(crate) fn first(run: &Run) -> Self {
+        let all = CLASSES.iter().map(|(class, _)| *class);
+        all.clone().find(|class| class.has_samples(run)).unwrap_or(Self::Proxy(ProxyLatency::Exchange))
+    }
+
+    /// The next one with samples.
+    pub(crate) fn next(self, run: &Run) -> Self {
+        let at = CLASSES.iter().position(|(class, _)| *class == self).unwrap_or(0);
+        let others = (1..=CLASSES.len()).map(|step| CLASSES[(at + step) % CLASSES.len()].0);
+        others.clone().find(|class| class.has_samples(run)).unwrap_or(self)
+    }
+
+    fn has_samples(self, run: &Run) -> bool {
+        match self {
+            Self::Proxy(class) => run.proxy().is_some_and(|track| track.samples_total(class) > 0),
+            Self::Load(class) => run.load().is_some_and(|track| track.samples_total(class) > 0),
+        }
+    }
+}
+
+/// What one column shows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Column {
+    /// True if records cover any of its time; else it is blank.
+    pub(crate) is_covered: bool,
+    /// Samples by power of two.
+    pub(crate) levels: Levels,
+    /// Samples.
+    pub(crate) n: u64,
+    /// Time of which the samples are, in microseconds: older records are kept in stretches that may be longer than a
+    /// column.
+    pub(crate) span_us: u64,
+    /// At each of [`Self::QUANTILES`], in nanoseconds.
+    pub(crate) quantiles: [Option<u64>; 4],
+    /// Exact maximum in nanoseconds; 0 without samples.
+    pub(crate) max_ns: u64,
+}
+
+impl Column {
+    /// The percentiles that are taken, with their names.
+    pub(crate) const QUANTILES: [(f64, &'static str); 4] =
+        [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
+}
+
+/// What a timeline is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TimelineKey {
+    run: RunId,
+    /// Which reading of it.
+    reading: u64,
+    class: TimelineClass,
+    column_us: u64,
+}
+
+/// The columns up to a moment, oldest first. Kept from one look to the next: a column that time has left behind does
+/// not change any more.
+#[derive(Debug, Default)]
+pub(crate) struct LatencyTimeline {
+    of: Option<TimelineKey>,
+    /// Where the first column ever would begin.
+    origin_us: u64,
+    /// Number of the first column that is kept, counted from there.
+    first: u64,
+    columns: VecDeque<Column>,
+    merged: Merged,
+}
+
+impl LatencyTimeline {
+    /// Brings it to `columns` columns up to the one that holds `until_us`. A run may have been read several times: the
+    /// number says which reading it is.
+    pub(crate) fn refresh(
+        &mut self,
+        (run, reading): (&Run, u64),
+        class: TimelineClass,
+        column_us: u64,
+        until_us: u64,
+        columns: usize,
+    ) {
+        let of = TimelineKey { run: run.id(), reading, class, column_us: column_us.max(1) };
+        if self.of != Some(of) {
+            *self = Self { of: Some(of), origin_us: run.began_us(), ..Self::default() };
+        }
+        let last = self.number(until_us.saturating_sub(1));
+        let first = (last + 1).saturating_sub(columns.max(1) as u64);
+        // The newest one may still have been growing.
+        let known_until = (self.first + self.columns.len() as u64).saturating_sub(1);
+        let is_near = first >= self.first && first <= known_until;
+        if !is_near {
+            self.columns.clear();
+            self.first = first;
+        }
+        while self.first < first {
+            self.columns.pop_front();
+            self.first += 1;
+        }
+        self.columns.truncate((last + 1 - first) as usize);
+        let fresh = if is_near { known_until.max(first) } else { first };
+        for number in fresh..=last {
+            let at = (number - first) as usize;
+            self.columns.resize_with((at + 1).max(self.columns.len()), Column::default);
+            self.columns[at] = self.column(run, number);
+        }
+    }
+
+    fn column(&mut self, run: &Run, number: u64) -> Column {
+        match self.of.map(|of| of.class) {
+            Some(TimelineClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
+            Some(TimelineClass::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
+            None => None,
+        }
+        .unwrap_or_default()
+    }
+
+    fn of_track<C: Metric, L: Metric>(&mut self, track: &Track<C, L>, class: L, number: u64) -> Column {
+        let [from_us, to_us] = self.bounds(number);
+        let newest_first = track.timeline().rev().skip_while(|interval| interval.start_us > to_us);
+        let near = newest_first.take_while(|interval| interval.end_us > from_us);
+        let mut column = Column::default();
+        let mut taken = Vec::new();
+        for interval in near {
+            let is_within = (from_us..to_us).contains(&interval.place_us());
+            let overlap_us = interval.end_us.min(to_us).saturating_sub(interval.start_us.max(from_us));
+            let is_around = !interval.after_loss
+                && interval.length_us() > self.column_us()
+                && overlap_us * 2 >= self.column_us();
+            if is_within || is_around {
+                column.is_covered = true;
+                column.span_us += if interval.after_loss { 0 } else { interval.length_us() };
+                levels::add(&mut column.levels, interval.latency(class));
+                self.merged.add(interval.latency(class));
+                taken.push(interval.latency(class));
+            }
+        }
+        column.n = self.merged.count();
+        column.quantiles = Column::QUANTILES.map(|(q, _)| self.merged.quantile_ns(q));
+        column.max_ns = if column.n > 0 { self.merged.max_ns() } else { 0 };
+        // Ready for the next one.
+        for latency in taken {
+            if self.merged.remove(latency) {
+                self.merged.set_max_ns(0);
+            }
+        }
+        column
+    }
+
+    fn number(&self, us: u64) -> u64 {
+        us.saturating_sub(self.origin_us) / self.column_us()
+    }
+
+    /// Beginning and end of a column, by its number.
+    fn bounds(&self, number: u64) -> [u64; 2] {
+        let from_us = self.origin_us.saturating_add(number.saturating_mul(self.column_us()));
+        [from_us, from_us.saturating_add(self.column_us())]
+    }
+
+    /// The end of the column that holds a moment, whether or not it is among those kept.
+    pub(crate) fn snap(&self, us: u64) -> u64 {
+        self.bounds(self.number(us.saturating_sub(1)))[1]
+    }
+
+    /// Length of a column, in microseconds.
+    pub(crate) fn column_us(&self) -> u64 {
+        self.of.map_or(1, |of| of.column_us)
+    }
+
+    /// What the columns are of.
+    pub(crate) fn class(&self) -> Option<TimelineClass> {
+        self.of.map(|of| of.class)
+    }
+
+    /// Oldest first.
+    pub(crate) fn columns(&self) -> &VecDeque<Column> {
+        &self.columns
+    }
+
+    /// The place of the column that holds a moment, if it is among them. A moment belongs to what ends with it.
+    pub(crate) fn place(&self, us: u64) -> Option<usize> {
+        let at = self.number(us.saturating_sub(1)).checked_sub(self.first)?;
+        usize::try_from(at).ok().filter(|&at| at < self.columns.len())
+    }
+
+    /// The end of the column at a place.
+    pub(crate) fn end_us(&self, at: usize) -> u64 {
+        self.bounds(self.first + at as u64)[1]
+    }
+
+    /// Marks and changes within the columns, with their places, oldest first.
+    pub(crate) fn markers(&self, run: &Run) -> Vec<(usize, Marker)> {
+        run.markers().filter_map(|marker| Some((self.place(marker.mono_us + 1)?, marker.clone()))).collect()
+    }
+
+    /// The first and the last level with samples.
+    pub(crate) fn levels(&self) -> Option<(usize, usize)> {
+        let seen = |&level: &usize| self.columns.iter().any(|column| column.levels[level] > 0);
+        Some(((0..LEVELS).find(seen)?, (0..LEVELS).rfind(seen)?))
+    }
+}

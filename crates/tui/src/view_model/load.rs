@@ -1,0 +1,101 @@
+//! The load as a whole.
+
+use telemetry::model::Run;
+use telemetry::{Counters, LoadCounter, Value};
+
+use super::handshakes::{Named, seen};
+use super::span::{Count, LoadSpanData};
+
+/// Why requests fail.
+const CAUSES: &[(&str, LoadCounter)] = &[
+    ("no connection", LoadCounter::FailedConnect),
+    ("TLS", LoadCounter::FailedTls),
+    ("timeout", LoadCounter::FailedTimeout),
+    ("cut off", LoadCounter::FailedReset),
+    ("not HTTP", LoadCounter::FailedProtocol),
+    ("status 4xx 5xx", LoadCounter::FailedStatus),
+];
+
+/// How the load goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loop {
+    /// Nothing is asked of the server.
+    Stopped,
+    /// Requests fall due on a schedule.
+    Open,
+    /// A request follows the answer to the last one.
+    Closed,
+}
+
+/// What the load is asked for, and what it does.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadFigures {
+    pub(crate) kind: Loop,
+    /// Requests a second that are asked for; 0 in a closed loop.
+    pub(crate) offered_per_second: f64,
+    /// Requests sent a second; `None` while no time has passed.
+    pub(crate) sent_per_second: Option<f64>,
+    /// Connections that are asked for.
+    pub(crate) connections: u64,
+    /// Share of new connections that are meant to resume, in percent.
+    pub(crate) resume_percent: f64,
+    /// Requests a connection carries, as the load says it; empty if it does not.
+    pub(crate) keep_alive: String,
+    /// Requests sent since the beginning.
+    pub(crate) sent: u64,
+    /// Requests answered well since the beginning.
+    pub(crate) ok: u64,
+    /// Requests failed.
+    pub(crate) failed: Count,
+    /// Failed requests by cause, over the span.
+    pub(crate) causes: Vec<Named>,
+    /// Requests that were due and never sent.
+    pub(crate) never_sent: Count,
+    /// Requests that were sent and never answered whole.
+    pub(crate) unfinished: u64,
+}
+
+impl LoadFigures {
+    /// With what is asked for by the run's last record.
+    pub(super) fn of(run: &Run, totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Option<Self> {
+        let record = run.load_record()?;
+        Some(Self {
+            kind: kind(record.running && run.stopped().is_none(), record.rate),
+            offered_per_second: record.rate,
+            sent_per_second: taken.rate(LoadCounter::Sent),
+            connections: record.connections,
+            resume_percent: record.resume_percent,
+            keep_alive: run.setting("load.keepalive").map_or_else(String::new, |setting| {
+                match &setting.value {
+                    Value::Number(number) => crate::format::plain(*number),
+                    other => other.to_string(),
+                }
+            }),
+            sent: totals[LoadCounter::Sent],
+            ok: totals[LoadCounter::Ok],
+            failed: Count::of(totals, taken, &[LoadCounter::Failed]),
+            causes: seen(CAUSES, &taken.counters),
+            never_sent: Count::of(totals, taken, &[LoadCounter::NeverSent]),
+            unfinished: totals[LoadCounter::Unfinished],
+        })
+    }
+
+    /// Takes what was asked for from settings as they stood at a moment, in words.
+    pub(super) fn take_settings(&mut self, value: impl Fn(&str) -> Option<String>) {
+        let number = |name: &str| value(name).and_then(|text| text.parse::<f64>().ok());
+        self.offered_per_second = number("load.rate").unwrap_or(self.offered_per_second);
+        self.resume_percent = number("load.resume").unwrap_or(self.resume_percent);
+        self.connections = number("load.connections").map_or(self.connections, |n| n as u64);
+        self.keep_alive = value("load.keepalive").unwrap_or_else(|| self.keep_alive.clone());
+        let is_running = value("load.running").map_or(self.kind != Loop::Stopped, |text| text == "on");
+        self.kind = kind(is_running, self.offered_per_second);
+    }
+}
+
+fn kind(is_running: bool, rate: f64) -> Loop {
+    match (is_running, rate > 0.0) {
+        (false, _) => Loop::Stopped,
+        (true, true) => Loop::Open,
+        (true, false) => Loop::Closed,
+    }
+}

@@ -1,0 +1,209 @@
+//! What the screen shows of a run at one moment, computed from the model.
+//!
+//! The view only lays out and formats it. A frozen view keeps its view model while the model goes on.
+
+mod baseline;
+mod classes;
+mod client_detail;
+mod client_table;
+mod clients;
+mod handshakes;
+mod health;
+mod latency_timeline;
+pub(crate) mod levels;
+mod load;
+mod order;
+mod past;
+mod proxy;
+mod runs;
+mod span;
+mod sparkline;
+
+use telemetry::model::{LogLine, Run, Track};
+use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter};
+
+pub(crate) use baseline::Baseline;
+pub(crate) use classes::{Bounds, Change, Latency, Quantile};
+pub(crate) use client_detail::ClientDetail;
+pub(crate) use client_table::ClientTable;
+pub(crate) use clients::{ClientLatency, ClientRow, latency_span};
+pub(crate) use handshakes::Handshakes;
+pub(crate) use health::{Health, Warning};
+pub(crate) use latency_timeline::{Column, LatencyTimeline, TimelineClass};
+pub(crate) use load::{LoadFigures, Loop};
+pub(crate) use order::{Order, SortKey};
+pub(crate) use past::{PastSetting, client_at, settings_at};
+pub(crate) use proxy::ProxyFigures;
+pub(crate) use runs::RunRow;
+pub(crate) use span::{Count, Span, Windows};
+pub(crate) use sparkline::{History, history};
+
+/// Log lines that are taken: more than any screen shows.
+const LOG_LINES_MAX: usize = 200;
+/// Intervals whose length is compared to find the usual one.
+const INTERVALS_COMPARED: usize = 60;
+/// What lengths of intervals are rounded to, in microseconds, if they are not shorter than any tlsdash has.
+const TICK_US: u64 = 10_000;
+/// The shortest interval that tlsdash offers, in microseconds.
+const INTERVAL_MIN_US: u64 = 100_000;
+/// CPU is shown, and warnings are given, for this time up to the last record, whatever the window: a warning must
+/// not linger for a quarter of an hour.
+const NOW_US: u64 = 10_000_000;
+
+/// What a series counted in the last [`NOW_US`].
+fn now<C: Metric, L: Metric>(track: &Track<C, L>) -> Counters<C> {
+    let from_us = track.last_us().saturating_sub(NOW_US);
+    let mut counters = Counters::default();
+    for interval in track.intervals().rev().take_while(|interval| interval.end_us > from_us) {
+        counters.add(&interval.counters);
+    }
+    counters
+}
+
+/// A run at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct ViewModel {
+    /// Where the run listens and forwards to, or what its load is aimed at; empty if its beginning was not read.
+    pub(crate) target: String,
+    /// Certificate type and number of workers; empty in a run without a proxy.
+    pub(crate) setup: String,
+    /// First digits of the run's id.
+    pub(crate) run: String,
+    /// From its first record to its last, in microseconds.
+    pub(crate) duration_us: u64,
+    /// Time between its records, in microseconds; 0 while unknown.
+    pub(crate) interval_us: u64,
+    /// True once it has ended in order.
+    pub(crate) ended: bool,
+    /// Over which time the rates and latencies are taken.
+    pub(crate) span: Span,
+    /// Latencies of every class that the run has.
+    pub(crate) latencies: Vec<Latency>,
+    /// What the latencies are compared with, such as `mark 1`; `None` without a mark or change of a setting.
+    pub(crate) against: Option<String>,
+    /// The proxy's side.
+    pub(crate) proxy: Option<ProxyFigures>,
+    /// The load's side.
+    pub(crate) load: Option<LoadFigures>,
+    /// Handshakes, by the proxy, or by the load in a run without one.
+    pub(crate) handshakes: Handshakes,
+    /// What became of the records.
+    pub(crate) health: Health,
+    /// Cores kept busy, by group of threads, those without threads left out.
+    pub(crate) cpu: Vec<(&'static str, f64)>,
+    /// What the process used at its last reading, when known.
+    pub(crate) host: Option<HostRecord>,
+    /// What cannot be trusted or overlooked, the worst first.
+    pub(crate) warnings: Vec<Warning>,
+    /// Over which time the clients' rates are taken: the span, as far back as their records are kept.
+    pub(crate) clients_span: Span,
+    /// The latest log lines, oldest first.
+    pub(crate) log: Vec<LogLine>,
+}
+
+impl ViewModel {
+    /// `run` at a moment, over windows that have been slid to it. Health and warnings describe the reading and are always
+    /// the latest; the reasons of failures are known only for the latest moment.
+    pub(crate) fn at(model: &Model, run: &Run, us: u64, span: Span, windows: &Windows) -> Self {
+        let is_latest = us >= run.last_us();
+        let began = run.began();
+        let health = Health::of(model, run);
+        let interval_us = run.proxy().map(interval_us).or_else(|| run.load().map(interval_us)).unwrap_or(0);
+        let (proxy, load) = (windows.proxy(run, span), windows.load(run, span));
+        let proxy_totals = run.proxy().map(|track| track.totals_at(us));
+        let load_totals = run.load().map(|track| track.totals_at(us));
+        let mut handshakes = match (proxy_totals.as_ref().zip(proxy.as_ref()), load_totals.zip(load.as_ref()))
+        {
+            (Some((totals, taken)), _) => Handshakes {
+                certificate: began.map_or_else(String::new, |began| began.certificate.clone()),
+                ..Handshakes::of_proxy(totals, taken)
+            },
+            (None, Some((totals, taken))) => Handshakes::of_load(&totals, taken),
+            (None, None) => Handshakes::default(),
+        };
+        if is_latest && proxy.is_some() {
+            handshakes.reasons = handshakes::reasons(run);
+        }
+        let open = |totals: &Counters<ProxyCounter>| {
+            let open_then = || totals[ProxyCounter::Accepted].saturating_sub(totals[ProxyCounter::Closed]);
+            if is_latest { run.proxy_open() } else { open_then() }
+        };
+        let proxy_figures = |(totals, taken)| ProxyFigures::of(totals, open(totals), taken);
+        let load_figures = load_totals.as_ref().zip(load.as_ref());
+        let mut load_figures = load_figures.and_then(|(totals, taken)| LoadFigures::of(run, totals, taken));
+        if let Some(figures) = load_figures.as_mut().filter(|_| !is_latest) {
+            figures.take_settings(|name| run.setting_at(us.saturating_sub(1), name));
+        }
+        Self {
+            target: began.map_or_else(String::new, target),
+            setup: began.map_or_else(String::new, setup),
+            run: run.id().short(),
+            duration_us: if us == run.last_us() {
+                run.duration_us()
+            } else {
+                us.saturating_sub(run.began_us())
+            },
+            interval_us,
+            ended: is_latest && run.stopped().is_some(),
+            span,
+            latencies: classes::all(run, proxy.as_ref(), load.as_ref()),
+            against: None,
+            proxy: proxy_totals.as_ref().zip(proxy.as_ref()).map(proxy_figures),
+            load: load_figures,
+            handshakes,
+            warnings: health::warnings(run, &health, span),
+            health,
+            cpu: cpu_until(run, us),
+            host: run.host_at(us).cloned(),
+            clients_span: clients::span(span, interval_us),
+            log: log_until(run, us),
+        }
+    }
+}
+
+/// The latest log lines up to a moment.
+fn log_until(run: &Run, us: u64) -> Vec<LogLine> {
+    let newest_first = run.log().rev().skip_while(|line| line.mono_us > us);
+    let mut lines: Vec<LogLine> = newest_first.take(LOG_LINES_MAX).cloned().collect();
+    lines.reverse();
+    lines
+}
+
+fn target(run: &telemetry::RunRecord) -> String {
+    if run.listen.is_empty() { run.upstream.clone() } else { format!("{} > {}", run.listen, run.upstream) }
+}
+
+fn setup(run: &telemetry::RunRecord) -> String {
+    if run.listen.is_empty() {
+        return String::new();
+    }
+    let workers = if run.workers == 1 { "worker" } else { "workers" };
+    format!("{}, {} {workers}", run.certificate, run.workers)
+}
+
+/// The usual time between the records of a series, in microseconds; 0 while unknown. The median, since the last
+/// interval of a run is shorter and one with a loss is longer; without the milliseconds by which ticks wander.
+fn interval_us<C: Metric, L: Metric>(track: &Track<C, L>) -> u64 {
+    let latest = track.intervals().rev().take(INTERVALS_COMPARED);
+    let mut lengths: Vec<u64> = latest.map(|i| i.end_us.saturating_sub(i.start_us)).collect();
+    lengths.sort_unstable();
+    let median = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    if median < INTERVAL_MIN_US { median } else { (median + TICK_US / 2) / TICK_US * TICK_US }
+}
+
+/// Cores kept busy by each group of threads before a moment.
+fn cpu_until(run: &Run, us: u64) -> Vec<(&'static str, f64)> {
+    let groups = [
+        ("proxy", CpuGroup::Proxy),
+        ("load", CpuGroup::Load),
+        ("upstream", CpuGroup::Upstream),
+        ("ui", CpuGroup::Dashboard),
+        ("journal", CpuGroup::Journal),
+    ];
+    let ever_used = |group| run.host().is_some_and(|host| host.cpu[group] > 0);
+    groups
+        .into_iter()
+        .filter(|&(_, group)| ever_used(group))
+        .filter_map(|(name, group)| Some((name, run.cpu_until(us, group, NOW_US)?.cores)))
+        .collect()
+}

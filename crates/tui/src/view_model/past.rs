@@ -1,0 +1,42 @@
+//! Settings and clients at an earlier moment of a run.
+
+use telemetry::model::Run;
+
+use super::clients::{ClientLatency, recent_until};
+use super::{ClientRow, Span};
+
+/// Settings whose values are told first.
+const MAIN: [&str; 4] = ["load.rate", "load.resume", "load.connections", "proxy.workers"];
+
+/// A setting as it stood then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PastSetting {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    pub(crate) unit: String,
+    /// How it stands now, if otherwise.
+    pub(crate) now: Option<String>,
+}
+
+/// Settings as they stood until a moment: those that were changed since first, then those that matter most.
+pub(crate) fn settings_at(run: &Run, us: u64) -> Vec<PastSetting> {
+    let then = |setting: &telemetry::Setting| {
+        let (value, now) = (run.setting_at(us.saturating_sub(1), &setting.name)?, setting.value.to_string());
+        let now = (now != value).then_some(now);
+        Some(PastSetting { name: setting.name.clone(), value, unit: setting.unit.clone(), now })
+    };
+    let mut all: Vec<PastSetting> = run.settings().iter().filter_map(then).collect();
+    all.retain(|then| then.now.is_some() || MAIN.contains(&&*then.name));
+    all.sort_by_key(|then| (then.now.is_none(), MAIN.iter().position(|name| *name == then.name)));
+    all
+}
+
+/// A client's row with its rates and latencies as they were at a moment, over so many microseconds; without them where its records do
+/// not reach back that far.
+pub(crate) fn client_at(run: &Run, row: &ClientRow, us: u64, span_us: u64) -> ClientRow {
+    let mut then = *row;
+    let client = run.client(row.id);
+    then.set_recent(client.and_then(|client| recent_until(client, us, span_us)));
+    then.latency = client.and_then(|client| ClientLatency::until(client, us, Span::Last(span_us)));
+    then
+}

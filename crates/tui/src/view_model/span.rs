@@ -1,0 +1,201 @@
+//! The time over which rates and latencies are taken.
+
+use telemetry::model::{Run, Track, Window};
+use telemetry::{
+    Counters, Histogram, Histograms, LoadCounter, LoadLatency, Merged, Metric, ProxyCounter, ProxyLatency,
+    RunId,
+};
+
+use crate::format;
+
+/// Some time up to the last record, or all of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// So many microseconds.
+    Last(u64),
+    /// From the first record to the last, which also knows what the records of single intervals no longer do.
+    WholeRun,
+}
+
+/// The choices, shortest first.
+const CHOICES: &[Span] = &[
+    Span::Last(1_000_000),
+    Span::Last(2_000_000),
+    Span::Last(5_000_000),
+    Span::Last(10_000_000),
+    Span::Last(30_000_000),
+    Span::Last(60_000_000),
+    Span::Last(120_000_000),
+    Span::Last(300_000_000),
+    Span::Last(900_000_000),
+    Span::WholeRun,
+];
+
+impl Default for Span {
+    fn default() -> Self {
+        Self::Last(Self::DEFAULT_US)
+    }
+}
+
+impl Span {
+    /// Length of the default choice, in microseconds.
+    pub(crate) const DEFAULT_US: u64 = 10_000_000;
+
+    /// The next longer choice.
+    pub(crate) fn longer(self) -> Self {
+        self.step(1)
+    }
+
+    /// The next shorter choice.
+    pub(crate) fn shorter(self) -> Self {
+        self.step(-1)
+    }
+
+    fn step(self, by: isize) -> Self {
+        let at = CHOICES.iter().position(|&choice| choice == self).unwrap_or(0);
+        CHOICES[at.saturating_add_signed(by).min(CHOICES.len() - 1)]
+    }
+
+    /// In words.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Last(us) => format::span(us),
+            Self::WholeRun => "whole run".to_owned(),
+        }
+    }
+}
+
+/// What both series of a run hold for a span, kept from one look to the next: then only what enters and leaves is
+/// worked on.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    of: Option<RunId>,
+    proxy: Window<ProxyCounter, ProxyLatency>,
+    load: Window<LoadCounter, LoadLatency>,
+}
+
+impl Windows {
+    /// Moves them over the span up to a moment, or to the last records before it.
+    pub(crate) fn slide_to(&mut self, run: &Run, span: Span, until_us: u64) {
+        if self.of != Some(run.id()) {
+            *self = Self { of: Some(run.id()), ..Self::default() };
+        }
+        let Span::Last(us) = span else { return };
+        if let Some(track) = run.proxy() {
+            self.proxy.slide(track, track.last_us().min(until_us), us);
+        }
+        if let Some(track) = run.load() {
+            self.load.slide(track, track.last_us().min(until_us), us);
+        }
+    }
+
+    pub(super) fn proxy<'r>(&'r self, run: &'r Run, span: Span) -> Option<ProxySpanData<'r>> {
+        run.proxy().map(|track| SpanData::of(run, track, &self.proxy, span))
+    }
+
+    pub(super) fn load<'r>(&'r self, run: &'r Run, span: Span) -> Option<LoadSpanData<'r>> {
+        run.load().map(|track| SpanData::of(run, track, &self.load, span))
+    }
+}
+
+/// What a series holds for a span.
+pub(super) struct SpanData<'r, C: Metric, L: Metric> {
+    span_us: u64,
+    pub(super) counters: Counters<C>,
+    latencies: Latencies<'r, C, L>,
+}
+
+enum Latencies<'r, C: Metric, L: Metric> {
+    Window(&'r Window<C, L>),
+    Whole(&'r Histograms<L>),
+}
+
+/// Events over the span, and since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) recent: u64,
+    pub(crate) total: u64,
+}
+
+impl Count {
+    /// All events of these counters.
+    pub(super) fn of<C: Metric, L: Metric>(
+        totals: &Counters<C>,
+        taken: &SpanData<'_, C, L>,
+        counters: &[C],
+    ) -> Self {
+        Self { recent: taken.counters.sum(counters), total: totals.sum(counters) }
+    }
+
+    /// The recent ones, and all of them if there are more.
+    pub(crate) fn words(self) -> String {
+        let Self { recent, total } = self;
+        let all = if total > recent { format!(" ({} total)", format::count(total)) } else { String::new() };
+        format::count(recent) + &all
+    }
+}
+
+/// The samples of one class.
+#[derive(Clone, Copy)]
+pub(super) enum Samples<'r> {
+    Merged(&'r Merged),
+    Whole(&'r Histogram),
+}
+
+/// What the proxy's series holds.
+pub(super) type ProxySpanData<'r> = SpanData<'r, ProxyCounter, ProxyLatency>;
+/// What the load's series holds.
+pub(super) type LoadSpanData<'r> = SpanData<'r, LoadCounter, LoadLatency>;
+
+impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
+    fn of(run: &Run, track: &'r Track<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
+        match span {
+            Span::Last(_) => Self {
+                span_us: window.span_us,
+                counters: window.counters,
+                latencies: Latencies::Window(window),
+            },
+            Span::WholeRun => Self {
+                span_us: run.duration_us(),
+                counters: *track.totals(),
+                latencies: Latencies::Whole(track.whole()),
+            },
+        }
+    }
+
+    /// Events a second; `None` while no time has passed.
+    pub(super) fn rate(&self, metric: C) -> Option<f64> {
+        (self.span_us > 0).then(|| self.counters[metric] as f64 * 1e6 / self.span_us as f64)
+    }
+
+    /// The latencies of one class.
+    pub(super) fn samples(&self, class: L) -> Samples<'r> {
+        match self.latencies {
+            Latencies::Window(window) => Samples::Merged(window.latency(class)),
+            Latencies::Whole(histograms) => Samples::Whole(&histograms[class]),
+        }
+    }
+}
+
+impl Samples<'_> {
+    pub(super) fn count(self) -> u64 {
+        match self {
+            Self::Merged(merged) => merged.count(),
+            Self::Whole(histogram) => histogram.count(),
+        }
+    }
+
+    pub(super) fn max_ns(self) -> u64 {
+        match self {
+            Self::Merged(merged) => merged.max_ns(),
+            Self::Whole(histogram) => histogram.max_ns(),
+        }
+    }
+
+    pub(super) fn quantile_ns(self, q: f64) -> Option<u64> {
+        match self {
+            Self::Merged(merged) => merged.quantile_ns(q),
+            Self::Whole(histogram) => histogram.quantile_ns(q),
+        }
+    }
+}
