@@ -59,20 +59,6 @@ fn assertions_hold_or_say_why_not() {
 }
 
 #[test]
-fn the_interval_of_a_percentile_is_that_of_the_screen() {
-    let mut histogram = Histogram::new();
-    (1..=100_u64).for_each(|us| histogram.record_ns(us * 1_000));
-    let latency = Latency { side: "proxy", label: "exchange", meaning: "", histogram: &histogram };
-    // Of 100 samples the 40th and the 61st enclose the median; the normal distribution would say the 41st and the 60th.
-    let median = latency.quantile(0.5).unwrap();
-    let screen = telemetry::percentile_interval_ns(100, 0.5, |q| histogram.quantile_ns(q));
-    let ms = |ns: Option<u64>| ns.unwrap() as f64 / 1e6;
-    assert_eq!(median.interval_ms, Some((ms(screen.0), ms(screen.1))));
-    assert_eq!(screen, (histogram.quantile_ns(0.4), histogram.quantile_ns(0.61)));
-    assert_eq!(latency.quantile(0.99).unwrap().interval_ms, None, "no sample lies far enough out");
-}
-
-#[test]
 fn a_value_of_another_unit_is_refused_with_what_to_write() {
     let (model, run) = model(|_, _| {});
     let figures = Figures::of(&model, model.run(run).unwrap(), None);
@@ -113,6 +99,18 @@ fn the_files_of_hdrhistogram_hold_all_samples() {
 }
 
 #[test]
+fn what_has_no_samples_is_a_dash_and_not_nothing() {
+    let (model, run) = model(|delta, _| delta.latencies = telemetry::Histograms::default());
+    let percentiles = percentile_file(model.run(run).unwrap()).unwrap();
+    for part in [
+        "#[Mean    =            -, StdDeviation   =            -]",
+        "#[Max     =            -, Total count    =            0]",
+    ] {
+        assert!(percentiles.contains(part), "{percentiles}");
+    }
+}
+
+#[test]
 fn csv_has_a_line_of_names_and_one_for_each_run() {
     let (model, run) = model(|_, _| {});
     let figures = load_figures(model.run(run).unwrap()).unwrap();
@@ -122,4 +120,18 @@ fn csv_has_a_line_of_names_and_one_for_each_run() {
     assert!(lines.iter().all(|line| line.len() == lines[0].len()));
     let at = lines[0].iter().position(|name| *name == "requests.ok").unwrap();
     assert_eq!((lines[1][at], lines[2][at]), ("990", "990"));
+}
+
+#[test]
+fn the_interval_of_a_percentile_is_that_of_the_screen() {
+    let mut histogram = Histogram::new();
+    (1..=100_u64).for_each(|us| histogram.record_ns(us * 1_000));
+    let latency = Latency { side: "proxy", label: "exchange", meaning: "", histogram: &histogram };
+    // Of 100 samples the 40th and the 61st enclose the median; the normal distribution would say the 41st and the 60th.
+    let median = latency.quantile(0.5).unwrap();
+    let screen = telemetry::percentile_interval_ns(100, 0.5, |q| histogram.quantile_ns(q));
+    let ms = |ns: Option<u64>| ns.unwrap() as f64 / 1e6;
+    assert_eq!(median.interval_ms, Some((ms(screen.0), ms(screen.1))));
+    assert_eq!(screen, (histogram.quantile_ns(0.4), histogram.quantile_ns(0.61)));
+    assert_eq!(latency.quantile(0.99).unwrap().interval_ms, None, "no sample lies far enough out");
 }

@@ -10,11 +10,11 @@ use std::process::Output;
 use common::{run, stderr};
 use serde_json::Value;
 
-/// A closed loop that asks for as much as `connections` can carry, for six seconds; 10 intervals a second.
+/// A closed loop that asks for as much as `connections` can carry, for nine seconds; 10 intervals a second.
 fn recorded(folder: &Path, name: &str, extra: &[&str]) -> String {
     let at = folder.join(name).display().to_string();
     let place = format!("file:{at}");
-    let args = ["demo", "--headless", "--duration", "6s", "--interval", "100ms", "--journal", &place];
+    let args = ["demo", "--headless", "--duration", "9s", "--interval", "100ms", "--journal", &place];
     let output = run(folder, &[&args[..], extra].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     at
