@@ -58,7 +58,7 @@ pub(crate) fn model(played: &Played) -> (Model, RunId) {
         rate: 100.0,
         threads: 1,
         measured_us: 10_000_000,
-        due_us: 9_990_000,
+        due_us: 10_000_000,
         ..LoadState::default()
     };
     let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
