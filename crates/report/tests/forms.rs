@@ -116,9 +116,10 @@ fn a_mark_has_one_number_in_the_list_the_plots_and_on_the_command_line() {
     let report = Report::new(&model, model.current().unwrap(), "file:x.journal", String::new());
     let html = report.html();
     // The second mark is the fourth event of the run, and `@mark:2`.
-    for row in
-        [">1</td><td class=\"n\">2</td><td class=\"\">mark 1 before", ">2</td><td class=\"n\">4</td><td class=\"\">mark 2 after"]
-    {
+    for row in [
+        ">1</td><td class=\"n\">2</td><td class=\"\">mark 1 before",
+        ">2</td><td class=\"n\">4</td><td class=\"\">mark 2 after",
+    ] {
         assert!(html.contains(row), "{row}: {html}");
     }
     assert!(html.contains(">e2</td>") && html.contains(">e2</text>"), "{html}");

@@ -13,8 +13,8 @@ const ACCOUNTS_MAX: usize = 8;
 /// Whose runs are read.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct WriterArgs {
-    /// Read runs of this user only [default: in a journal of this host, those of root, your own, and those of the
-    /// units tlsdash.service, tlsdash@NAME.service and tlsdash-NAME.service; in a recording all]
+    /// Read runs of this user only. By default, in a journal of this host, those of root, your own, and those of the
+    /// units tlsdash.service, tlsdash@NAME.service and tlsdash-NAME.service; in a recording all
     #[arg(long, value_name = "UID|NAME")]
     pub(crate) uid: Option<String>,
     /// Read runs of this service of the system only

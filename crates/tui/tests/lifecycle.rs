@@ -160,7 +160,7 @@ fn y_gives_the_terminal_what_it_is_to_copy() {
     session.press("y");
     // What begins with "tlsdash :844", in base64.
     session.until_written("the screen is copied", |_, written| holds(written, "\x1b]52;c;dGxzZGFzaCA6ODQ0"));
-    session.until("it is said", |screen| screen.contents().contains("the screen was given to the terminal"));
+    session.until("it is said", |screen| screen.contents().contains("the screen copied to the terminal"));
     session.press("jy");
     session.until_written("the address 10.0.0.11 is copied, and nothing else", |_, written| {
         holds(written, "\x1b]52;c;MTAuMC4wLjEx\x1b\\")
@@ -270,7 +270,7 @@ fn a_storm_of_sizes_ends_with_the_last_one_drawn() {
 fn keys_show_at_once() {
     let mut session = Session::start("");
     session.press("?");
-    session.until("the help is drawn", |screen| screen.contents().contains("show or leave this help"));
+    session.until("the help is drawn", |screen| screen.contents().contains("show or close this help"));
     session.press("? ");
     session.until("the view is frozen", |screen| screen.contents().contains("FROZEN"));
     session.press("\x1b[B");
@@ -284,7 +284,7 @@ fn a_terminals_answer_that_comes_late_presses_no_key() {
     let mut session = Session::start("");
     // Taken for keys, it would open the palette at the first colon and type the rest into it.
     session.press("\x1b]11;rgb:ffff/ffff/ffff\x1b\\?");
-    session.until("the help is drawn", |screen| screen.contents().contains("show or leave this help"));
+    session.until("the help is drawn", |screen| screen.contents().contains("show or close this help"));
 }
 
 #[test]
