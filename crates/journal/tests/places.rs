@@ -107,8 +107,8 @@ impl System {
         fs::write(root.path().join("etc/journald.conf"), config).unwrap();
         let privately: &[&str] =
             if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] };
-        let mounts = "mount --bind $0/run-systemd /run/systemd && mount --bind $1 /run/log \
-            && mount --bind $0/var-log /var/log && mount --bind $0/etc /etc/systemd \
+        let mounts = "mount --bind \"$0/run-systemd\" /run/systemd && mount --bind \"$1\" /run/log \
+            && mount --bind \"$0/var-log\" /var/log && mount --bind \"$0/etc\" /etc/systemd \
             && exec /lib/systemd/systemd-journald";
         let said = root.path().join("said");
         let process = Command::new("unshare")

@@ -12,8 +12,8 @@ use journal::{Start, Tail};
 
 /// Binds the folders that journald uses to those of the test, and becomes journald. The unified hierarchy of control
 /// groups, which only root can mount, lets it tell services apart.
-const START: &str = "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; mount --bind $0/run-systemd /run/systemd && mount --bind $0/run-log /run/log \
-    && mount --bind $0/var-log-journal /var/log/journal && mount --bind $0/etc /etc/systemd \
+const START: &str = "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; mount --bind \"$0/run-systemd\" /run/systemd && mount --bind \"$0/run-log\" /run/log \
+    && mount --bind \"$0/var-log-journal\" /var/log/journal && mount --bind \"$0/etc\" /etc/systemd \
     && exec /lib/systemd/systemd-journald test";
 
 /// How the files shall be.

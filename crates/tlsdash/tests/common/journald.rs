@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::{outside, send, tlsdash, until};
 
 /// Binds the folders that journald uses to those of the test, and becomes journald.
-const START: &str = "mount --bind $0/run-systemd /run/systemd && mount --bind $0/run-log /run/log \
-    && mount --bind $0/var-log-journal /var/log/journal && mount --bind $0/etc /etc/systemd \
+const START: &str = "mount --bind \"$0/run-systemd\" /run/systemd && mount --bind \"$0/run-log\" /run/log \
+    && mount --bind \"$0/var-log-journal\" /var/log/journal && mount --bind \"$0/etc\" /etc/systemd \
     && exec /lib/systemd/systemd-journald $1";
 
 /// A journald, and the mounts in which it is the system's, or that of the namespace `test`.
