@@ -3,38 +3,12 @@
 //! A library only so that fuzzing can reach what reads configuration files; it promises nothing to other programs.
 
 #![forbid(unsafe_code)]
-mod args;
-mod check;
-mod compact;
-mod compare;
-mod contents;
-mod demo;
-mod environment;
-mod experiments;
-mod frontend;
-mod journal_choice;
-mod load;
-mod look;
-mod outputs;
-mod privileges;
-mod probe;
-mod progress;
-mod proxy;
-mod reading;
-mod recorder;
-mod recording;
-mod report;
+mod cli;
+mod commands;
+mod journals;
 mod service;
 mod session;
-mod signals;
-mod sink;
-mod source;
-mod state_directory;
 mod summary;
-mod tls_words;
-mod voice;
-mod watch;
-mod writers;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -42,9 +16,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Mode, Usage, usage};
+use crate::cli::{Cli, Mode, Usage, usage};
+use crate::commands::{check, compact, compare, demo, load, proxy, report, watch};
+use crate::service::signals;
 
-pub use args::read_configuration;
+pub use cli::read_configuration;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {

@@ -1,0 +1,128 @@
+//! The words of the commands that read what was recorded.
+
+#![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
+#![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Format;
+use crate::journals::writers::WriterArgs;
+
+/// Which runs are read, and of when.
+#[derive(Args, Debug)]
+pub(crate) struct RunsArgs {
+    /// Journals to read, each a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several
+    /// are taken together. Behind an @ may stand a stretch of the run, such as @13:05..13:10 (UTC), @-10m.. or
+    /// @mark:2..mark:3 [default: where `--journal auto` writes]
+    #[arg(value_name = "SOURCE")]
+    pub(crate) sources: Vec<OsString>,
+    /// The run, by its id or the beginning of it (TLSDASH_RUN) [default: the newest of each host]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// Leave out what is earlier: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) since: Option<String>,
+    /// Leave out what is later
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) until: Option<String>,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
+    /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 90%' or 'lost == 0'; may be repeated
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) assert: Vec<String>,
+    /// File of conditions, one a line; # begins a comment
+    #[arg(long, value_name = "FILE")]
+    pub(crate) assert_file: Vec<PathBuf>,
+    /// Write what came of each condition as JUnit XML; - is standard output, in place of what is printed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompactArgs {
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; it stays as it is
+    #[arg(value_name = "SOURCE")]
+    pub(crate) source: OsString,
+    /// File to write, which must not exist
+    #[arg(value_name = "FILE.journal")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompareArgs {
+    /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`; behind an @
+    /// may stand a stretch of the run, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
+    #[arg(value_name = "A")]
+    pub(crate) a: OsString,
+    /// Journal of the second run, which is compared with the first
+    #[arg(value_name = "B")]
+    pub(crate) b: OsString,
+    /// The first run, by its id or the beginning of it [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) run_a: Option<String>,
+    /// The second run
+    #[arg(long, value_name = "ID")]
+    pub(crate) run_b: Option<String>,
+    #[command(flatten)]
+    pub(crate) writers: WriterArgs,
+    /// What is compared, such as exchange.p99+cpu.per_exchange [default: what both have of the usual]
+    #[arg(long, value_name = "M+M")]
+    pub(crate) metric: Option<String>,
+    /// Length of the blocks that each run is cut into, four at least [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) block: Option<String>,
+    /// Time at the beginning of each run that does not count [default: 5s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) discard: Option<String>,
+    /// How it is printed [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Write one page with both runs drawn over each other, which works without a network and prints well; of this and
+    /// all others, - is standard output, in place of what is printed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write it as documented JSON too (docs/reports.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write it as Markdown too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) md: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
+    /// Write one page that works without a network and prints well; of this and all others, - is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write figures, settings and intervals as documented JSON (docs/reports.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the intervals as CSV: a line for each counter, and for each class of latencies
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) md: Option<PathBuf>,
+    /// Write the percentiles for HdrHistogram's plotter
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hgrm: Option<PathBuf>,
+    /// Write an HdrHistogram log of all intervals
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hlog: Option<PathBuf>,
+    /// Leave out who the clients are, and hosts, addresses and names
+    #[arg(long)]
+    pub(crate) anonymise: bool,
+}

@@ -1,0 +1,246 @@
+//! `tlsdash compact`: a recording in fewer records, with the same totals and latencies.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
+use telemetry::model::Run;
+use telemetry::{EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, Thinner, Writer};
+use tempfile::TempPath;
+
+use crate::cli::{CompactArgs, usage};
+use crate::journals::contents::Contents;
+use crate::journals::reading::place;
+use crate::journals::source::Source;
+use crate::journals::writers::WriterArgs;
+use crate::session::progress::Bar;
+use crate::session::recording::check_new;
+
+/// What intervals are put together to.
+const STRETCH: Duration = Duration::from_secs(10);
+/// As the program's own files are bounded.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Writes the thinned copy, reads it back, and leaves it only if it says the same.
+pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
+    check_new("compact", &args.out)?;
+    let beside = files_of(&args.out)?;
+    if let Some(file) = beside.first() {
+        return Err(usage(format!(
+            "compact: {} would be taken for a part of it; name another file",
+            file.display()
+        )));
+    }
+    let source = place("compact", Some(&args.source), &args.writers)?;
+    let filter = RunFilter { writers: args.writers.filter(&source)?, ..RunFilter::default() };
+    let whole = Whole { source: &source, filter: &filter, writers: &args.writers };
+    // In a folder of its own, so that what is there under its name is whole, and what is removed is ours.
+    let folder = tempfile::Builder::new().prefix(".tlsdash-").tempdir_in(folder_of(&args.out));
+    let folder = folder.with_context(|| cannot_write(&args.out))?;
+    let made = folder.path().join(args.out.file_name().unwrap_or_default());
+    write(&whole, &made)?;
+    let same = compare(&whole, &made)?;
+    put_in_place(&made, &args.out)?;
+    crate::say(format_args!("{} {same}", args.out.display()));
+    Ok(())
+}
+
+/// Moves the copy to where it is wanted, archives first; replaces nothing.
+fn put_in_place(made: &Path, out: &Path) -> anyhow::Result<()> {
+    let mut files = files_of(made)?;
+    files.sort_unstable_by_key(|file| file == made);
+    let mut placed = Vec::new();
+    for file in files {
+        let place = out.with_file_name(file.file_name().unwrap_or_default());
+        let moved = TempPath::try_from_path(file)
+            .and_then(|file| file.persist_noclobber(&place).map_err(|error| error.error));
+        if let Err(error) = moved {
+            for file in placed {
+                let _ = std::fs::remove_file(file);
+            }
+            return Err(error).with_context(|| cannot_write(&place));
+        }
+        placed.push(place);
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
+}
+
+/// The file, if it is there, and its archives.
+fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let folder = folder_of(path);
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let archive = format!("{}@", path.file_stem().unwrap_or_default().display());
+    let entries = folder.read_dir().with_context(|| format!("cannot look into {}", folder.display()))?;
+    let is_of_it = |entry: &std::fs::DirEntry| {
+        let found = entry.file_name().to_string_lossy().into_owned();
+        found == name || found.starts_with(&archive)
+    };
+    Ok(entries.flatten().filter(is_of_it).map(|entry| entry.path()).collect())
+}
+
+/// Those that wrote the records, each with the fields that the journal has of it.
+type Writers = HashMap<telemetry::Origin, (Writer, EntryBuf)>;
+
+/// What is copied.
+struct Whole<'a> {
+    source: &'a Source,
+    filter: &'a RunFilter,
+    writers: &'a WriterArgs,
+}
+
+fn write(whole: &Whole<'_>, out: &Path) -> anyhow::Result<()> {
+    let source = whole.source;
+    let mut tail = source.opener(Start::Oldest)()?;
+    if let Some(why) = tail.refusal() {
+        bail!("{source} cannot be read whole, and nothing is to be lost: {why}");
+    }
+    // What the fields say of the process is that of the original.
+    let options = FileOptions { size_max: FILE_BYTES_MAX, common: EntryBuf::new(), ..FileOptions::default() };
+    let file = FileWriter::create(out, options)?;
+    let mut copy = Copy { file, thinner: Thinner::new(STRETCH), entry: EntryBuf::new(), thin: Vec::new() };
+    let mut writers = Writers::new();
+    let mut filter = EntryFilter::new(whole.filter.clone());
+    read(&mut tail, source, |entry| {
+        let is_record = entry.text("TLSDASH_KIND").is_some();
+        if is_record && !filter.admits(entry) { Ok(()) } else { copy.take(entry, &mut writers) }
+    })?;
+    for (writer, trusted) in writers.values() {
+        copy.thinner.finish(writer, &mut copy.thin);
+        copy.flush(trusted)?;
+    }
+    Ok(copy.file.close()?)
+}
+
+/// Hands out all entries.
+fn read(
+    tail: &mut Tail,
+    source: &Source,
+    mut take: impl FnMut(&Entry) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut bar = Bar::new(|| source.size_bytes());
+    let (mut walked, mut failed) = (0, Ok(()));
+    loop {
+        let progress = tail.poll(|entry| {
+            if failed.is_ok() {
+                failed = take(entry);
+            }
+        })?;
+        walked += progress.walked_bytes;
+        bar.show(walked);
+        let is_whole = progress.skipped_bytes == 0;
+        if failed.is_err() || !progress.more || !is_whole {
+            bar.clear();
+            ensure!(
+                is_whole,
+                "{source} is damaged, and what is left of it is not to be lost: it stays as it is"
+            );
+            return failed;
+        }
+    }
+}
+
+struct Copy {
+    file: FileWriter,
+    thinner: Thinner,
+    entry: EntryBuf,
+    thin: Vec<Record>,
+}
+
+impl Copy {
+    fn take(&mut self, entry: &Entry, writers: &mut Writers) -> anyhow::Result<()> {
+        let record = telemetry::decode(entry).context("a record cannot be read, and is not to be lost")?;
+        let Some(record) = record else { return self.keep(entry) };
+        let writer = Writer::of_entry(entry);
+        let (writer, trusted) = writers.entry(writer.origin).or_insert_with(|| {
+            let trusted = trusted(entry);
+            (writer, trusted)
+        });
+        self.thinner.take(writer, record, &mut self.thin);
+        self.flush(trusted)
+    }
+
+    /// Writes what is complete.
+    fn flush(&mut self, trusted: &EntryBuf) -> anyhow::Result<()> {
+        for record in self.thin.drain(..) {
+            telemetry::encode(&record, &mut self.entry);
+            for (name, value) in trusted.iter() {
+                self.entry.push_trusted(name, value);
+            }
+            let at = Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
+            self.file.append(&self.entry, at)?;
+        }
+        Ok(())
+    }
+
+    /// Takes over what is no record: journald's word that it dropped some.
+    fn keep(&mut self, entry: &Entry) -> anyhow::Result<()> {
+        self.entry.clear();
+        for (name, value) in entry.iter() {
+            if name.starts_with('_') {
+                self.entry.push_trusted(name, value);
+            } else {
+                self.entry.push(name, value);
+            }
+        }
+        let at = Timestamps { realtime_us: entry.realtime_us(), monotonic_us: entry.monotonic_us() };
+        Ok(self.file.append(&self.entry, at)?)
+    }
+}
+
+fn trusted(entry: &Entry) -> EntryBuf {
+    let mut fields: Vec<(&str, &[u8])> = entry.iter().filter(|(name, _)| name.starts_with('_')).collect();
+    fields.retain(|(name, _)| !name.starts_with("_SOURCE") && !name.starts_with("__"));
+    fields.sort_unstable();
+    let mut trusted = EntryBuf::new();
+    for (name, value) in fields {
+        trusted.push_trusted(name, value);
+    }
+    trusted
+}
+
+/// Reads both, and refuses to leave a copy that says something else; tells what they have in common.
+fn compare(whole: &Whole<'_>, out: &Path) -> anyhow::Result<String> {
+    let copy = Source::Path(out.to_owned());
+    let before = Contents::read(whole.source, whole.filter, whole.writers, 1)?;
+    before.newest()?;
+    before.say_ignored();
+    let after = Contents::read(&copy, &RunFilter::default(), whole.writers, 1)?.model;
+    let before = before.model;
+    for run in before.runs() {
+        let same = after.run(run.id()).is_some_and(|copied| figures(&before, run) == figures(&after, copied));
+        ensure!(same, "the copy of run {} would not say the same, and was not kept", run.id().short());
+    }
+    Ok(format!(
+        "of {:.1} MB in place of {:.1} MB; {} runs have the same totals and latencies",
+        copy.size_bytes() as f64 / 1e6,
+        whole.source.size_bytes() as f64 / 1e6,
+        before.runs().len()
+    ))
+}
+
+/// What must be the same: totals, clients, losses, and every bucket of every latency.
+fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetry::Distribution>) {
+    let mut summary = model.summary(run, Some(""));
+    if let Some(journal) = &mut summary.journal {
+        (journal.made, journal.read) = (0, 0);
+    }
+    let proxy = run
+        .proxy()
+        .into_iter()
+        .flat_map(|track| ProxyLatency::ALL.iter().map(|&class| track.whole()[class].to_distribution()));
+    let load = run
+        .load()
+        .into_iter()
+        .flat_map(|track| LoadLatency::ALL.iter().map(|&class| track.whole()[class].to_distribution()));
+    (serde_json::to_value(summary).ok(), proxy.chain(load).collect())
+}

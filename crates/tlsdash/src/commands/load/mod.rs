@@ -1,0 +1,90 @@
+//! `tlsdash load URL`: the generator alone, against any server.
+
+mod args;
+mod config;
+mod output;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use loadgen::{Load, LoadConfig};
+use telemetry::{ProcessTree, RunRecord};
+
+use crate::cli::look::Look;
+use crate::cli::usage;
+use crate::service::privileges;
+use crate::service::signals;
+use crate::session::environment;
+use crate::session::frontend::Frontend;
+use crate::session::recorder::Measured;
+use crate::session::{Finished, Session, Shape, Wiring};
+
+pub(crate) use args::LoadArgs;
+use output::Output;
+
+/// How long the server may take to be connected to, and to shake hands, before anything starts.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+/// Intervals that are kept for an interval log: more than a day of seconds.
+const INTERVALS_MAX: usize = 100_000;
+
+/// Runs the load to its end, as often as it is wanted.
+pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
+    let look = Look::with_file(&args.look, None)?;
+    let mut shape = Shape::resolve(&args.run, None, look)?;
+    let mut output = Output::new(args, shape.format)?;
+    if args.tls.client_key.is_some() {
+        privileges::forbid_dumps()?;
+    }
+    let variants = config::variants(args)?;
+    if output.wants_intervals() {
+        if shape.frontend != Frontend::Headless {
+            return Err(usage("--hlog goes with --headless only: the dashboard keeps no more than it shows"));
+        }
+        shape.history = INTERVALS_MAX;
+    }
+    let is_repeated = variants.len() > 1 || args.plan.repeat > 1;
+    if is_repeated && shape.frontend != Frontend::Headless {
+        return Err(usage("several runs go with --headless only"));
+    }
+    if is_repeated && shape.record.is_some() {
+        return Err(usage("--record takes one run: leave out --repeat, and all but one of --body-bytes"));
+    }
+    if args.tls.insecure {
+        crate::say("--insecure: the server's certificate is not verified");
+    }
+    for variant in &variants {
+        loadgen::probe(&variant.config, PROBE_PATIENCE)?;
+    }
+    for (index, variant) in variants.iter().enumerate() {
+        for time in 0..args.plan.repeat {
+            let finished = once(args, &shape, &variant.config)?;
+            let name = if variant.name.is_empty() { String::new() } else { format!(" of {}", variant.name) };
+            if is_repeated && shape.frontend == Frontend::Headless {
+                crate::say(format_args!("run {}{name} is done", index as u32 * args.plan.repeat + time + 1));
+            }
+            output.take(&variant.name, &finished)?;
+            let ended = finished.check();
+            if ended.is_err() || signals::asked_to_end() {
+                return output.finish(ended);
+            }
+        }
+    }
+    output.finish(Ok(()))
+}
+
+fn once(args: &LoadArgs, shape: &Shape, config: &LoadConfig) -> anyhow::Result<Finished> {
+    let observed = args
+        .output
+        .observe_pid
+        .map(|pid| ProcessTree::new(pid).with_context(|| format!("cannot observe process {pid}")));
+    let observed = observed.transpose()?;
+    let header = RunRecord { upstream: telemetry::clean::text(&args.url), ..environment::header() };
+    let wiring = Wiring::new(shape)?;
+    // Paused: the recorder lets it go when everything stands.
+    let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;
+    let journal = shape.journal.open()?;
+    let title = format!("load > {}", header.upstream);
+    let measured = Measured { proxy: None, load: Some(load), observed, ends_with_load: true };
+    let notices = Vec::new();
+    Session { shape: shape.clone(), wiring, title, header, notices, measured, journal }.finish()
+}

@@ -1,0 +1,102 @@
+//! The files that a command's flags ask for. They are looked at before anything is read or started.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use telemetry::output_file::{self, FileIdentity};
+
+use crate::cli::usage;
+use crate::summary;
+
+/// Which flag asks for which file; - is standard output.
+#[derive(Debug)]
+pub(crate) struct Outputs(Vec<(&'static str, PathBuf)>);
+
+impl Outputs {
+    /// Those of the flags that were given. `inputs` are files that the command reads.
+    ///
+    /// # Errors
+    /// If a file must not or cannot be written, is read too, or is asked for twice.
+    pub(crate) fn check<'a>(
+        flags: &[(&'static str, &'a Option<PathBuf>)],
+        inputs: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> anyhow::Result<Self> {
+        let given = flags.iter().filter_map(|(flag, path)| Some((*flag, path.as_ref()?.clone())));
+        let outputs = Self(given.collect());
+        let inputs: Vec<FileIdentity> =
+            inputs.into_iter().filter_map(|path| FileIdentity::of(path).ok()).collect();
+        let mut seen: Vec<(&str, Identity)> = Vec::new();
+        for (flag, path) in &outputs.0 {
+            let named = || named(flag, path);
+            let identity = if output_file::is_stdout(path) {
+                Identity::Stdout
+            } else {
+                output_file::check(path).map_err(|error| refused(error, &named()))?;
+                Identity::File(FileIdentity::of(path).with_context(|| cannot(&named()))?)
+            };
+            if let Some((other, _)) = seen.iter().find(|(_, earlier)| *earlier == identity) {
+                return Err(usage(match identity {
+                    Identity::Stdout => format!("{other} and {flag} both go to standard output"),
+                    Identity::File(_) => format!("{other} and {flag} are the same file"),
+                }));
+            }
+            match identity {
+                Identity::File(file) if inputs.contains(&file) => {
+                    return Err(usage(format!("{}: it is read too; name another file", cannot(&named()))));
+                }
+                Identity::File(_) if !output_file::is_kept(path) => {}
+                identity => seen.push((flag, identity)),
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Whether no flag was given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether one of them is standard output.
+    pub(crate) fn has_stdout(&self) -> bool {
+        self.0.iter().any(|(_, path)| output_file::is_stdout(path))
+    }
+
+    /// Writes what a flag asks for, if it was given.
+    ///
+    /// # Errors
+    /// If the text cannot be made, or the file not be written.
+    pub(crate) fn write(
+        &self,
+        flag: &str,
+        text: impl FnOnce() -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let Some((_, path)) = self.0.iter().find(|(asking, _)| *asking == flag) else { return Ok(()) };
+        let text = text()?;
+        if output_file::is_stdout(path) {
+            return summary::print_text(&text);
+        }
+        output_file::write(path, &text).map_err(|error| refused(error, &named(flag, path)))
+    }
+}
+
+/// What two outputs must not have in common.
+#[derive(Debug, PartialEq)]
+enum Identity {
+    Stdout,
+    File(FileIdentity),
+}
+
+fn named(flag: &str, path: &Path) -> String {
+    format!("{flag} {}", path.display())
+}
+
+fn cannot(named: &str) -> String {
+    format!("cannot write {named}")
+}
+
+fn refused(error: output_file::OutputError, named: &str) -> anyhow::Error {
+    if error.is_refusal() {
+        return usage(format!("{}: {error}", cannot(named)));
+    }
+    anyhow::Error::new(error).context(cannot(named))
+}

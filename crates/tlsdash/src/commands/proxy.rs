@@ -1,0 +1,263 @@
+//! `tlsdash --listen … --upstream …`: the proxy, with the dashboard and, if asked for, the load beside it.
+
+use std::fmt::Display;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+
+use anyhow::Context;
+use loadgen::{Known, Load, LoadConfig, Plan, Target, Template, Trust};
+use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use proxy_core::{
+    BoundProxy, Certificate, Cpus, Limits, ListenAddr, Proxy, ProxyConfig, StartError, Tls, Upstream,
+};
+use telemetry::{Level, NoticeRecord, RunRecord};
+
+use crate::cli::look::Look;
+use crate::cli::{ProxyArgs, ProxyWords, time, usage};
+use crate::service;
+use crate::service::privileges;
+use crate::session::environment;
+use crate::session::frontend::Frontend;
+use crate::session::recorder::{CERTIFICATE, Measured};
+use crate::session::voice;
+use crate::session::{Session, Shape, Wiring, host_name};
+
+/// Runs the proxy until it is told to end.
+pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
+    let file = args.config.as_deref().map(ProxyWords::read).transpose()?.unwrap_or_default();
+    let words = args.words.or(file);
+    let inherited = if args.print_config { Vec::new() } else { service::inherited()? };
+    if !inherited.is_empty() && !words.listen.is_empty() {
+        return Err(usage("--listen goes not together with sockets from the service manager (LISTEN_FDS)"));
+    }
+    let words = words.or(ProxyWords::defaults());
+    if args.print_config {
+        return crate::summary::print_text(&words.to_toml()?);
+    }
+    let look = Look::resolve(&words.look, &words.tables)?;
+    let mut shape = Shape::resolve(&words.run, words.duration.as_deref(), look)?;
+    let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
+    let user = words.user.as_deref().map(privileges::Target::resolve).transpose()?;
+    privileges::forbid_dumps()?;
+    let config = proxy_config(&words)?;
+    let mut bound = Bound::bind(config, inherited)?;
+    if let Some(user) = &user {
+        shape.journal = shape.journal.hand_to(user)?;
+        user.become_it()?;
+    }
+    if let Some(warning) = privileges::warning_of_root() {
+        voice::say_early(&warning);
+        bound.notices.push(warning);
+    }
+    let wiring = Wiring::new(&shape)?;
+    bound.start(plan, Vec::new(), shape, wiring)
+}
+
+/// What a person should know before the proxy serves anybody.
+fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
+    let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
+    let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));
+    let probe = |upstream: &Upstream| upstream.probe(config.proxy_protocol).err();
+    let absent: Vec<_> = config.upstreams.iter().filter_map(probe).collect();
+    let what_then = if absent.len() == config.upstreams.len() {
+        "clients will be turned away until it is there"
+    } else {
+        "clients go elsewhere until it is there"
+    };
+    let absent = absent.iter().map(|error| warning("upstream", format!("{error}; {what_then}")));
+    files.chain(absent).collect()
+}
+
+/// A proxy that has its addresses, and what is told of it.
+pub(crate) struct Bound {
+    proxy: BoundProxy,
+    header: RunRecord,
+    /// They have been said, and are still to be recorded.
+    notices: Vec<NoticeRecord>,
+}
+
+impl Bound {
+    /// Says what a person should know, and asks for everything that the proxy can be refused, before the first connection
+    /// is accepted. It listens on the `inherited` sockets, if there are any.
+    pub(crate) fn bind(config: ProxyConfig, inherited: Vec<TcpListener>) -> anyhow::Result<Self> {
+        let notices = warnings(&config);
+        notices.iter().for_each(voice::say_early);
+        let header = header(&config);
+        let bound =
+            if inherited.is_empty() { Proxy::bind(config) } else { Proxy::bind_inherited(config, inherited) };
+        let proxy = bound.map_err(|error| match error {
+            StartError::Config(_)
+            | StartError::Itself(_)
+            | StartError::Upstreams(_)
+            | StartError::Descriptors(_)
+            | StartError::Cpus(_) => usage(error),
+            error => error.into(),
+        })?;
+        Ok(Self { proxy, header, notices })
+    }
+
+    /// Starts the proxy and what goes with it, and runs them to the end.
+    pub(crate) fn start(
+        self,
+        plan: Option<Plan>,
+        requests: Vec<Template>,
+        shape: Shape,
+        wiring: Wiring,
+    ) -> anyhow::Result<()> {
+        let Self { proxy: bound, mut header, notices } = self;
+        let journal = shape.journal.open()?;
+        let proxy = bound.start()?;
+        let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
+        header.listen = addrs.join(" ");
+        let load = match plan {
+            Some(plan) => {
+                let addr = proxy.local_addrs().first().copied().context("the proxy listens nowhere")?;
+                let target = load_target(addr)?;
+                let presented = proxy.presented();
+                let trust = Trust::Known(Known::new(move |der| presented.contains(der)));
+                let config = LoadConfig::new(target, plan, trust);
+                // Paused: the recorder lets it go when everything stands.
+                Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
+            }
+            None => None,
+        };
+        service::ready();
+        if shape.frontend == Frontend::Headless {
+            let place = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
+            crate::say(format_args!(
+                "listening on {}, forwarding to {}, journal {place}",
+                header.listen, header.upstream
+            ));
+        }
+        let title = format!("{} > {}", header.listen, header.upstream);
+        let measured = Measured { proxy: Some(proxy), load, observed: None, ends_with_load: false };
+        Session { shape, wiring, title, header, notices, measured, journal }.run()
+    }
+}
+
+fn header(config: &ProxyConfig) -> RunRecord {
+    RunRecord {
+        upstream: config.upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        certificate: certificate_kinds(&config.tls),
+        workers: config.workers.get() as u64,
+        ..environment::header()
+    }
+}
+
+/// The built-in load comes in by the front door, over loopback if the proxy listens everywhere.
+fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
+    let ip = match listening.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        // A dual-stack listener also takes IPv4, which has many loopback addresses to come from.
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let target = format!("https://{}/", SocketAddr::new(ip, listening.port()));
+    target.parse().with_context(|| format!("cannot aim the load at {target}"))
+}
+
+fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
+    let upstreams = upstreams(words)?;
+    let Some(first) = upstreams.first().cloned() else {
+        return Err(usage(
+            "--upstream is missing: where shall plaintext go? (unix:/path or host:port; `tlsdash demo` needs none)",
+        ));
+    };
+    let listen = listen(words)?;
+    let tls = words.tls.resolve(words.load.is_some())?;
+    if words.tls.is_without_certificate() {
+        crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
+    }
+    let mut config = ProxyConfig { upstreams, ..ProxyConfig::new(listen, first, tls) };
+    let cpus = parsed::<Cpus>("cpus", words.cpus.as_deref())?;
+    if let Some(cpus) = &cpus {
+        config.workers = NonZeroUsize::new(cpus.count()).unwrap_or(NonZeroUsize::MIN);
+    }
+    config.cpus = cpus;
+    config.workers = words.workers.unwrap_or(config.workers);
+    config.proxy_protocol = parsed("proxy-protocol", words.proxy_protocol.as_deref())?;
+    config.accept_proxy = parsed("accept-proxy", words.accept_proxy.as_deref())?.unwrap_or_default();
+    config.limits = limits(words)?;
+    config.check().map_err(|error| usage(format!("--{error}")))?;
+    Ok(config)
+}
+
+/// Looks at words that need neither a file nor a name to be looked up.
+pub(crate) fn check(words: &ProxyWords) -> anyhow::Result<()> {
+    listen(words)?;
+    upstreams(words)?;
+    parsed::<Cpus>("cpus", words.cpus.as_deref())?;
+    parsed::<ProxyProtocol>("proxy-protocol", words.proxy_protocol.as_deref())?;
+    parsed::<TrustedPeers>("accept-proxy", words.accept_proxy.as_deref())?;
+    words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
+    words.tls.settings()?;
+    words.run.interval()?;
+    words.duration.as_deref().map(|text| time("duration", text)).transpose()?;
+    limits(words)?.check().map_err(|error| usage(format!("--{error}")))
+}
+
+fn listen(words: &ProxyWords) -> anyhow::Result<Vec<ListenAddr>> {
+    let addr = |addr: &String| addr.parse().map_err(|error| usage(format!("--listen {addr}: {error}")));
+    words.listen.iter().map(addr).collect()
+}
+
+fn upstreams(words: &ProxyWords) -> anyhow::Result<Vec<Upstream>> {
+    let one = |text: &String| text.parse().map_err(|error| usage(format!("--upstream {text}: {error}")));
+    words.upstream.iter().map(one).collect()
+}
+
+fn parsed<T: FromStr<Err: Display>>(flag: &str, text: Option<&str>) -> anyhow::Result<Option<T>> {
+    let parse = |text: &str| text.parse().map_err(|error| usage(format!("--{flag} {text}: {error}")));
+    text.map(parse).transpose()
+}
+
+fn limits(words: &ProxyWords) -> anyhow::Result<Limits> {
+    let mut limits = Limits {
+        connections_max: words.connections_max.map(NonZeroUsize::get),
+        handshakes_max: words.handshakes_max.map(NonZeroUsize::get),
+        connections_per_client: words.connections_per_client.map(NonZeroUsize::get),
+        ..Limits::default()
+    };
+    for (flag, word, limit) in [
+        ("handshake-timeout", &words.handshake_timeout, &mut limits.handshake_timeout),
+        ("connect-timeout", &words.connect_timeout, &mut limits.connect_timeout),
+        ("idle-timeout", &words.idle_timeout, &mut limits.idle_timeout),
+        ("send-timeout", &words.send_timeout, &mut limits.send_timeout),
+        ("drain-timeout", &words.drain_timeout, &mut limits.drain_timeout),
+    ] {
+        if let Some(text) = word {
+            *limit = time(flag, text)?;
+        }
+    }
+    if let Some(text) = &words.pending_max {
+        limits.pending_bytes_max = size("pending-max", text)?;
+    }
+    Ok(limits)
+}
+
+/// Reads a size in whole MiB or GiB, in bytes.
+fn size(flag: &str, text: &str) -> anyhow::Result<usize> {
+    let units = [("MiB", 20), ("GiB", 30)];
+    let read = |(unit, bits): &(&str, u32)| {
+        let number: usize = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+        number.checked_mul(1 << bits)
+    };
+    units
+        .iter()
+        .find_map(read)
+        .ok_or_else(|| usage(format!("--{flag} {text}: expected such as 512MiB or 2GiB")))
+}
+
+/// The kinds of keys, each once.
+fn certificate_kinds(tls: &Tls) -> String {
+    let mut kinds: Vec<&str> = tls.certificates.iter().map(Certificate::kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.join(", ")
+}
+
+/// A certificate for this host, made in memory.
+pub(crate) fn generated() -> anyhow::Result<Certificate> {
+    Certificate::generate(&["localhost".to_owned(), host_name()]).context("cannot make a certificate")
+}

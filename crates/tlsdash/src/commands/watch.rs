@@ -1,0 +1,112 @@
+//! `tlsdash watch`: the dashboard, or the summary, over a journal that is or was written elsewhere.
+
+use std::sync::mpsc::sync_channel;
+
+use anyhow::Context;
+use telemetry::model::Level;
+use telemetry::{Excerpt, Follower, HistoryReader, Update, WriterFilter};
+use tui::{Event, Opening, Sender};
+
+use crate::cli::look::Look;
+use crate::cli::{WatchArgs, usage};
+use crate::journals::contents::opener;
+use crate::journals::reading::{Choice, Part, run_prefix};
+use crate::journals::writers::Ignored;
+use crate::service::signals::{self, HangUp, Reload};
+use crate::session::frontend::{self, Frontend, Replay, Unattended};
+use crate::session::spawn;
+use crate::summary;
+
+/// Watches until a person leaves, or prints the summary.
+pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
+    let prefix = args.run.as_deref().map(run_prefix).transpose()?;
+    let look = Look::with_file(&args.look, args.config.as_deref())?;
+    let frontend = Frontend::choose(args.headless, &look);
+    if frontend == Frontend::Plain && (args.play.is_some() || args.from.is_some()) {
+        return Err(usage("--play and --from need the dashboard, and --plain has none"));
+    }
+    let choice = Choice { mode: "watch", run: prefix, writers: &args.writers };
+    let part = Part::parse(args.source.as_deref(), choice)?;
+    frontend.say_if_forced(args.headless);
+    match frontend {
+        Frontend::Headless => {
+            let contents = part.read(1)?;
+            let run = contents.run(prefix)?;
+            contents.say_ignored();
+            let summary = contents.model.summary(run, Some(&part.name));
+            summary::print(&summary, args.format.unwrap_or_default())
+        }
+        Frontend::Dashboard | Frontend::Plain => show(args, prefix, part, look, frontend),
+    }
+}
+
+fn show(
+    args: &WatchArgs,
+    prefix: Option<&str>,
+    mut part: Part<'_>,
+    look: Look,
+    frontend: Frontend,
+) -> anyhow::Result<()> {
+    let run = match prefix {
+        Some(_) => Some(part.read(1)?.run(prefix)?.id()),
+        None => None,
+    };
+    // The others can be looked at too.
+    part.filter.id_prefix.clear();
+    let (events, inbox) = tui::channel();
+    let opening = Opening { from: args.from.clone(), speed: args.play };
+    let replay = Replay {
+        history: Some(history_reader(&part, events.clone())?),
+        opening: (args.from.is_some() || args.play.is_some()).then_some(opening),
+    };
+    let follower = follow(&part, events.clone())?;
+    signals::listen(frontend, HangUp::Ends, events, Reload::default())?;
+    let options = frontend::Options {
+        title: String::new(),
+        source: part.name,
+        read_only: true,
+        run,
+        look,
+        drains: false,
+        keep_running: false,
+        unattended: Unattended::default(),
+        replay,
+    };
+    // Nobody takes commands: the dashboard is read-only.
+    let (commands, _) = sync_channel(1);
+    let shown = frontend::show(frontend, options, inbox, commands)?;
+    let ending = spawn("ending", move || follower.finish())?;
+    let (_, failure) = shown.until_ended(&ending);
+    failure.map_or(Ok(()), Err)
+}
+
+fn follow(part: &Part<'_>, events: Sender) -> anyhow::Result<Follower> {
+    let warned = events.clone();
+    let warn = move |text| {
+        // Only fails once nobody watches any more.
+        let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
+    };
+    let mut excerpt = Excerpt::new(part.filter.stretch);
+    let mut ignored = Ignored::default();
+    let is_default = matches!(part.filter.writers, WriterFilter::Trusted(_));
+    let deliver = move |update| {
+        let update = match update {
+            Update::Batch(batch) => Update::Batch(excerpt.cut(batch)),
+            Update::Ignored(_, writer) => match ignored.note_first(writer).filter(|_| is_default) {
+                Some(line) => Update::Notice(Level::Notice, line),
+                None => return true,
+            },
+            other => other,
+        };
+        events.send(Event::Update(update)).is_ok()
+    };
+    Ok(Follower::start(opener(&part.place, warn), part.filter.clone(), deliver)?)
+}
+
+/// Reads the journal again for what the dashboard holds no more.
+fn history_reader(part: &Part<'_>, events: Sender) -> anyhow::Result<HistoryReader> {
+    let place = part.place.clone();
+    let open = move |start| place.opener(start)();
+    let deliver = move |news| events.history(news).is_ok();
+    HistoryReader::start(open, part.filter.stretch, deliver).context("cannot start the thread dashboard-read")
+}

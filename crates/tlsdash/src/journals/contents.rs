@@ -1,0 +1,162 @@
+//! What a journal holds of the runs that are asked for, read to its present end.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
+
+use anyhow::Context;
+use journal::{ReadError, Start, Tail};
+use telemetry::model::{RUNS_BYTES_MAX, RUNS_MAX, Run};
+use telemetry::{Excerpt, Follower, Model, RunFilter, RunId, Update};
+
+use crate::cli::usage;
+use crate::journals::source::Source;
+use crate::journals::writers::{Ignored, WriterArgs};
+use crate::session::progress::Bar;
+use crate::session::spawn;
+
+/// What was read of a journal.
+#[derive(Debug)]
+pub(crate) struct Contents<'a> {
+    place: &'a Source,
+    writers: &'a WriterArgs,
+    pub(crate) model: Model,
+    ignored: Ignored,
+}
+
+impl<'a> Contents<'a> {
+    /// Reads the runs that pass the filter, and says what cannot be read. Keeps the latest `history` intervals of each
+    /// series.
+    pub(crate) fn read(
+        place: &'a Source,
+        filter: &RunFilter,
+        writers: &'a WriterArgs,
+        history: usize,
+    ) -> anyhow::Result<Self> {
+        let (updates, read) = sync_channel(4);
+        let warn = |text| crate::say(format_args!("warning: {text}"));
+        let deliver = move |update| updates.send(update).is_ok();
+        let follower = Follower::start(opener(place, warn), filter.clone(), deliver)?;
+        let walked = follower.walked_bytes();
+        let ending = spawn("ending", move || follower.finish())?;
+        let mut contents = Self { place, writers, model: Model::new(history), ignored: Ignored::default() };
+        let mut excerpt = Excerpt::new(filter.stretch);
+        let mut bar = Bar::new(|| place.size_bytes());
+        let mut notices = Vec::new();
+        for update in read {
+            bar.show(walked.load(Ordering::Relaxed));
+            match update {
+                Update::Batch(batch) => contents.model.apply_batch(excerpt.cut(batch)),
+                Update::Notice(_, text) => notices.push(text),
+                Update::Ignored(_, writer) => drop(contents.ignored.note(writer)),
+                Update::CaughtUp | Update::Recording(_) => {}
+            }
+        }
+        bar.clear();
+        // It has delivered all there is: its end of the channel is closed.
+        let _ = ending.join();
+        let unread = unread(&contents.model);
+        if contents.model.current().is_none() && (!notices.is_empty() || !unread.is_empty()) {
+            // A journal of a newer tlsdash says so, and is nothing but malformed to this one.
+            anyhow::bail!(no_run(place, if notices.is_empty() { &unread } else { &notices }));
+        }
+        for notice in notices {
+            crate::say(format_args!("warning: {notice}"));
+        }
+        if !unread.is_empty() {
+            crate::say(format_args!("warning: {place}: {}", unread.join(", ")));
+        }
+        Ok(contents)
+    }
+
+    /// Says which runs were left out because of who wrote them, unless somebody was asked for by name.
+    pub(crate) fn say_ignored(&self) {
+        if self.writers.uid.is_none() && self.writers.unit.is_none() {
+            self.ignored.lines().into_iter().for_each(crate::say);
+        }
+    }
+
+    /// The run that began last.
+    pub(crate) fn newest(&self) -> anyhow::Result<&Run> {
+        self.model.current().with_context(|| match self.ignored.instead(self.writers) {
+            Some(instead) => format!("{} holds {instead}", self.place),
+            None => no_run(self.place, &[]),
+        })
+    }
+
+    /// The one run whose id begins so, or the one that began last.
+    pub(crate) fn run(&self, prefix: Option<&str>) -> anyhow::Result<&Run> {
+        let Some(prefix) = prefix else { return self.newest() };
+        let place = self.place;
+        let mut runs = self.model.runs().iter().filter(|run| run.id().to_string().starts_with(prefix));
+        match (runs.next(), runs.next()) {
+            (Some(run), None) => Ok(run),
+            (Some(_), Some(_)) => Err(usage(format!("--run {prefix}: several runs in {place} begin so"))),
+            (None, _) => Err(match self.ignored.instead(self.writers) {
+                Some(instead) => anyhow::anyhow!("{place} holds, by the id {prefix}, {instead}"),
+                None => anyhow::anyhow!("{place} holds no records of run {prefix}"),
+            }),
+        }
+    }
+
+    /// The run of this id, or of each host the one that began last; of another host, where users and units are others,
+    /// those of each of its services.
+    pub(crate) fn chosen(&self, prefix: Option<&str>) -> anyhow::Result<Vec<RunId>> {
+        let newest = self.run(prefix)?;
+        if prefix.is_some() {
+            return Ok(vec![newest.id()]);
+        }
+        let runs = self.model.runs();
+        let is_chosen = |run: &&Run| !runs.iter().any(|other| is_in_place_of(other, run));
+        let chosen: Vec<&Run> = runs.iter().filter(is_chosen).collect();
+        anyhow::ensure!(
+            !chosen.iter().any(|run| run.is_brief()),
+            "{} holds {} runs to take together, and at most {RUNS_MAX} of {} MiB in all are read at once: choose one \
+             with --run",
+            self.place,
+            chosen.len(),
+            RUNS_BYTES_MAX >> 20
+        );
+        Ok(chosen.into_iter().map(Run::id).collect())
+    }
+}
+
+/// True if the one run is taken and the other for that is not.
+fn is_in_place_of(other: &Run, run: &Run) -> bool {
+    let (a, b) = (other.writer(), run.writer());
+    let is_same_host = a.origin.machine == b.origin.machine && other.hostname() == run.hostname();
+    let service =
+        |run: &Run| Some(run.writer()).filter(|writer| writer.is_remote)?.service().map(str::to_owned);
+    let is_apart = service(other).zip(service(run)).is_some_and(|(a, b)| a != b);
+    let order = |run: &Run| (run.writer().is_preferred(), run.began_realtime_us());
+    is_same_host && !is_apart && order(other) > order(run)
+}
+
+/// That there is nothing to tell of, and what may be the reason.
+fn no_run(place: &Source, reasons: &[String]) -> String {
+    let because = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) };
+    format!("{place} holds no records of a run of tlsdash{because}")
+}
+
+/// What of a journal could not be read.
+fn unread(model: &Model) -> Vec<String> {
+    let bytes =
+        (model.skipped_bytes() > 0).then(|| format!("{} bytes cannot be read", model.skipped_bytes()));
+    let records = (model.malformed() > 0).then(|| format!("{} records are malformed", model.malformed()));
+    bytes.into_iter().chain(records).collect()
+}
+
+/// What opens the journal, and warns of a part of it that cannot be read: on many systems a user may read the own
+/// records in the system's journal, and needs to hear why nothing else is found.
+pub(crate) fn opener(
+    source: &Source,
+    warn: impl FnOnce(String) + Send + 'static,
+) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
+    let open = source.opener(Start::Oldest);
+    move || {
+        let tail = open()?;
+        if let Some(why) = tail.refusal() {
+            warn(why.to_string());
+        }
+        Ok(tail)
+    }
+}

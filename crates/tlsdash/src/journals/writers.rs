@@ -1,0 +1,183 @@
+//! Whose runs are read from a journal, and which were left out for that.
+
+use clap::Args;
+use nix::unistd::User;
+use telemetry::{Origin, Writer, WriterFilter};
+
+use crate::cli::usage;
+use crate::journals::source::Source;
+
+/// Accounts that are named, each with its runs that were left out; a user may have thousands of subordinate UIDs.
+const ACCOUNTS_MAX: usize = 8;
+
+/// Whose runs are read.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct WriterArgs {
+    /// Read runs of this user only. By default, in a journal of this host, those of root, your own, and those of the
+    /// units tlsdash.service, tlsdash@NAME.service and tlsdash-NAME.service; in a recording all
+    #[arg(long, value_name = "UID|NAME")]
+    pub(crate) uid: Option<String>,
+    /// Read runs of this service of the system only
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) unit: Option<String>,
+    /// Read runs of all users, who may write what they like
+    #[arg(long, conflicts_with_all = ["uid", "unit"])]
+    pub(crate) any_user: bool,
+}
+
+impl WriterArgs {
+    /// Whose runs are read from this journal.
+    ///
+    /// # Errors
+    /// If there is no such user.
+    pub(crate) fn filter(&self, place: &Source) -> anyhow::Result<WriterFilter> {
+        let uid = self.uid.as_deref().map(uid).transpose()?;
+        let unit = self
+            .unit
+            .as_ref()
+            .map(|unit| if unit.contains('.') { unit.clone() } else { format!("{unit}.service") });
+        Ok(match (uid, unit) {
+            (None, None) if !self.any_user && place.is_of_this_host() => WriterFilter::Trusted(Origin::own()),
+            (None, None) => WriterFilter::Any,
+            (uid, unit) => WriterFilter::Named { uid, unit },
+        })
+    }
+
+    /// Those who are read, in words.
+    fn described(&self) -> String {
+        match (&self.uid, &self.unit) {
+            (Some(uid), Some(unit)) => format!("of user {uid} in {unit}"),
+            (Some(uid), None) => format!("of user {uid}"),
+            (None, Some(unit)) => format!("of {unit}"),
+            (None, None) => {
+                let own = Origin::own().uid.filter(|uid| *uid != 0);
+                let own = own.map_or_else(String::new, |uid| format!(", of uid {uid}"));
+                format!("of root{own} or of tlsdash.service")
+            }
+        }
+    }
+}
+
+/// A user's number.
+fn uid(text: &str) -> anyhow::Result<u32> {
+    if let Ok(uid) = text.parse() {
+        return Ok(uid);
+    }
+    let user = User::from_name(text).ok().flatten();
+    let user = user.ok_or_else(|| usage(format!("--uid {text}: there is no user of this name")))?;
+    Ok(user.uid.as_raw())
+}
+
+/// Runs that were left out because of who wrote them.
+#[derive(Debug, Default)]
+pub(crate) struct Ignored {
+    accounts: Vec<(Writer, usize)>,
+    /// Runs of further accounts.
+    others: usize,
+}
+
+impl Ignored {
+    /// Counts a run; the line about it if it is the first of its account.
+    pub(crate) fn note_first(&mut self, writer: Writer) -> Option<String> {
+        self.note(writer).then(|| self.lines().pop()).flatten()
+    }
+
+    /// Counts a run; true if it is the first of its account.
+    pub(crate) fn note(&mut self, writer: Writer) -> bool {
+        if let Some((_, runs)) =
+            self.accounts.iter_mut().find(|(known, _)| known.account() == writer.account())
+        {
+            *runs += 1;
+            return false;
+        }
+        let has_room = self.accounts.len() < ACCOUNTS_MAX;
+        if has_room {
+            self.accounts.push((writer, 1));
+        } else {
+            self.others += 1;
+        }
+        has_room
+    }
+
+    /// A line for each account: what was left out, and what shows it.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let line = |(writer, runs): &(Writer, usize)| {
+            let (it, account) = (it(*runs), writer.account());
+            format!("{} of {account} ignored: {} or --any-user shows {it}", counted(*runs), flags(writer))
+        };
+        let others = (self.others > 0)
+            .then(|| format!("{} of other users ignored: --any-user shows them", counted(self.others)));
+        self.accounts.iter().map(line).chain(others).collect()
+    }
+
+    /// What is there instead of what was asked for; nothing if that is nothing.
+    pub(crate) fn instead(&self, asked: &WriterArgs) -> Option<String> {
+        let lines = self.lines();
+        (!lines.is_empty()).then(|| format!("no run {}: {}", asked.described(), lines.join(", ")))
+    }
+}
+
+/// What shows the runs of an account.
+fn flags(writer: &Writer) -> String {
+    let unit = writer.service().map(|unit| format!("--unit {unit}"));
+    let uid = writer.origin.uid.map(|uid| format!("--uid {uid}"));
+    unit.into_iter().chain(uid).collect::<Vec<_>>().join(", ")
+}
+
+fn counted(runs: usize) -> String {
+    if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
+}
+
+fn it(runs: usize) -> &'static str {
+    if runs == 1 { "it" } else { "them" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer(uid: u32, unit: &str) -> Writer {
+        let origin = Origin { uid: Some(uid), ..Origin::default() };
+        Writer { origin, unit: unit.to_owned(), ..Writer::default() }
+    }
+
+    #[test]
+    fn what_was_left_out_is_said_with_what_shows_it() {
+        let mut ignored = Ignored::default();
+        assert_eq!((ignored.lines().len(), ignored.instead(&WriterArgs::default())), (0, None));
+        assert!(ignored.note(writer(1_000, "user@1000.service")));
+        assert_eq!(ignored.lines(), ["1 run of uid 1000 ignored: --uid 1000 or --any-user shows it"]);
+        assert!(!ignored.note(writer(1_000, "session-3.scope")));
+        assert!(ignored.note(writer(998, "edge.service")));
+        assert_eq!(
+            ignored.lines(),
+            [
+                "2 runs of uid 1000 ignored: --uid 1000 or --any-user shows them",
+                "1 run of edge.service (uid 998) ignored: --unit edge.service, --uid 998 or --any-user shows it",
+            ]
+        );
+        for uid in 0..100 {
+            ignored.note(writer(100_000 + uid, ""));
+        }
+        let lines = ignored.lines();
+        assert_eq!(lines.len(), ACCOUNTS_MAX + 1);
+        assert_eq!(lines[ACCOUNTS_MAX], "94 runs of other users ignored: --any-user shows them");
+    }
+
+    #[test]
+    fn a_user_is_named_or_numbered_and_a_unit_is_a_service() {
+        let place = Source::Path("/tmp/x.journal".into());
+        let filter = |uid: Option<&str>, unit: Option<&str>| {
+            let args = WriterArgs { uid: uid.map(Into::into), unit: unit.map(Into::into), any_user: false };
+            args.filter(&place)
+        };
+        let named = |uid, unit: Option<&str>| WriterFilter::Named { uid, unit: unit.map(str::to_owned) };
+        assert_eq!(filter(Some("root"), None).unwrap(), named(Some(0), None));
+        assert_eq!(filter(Some("12"), Some("a@b")).unwrap(), named(Some(12), Some("a@b.service")));
+        assert_eq!(filter(None, Some("x.scope")).unwrap(), named(None, Some("x.scope")));
+        assert_eq!(filter(None, None).unwrap(), WriterFilter::Any);
+        for text in ["", "-1", "4294967296", "nobody-is-called-so"] {
+            assert!(filter(Some(text), None).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a process that holds keys may do, and what others may do with it: `--user`, no core dumps, no debugger.
+
+use std::path::Path;
+
+use anyhow::Context;
+use nix::unistd::{self, Gid, Group, Uid, User};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use telemetry::{Level, NoticeRecord};
+
+use crate::cli::usage;
+
+/// Keeps what is in memory, such as keys, from files and from other processes of the same user: no core dump, no
+/// debugger, no `/proc/PID/mem`. To be called before keys are read.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn forbid_dumps() -> anyhow::Result<()> {
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    setrlimit(Resource::Core, none)
+        .and_then(|()| set_dumpable_behavior(DumpableBehavior::NotDumpable))
+        .context("cannot rule out core dumps")
+}
+
+/// What a person should know who serves as root.
+pub(crate) fn warning_of_root() -> Option<NoticeRecord> {
+    let text = "serving as root: use --user, or User= in the unit";
+    Uid::effective().is_root().then(|| NoticeRecord::new(Level::Warning, "root", text))
+}
+
+/// Who the program becomes.
+#[derive(Debug)]
+pub(crate) struct Target {
+    name: String,
+    uid: Uid,
+    gid: Gid,
+}
+
+impl Target {
+    /// Looks up `NAME` or `NAME:GROUP`.
+    ///
+    /// # Errors
+    /// When there is no such user or group, it is root, or the program is not.
+    pub(crate) fn resolve(text: &str) -> anyhow::Result<Self> {
+        let (name, group) = text.split_once(':').map_or((text, None), |(name, group)| (name, Some(group)));
+        let user = User::from_name(name).ok().flatten();
+        let user = user.ok_or_else(|| usage(format!("--user {text}: there is no user {name:?}")))?;
+        let gid = match group {
+            None => user.gid,
+            Some(group) => {
+                let found = Group::from_name(group).ok().flatten();
+                found.ok_or_else(|| usage(format!("--user {text}: there is no group {group:?}")))?.gid
+            }
+        };
+        if user.uid.is_root() {
+            return Err(usage(format!("--user {text}: that is root, whom it shall not stay")));
+        }
+        if !Uid::effective().is_root() {
+            return Err(usage(format!(
+                "--user {text}: only root can become somebody else; start it as root"
+            )));
+        }
+        Ok(Self { name: user.name, uid: user.uid, gid })
+    }
+
+    /// Makes `folder` this user's, so that what is written to it later can be.
+    pub(crate) fn give(&self, folder: &Path) -> anyhow::Result<()> {
+        std::os::unix::fs::chown(folder, Some(self.uid.as_raw()), Some(self.gid.as_raw()))
+            .with_context(|| format!("cannot give {} to {}", folder.display(), self.name))
+    }
+
+    /// Becomes this user, with its supplementary groups, for good. To be called before there is any other thread: a
+    /// thread keeps what it has begun with for as long as the kernel is asked directly.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or could be asked for root again.
+    pub(crate) fn become_it(&self) -> anyhow::Result<()> {
+        let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+        anyhow::ensure!(threads == 1, "cannot become {}: there are {threads} threads already", self.name);
+        let name = std::ffi::CString::new(self.name.as_str())?;
+        // In this order: whoever is not root any more may change no groups.
+        unistd::initgroups(&name, self.gid)
+            .and_then(|()| unistd::setgid(self.gid))
+            .and_then(|()| unistd::setuid(self.uid))
+            .with_context(|| format!("cannot become {}", self.name))?;
+        anyhow::ensure!(
+            unistd::setuid(Uid::from_raw(0)).is_err(),
+            "cannot become {}: the way back to root is open",
+            self.name
+        );
+        rustix::thread::set_no_new_privs(true).context("cannot rule out new privileges")?;
+        // The kernel decides anew who may dump a process that became another user (`fs.suid_dumpable`).
+        forbid_dumps()
+    }
+}

@@ -1,0 +1,122 @@
+//! Signals: the first SIGTERM or SIGINT ends the program in order, the second at once.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
+use signal_hook::iterator::Signals;
+use tui::{Event, Sender};
+
+use crate::session::frontend::Frontend;
+
+/// Whether somebody has asked for certificates and keys to be read again. Clones share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reload(Arc<AtomicBool>);
+
+impl Reload {
+    fn ask(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// True once for each time, or for several that came close together.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// What a hang-up means once the terminal is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HangUp {
+    /// The program ends in order.
+    Ends,
+    /// It goes on, and further ones are those of a program without a terminal.
+    IsSurvived,
+}
+
+/// Whether a signal has asked the program to end.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// True once a signal has asked the program to end.
+pub(crate) fn asked_to_end() -> bool {
+    ASKED.load(Ordering::Relaxed)
+}
+
+/// Makes a file that may not grow any more an error of the write, like a full disk, instead of the end of the program: a
+/// recording is not worth a proxy.
+pub(crate) fn survive_file_limits() {
+    // Only fails for signals that cannot be caught.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+}
+
+/// Listens for signals on a thread of its own, and tells the program.
+pub(crate) fn listen(
+    frontend: Frontend,
+    hang_up: HangUp,
+    events: Sender,
+    reload: Reload,
+) -> anyhow::Result<()> {
+    let mut wanted = vec![SIGTERM, SIGINT];
+    // nohup and the like ask for hang-ups to be ignored; so they are.
+    if !is_ignored(SIGHUP) {
+        wanted.push(SIGHUP);
+    }
+    // Without a dashboard the default action, stopping, is what a shell expects.
+    if frontend == Frontend::Dashboard {
+        wanted.push(SIGTSTP);
+    }
+    let mut had_terminal = has_controlling_terminal();
+    let mut signals = Signals::new(wanted).context("cannot listen for signals")?;
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            let mut ending = false;
+            for signal in signals.forever() {
+                match signal {
+                    SIGTSTP => {
+                        let _ = events.send(Event::Suspend);
+                    }
+                    SIGHUP if !had_terminal || has_controlling_terminal() => {
+                        reload.ask();
+                    }
+                    SIGHUP if hang_up == HangUp::IsSurvived => had_terminal = false,
+                    SIGHUP if ending => {}
+                    _ if ending => end_at_once(frontend),
+                    _ => {
+                        ending = true;
+                        ASKED.store(true, Ordering::Relaxed);
+                        // Sending may wait for a busy program; a second signal must not wait for that.
+                        let events = events.clone();
+                        let tell = move || events.send(Event::Terminate);
+                        if std::thread::Builder::new().name("signals".into()).spawn(tell).is_err() {
+                            end_at_once(frontend);
+                        }
+                    }
+                }
+            }
+        })
+        .context("cannot start the thread for signals")?;
+    Ok(())
+}
+
+/// A dashboard that is on the screen must be taken off it first.
+fn end_at_once(frontend: Frontend) -> ! {
+    if frontend == Frontend::Dashboard {
+        tui::restore();
+    }
+    crate::say("second signal, ending at once; connections are cut and the journal's end is missing");
+    std::process::exit(1)
+}
+
+fn has_controlling_terminal() -> bool {
+    fs::File::open("/dev/tty").is_ok()
+}
+
+/// True if the program was started with the signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal - 1)) != 0
+}

@@ -1,0 +1,213 @@
+//! Who looks at the model: a dashboard, or nobody until the summary.
+
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use telemetry::{Command, HistoryReader, Level, Model, NoticeRecord, RunId, Update};
+use tui::{Event, Exit, Inbox, Opening};
+
+use crate::cli::look::Look;
+use crate::session::progress::Progress;
+
+/// How often a front end that has ended looks whether the rest of the program has.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Who looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frontend {
+    /// A person, at a terminal.
+    Dashboard,
+    /// A person or a program that reads sentences.
+    Plain,
+    /// Nobody, until the end.
+    Headless,
+}
+
+impl Frontend {
+    /// Sentences where they are wanted, a dashboard where there is a terminal, unless none is wanted.
+    pub(crate) fn choose(headless: bool, look: &Look) -> Self {
+        match (headless, look.plain) {
+            (false, true) => Self::Plain,
+            (false, false) if tui::has_terminal() => Self::Dashboard,
+            _ => Self::Headless,
+        }
+    }
+
+    /// Says so if a dashboard was wanted and there is none.
+    pub(crate) fn say_if_forced(self, headless: bool) {
+        if self == Self::Headless && !headless {
+            crate::say("no terminal to draw on: running as with --headless");
+        }
+    }
+}
+
+/// What a front end shows.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) title: String,
+    pub(crate) source: String,
+    pub(crate) read_only: bool,
+    pub(crate) run: Option<RunId>,
+    pub(crate) look: Look,
+    /// True if connections may outlast the front end.
+    pub(crate) drains: bool,
+    /// True if the run goes on when the terminal goes away.
+    pub(crate) keep_running: bool,
+    pub(crate) unattended: Unattended,
+    pub(crate) replay: Replay,
+}
+
+/// How earlier moments are read again, and what is played.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Replay {
+    pub(crate) history: Option<HistoryReader>,
+    pub(crate) opening: Option<Opening>,
+}
+
+/// What is done where there is no dashboard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unattended {
+    /// Intervals that are kept.
+    pub(crate) history: usize,
+    /// Whether a line on the terminal tells how a load gets on.
+    pub(crate) shows_progress: bool,
+}
+
+/// A front end that has ended, while the rest of the program is still ending.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    inbox: Inbox,
+    /// `None` if it was lost with a dashboard that panicked.
+    model: Option<Model>,
+    failure: Option<anyhow::Error>,
+}
+
+impl Shown {
+    /// Takes in what still comes until `ending` is done; then the model holds the whole run.
+    pub(crate) fn until_ended<T>(mut self, ending: &JoinHandle<T>) -> (Option<Model>, Option<anyhow::Error>) {
+        let mut unseen = Model::new(1);
+        loop {
+            // Looked at first: what was sent before the end is taken in after it.
+            let ended = ending.is_finished();
+            match self.inbox.recv_timeout(POLL) {
+                Some(event) => take_in(self.model.as_mut().unwrap_or(&mut unseen), event),
+                None if ended => return (self.model, self.failure),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Shows the model until a person leaves, or the program is told to end. Drops `commands` then.
+pub(crate) fn show(
+    frontend: Frontend,
+    options: Options,
+    mut inbox: Inbox,
+    commands: SyncSender<Command>,
+) -> anyhow::Result<Shown> {
+    match frontend {
+        Frontend::Headless => Ok(headless(&options, inbox, commands)),
+        Frontend::Dashboard | Frontend::Plain => {
+            // Exclusively, since a receiver is not to be shared; it comes back even if the dashboard panics.
+            let lent = &mut inbox;
+            let kept = options.keep_running.then(|| commands.clone());
+            let drawn = std::thread::scope(|scope| {
+                // CPU time is accounted by the beginning of the name.
+                let thread = std::thread::Builder::new().name("dashboard".to_owned());
+                let thread =
+                    thread.spawn_scoped(scope, move || dashboard(frontend, options, lent, commands))?;
+                Ok::<_, std::io::Error>(thread.join())
+            })
+            .context("cannot start the thread dashboard")?;
+            // The rest of the program ends in order also after a panic.
+            let Left { model, failure, terminal_lost } = drawn.unwrap_or_else(|_| Left {
+                model: None,
+                failure: Some(anyhow::anyhow!("the dashboard panicked")),
+                terminal_lost: false,
+            });
+            match (model, kept) {
+                (Some(model), Some(commands)) if terminal_lost => Ok(go_on(model, inbox, commands)),
+                (model, _) => Ok(Shown { inbox, model, failure }),
+            }
+        }
+    }
+}
+
+/// What a dashboard leaves behind.
+struct Left {
+    model: Option<Model>,
+    failure: Option<anyhow::Error>,
+    terminal_lost: bool,
+}
+
+fn dashboard(frontend: Frontend, options: Options, inbox: &Inbox, commands: SyncSender<Command>) -> Left {
+    let mut shape = tui::Options::new(options.title, options.source);
+    shape.read_only = options.read_only;
+    shape.run = options.run;
+    (shape.history, shape.opening) = (options.replay.history, options.replay.opening);
+    options.look.give(&mut shape);
+    let ended = if frontend == Frontend::Plain {
+        let ended = tui::run_plain(shape, inbox, &mut std::io::stdout().lock());
+        drop(commands);
+        ended
+    } else {
+        tui::run(shape, inbox, commands)
+    };
+    let terminal_lost = matches!(ended.exit, Ok(Exit::TerminalLost));
+    let failure = match ended.exit {
+        Ok(Exit::Quit | Exit::Terminated) => {
+            if options.drains {
+                crate::say("ending: open connections may finish; Ctrl-C cuts them");
+            }
+            None
+        }
+        Ok(Exit::TerminalLost) => None,
+        Err(error) => Some(error.into()),
+    };
+    Left { model: Some(ended.model), failure, terminal_lost }
+}
+
+/// Goes on without the terminal that a dashboard has lost, and puts that on record.
+fn go_on(mut model: Model, inbox: Inbox, commands: SyncSender<Command>) -> Shown {
+    let text = "the terminal is gone: going on without a dashboard until SIGTERM";
+    let lost = NoticeRecord::new(Level::Warning, "terminal", text);
+    // Fails only if the run ends at this moment.
+    let _ = commands.send(Command::Notice(lost));
+    loop {
+        match inbox.recv() {
+            Event::Terminate => break,
+            event => take_in(&mut model, event),
+        }
+    }
+    drop(commands);
+    Shown { inbox, model: Some(model), failure: None }
+}
+
+fn headless(options: &Options, inbox: Inbox, commands: SyncSender<Command>) -> Shown {
+    let mut model = Model::new(options.unattended.history);
+    let mut progress = Progress::new(options.unattended.shows_progress);
+    loop {
+        match inbox.recv() {
+            Event::Terminate => break,
+            event => {
+                take_in(&mut model, event);
+                progress.show(options.run.and_then(|run| model.run(run)));
+            }
+        }
+    }
+    progress.clear();
+    drop(commands);
+    Shown { inbox, model: Some(model), failure: None }
+}
+
+fn take_in(model: &mut Model, event: Event) {
+    match event {
+        Event::Update(Update::Batch(batch)) => model.apply_batch(batch),
+        Event::Update(Update::Notice(_, text)) => crate::say(text),
+        Event::Update(Update::CaughtUp | Update::Recording(_) | Update::Ignored(..))
+        | Event::Terminate
+        | Event::Suspend => {}
+    }
+}

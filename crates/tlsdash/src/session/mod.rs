@@ -1,0 +1,341 @@
+//! One run from beginning to end: journal, recorder, follower, front end, summary.
+
+pub(crate) mod environment;
+mod experiments;
+pub(crate) mod frontend;
+pub(crate) mod progress;
+pub(crate) mod recorder;
+pub(crate) mod recording;
+mod sink;
+pub(crate) mod voice;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use experiment::Plan;
+use journal::Timestamps;
+use report::Figures;
+use telemetry::model::Run;
+use telemetry::{
+    Batch, Body, Follower, LoadCounter, Model, NoticeRecord, Phase, Publisher, RunFilter, RunId, RunRecord,
+    Update,
+};
+use tui::{Event, Inbox, Sender};
+
+use self::frontend::{Frontend, Unattended};
+use crate::cli::look::Look;
+use crate::cli::{Format, RunWords, usage};
+use crate::journals::choice::{Journal, JournalChoice};
+use crate::journals::source::Source;
+use crate::service::signals::{self, HangUp, Reload};
+use crate::session::experiments::Wanted;
+use crate::session::recorder::{Beginning, Measured, Recorded, Recorder};
+use crate::session::recording::{Place, Recording};
+use crate::session::sink::RecordSink;
+use crate::session::voice::Voice;
+use crate::summary;
+
+/// Commands that wait to be carried out; a person does not press keys faster.
+const COMMANDS_MAX: usize = 64;
+/// So long is waited for the last record to be read back: journald stores entries some time after it took them.
+const LAST_RECORD: Duration = Duration::from_secs(2);
+
+/// How a run is shown and recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) journal: JournalChoice,
+    pub(crate) interval: Duration,
+    pub(crate) frontend: Frontend,
+    /// Whether no dashboard was wanted.
+    pub(crate) headless: bool,
+    /// Whether the run outlives its terminal.
+    pub(crate) keep_running: bool,
+    pub(crate) format: Format,
+    pub(crate) look: Look,
+    pub(crate) duration: Option<Duration>,
+    /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
+    pub(crate) history: usize,
+    /// Where a second copy of all records goes.
+    pub(crate) record: Option<Place>,
+    /// What is compared during the run.
+    pub(crate) experiment: Option<Plan>,
+}
+
+impl Shape {
+    /// Resolves the words that shape a run, before anything is started.
+    pub(crate) fn resolve(words: &RunWords, duration: Option<&str>, look: Look) -> anyhow::Result<Self> {
+        let journal = JournalChoice::parse(words.journal.as_deref().unwrap_or("auto"))?;
+        let frontend = Frontend::choose(words.headless, &look);
+        if journal == JournalChoice::Off && frontend != Frontend::Headless {
+            return Err(usage(
+                "--journal off goes with --headless only: the dashboard shows what the journal holds",
+            ));
+        }
+        let duration = duration.map(|text| crate::cli::time("duration", text)).transpose()?;
+        let record = words.record.as_deref().map(|path| Place::check(path, words.append)).transpose()?;
+        if words.append && record.is_none() {
+            return Err(usage(
+                "--append goes with --record FILE.journal: it says what becomes of a file that exists",
+            ));
+        }
+        let experiment = words.ab.as_deref().map(|words| plan(words, duration)).transpose()?;
+        Ok(Self {
+            journal,
+            interval: words.interval()?,
+            frontend,
+            headless: words.headless,
+            keep_running: words.keep_running,
+            format: words.format.unwrap_or_default(),
+            look,
+            duration,
+            history: 1,
+            record,
+            experiment,
+        })
+    }
+}
+
+/// What is to be compared, which must have an end before the run does.
+fn plan(words: &str, duration: Option<Duration>) -> anyhow::Result<Plan> {
+    let plan: Plan = words.parse().map_err(|error| usage(format!("--ab {error}")))?;
+    let takes = plan.length();
+    match duration.filter(|duration| *duration <= takes) {
+        Some(duration) => Err(usage(format!(
+            "--ab {words}: it takes {takes:?}, and --duration ends the run after {duration:?}"
+        ))),
+        None => Ok(plan),
+    }
+}
+
+/// How the parts of the program hear of each other, and of signals. Comes before anything that would have to be
+/// ended in order.
+#[derive(Debug)]
+pub(crate) struct Wiring {
+    events: Sender,
+    inbox: Inbox,
+    reload: Reload,
+}
+
+impl Wiring {
+    pub(crate) fn new(shape: &Shape) -> anyhow::Result<Self> {
+        shape.frontend.say_if_forced(shape.headless);
+        let (events, inbox) = tui::channel();
+        let reload = Reload::default();
+        let hang_up = if shape.keep_running { HangUp::IsSurvived } else { HangUp::Ends };
+        signals::listen(shape.frontend, hang_up, events.clone(), reload.clone())?;
+        Ok(Self { events, inbox, reload })
+    }
+}
+
+/// What a run is made of.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) shape: Shape,
+    pub(crate) wiring: Wiring,
+    pub(crate) title: String,
+    pub(crate) header: RunRecord,
+    /// What was said before there was a journal to say it in.
+    pub(crate) notices: Vec<NoticeRecord>,
+    pub(crate) measured: Measured,
+    pub(crate) journal: Journal,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    id: RunId,
+    source: Option<String>,
+    model: Option<Model>,
+    /// What became of its records; `None` if a thread panicked.
+    recorded: Option<anyhow::Result<Recorded>>,
+    /// Whether the last of them came back; true without a journal.
+    end_was_read: bool,
+    failure: Option<anyhow::Error>,
+    ends_with_load: bool,
+}
+
+impl Finished {
+    /// The run, as far as it was read.
+    pub(crate) fn run(&self) -> Option<&Run> {
+        self.model.as_ref()?.run(self.id)
+    }
+
+    /// Its figures by their names, as far as they were read.
+    pub(crate) fn figures(&self) -> Option<Figures<'_>> {
+        let model = self.model.as_ref()?;
+        Some(Figures::of(model, model.run(self.id)?, self.source.as_deref()))
+    }
+
+    /// Prints the summary.
+    pub(crate) fn print(&self, format: Format) -> anyhow::Result<()> {
+        let Some((model, run)) = self.model.as_ref().zip(self.run()) else { return Ok(()) };
+        let mut summary = model.summary(run, self.source.as_deref());
+        let made = self.recorded.as_ref().and_then(|recorded| recorded.as_ref().ok()).map_or(0, |r| r.made);
+        // Records after the last one that was read are lost too.
+        if let Some(journal) = &mut summary.journal {
+            journal.made = journal.made.max(made);
+            journal.lost = journal.made - journal.read;
+            journal.before = 0;
+        }
+        summary::print(&summary, format)
+    }
+
+    /// # Errors
+    /// When a part of the run failed, or its load was answered nothing.
+    pub(crate) fn check(self) -> anyhow::Result<()> {
+        let is_answered = |run: &Run| run.load().is_some_and(|load| load.totals()[LoadCounter::Ok] > 0);
+        let nothing_answered = self.ends_with_load && self.run().is_some_and(|run| !is_answered(run));
+        let Recorded { closed, .. } = self.recorded.context("a thread of the program panicked")??;
+        closed.map_err(|error| anyhow::anyhow!("the journal lacks the end of the run: {error}"))?;
+        anyhow::ensure!(
+            self.end_was_read,
+            "the figures lack the end of the run: its last record could not be read back from {} within {} s",
+            self.source.as_deref().unwrap_or_default(),
+            LAST_RECORD.as_secs()
+        );
+        anyhow::ensure!(!nothing_answered, "no request succeeded");
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+impl Session {
+    /// Runs it to its end and prints the summary.
+    ///
+    /// # Errors
+    /// When a part of it failed.
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let format = self.shape.format;
+        let finished = self.finish()?;
+        finished.print(format)?;
+        finished.check()
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// When it could not be started.
+    pub(crate) fn finish(self) -> anyhow::Result<Finished> {
+        let Self { shape, wiring, title, header, notices, measured, journal } = self;
+        let Wiring { events, inbox, reload } = wiring;
+        let ends_with_load = measured.ends_with_load;
+        let run = RunId::random().context("cannot draw a run id")?;
+        let recording = shape.record.as_ref().map(|place| Recording::create(place, events.clone()));
+        let recording = recording.transpose()?;
+        let place = journal.source();
+        let source = place.as_ref().map(ToString::to_string);
+        let filter = RunFilter::own(run, journal.origin());
+        let following = place.as_ref().map(|place| follow(place, run, filter, events.clone())).transpose()?;
+        let options = frontend::Options {
+            title,
+            source: source.clone().unwrap_or_else(|| "none".to_owned()),
+            read_only: false,
+            run: Some(run),
+            look: shape.look,
+            drains: measured.proxy.is_some(),
+            keep_running: shape.keep_running,
+            unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
+            replay: frontend::Replay::default(),
+        };
+        let records_per_second = journal.records_per_second();
+        let sink = RecordSink::new(journal, recording, events.clone());
+        let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
+        let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
+        let voice = Voice::new(events.clone(), shape.frontend);
+        let experiment = shape.experiment.map(|plan| match shape.frontend {
+            Frontend::Headless => Wanted { plan, ends_the_run: true },
+            Frontend::Dashboard | Frontend::Plain => Wanted { plan, ends_the_run: false },
+        });
+        let beginning = Beginning { header, notices, interval: shape.interval, experiment };
+        let recorder = Recorder::new(measured, publisher, beginning, voice, suppressed, reload);
+        let (commands, orders) = sync_channel(COMMANDS_MAX);
+        let told = events.clone();
+        let recording = spawn("journal", move || {
+            let result = recorder.run(&orders);
+            // A run that ended by itself ends the front end too.
+            let _ = told.send(Event::Terminate);
+            result
+        })?;
+        if let Some(duration) = shape.duration {
+            spawn("timer", move || {
+                std::thread::sleep(duration);
+                let _ = events.send(Event::Terminate);
+            })?;
+        }
+        // The commands go with the front end: once nobody can send any, the recorder ends the run.
+        let shown = frontend::show(shape.frontend, options, inbox, commands)?;
+        let ending = spawn("ending", move || {
+            let result = recording.join();
+            (result, following.is_none_or(Following::finish))
+        })?;
+        let (model, failure) = shown.until_ended(&ending);
+        // Nothing if a thread panicked.
+        let (outcome, end_was_read) = match ending.join() {
+            Ok((result, end_was_read)) => (result.ok(), end_was_read),
+            Err(_) => (None, false),
+        };
+        Ok(Finished { id: run, source, model, recorded: outcome, end_was_read, failure, ends_with_load })
+    }
+}
+
+/// Reads back what a run writes.
+struct Following {
+    follower: Follower,
+    /// Hears when the run's last record was read.
+    stopped: Receiver<()>,
+}
+
+/// Reads a run back, as far as this process has written it.
+fn follow(source: &Source, run: RunId, filter: RunFilter, events: Sender) -> anyhow::Result<Following> {
+    let (tell, stopped) = sync_channel(1);
+    let deliver = move |update| {
+        let has_stopped = matches!(&update, Update::Batch(batch) if stops(batch));
+        let is_wanted = events.send(Event::Update(update)).is_ok();
+        if has_stopped {
+            // Said after what was read is delivered, and once is enough.
+            let _ = tell.try_send(());
+        }
+        is_wanted
+    };
+    let follower = Follower::start(source.opener_of_run(run), filter, deliver)?;
+    Ok(Following { follower, stopped })
+}
+
+/// True if the batch, of one run, holds its last record.
+fn stops(batch: &Batch) -> bool {
+    batch.records.iter().any(|record| matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop))
+}
+
+impl Following {
+    /// Messages of this process that journald says it dropped.
+    fn suppressed_total(&self) -> Arc<AtomicU64> {
+        self.follower.suppressed_total()
+    }
+
+    /// Ends it once the run's last record was read, or does not come; tells whether it was.
+    fn finish(self) -> bool {
+        let came = self.stopped.recv_timeout(LAST_RECORD).is_ok();
+        self.follower.finish();
+        // What was written meanwhile has been read to the end.
+        came || self.stopped.try_recv().is_ok()
+    }
+}
+
+/// Starts a named thread: CPU time is accounted by the beginning of the name.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<JoinHandle<T>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .with_context(|| format!("cannot start the thread {name}"))
+}
+
+/// The name of this host.
+pub(crate) fn host_name() -> String {
+    telemetry::clean::bytes(rustix::system::uname().nodename().to_bytes())
+}

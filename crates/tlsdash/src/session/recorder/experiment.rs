@@ -1,0 +1,61 @@
+//! The recorder's part in an experiment: it shows it each interval, and carries out its steps.
+
+use experiment::Step;
+use journal::Timestamps;
+use loadgen::Load;
+use telemetry::{Counters, CpuGroup, Level};
+
+use super::Recorder;
+use crate::session::experiments::Tick;
+
+impl Recorder {
+    /// Shows the experiment the interval that has ended, and does what it asks for.
+    pub(super) fn go_on_with_experiment(&mut self, now: Timestamps, cpu: &Counters<CpuGroup>) {
+        let tick = Tick {
+            now_us: now.monotonic_us,
+            interval: self.beginning.interval,
+            proxy: self.measured.proxy.is_some().then_some(&self.proxy_delta),
+            load: self.measured.load_state().map(|state| (&self.load_delta, state)),
+            cpu: *cpu,
+        };
+        let settings = self.measured.settings();
+        match self.experiments.tick(&tick, &settings) {
+            Ok(steps) => self.take_steps(steps),
+            Err(error) => self.voice.say(Level::Warning, &format!("no experiment: {error}")),
+        }
+    }
+
+    pub(super) fn end_experiment(&mut self) {
+        let steps = self.experiments.stop();
+        self.take_steps(steps);
+    }
+
+    fn take_steps(&mut self, steps: Vec<Step>) {
+        for step in steps {
+            let refusal = match &step {
+                Step::Switch { value, flush, .. } | Step::End { value, flush } => {
+                    let name = self.experiments.setting().to_owned();
+                    let changed = self.change(&name, value).map_err(|error| error.to_string());
+                    changed.and_then(|_| if *flush { self.forget_sessions() } else { Ok(()) }).err()
+                }
+                Step::Begin | Step::Pair { .. } | Step::Verdict { .. } => None,
+            };
+            for record in self.experiments.records(&step) {
+                self.publisher.experiment(record, Timestamps::now());
+            }
+            if let Some(refusal) = refusal {
+                self.voice.say(Level::Warning, &format!("the experiment cannot go on: {refusal}"));
+                self.experiments.disturb(&refusal);
+                // Ends in steps that give the setting its value back, of which none calls for another end.
+                return self.end_experiment();
+            }
+        }
+    }
+
+    /// Both sides, so that no client offers what the proxy does not know any more.
+    fn forget_sessions(&self) -> Result<(), String> {
+        self.measured.load.iter().for_each(Load::forget_sessions);
+        let proxy = self.measured.proxy.as_ref();
+        proxy.map_or(Ok(()), |proxy| proxy.forget_sessions().map_err(|error| error.to_string()))
+    }
+}

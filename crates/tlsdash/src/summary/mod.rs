@@ -1,0 +1,318 @@
+//! The summary on standard output, for people or for programs.
+
+mod experiments;
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use anyhow::Context;
+use rustix::io::Errno;
+use telemetry::model::{
+    HandshakeCounts, JournalSummary, LoadSummary, Percentiles, ProcessSummary, ProxySummary, Summary,
+};
+
+use crate::cli::Format;
+
+/// Clients that the text lists; the JSON has them all.
+const CLIENTS_SHOWN: usize = 10;
+
+/// Events of a load that the text lists.
+const EVENTS_SHOWN: usize = 20;
+
+/// The proxy's classes of latencies as people know them, in the order of the table.
+const PROXY_ROWS: &[(&str, &str)] = &[
+    ("handshake_full", "full handshake"),
+    ("handshake_resumed", "resumed handshake"),
+    ("compute_full", "compute full"),
+    ("compute_resumed", "compute resumed"),
+    ("connect", "connect to upstream"),
+    ("exchange", "exchange"),
+    ("lifetime", "lifetime"),
+];
+
+/// The load's.
+const LOAD_ROWS: &[(&str, &str)] = &[
+    ("response", "response, corrected"),
+    ("service", "service, uncorrected"),
+    ("lag", "send lag"),
+    ("connect", "load: TCP connect"),
+    ("handshake_full", "load: full handshake"),
+    ("handshake_resumed", "load: resumed handshake"),
+    ("handshake_early", "load: 0-RTT handshake"),
+    ("first_byte", "load: first byte"),
+    ("total", "load: total"),
+    ("total_plain", "  new, without TLS"),
+    ("total_full", "  new, full handshake"),
+    ("total_resumed", "  new, resumed"),
+    ("total_early", "  new, 0-RTT"),
+    ("total_kept", "  kept alive"),
+];
+
+/// Prints a summary.
+pub(crate) fn print(summary: &Summary, format: Format) -> anyhow::Result<()> {
+    let text = match format {
+        Format::Json => serde_json::to_string_pretty(summary)? + "\n",
+        Format::Text => text(summary),
+    };
+    print_text(&text)
+}
+
+/// Prints text as it is. A reader that has seen enough, such as `head`, or a terminal that is gone is no failure.
+pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
+    let gone = [Errno::PIPE, Errno::IO].map(|errno| Some(errno.raw_os_error()));
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(error) if !gone.contains(&error.raw_os_error()) => {
+            Err(error).context("cannot print on standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn text(summary: &Summary) -> String {
+    let ended = if summary.ended { "" } else { "; no last record: it still runs, or was killed" };
+    let of = match (summary.uid, &*summary.unit) {
+        (Some(uid), "") => format!(" of uid {uid}"),
+        (Some(uid), unit) => format!(" of uid {uid}, {unit}"),
+        (None, _) => String::new(),
+    };
+    let mut out = format!("run {}{of}, {:.1} s{ended}\n\n", summary.run, summary.duration_s);
+    latency_table(summary, &mut out);
+    if let Some(proxy) = &summary.proxy {
+        proxy_lines(proxy, &mut out);
+    }
+    if let Some(load) = &summary.load {
+        load_lines(load, &mut out);
+    }
+    clients(summary, &mut out);
+    experiments::lines(&summary.experiments, &mut out);
+    if let Some(journal) = &summary.journal {
+        let JournalSummary { made, read, lost, source, .. } = journal;
+        line(&mut out, "journal", format_args!("{read} read of {made} made, {lost} lost"));
+        let amiss = journal_amiss(journal);
+        if !amiss.is_empty() {
+            line(&mut out, "", format_args!("{}", amiss.join(", ")));
+        }
+        line(&mut out, "", format_args!("{source}"));
+    }
+    let used = summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0);
+    let cpu: Vec<String> = used.map(|(name, seconds)| format!("{name} {seconds:.2}")).collect();
+    line(&mut out, "CPU seconds", format_args!("{}", cpu.join(", ")));
+    if let Some(process) = &summary.process {
+        let ProcessSummary { memory_bytes, memory_pss_bytes, descriptors, threads } = *process;
+        let (resident, pss) = (bytes(memory_bytes), bytes(memory_pss_bytes));
+        line(
+            &mut out,
+            "memory",
+            format_args!("{resident} (PSS {pss}), {descriptors} descriptors, {threads} threads at the end"),
+        );
+    }
+    if let Some(observed) = &summary.observed {
+        line(
+            &mut out,
+            "process",
+            format_args!(
+                "{}: CPU {:.2} s, {:.1} %; at most {} threads and {} of memory",
+                observed.pid,
+                observed.cpu_s,
+                observed.cpu_percent,
+                observed.threads_max,
+                bytes(observed.memory_max_bytes)
+            ),
+        );
+    }
+    out
+}
+
+/// What else went wrong on the way of the records.
+fn journal_amiss(journal: &JournalSummary) -> Vec<String> {
+    let counts = [
+        (journal.gaps, "gaps in what was measured or read"),
+        (journal.merged, "intervals merged"),
+        (journal.refused, "records refused"),
+        (journal.dropped, "dropped by the writer"),
+        (journal.suppressed, "messages suppressed by journald"),
+        (journal.foreign, "of another process"),
+        (journal.malformed, "malformed"),
+        (journal.skipped_bytes, "bytes unreadable"),
+    ];
+    counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
+}
+
+fn proxy_lines(proxy: &ProxySummary, out: &mut String) {
+    let c = &proxy.connections;
+    line(out, "connections", format_args!("{} accepted, {} open, {} failed", c.accepted, c.open, c.failed));
+    handshake_line(&proxy.handshakes, "handshakes", out);
+    line(out, "bytes", format_args!("{} in, {} out", bytes(proxy.bytes.r#in), bytes(proxy.bytes.out)));
+}
+
+fn load_lines(load: &LoadSummary, out: &mut String) {
+    let requests = &load.requests;
+    line(
+        out,
+        "requests",
+        format_args!(
+            "{} scheduled, {} sent, {} ok, {} failed",
+            requests.scheduled, requests.sent, requests.ok, requests.failed
+        ),
+    );
+    let rest = [
+        (requests.never_sent, "never sent"),
+        (requests.throttled, "of these throttled"),
+        (requests.unfinished, "unfinished"),
+        (requests.late, "taken on late"),
+        (requests.warmup, "of the warm-up"),
+        (requests.retried, "retried"),
+    ];
+    let rest: Vec<String> =
+        rest.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if !rest.is_empty() {
+        line(out, "", format_args!("{}", rest.join(", ")));
+    }
+    let rates = &load.rate_per_s;
+    let wanted = rates.wanted.map_or_else(String::new, |wanted| format!(" of {wanted:.1}/s wanted"));
+    let seconds = load.spans_s.measured;
+    line(out, "rate", format_args!("{:.1}/s answered{wanted} over {seconds:.2} s", rates.achieved));
+    let causes = load.failures.iter().filter(|(_, count)| **count > 0);
+    let causes: Vec<String> = causes.map(|(cause, count)| format!("{count} {cause}")).collect();
+    if !causes.is_empty() {
+        line(out, "failed by", format_args!("{}", causes.join(", ")));
+    }
+    for event in load.events.iter().take(EVENTS_SHOWN) {
+        line(out, "", format_args!("{} {}: {}", event.count, event.event, event.example));
+    }
+    let handshakes = &load.handshakes;
+    handshake_line(handshakes, "load saw", out);
+    if load.resumptions.wanted > 0 {
+        let wanted = &load.resumptions;
+        line(
+            out,
+            "",
+            format_args!(
+                "resumptions: {} wanted, {} offered, {} observed",
+                wanted.wanted, wanted.offered, wanted.observed
+            ),
+        );
+    }
+    let early = &load.early_data;
+    if early.wanted > 0 {
+        line(
+            out,
+            "",
+            format_args!(
+                "0-RTT: {} wanted, {} offered, {} accepted, {} rejected",
+                early.wanted, early.offered, early.accepted, early.rejected
+            ),
+        );
+    }
+    line(out, "", format_args!("{} in, {} out", bytes(load.bytes.r#in), bytes(load.bytes.out)));
+    for note in &load.notes {
+        line(out, "note", format_args!("{note}"));
+    }
+}
+
+fn handshake_line(handshakes: &HandshakeCounts, name: &str, out: &mut String) {
+    let HandshakeCounts { full, resumed, failed } = handshakes;
+    let share = share(*resumed, *full);
+    line(out, name, format_args!("{full} full, {resumed} resumed{share}, {failed} failed"));
+}
+
+fn line(out: &mut String, name: &str, text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(out, "{name:<12} {text}");
+}
+
+fn latency_table(summary: &Summary, out: &mut String) {
+    let mut rows = Vec::new();
+    if let Some(proxy) = &summary.proxy {
+        rows.extend(
+            PROXY_ROWS.iter().filter_map(|(class, words)| Some((*words, proxy.latency_us.get(class)?, ""))),
+        );
+    }
+    if let Some(load) = &summary.load {
+        let mark = if load.generator.limits.is_empty() { "" } else { " *" };
+        rows.extend(
+            LOAD_ROWS.iter().filter_map(|(class, words)| Some((*words, load.latency_us.get(class)?, mark))),
+        );
+    }
+    // What the total is made of says nothing new where it is made of one part.
+    let total =
+        summary.load.as_ref().and_then(|load| load.latency_us.get("total")).map_or(0, |total| total.n);
+    rows.retain(|(words, percentiles, _)| {
+        percentiles.n > 0 && !(words.starts_with("  ") && percentiles.n == total)
+    });
+    if rows.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "{:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "latency, ms", "mean", "p50", "p90", "p99", "p99.9", "max", "n"
+    );
+    for (words, percentiles, mark) in rows {
+        let Percentiles { n, mean, p50, p90, p99, p999, max, .. } = percentiles;
+        // In brackets: fewer than ten samples lie above the percentile.
+        let cell = |value: &Option<f64>, q: f64| match value {
+            None => "-".to_owned(),
+            Some(us) if telemetry::quantile_is_thin(*n, q) => format!("({:.3})", us / 1e3),
+            Some(us) => format!("{:.3}", us / 1e3),
+        };
+        let plain =
+            |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |us| format!("{:.3}", us / 1e3));
+        let _ = writeln!(
+            out,
+            "{words:<23} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {n:>9}{mark}",
+            plain(mean),
+            cell(p50, 0.5),
+            cell(p90, 0.9),
+            cell(p99, 0.99),
+            cell(p999, 0.999),
+            plain(max),
+        );
+    }
+    out.push_str("in brackets: fewer than ten samples lie above\n\n");
+}
+
+fn clients(summary: &Summary, out: &mut String) {
+    if summary.clients.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "\n{:<25} {:>11} {:>8} {:>8} {:>10} {:>10}",
+        "client", "connections", "full", "resumed", "in", "out"
+    );
+    for client in summary.clients.iter().take(CLIENTS_SHOWN) {
+        let _ = writeln!(
+            out,
+            "{:<25} {:>11} {:>8} {:>8} {:>10} {:>10}",
+            client.client,
+            client.connections,
+            client.handshakes_full,
+            client.handshakes_resumed,
+            bytes(client.bytes_in),
+            bytes(client.bytes_out)
+        );
+    }
+    let more = summary.clients.len().saturating_sub(CLIENTS_SHOWN);
+    if more > 0 {
+        let _ = writeln!(out, "and {more} more");
+    }
+    out.push('\n');
+}
+
+fn share(resumed: u64, full: u64) -> String {
+    match resumed + full {
+        0 => String::new(),
+        all => format!(" ({:.1} %)", resumed as f64 * 100.0 / all as f64),
+    }
+}
+
+/// Decimal bytes with three significant digits or all of them.
+fn bytes(count: u64) -> String {
+    let scaled = count as f64;
+    match count {
+        0..1_000 => format!("{count} B"),
+        1_000..1_000_000 => format!("{:.2} kB", scaled / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2} MB", scaled / 1e6),
+        _ => format!("{:.2} GB", scaled / 1e9),
+    }
+}
