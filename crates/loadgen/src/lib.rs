@@ -65,7 +65,9 @@ pub use check::probe;
 pub use config::{Body, Expect, Known, LoadConfig, Protocol, SourceTotals, StartError, Template, Trust};
 pub use http2::{Http2Trial, Http2Tried};
 pub use load::{Load, Measured};
-pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
+pub use plan::{
+    Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share, ValueError,
+};
 pub use target::{Scheme, Target, TargetError};
 pub use targets::{TargetsError, parse_targets, read_body};
 pub use tls::{Alpn, Identity, TlsOptions, TlsVersion};

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 pub(crate) use rate::REQUEST;
 pub use rate::{Profile, ProfileError, Rate};
-pub use words::PlanError;
 use words::whole;
+pub use words::{PlanError, ValueError};
 
 /// Most connections of a plan.
 pub(crate) const CONNECTIONS_MAX: u32 = 100_000;

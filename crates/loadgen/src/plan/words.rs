@@ -109,6 +109,7 @@ pub enum PlanError {
 }
 
 const NAMES: &str = "rate, arrivals, connections, resume, early-data, keepalive, lifetime, sources, duration, warmup, requests, threads";
+const KEEP_ALIVE: &str = "requests a connection from 1, or off (a connection a request), or on";
 const TIME: &str = "a time above zero and up to a year, such as 500ms, 10s, 5m or 1h";
 
 impl FromStr for Plan {
@@ -133,71 +134,94 @@ impl FromStr for Plan {
     }
 }
 
+/// The numbers of a plan, each with its largest value.
+const NUMBERS: [(&str, u64, &str); 4] = [
+    ("connections", CONNECTIONS_MAX as u64, "a number from 1 to 100000"),
+    ("sources", SOURCES_MAX as u64, "a number from 1 to 65533"),
+    ("requests", u64::MAX, "a number of requests from 1"),
+    ("threads", THREADS_MAX as u64, "a number from 1 to 256"),
+];
+
+/// A number of a plan, within its bounds; `text` is how it was given.
+fn bounded(name: &str, n: Option<u64>, text: &dyn fmt::Display) -> Result<u64, PlanError> {
+    let known = NUMBERS.into_iter().find(|(known, ..)| *known == name);
+    let (name, max, expected) = known.ok_or_else(|| PlanError::UnknownName(name.to_owned()))?;
+    n.filter(|n| (1..=max).contains(n)).ok_or_else(|| refuse(name, &text.to_string(), expected))
+}
+
+fn is_time(time: &Duration) -> bool {
+    (Duration::from_nanos(1)..=DURATION_MAX).contains(time)
+}
+
+/// Reads a time of a plan.
+fn time_of(name: &'static str, text: &str) -> Result<Option<Duration>, PlanError> {
+    duration(text).map(Some).ok_or_else(|| refuse(name, text, TIME))
+}
+
+fn refuse(name: &'static str, value: &str, expected: &'static str) -> PlanError {
+    PlanError::Value { name, value: telemetry::clean::text(value), expected }
+}
+
+/// A value of a plan is not what it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {0}")]
+pub struct ValueError(&'static str);
+
+impl FromStr for Arrivals {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        match text {
+            "even" => Ok(Self::Even),
+            "poisson" => Ok(Self::Poisson),
+            _ => Err(ValueError("even or poisson")),
+        }
+    }
+}
+
+impl FromStr for Share {
+    type Err = ValueError;
+
+    /// Reads a percentage, with or without the sign.
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        let share = number(text.strip_suffix('%').unwrap_or(text)).and_then(Self::percent);
+        share.ok_or(ValueError("a percentage from 0% to 100%"))
+    }
+}
+
 impl Plan {
     fn set(&mut self, name: &str, value: &str) -> Result<(), PlanError> {
-        let refuse =
-            |name, expected| PlanError::Value { name, value: telemetry::clean::text(value), expected };
+        let number = || bounded(name, value.parse().ok(), &value);
         match name {
             "rate" => {
-                self.rate = Some(value.parse().map_err(|ProfileError| refuse("rate", rate::EXPECTED))?);
+                let rate = value.parse().map_err(|ProfileError| refuse("rate", value, rate::EXPECTED))?;
+                self.rate = Some(rate);
             }
             "arrivals" => {
-                self.arrivals = match value {
-                    "even" => Arrivals::Even,
-                    "poisson" => Arrivals::Poisson,
-                    _ => return Err(refuse("arrivals", "even or poisson")),
-                };
-            }
-            "connections" => {
-                self.connections = whole(value, CONNECTIONS_MAX)
-                    .ok_or_else(|| refuse("connections", "a number from 1 to 100000"))?;
+                self.arrivals =
+                    value.parse().map_err(|ValueError(expected)| refuse("arrivals", value, expected))?;
             }
             "resume" => {
-                self.resume = number(value.strip_suffix('%').unwrap_or(value))
-                    .and_then(Share::percent)
-                    .ok_or_else(|| refuse("resume", "a percentage from 0% to 100%"))?;
+                self.resume =
+                    value.parse().map_err(|ValueError(expected)| refuse("resume", value, expected))?;
             }
+            "connections" => self.connections = number()? as u32,
+            "threads" => self.threads = number()? as u32,
+            "sources" => self.sources = Some(number()? as u32),
+            "requests" => self.requests = Some(number()?),
+            "lifetime" => self.lifetime = time_of("lifetime", value)?,
+            "duration" => self.duration = time_of("duration", value)?,
+            "warmup" => self.warmup = time_of("warmup", value)?,
             "early-data" => {
                 self.early_data = match value {
                     "on" => true,
                     "off" => false,
-                    _ => return Err(refuse("early-data", "on or off")),
+                    _ => return Err(refuse("early-data", value, "on or off")),
                 };
             }
             "keepalive" => {
-                self.keepalive = value.parse().map_err(|KeepAliveError| {
-                    refuse(
-                        "keepalive",
-                        "requests a connection from 1, or off (a connection a request), or on",
-                    )
-                })?;
-            }
-            "sources" => {
-                self.sources = Some(
-                    whole(value, SOURCES_MAX).ok_or_else(|| refuse("sources", "a number from 1 to 65533"))?,
-                );
-            }
-            "lifetime" => {
-                self.lifetime = Some(duration(value).ok_or_else(|| refuse("lifetime", TIME))?);
-            }
-            "duration" => {
-                self.duration = Some(duration(value).ok_or_else(|| refuse("duration", TIME))?);
-            }
-            "warmup" => {
-                self.warmup = Some(duration(value).ok_or_else(|| refuse("warmup", TIME))?);
-            }
-            "requests" => {
-                self.requests = Some(
-                    value
-                        .parse()
-                        .ok()
-                        .filter(|n| *n > 0)
-                        .ok_or_else(|| refuse("requests", "a number of requests from 1"))?,
-                );
-            }
-            "threads" => {
-                self.threads =
-                    whole(value, THREADS_MAX).ok_or_else(|| refuse("threads", "a number from 1 to 256"))?;
+                self.keepalive =
+                    value.parse().map_err(|KeepAliveError| refuse("keepalive", value, KEEP_ALIVE))?;
             }
             _ => return Err(PlanError::UnknownName(telemetry::clean::text(name))),
         }
@@ -210,8 +234,26 @@ impl Plan {
         self.duration.into_iter().chain(stages).min()
     }
 
-    /// Checks what holds between the parts.
-    fn check(&self) -> Result<(), PlanError> {
+    /// Checks every number and time, and what holds between them.
+    ///
+    /// # Errors
+    /// With the first one that cannot be.
+    pub fn check(&self) -> Result<(), PlanError> {
+        let numbers = [
+            ("connections", Some(u64::from(self.connections))),
+            ("sources", self.sources.map(u64::from)),
+            ("requests", self.requests),
+            ("threads", Some(self.threads.into())),
+        ];
+        for (name, n) in numbers {
+            n.map_or(Ok(0), |n| bounded(name, Some(n), &n))?;
+        }
+        let times = [("lifetime", self.lifetime), ("duration", self.duration), ("warmup", self.warmup)];
+        if let Some((name, Some(time))) =
+            times.into_iter().find(|(_, time)| !time.as_ref().is_none_or(is_time))
+        {
+            return Err(refuse(name, &Seconds(time).to_string(), TIME));
+        }
         if self.threads > self.connections {
             return Err(PlanError::IdleThreads { threads: self.threads, connections: self.connections });
         }
@@ -258,5 +300,5 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         Err(_) => (number(amount)? * unit_ns).round() as u128,
     };
     let duration = Duration::from_nanos(u64::try_from(nanos).ok()?);
-    (duration > Duration::ZERO && duration <= DURATION_MAX).then_some(duration)
+    Some(duration).filter(is_time)
 }
