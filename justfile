@@ -37,9 +37,10 @@ deny:
     if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --log-level error check advisories; \
     else echo "advisories NOT checked: their database cannot be reached from here"; fi
 
-# Write the tables of docs/journal-schema.md anew.
+# Write docs/options.md and the tables of docs/journal-schema.md anew.
 schema:
     UPDATE_DOCS=1 cargo test --locked -p telemetry --test schema
+    UPDATE_DOCS=1 cargo test --locked -p tlsdash --lib the_document_lists_every_option
 
 # Benchmarks: figures to compare, never a test.
 bench:

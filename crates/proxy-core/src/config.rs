@@ -90,16 +90,6 @@ pub struct Limits {
     pub drain_quiet: Duration,
 }
 
-impl Limits {
-    /// Looks whether each of them can be, as far as that does not depend on the process.
-    ///
-    /// # Errors
-    /// When one cannot.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        crate::settings::check_limits(self)
-    }
-}
-
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -15,6 +15,7 @@
 //! | module | its one job |
 //! |---|---|
 //! | `config`, `settings` | what a proxy is told at its start, and what can change while it runs |
+//! | `options` | how a limit or a setting of TLS is declared: flag, bounds, live setting and help in one place |
 //! | `listen`, `upstream` | addresses, the sockets behind them, and why they cannot be had |
 //! | `upstreams` | the choice between several upstreams, and which of them are left alone for a while |
 //! | `proxy_protocol` | the header that tells who the client is |
@@ -66,6 +67,7 @@ mod dial;
 mod listen;
 mod listeners;
 mod notices;
+mod options;
 mod pending;
 mod per_client;
 mod proxy;
@@ -84,11 +86,12 @@ pub use cpus::{Cpus, CpusError, ParseCpusError};
 pub use crew::WorkerFailed;
 pub use descriptors::DescriptorsError;
 pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
+pub use options::{Absent, DeclaredOptions, OptionError, OptionSpec};
 pub use proxy::{BoundProxy, Proxy, StartError};
 pub use settings::ConfigError;
 pub use tls::{
     Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, Looked, Presented, RefreshError, Refreshed,
     Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles,
-    TlsSettings, TlsVersion, TlsWordError, Trial, Tried,
+    TlsSettings, TlsVersion, Trial, Tried,
 };
 pub use upstream::{ParseUpstreamError, ProbeError, ResolveError, Upstream};

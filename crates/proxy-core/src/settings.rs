@@ -5,116 +5,133 @@ use std::time::Duration;
 use telemetry::{Applies, Setting, SettingError, Value};
 
 use crate::config::{Limits, ProxyConfig};
+use crate::options::{DeclaredOptions, Kind, OptionError, OptionSpec, names, whole_number};
 
-/// A bound in time that acts at once when it is changed, also on connections that are open.
-struct LiveTimeout {
-    name: &'static str,
-    at: fn(&mut Limits) -> &mut Duration,
-}
-
-const LIVE_TIMEOUTS: [LiveTimeout; 7] = [
-    LiveTimeout { name: "proxy.handshake-timeout", at: |limits| &mut limits.handshake_timeout },
-    LiveTimeout { name: "proxy.connect-timeout", at: |limits| &mut limits.connect_timeout },
-    LiveTimeout { name: "proxy.idle-timeout", at: |limits| &mut limits.idle_timeout },
-    LiveTimeout { name: "proxy.send-timeout", at: |limits| &mut limits.send_timeout },
-    LiveTimeout { name: "proxy.half-closed-timeout", at: |limits| &mut limits.half_closed_timeout },
-    LiveTimeout { name: "proxy.drain-timeout", at: |limits| &mut limits.drain_timeout },
-    LiveTimeout { name: "proxy.drain-quiet", at: |limits| &mut limits.drain_quiet },
-];
-/// Smallest and largest timeout, in seconds: a day.
+/// Shortest and longest timeout, in seconds: a day.
 const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);
-const CONNECTIONS_MAX: &str = "proxy.connections-max";
-const PENDING_MAX: &str = "proxy.pending-max";
-const MIB: usize = 1 << 20;
 /// Smallest and largest bound on what waits to be sent, in MiB: a TiB.
-const PENDING_MIB_RANGE: (f64, f64) = (1.0, 1_048_576.0);
+const PENDING_RANGE: (f64, f64) = (1.0, 1_048_576.0);
+/// Largest bound on handshakes, and on the connections of a client.
+const BOUND_MAX: f64 = 1_000_000.0;
+/// Fewest and most workers.
+const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
 
 const WORKERS: &str = "proxy.workers";
-/// Most workers.
-const WORKERS_MAX: usize = 256;
-/// Largest bound on handshakes, and on the connections of a client.
-const BOUND_MAX: usize = 1_000_000;
-/// Begins the names of settings, which a command line leaves out.
+const CONNECTIONS_MAX: &str = "proxy.connections-max";
+/// In front of the name that a limit has as a flag.
 const PREFIX: &str = "proxy.";
 
-/// A bound on a number, where 0 stands for none, that new connections meet.
-struct Bound {
-    name: &'static str,
-    at: fn(&mut Limits) -> &mut Option<usize>,
-}
-
-const BOUNDS: [Bound; 2] = [
-    Bound { name: "proxy.handshakes-max", at: |limits| &mut limits.handshakes_max },
-    Bound { name: "proxy.connections-per-client", at: |limits| &mut limits.connections_per_client },
+/// The limits. A new one is a field of [`Limits`] and an entry here.
+const LIMITS: [OptionSpec<Limits>; 11] = [
+    // What descriptors allow shows when the proxy starts.
+    bound(
+        ("connections-max", f64::INFINITY),
+        Applies::Live,
+        |limits| &mut limits.connections_max,
+        "Connections served at once; more wait in the backlog",
+    )
+    .absent("what descriptors allow", "10000"),
+    bound(
+        ("handshakes-max", BOUND_MAX),
+        Applies::NewConnections,
+        |limits| &mut limits.handshakes_max,
+        "Handshakes under way at once; more wait in the backlog",
+    )
+    .absent("no bound", "1000"),
+    bound(
+        ("connections-per-client", BOUND_MAX),
+        Applies::NewConnections,
+        |limits| &mut limits.connections_per_client,
+        "Connections of one client address at once, IPv6 by /64; more are closed",
+    )
+    .absent("no bound", "100"),
+    OptionSpec::new(
+        ("pending-max", "SIZE"),
+        Applies::Live,
+        Kind::Memory { range: PENDING_RANGE, at: |limits| &mut limits.pending_bytes_max },
+        "Memory for what waits to be sent on all connections together; beyond it the connection whose bytes have waited \
+         longest is cut",
+    ),
+    timeout("handshake-timeout", |limits| &mut limits.handshake_timeout, "Deadline of a handshake"),
+    timeout("connect-timeout", |limits| &mut limits.connect_timeout, "Deadline for reaching the upstream"),
+    timeout(
+        "idle-timeout",
+        |limits| &mut limits.idle_timeout,
+        "Close a connection on which nothing moved for so long",
+    ),
+    timeout(
+        "send-timeout",
+        |limits| &mut limits.send_timeout,
+        "Cut a client that takes nothing of what waits for it for so long",
+    ),
+    timeout("half-closed-timeout", |limits| &mut limits.half_closed_timeout, "").without_flag(),
+    timeout(
+        "drain-timeout",
+        |limits| &mut limits.drain_timeout,
+        "How long connections may go on once the program ends",
+    ),
+    timeout("drain-quiet", |limits| &mut limits.drain_quiet, "").without_flag(),
 ];
 
-/// A proxy cannot be told this.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{word} {value}: {problem}")]
-pub struct ConfigError {
-    /// The word, as on a command line.
-    word: &'static str,
-    value: String,
-    problem: String,
+const fn timeout(
+    name: &'static str,
+    at: fn(&mut Limits) -> &mut Duration,
+    help: &'static str,
+) -> OptionSpec<Limits> {
+    OptionSpec::new((name, "TIME"), Applies::Live, Kind::Time { range: TIMEOUT_RANGE, at }, help)
 }
 
-impl ConfigError {
-    fn new(word: &'static str, value: &dyn ToString, problem: impl Into<String>) -> Self {
-        Self { word, value: value.to_string(), problem: problem.into() }
-    }
+const fn bound(
+    (name, max): (&'static str, f64),
+    applies: Applies,
+    at: fn(&mut Limits) -> &mut Option<usize>,
+    help: &'static str,
+) -> OptionSpec<Limits> {
+    OptionSpec::new((name, "N"), applies, Kind::Bound { max, at }, help)
+}
+
+impl DeclaredOptions for Limits {
+    const OPTIONS: &'static [OptionSpec<Self>] = &LIMITS;
+    const NAMES: &'static [&'static str] = &names(&LIMITS);
+}
+
+/// A proxy cannot be told this.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// A number is out of its range.
+    #[error("{option} {value}: {problem}")]
+    Value {
+        /// The option, as on a command line.
+        option: &'static str,
+        /// Its value, in its unit.
+        value: String,
+        /// What it may be.
+        problem: OptionError,
+    },
+    /// An upstream stands there twice.
+    #[error("upstream {0}: it stands there twice")]
+    UpstreamTwice(String),
 }
 
 /// Whether a proxy can begin like this: the same that [`set`] lets it come to.
 pub(crate) fn check(config: &ProxyConfig) -> Result<(), ConfigError> {
-    let workers = config.workers.get();
-    if workers > WORKERS_MAX {
-        return Err(ConfigError::new("workers", &workers, format!("expected 1 to {WORKERS_MAX}")));
+    let workers = Value::Number(config.workers.get() as f64);
+    whole_number(&workers, WORKERS_RANGE).map_err(|problem| ConfigError::Value {
+        option: "workers",
+        value: workers.to_string(),
+        problem,
+    })?;
+    for limit in &LIMITS {
+        limit.check(&config.limits).map_err(|problem| {
+            let value = limit.value(&config.limits).map_or_else(String::new, |value| value.to_string());
+            ConfigError::Value { option: limit.name, value: value + limit.unit(), problem }
+        })?;
     }
-    check_limits(&config.limits)?;
     let mut upstreams = config.upstreams.iter().enumerate();
-    if let Some((_, twice)) = upstreams.find(|(i, one)| config.upstreams[..*i].contains(one)) {
-        return Err(ConfigError::new("upstream", twice, "it stands there twice"));
+    match upstreams.find(|(i, one)| config.upstreams[..*i].contains(one)) {
+        Some((_, twice)) => Err(ConfigError::UpstreamTwice(twice.to_string())),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-/// The same of its limits alone.
-pub(crate) fn check_limits(limits: &Limits) -> Result<(), ConfigError> {
-    let mut limits = limits.clone();
-    for timeout in &LIVE_TIMEOUTS {
-        let time = *(timeout.at)(&mut limits);
-        let (low, high) = TIMEOUT_RANGE;
-        if !(low..=high).contains(&time.as_secs_f64()) {
-            let word = word(timeout.name);
-            return Err(ConfigError::new(word, &format!("{time:?}"), "expected a time from 1ms to 24h"));
-        }
-    }
-    for bound in &BOUNDS {
-        if let Some(n) = (bound.at)(&mut limits).filter(|n| !(1..=BOUND_MAX).contains(n)) {
-            return Err(ConfigError::new(word(bound.name), &n, format!("expected 1 to {BOUND_MAX}")));
-        }
-    }
-    if limits.connections_max == Some(0) {
-        return Err(ConfigError::new(
-            word(CONNECTIONS_MAX),
-            &0,
-            "nobody would be served; expected 1 or more",
-        ));
-    }
-    let (low, high) = PENDING_MIB_RANGE;
-    if !(low..=high).contains(&mib(limits.pending_bytes_max)) {
-        let bytes = limits.pending_bytes_max;
-        return Err(ConfigError::new(word(PENDING_MAX), &bytes, "expected 1MiB to 1024GiB"));
-    }
-    Ok(())
-}
-
-fn mib(bytes: usize) -> f64 {
-    bytes as f64 / MIB as f64
-}
-
-fn word(name: &'static str) -> &'static str {
-    name.strip_prefix(PREFIX).unwrap_or(name)
 }
 
 /// Every setting as it stands. `possible` is the bound on connections that the descriptors allow.
@@ -137,13 +154,14 @@ pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, worke
         fixed("proxy.proxy-protocol", sent),
         fixed("proxy.accept-proxy", config.accept_proxy.to_string()),
         fixed("proxy.cpus", cpus),
-        live_number(WORKERS, workers, (1.0, WORKERS_MAX as f64)),
-        live_number(CONNECTIONS_MAX, limits.connections_max.unwrap_or(possible), (1.0, possible as f64)),
+        live_number(WORKERS, workers, WORKERS_RANGE),
     ];
-    settings.extend(BOUNDS.iter().map(|bound| bound.setting(limits)));
-    let pending_max = live_number(PENDING_MAX, limits.pending_bytes_max / MIB, PENDING_MIB_RANGE);
-    settings.push(Setting { unit: "MiB".into(), ..pending_max });
-    settings.extend(LIVE_TIMEOUTS.iter().map(|timeout| timeout.setting(limits)));
+    settings.extend(LIMITS.iter().map(|limit| match format!("{PREFIX}{}", limit.name) {
+        name if name == CONNECTIONS_MAX => {
+            live_number(&name, limits.connections_max.unwrap_or(possible), (1.0, possible as f64))
+        }
+        name => Setting { name, ..limit.setting(limits) },
+    }));
     settings
 }
 
@@ -162,29 +180,18 @@ pub(crate) fn set(
     if before.applies == Applies::Restart {
         return Err(SettingError::Restart(before.name));
     }
-    let (low, high) = before.range.unwrap_or(TIMEOUT_RANGE);
-    let is_time = before.unit == "s";
-    let number = match *value {
-        Value::Number(number) if (low..=high).contains(&number) && (is_time || number.fract() == 0.0) => {
-            number
-        }
-        _ => {
-            let kind = if is_time { "number" } else { "whole number" };
-            return Err(refused(name, value, format!("expected a {kind} from {low} to {high}")));
-        }
-    };
-    let whole = number as usize;
-    let wanted = (name == WORKERS).then_some(whole);
-    if name == CONNECTIONS_MAX {
-        limits.connections_max = Some(whole);
-    } else if name == PENDING_MAX {
-        limits.pending_bytes_max = whole * MIB;
-    } else if let Some(bound) = BOUNDS.iter().find(|bound| bound.name == name) {
-        *(bound.at)(limits) = Some(whole).filter(|&n| n > 0);
-    } else if let Some(timeout) = LIVE_TIMEOUTS.iter().find(|timeout| timeout.name == name) {
-        *(timeout.at)(limits) = Duration::from_secs_f64(number);
+    let refused = |error: OptionError| refused(name, value, error.to_string());
+    if name == WORKERS {
+        let wanted = whole_number(value, WORKERS_RANGE).map_err(refused)?;
+        return Ok((before, Some(wanted)));
     }
-    Ok((before, wanted))
+    if name == CONNECTIONS_MAX {
+        whole_number(value, (1.0, possible as f64)).map_err(refused)?;
+    }
+    let limit = name.strip_prefix(PREFIX).and_then(Limits::option);
+    let limit = limit.ok_or_else(|| SettingError::Unknown(telemetry::clean::text(name)))?;
+    limit.set(limits, value).map_err(refused)?;
+    Ok((before, None))
 }
 
 /// The error that says why `value` cannot be.
@@ -199,26 +206,5 @@ fn live_number(name: &str, value: usize, range: (f64, f64)) -> Setting {
         unit: String::new(),
         applies: Applies::Live,
         range: Some(range),
-    }
-}
-
-impl Bound {
-    fn setting(&self, limits: &Limits) -> Setting {
-        let value = (self.at)(&mut limits.clone()).unwrap_or(0);
-        let setting = live_number(self.name, value, (0.0, BOUND_MAX as f64));
-        Setting { applies: Applies::NewConnections, ..setting }
-    }
-}
-
-impl LiveTimeout {
-    fn setting(&self, limits: &Limits) -> Setting {
-        let mut limits = limits.clone();
-        Setting {
-            name: self.name.into(),
-            value: Value::Number((self.at)(&mut limits).as_secs_f64()),
-            unit: "s".into(),
-            applies: Applies::Live,
-            range: Some(TIMEOUT_RANGE),
-        }
     }
 }

@@ -14,9 +14,10 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::{Cli, Mode, Usage, usage};
+use crate::cli::{Cli, Flags, Mode, Usage, usage};
 use crate::commands::{check, compact, compare, demo, load, proxy, report, watch};
 use crate::service::signals;
 
@@ -24,12 +25,12 @@ pub use cli::read_configuration;
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let (cli, flags) = match Cli::read(std::env::args_os()) {
+        Ok(read) => read,
         Err(error) => return refuse(&error),
     };
     signals::survive_file_limits();
-    match run(cli) {
+    match run(cli, &flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // One line: what was tried, on what, why it failed.
@@ -58,6 +59,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
+    if let Some(line) = refused_value(error) {
+        say(line);
+        return ExitCode::from(2);
+    }
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let what = lines.next().unwrap_or_default().trim_start_matches("error: ");
@@ -68,18 +73,30 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// The line about a value that was read and cannot be: flag, value, reason.
+fn refused_value(error: &clap::Error) -> Option<String> {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (argument, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
+    let reason = std::error::Error::source(error).filter(|_| error.kind() == ErrorKind::ValueValidation)?;
+    let flag = argument.split([' ', '[', '=']).next().filter(|flag| flag.starts_with('-'));
+    Some(flag.map_or_else(|| reason.to_string(), |flag| format!("{flag} {value}: {reason}")))
+}
+
 /// Says one line on standard error, made printable: it may quote peers, paths and files. Nothing can be done if that is
 /// gone, as when the terminal was closed.
 fn say(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "tlsdash: {}", telemetry::clean::line(&line.to_string()));
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
+fn run(cli: Cli, flags: &Flags) -> anyhow::Result<()> {
     match cli.mode {
-        None => proxy::run(cli.proxy),
-        Some(Mode::Demo(args)) => demo::run(&args),
+        None => proxy::run(cli.proxy, flags),
+        Some(Mode::Demo(args)) => demo::run(&args, flags),
         Some(Mode::Load(args)) => load::run(&args),
-        Some(Mode::Watch(args)) => watch::run(&args),
+        Some(Mode::Watch(args)) => watch::run(&args, flags),
         Some(Mode::Check(args)) => check::run(&args),
         Some(Mode::Compact(args)) => compact::run(&args),
         Some(Mode::Compare(args)) => compare::run(&args),

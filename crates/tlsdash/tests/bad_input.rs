@@ -152,7 +152,7 @@ fn values_that_cannot_be_are_refused_before_anything_begins() {
         (&["--upstream", "unix:/x", "--cpus", &many_cpus], &["--workers 301", "256"]),
         (
             &["--upstream", "unix:/x", "--handshake-timeout", "1us"],
-            &["--handshake-timeout 1µs", "1ms to 24h"],
+            &["--handshake-timeout 1us", "1ms to 24h"],
         ),
         (&["--upstream", "unix:/x", "--connect-timeout", "2days"], &["--connect-timeout", "1ms to 24h"]),
         (&["--upstream", "unix:/x", "--idle-timeout", "300000000000years"], &["--idle-timeout", "24h"]),

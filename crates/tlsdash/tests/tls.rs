@@ -311,7 +311,7 @@ fn words_that_are_not_known_are_refused_with_those_that_are() {
         (&["--alpn", "h2,"], &["--alpn", "1 to 255 bytes"]),
         (&["--resumption", "yes"], &["--resumption yes", "tickets, cache, off"]),
         (&["--tickets", "9"], &["--tickets 9", "from 0 to 8"]),
-        (&["--ticket-lifetime", "8d"], &["--ticket-lifetime", "604800"]),
+        (&["--ticket-lifetime", "8d"], &["--ticket-lifetime", "60s to 7d"]),
         (&["--ticket-rotation", "5m"], &["ticket-rotation", "thirtieth"]),
         (&["--ticket-keys", keys.to_str().unwrap()], &["short.keys", "80 random bytes"]),
         (&["--ticket-keys", "/no/such", "--resumption", "off"], &["--ticket-keys", "--resumption tickets"]),

@@ -149,7 +149,7 @@ impl LiveTls {
     pub(crate) fn config(&mut self) -> Result<TlsConfig, TlsConfigError> {
         let client_ca = self.client_ca.as_ref();
         let binding = binding(client_ca, self.settings.client_auth);
-        self.sessions.keep_for(self.settings.session_cache.get(), binding);
+        self.sessions.keep_for(self.settings.session_cache, binding);
         let keys = self.ticket_keys.as_ref().map_or_else(|| self.own_keys.keys(), TicketKeyFile::keys);
         let material = Material {
             certificates: self.certificates.iter().collect(),

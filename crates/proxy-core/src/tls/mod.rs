@@ -41,4 +41,3 @@ pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings,
 pub use tickets::TicketKeyFile;
 pub use trial::{Trial, Tried};
 pub use watch::{Looked, TlsFiles};
-pub use words::TlsWordError;

@@ -1,6 +1,5 @@
 //! How the proxy speaks TLS.
 
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use rustls::crypto::SupportedKxGroup;
@@ -112,8 +111,8 @@ pub struct TlsSettings {
     pub ticket_rotation: Duration,
     /// When TLS 1.3 tickets are sent.
     pub ticket_send: TicketSend,
-    /// Sessions that are kept with [`Resumption::Cache`].
-    pub session_cache: NonZeroUsize,
+    /// Sessions that are kept with [`Resumption::Cache`]; at least one.
+    pub session_cache: usize,
     /// Whether clients need certificates, where there are authorities for them.
     pub client_auth: ClientAuth,
 }
@@ -132,7 +131,7 @@ impl Default for TlsSettings {
             ticket_lifetime: Duration::from_secs(12 * 3600),
             ticket_rotation: Duration::from_secs(6 * 3600),
             ticket_send: TicketSend::WithAnswer,
-            session_cache: const { NonZeroUsize::new(20_000).unwrap() },
+            session_cache: 20_000,
             client_auth: ClientAuth::Required,
         }
     }

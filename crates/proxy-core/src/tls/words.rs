@@ -1,10 +1,9 @@
 //! The settings of TLS as words that a configuration, a command line and a running proxy share.
 
-use std::num::NonZeroUsize;
-use std::time::Duration;
-
 use rustls::{CipherSuite, SupportedCipherSuite};
 use telemetry::{Applies, Setting, Value, clean};
+
+use crate::options::{DeclaredOptions, Kind, OptionError, OptionSpec, names};
 
 use super::settings::{
     CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings, TlsVersion,
@@ -29,167 +28,114 @@ const TICKET_SENDS: &[(TicketSend, &str)] =
 const CLIENT_AUTHS: &[(ClientAuth, &str)] =
     &[(ClientAuth::Optional, "optional"), (ClientAuth::Required, "required")];
 
-/// Why a setting of TLS cannot be what it was asked to be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TlsWordError {
-    /// There is no setting of this name.
-    #[error("there is no such setting of TLS")]
-    Unknown,
-    /// A value is none of those that there are.
-    #[error("{} is not known; known: {known}", clean::text(given))]
-    NotKnown {
-        /// What was given.
-        given: String,
-        /// What could be given.
-        known: String,
-    },
-    /// A list names something twice.
-    #[error("{} stands there twice", clean::text(.0))]
-    Twice(String),
-    /// A number is none, or out of its range.
-    #[error("expected a number from {0} to {1}")]
-    OutOfRange(String, String),
-    /// The name of a protocol is empty, too long or not printable.
-    #[error("expected printable names of 1 to {ALPN_BYTES_MAX} bytes, separated by commas")]
-    NoProtocol,
-}
-
-/// A setting that has a name.
-struct Word {
-    name: &'static str,
-    kind: Kind,
-}
-
-enum Kind {
-    Text {
-        value: fn(&TlsSettings) -> String,
-        set: fn(&mut TlsSettings, &str) -> Result<(), TlsWordError>,
-    },
-    Number {
-        unit: &'static str,
-        range: (f64, f64),
-        value: fn(&TlsSettings) -> f64,
-        set: fn(&mut TlsSettings, f64),
-    },
-}
-
-const WORDS: &[Word] = &[
-    Word {
-        name: "tls-min",
-        kind: Kind::Text {
-            value: |s| word(VERSIONS, s.min),
-            set: |s, text| choose(VERSIONS, text).map(|min| s.min = min),
-        },
-    },
-    Word {
-        name: "tls-max",
-        kind: Kind::Text {
-            value: |s| word(VERSIONS, s.max),
-            set: |s, text| choose(VERSIONS, text).map(|max| s.max = max),
-        },
-    },
-    Word { name: "ciphers", kind: Kind::Text { value: cipher_names, set: set_ciphers } },
-    Word {
-        name: "cipher-order",
-        kind: Kind::Text {
-            value: |s| word(CIPHER_ORDERS, s.cipher_order),
-            set: |s, text| choose(CIPHER_ORDERS, text).map(|order| s.cipher_order = order),
-        },
-    },
-    Word { name: "groups", kind: Kind::Text { value: group_names, set: set_groups } },
-    Word { name: "alpn", kind: Kind::Text { value: |s| s.alpn.join(","), set: set_alpn } },
-    Word {
-        name: "resumption",
-        kind: Kind::Text {
-            value: |s| word(RESUMPTIONS, s.resumption),
-            set: |s, text| choose(RESUMPTIONS, text).map(|resumption| s.resumption = resumption),
-        },
-    },
-    Word {
-        name: "tickets",
-        kind: Kind::Number {
-            unit: "",
-            range: (0.0, TICKETS_MAX),
-            value: |s| s.tickets as f64,
-            set: |s, number| s.tickets = number as usize,
-        },
-    },
-    Word {
-        name: "ticket-send",
-        kind: Kind::Text {
-            value: |s| word(TICKET_SENDS, s.ticket_send),
-            set: |s, text| choose(TICKET_SENDS, text).map(|send| s.ticket_send = send),
-        },
-    },
-    Word {
-        name: "ticket-lifetime",
-        kind: Kind::Number {
-            unit: "s",
-            range: TICKET_TIME_RANGE,
-            value: |s| s.ticket_lifetime.as_secs_f64(),
-            set: |s, number| s.ticket_lifetime = Duration::from_secs_f64(number),
-        },
-    },
-    Word {
-        name: "ticket-rotation",
-        kind: Kind::Number {
-            unit: "s",
-            range: TICKET_TIME_RANGE,
-            value: |s| s.ticket_rotation.as_secs_f64(),
-            set: |s, number| s.ticket_rotation = Duration::from_secs_f64(number),
-        },
-    },
-    Word {
-        name: "session-cache",
-        kind: Kind::Number {
-            unit: "",
-            range: (1.0, SESSIONS_MAX),
-            value: |s| s.session_cache.get() as f64,
-            set: |s, number| {
-                s.session_cache = NonZeroUsize::new(number as usize).unwrap_or(NonZeroUsize::MIN);
-            },
-        },
-    },
-    Word {
-        name: "client-auth",
-        kind: Kind::Text {
-            value: |s| word(CLIENT_AUTHS, s.client_auth),
-            set: |s, text| choose(CLIENT_AUTHS, text).map(|auth| s.client_auth = auth),
-        },
-    },
+/// The settings. A new one is a field of [`TlsSettings`] and an entry here.
+const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
+    text(
+        ("tls-min", "VERSION"),
+        |s| word(VERSIONS, s.min),
+        |s, text| choose(VERSIONS, text).map(|min| s.min = min),
+        "Oldest version of TLS: 1.2 or 1.3",
+    ),
+    text(
+        ("tls-max", "VERSION"),
+        |s| word(VERSIONS, s.max),
+        |s, text| choose(VERSIONS, text).map(|max| s.max = max),
+        "Newest version of TLS: 1.2 or 1.3",
+    ),
+    text(
+        ("ciphers", "LIST"),
+        cipher_names,
+        set_ciphers,
+        "Cipher suites by IANA name, separated by commas, most preferred first",
+    )
+    .absent("all, AES-128 first", "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+    text(
+        ("cipher-order", "WHOSE"),
+        |s| word(CIPHER_ORDERS, s.cipher_order),
+        |s, text| choose(CIPHER_ORDERS, text).map(|order| s.cipher_order = order),
+        "Whose preference counts among them: proxy or client",
+    ),
+    text(("groups", "LIST"), group_names, set_groups, "Key exchange groups that a client may choose from"),
+    text(
+        ("alpn", "LIST"),
+        |s| s.alpn.join(","),
+        set_alpn,
+        "Application protocols that the upstream speaks, most preferred first, such as h2,http/1.1",
+    )
+    .absent("ALPN is left out", "h2,http/1.1"),
+    text(
+        ("resumption", "HOW"),
+        |s| word(RESUMPTIONS, s.resumption),
+        |s, text| choose(RESUMPTIONS, text).map(|resumption| s.resumption = resumption),
+        "How clients resume: tickets, cache (sessions in memory) or off",
+    ),
+    number(
+        ("tickets", "N"),
+        Kind::Count { range: (0.0, TICKETS_MAX), at: |s| &mut s.tickets },
+        "TLS 1.3 tickets after each handshake",
+    ),
+    text(
+        ("ticket-send", "WHEN"),
+        |s| word(TICKET_SENDS, s.ticket_send),
+        |s, text| choose(TICKET_SENDS, text).map(|send| s.ticket_send = send),
+        "When they are sent: with the first answer, or at-once",
+    ),
+    number(
+        ("ticket-lifetime", "TIME"),
+        Kind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_lifetime },
+        "How long a ticket is good for",
+    ),
+    number(
+        ("ticket-rotation", "TIME"),
+        Kind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_rotation },
+        "How long a key seals tickets before another is made, without --ticket-keys",
+    ),
+    number(
+        ("session-cache", "N"),
+        Kind::Count { range: (1.0, SESSIONS_MAX), at: |s| &mut s.session_cache },
+        "Sessions kept with --resumption cache",
+    ),
+    text(
+        ("client-auth", "WHICH"),
+        |s| word(CLIENT_AUTHS, s.client_auth),
+        |s, text| choose(CLIENT_AUTHS, text).map(|auth| s.client_auth = auth),
+        "Whether a client needs a certificate: optional or required",
+    )
+    .absent("required with --client-ca", "required"),
 ];
+
+type Names = (&'static str, &'static str);
+
+const fn text(
+    names: Names,
+    get: fn(&TlsSettings) -> String,
+    set: fn(&mut TlsSettings, &str) -> Result<(), OptionError>,
+    help: &'static str,
+) -> OptionSpec<TlsSettings> {
+    OptionSpec::new(names, Applies::NewConnections, Kind::Text { get, set }, help)
+}
+
+const fn number(names: Names, kind: Kind<TlsSettings>, help: &'static str) -> OptionSpec<TlsSettings> {
+    OptionSpec::new(names, Applies::NewConnections, kind, help)
+}
+
+impl DeclaredOptions for TlsSettings {
+    const OPTIONS: &'static [OptionSpec<Self>] = &SETTINGS;
+    const NAMES: &'static [&'static str] = &names(&SETTINGS);
+}
 
 impl TlsSettings {
     /// Changes what has the name `name`, such as `tls-min`. Whether all of it fits together shows when it is used.
     ///
     /// # Errors
     /// When there is nothing of that name, or the value is not one that it can have.
-    pub fn set(&mut self, name: &str, value: &Value) -> Result<(), TlsWordError> {
-        let word = WORDS.iter().find(|word| word.name == name).ok_or(TlsWordError::Unknown)?;
-        match &word.kind {
-            Kind::Text { set, .. } => set(self, &value.to_string()),
-            Kind::Number { range: (low, high), set, unit, .. } => match *value {
-                Value::Number(number)
-                    if (*low..=*high).contains(&number) && (!unit.is_empty() || number.fract() == 0.0) =>
-                {
-                    set(self, number);
-                    Ok(())
-                }
-                _ => Err(TlsWordError::OutOfRange(low.to_string(), high.to_string())),
-            },
-        }
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<(), OptionError> {
+        Self::option(name).ok_or(OptionError::Unknown)?.set(self, value)
     }
 
     /// All of it, with the names that [`TlsSettings::set`] takes.
     pub fn list(&self) -> impl Iterator<Item = Setting> {
-        WORDS.iter().map(|word| {
-            let (value, unit, range) = match word.kind {
-                Kind::Text { value, .. } => (Value::Text(value(self)), "", None),
-                Kind::Number { unit, range, value, .. } => (Value::Number(value(self)), unit, Some(range)),
-            };
-            let applies = Applies::NewConnections;
-            Setting { name: word.name.to_owned(), value, unit: unit.to_owned(), applies, range }
-        })
+        SETTINGS.iter().map(|option| option.setting(self))
     }
 }
 
@@ -197,13 +143,13 @@ fn word<T: Copy + PartialEq>(words: &[(T, &str)], value: T) -> String {
     words.iter().find(|(known, _)| *known == value).map_or_else(String::new, |(_, word)| (*word).to_owned())
 }
 
-fn choose<T: Copy>(words: &[(T, &str)], text: &str) -> Result<T, TlsWordError> {
+fn choose<T: Copy>(words: &[(T, &str)], text: &str) -> Result<T, OptionError> {
     let found = words.iter().find(|(_, word)| *word == text).map(|(value, _)| *value);
     found.ok_or_else(|| not_known(text, words.iter().map(|(_, word)| (*word).to_owned())))
 }
 
-fn not_known(given: &str, known: impl Iterator<Item = String>) -> TlsWordError {
-    TlsWordError::NotKnown { given: given.to_owned(), known: known.collect::<Vec<_>>().join(", ") }
+fn not_known(given: &str, known: impl Iterator<Item = String>) -> OptionError {
+    OptionError::NotKnown { given: given.to_owned(), known: known.collect::<Vec<_>>().join(", ") }
 }
 
 /// A suite's IANA name; rustls' own has a 13 in those of TLS 1.3.
@@ -217,7 +163,7 @@ fn cipher_names(settings: &TlsSettings) -> String {
     names.join(",")
 }
 
-fn set_ciphers(settings: &mut TlsSettings, text: &str) -> Result<(), TlsWordError> {
+fn set_ciphers(settings: &mut TlsSettings, text: &str) -> Result<(), OptionError> {
     let name_of = |suite: &SupportedCipherSuite| suite_name(suite.suite());
     settings.ciphers = some_listed(text, |name| {
         let found = CIPHERS.iter().find(|suite| name_of(suite) == name).copied();
@@ -233,7 +179,7 @@ fn group_names(settings: &TlsSettings) -> String {
     names.join(",")
 }
 
-fn set_groups(settings: &mut TlsSettings, text: &str) -> Result<(), TlsWordError> {
+fn set_groups(settings: &mut TlsSettings, text: &str) -> Result<(), OptionError> {
     settings.groups = some_listed(text, |name| {
         let found = GROUPS.iter().find(|(known, _)| *known == name).map(|(_, group)| *group);
         found.ok_or_else(|| not_known(name, GROUPS.iter().map(|(known, _)| (*known).to_owned())))
@@ -241,33 +187,30 @@ fn set_groups(settings: &mut TlsSettings, text: &str) -> Result<(), TlsWordError
     Ok(())
 }
 
-fn set_alpn(settings: &mut TlsSettings, text: &str) -> Result<(), TlsWordError> {
+fn set_alpn(settings: &mut TlsSettings, text: &str) -> Result<(), OptionError> {
     settings.alpn = listed(text, |name| {
         let fits = (1..=ALPN_BYTES_MAX).contains(&name.len()) && clean::text(name) == name;
-        if fits { Ok(name.to_owned()) } else { Err(TlsWordError::NoProtocol) }
+        if fits { Ok(name.to_owned()) } else { Err(OptionError::Protocol) }
     })?;
     Ok(())
 }
 
 /// The items of a list that is separated by commas; none if it is empty.
-fn listed<T>(text: &str, item: impl Fn(&str) -> Result<T, TlsWordError>) -> Result<Vec<T>, TlsWordError> {
+fn listed<T>(text: &str, item: impl Fn(&str) -> Result<T, OptionError>) -> Result<Vec<T>, OptionError> {
     let names: Vec<&str> = text.split(',').map(str::trim).collect();
     if names == [""] {
         return Ok(Vec::new());
     }
     for (i, name) in names.iter().enumerate() {
         if names[..i].contains(name) {
-            return Err(TlsWordError::Twice((*name).to_owned()));
+            return Err(OptionError::Twice((*name).to_owned()));
         }
     }
     names.into_iter().map(item).collect()
 }
 
 /// The same, of a list that must not be empty.
-fn some_listed<T>(
-    text: &str,
-    item: impl Fn(&str) -> Result<T, TlsWordError>,
-) -> Result<Vec<T>, TlsWordError> {
+fn some_listed<T>(text: &str, item: impl Fn(&str) -> Result<T, OptionError>) -> Result<Vec<T>, OptionError> {
     if text.trim().is_empty() { item("").map(|one| vec![one]) } else { listed(text, item) }
 }
 

@@ -1,47 +1,55 @@
-//! How the dashboard looks and which keys it has, by flags and configuration file.
+//! How the dashboard looks and which keys it has, by flags and by the configuration file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::str::FromStr;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tui::{Colours, Glyphs, Keymap, Scheme};
 
-use crate::cli::{ProxyWords, usage};
+use super::value::{Expected, Parsed};
+use super::{Flags, ProxyOptions, usage, without_flags};
 
 /// What every mode that may have a dashboard takes.
-#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub(crate) struct LookWords {
+pub(crate) struct AppearanceOptions {
     /// Draw with ASCII characters only
     #[arg(long)]
     pub(crate) ascii: bool,
     /// Tell in sentences, one below the other, instead of drawing: for screen readers and logs
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Colours: auto, dark, light, 16 for the terminal's own, or none [default: auto]
-    #[arg(long, value_name = "NAME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) theme: Option<String>,
+    /// Colours: auto, dark, light, 16 for the terminal's own, or none
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    theme: Parsed<Theme>,
     /// Leave the mouse to the terminal
     #[arg(long)]
     pub(crate) no_mouse: bool,
 }
 
-impl LookWords {
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            ascii: self.ascii || other.ascii,
-            plain: self.plain || other.plain,
-            theme: self.theme.or(other.theme),
-            no_mouse: self.no_mouse || other.no_mouse,
-        }
+impl Default for AppearanceOptions {
+    fn default() -> Self {
+        without_flags()
+    }
+}
+
+/// The colours of a name.
+#[derive(Clone, Debug)]
+pub(crate) struct Theme(Scheme);
+
+impl FromStr for Theme {
+    type Err = Expected;
+
+    fn from_str(name: &str) -> Result<Self, Expected> {
+        Scheme::named(name).map(Self).ok_or(Expected("auto, dark, light, 16 or none"))
     }
 }
 
 /// Keys and colours, which only the configuration file has.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct LookTables {
+pub(crate) struct AppearanceTables {
     /// Keys of actions.
     #[serde(default)]
     pub(crate) keys: BTreeMap<String, Vec<String>>,
@@ -52,7 +60,7 @@ pub(crate) struct LookTables {
 
 /// How the dashboard looks and which keys it has.
 #[derive(Clone, Debug)]
-pub(crate) struct Look {
+pub(crate) struct Appearance {
     pub(crate) plain: bool,
     glyphs: Glyphs,
     scheme: Scheme,
@@ -60,37 +68,35 @@ pub(crate) struct Look {
     mouse: bool,
 }
 
-impl Look {
-    /// Understands the words.
+impl Appearance {
+    /// Puts options, keys and colours together.
     ///
     /// # Errors
-    /// When one of them means nothing.
-    pub(crate) fn resolve(words: &LookWords, tables: &LookTables) -> anyhow::Result<Self> {
-        let name = words.theme.as_deref().unwrap_or("auto");
-        let scheme = Scheme::named(name)
-            .ok_or_else(|| usage(format!("--theme {name}: expected auto, dark, light, 16 or none")))?;
+    /// When a key or a colour means nothing.
+    pub(crate) fn resolve(options: &AppearanceOptions, tables: &AppearanceTables) -> anyhow::Result<Self> {
+        let scheme = options.theme.0.clone();
         let recoloured = |scheme: Scheme, (role, colour): (&String, &String)| scheme.with(role, colour);
         let scheme = tables.colors.iter().try_fold(scheme, recoloured).map_err(|error| no_colour(&error))?;
         let changes = tables.keys.iter().map(|(action, keys)| (&**action, &**keys));
         Ok(Self {
-            plain: words.plain,
-            glyphs: if words.ascii { Glyphs::Ascii } else { Glyphs::detect() },
+            plain: options.plain,
+            glyphs: if options.ascii { Glyphs::Ascii } else { Glyphs::detect() },
             scheme,
             keymap: Keymap::with(changes).map_err(|error| usage(format!("keys: {error}")))?,
-            mouse: !words.no_mouse,
+            mouse: !options.no_mouse,
         })
     }
 
-    /// The same for a mode whose only words these are, with those of a configuration file.
+    /// The same for a command that takes nothing else from a configuration file.
     ///
     /// # Errors
-    /// When the file cannot be read, or a word means nothing.
-    pub(crate) fn with_file(words: &LookWords, file: Option<&Path>) -> anyhow::Result<Self> {
-        let file = file.map(ProxyWords::read).transpose()?.unwrap_or_default();
-        Self::resolve(&words.clone().or(file.look), &file.tables)
+    /// When the file cannot be read, or a key or a colour means nothing.
+    pub(crate) fn with_file(file: Option<&Path>, flags: &Flags) -> anyhow::Result<Self> {
+        let file = file.map(ProxyOptions::read).transpose()?.unwrap_or_default();
+        Self::resolve(&flags.over(file.appearance)?, &file.tables)
     }
 
-    /// Gives a dashboard that is about to be drawn this look, and asks its terminal what it shows; see
+    /// Gives a dashboard that is about to be drawn this appearance, and asks its terminal what it shows; see
     /// [`Scheme::palette`].
     pub(crate) fn give(&self, options: &mut tui::Options) {
         options.glyphs = self.glyphs;
@@ -106,11 +112,7 @@ fn no_colour(error: &tui::ColourError) -> anyhow::Error {
     usage(format!("colors: {error}"))
 }
 
-impl LookTables {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.colors.is_empty()
-    }
-
+impl AppearanceTables {
     /// All keys and colours as a configuration file has them; colours of a theme that leaves them to the terminal stand
     /// in it as comments, since they are only one theme's.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
@@ -139,19 +141,18 @@ impl LookTables {
 mod tests {
     use super::*;
 
-    fn resolve(text: &str) -> Result<Look, String> {
-        let words: ProxyWords = toml::from_str(text).unwrap();
-        Look::resolve(&words.look, &words.tables).map_err(|error| error.to_string())
+    fn resolve(text: &str) -> Result<Appearance, String> {
+        let options: ProxyOptions = toml::from_str(text).unwrap();
+        Appearance::resolve(&options.appearance, &options.tables).map_err(|error| error.to_string())
     }
 
     #[test]
     fn keys_and_colours_of_a_file_are_taken_and_what_means_nothing_is_refused() {
         let text = "theme = \"dark\"\n[keys]\nquit = [\"ctrl-q\"]\n[colors]\ngraph = \"#102030\"";
-        let look = resolve(text).unwrap();
-        assert_eq!(look.scheme, Scheme::named("dark").unwrap().with("graph", "#102030").unwrap());
-        assert!(look.keymap.entries().any(|(action, keys)| action == "quit" && keys == ["ctrl-q"]));
+        let appearance = resolve(text).unwrap();
+        assert_eq!(appearance.scheme, Scheme::named("dark").unwrap().with("graph", "#102030").unwrap());
+        assert!(appearance.keymap.entries().any(|(action, keys)| action == "quit" && keys == ["ctrl-q"]));
         for (text, why) in [
-            ("theme = \"sepia\"", "--theme sepia: expected auto, dark, light, 16 or none"),
             ("[keys]\nfly = [\"f\"]", "keys: there is no action fly; --print-config lists them"),
             ("[keys]\nmark = [\"q\"]", "keys: q is bound to both quit and mark"),
         ] {
@@ -163,9 +164,9 @@ mod tests {
 
     #[test]
     fn what_is_printed_reads_back() {
-        let changed: LookTables = toml::from_str("[colors]\ngraph = \"75\"").unwrap();
+        let changed: AppearanceTables = toml::from_str("[colors]\ngraph = \"75\"").unwrap();
         let printed = changed.to_toml().unwrap();
-        let read: LookTables = toml::from_str(&printed).unwrap();
+        let read: AppearanceTables = toml::from_str(&printed).unwrap();
         assert_eq!(read.colors, changed.colors);
         assert_eq!(read.to_toml().unwrap(), printed);
         assert!(printed.contains("quit = [\"q\", \"ctrl-c\"]"), "{printed}");

@@ -1,23 +1,30 @@
-//! The words of the proxy, and the file in which they can stand.
+//! The options of the proxy, and the file in which they can stand.
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
-use serde::{Deserialize, Deserializer, Serialize};
+use clap::{Args, CommandFactory};
+use loadgen::Plan;
+use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use proxy_core::{Cpus, Limits, ListenAddr, TlsSettings, Upstream};
+use serde::{Deserialize, Serialize};
 
-use super::{Format, RunWords, usage};
-use crate::cli::look::{LookTables, LookWords};
-use crate::cli::tls_words::TlsWords;
+use super::appearance::{AppearanceOptions, AppearanceTables};
+use super::declared::{Declared, examples};
+use super::tls::TlsFiles;
+use super::value::{Parsed, Time, one_or_many};
+use super::{Cli, Flags, RunOptions, usage};
 
 /// Largest configuration file that is read, in bytes.
 const CONFIGURATION_BYTES_MAX: u64 = 1 << 20;
+/// Where the proxy listens unless it is told.
+const LISTEN: &str = ":8443";
 
-/// The words that have no default, with what they may be.
-const WITHOUT_DEFAULT: &[(&str, &str)] = &[
+/// Words that have no default, with what they may be. Those that the proxy declares have examples of their own.
+const EXAMPLES: &[(&str, &str)] = &[
     ("upstream", "[\"unix:/run/app.sock\"]"),
     ("user", "\"tlsdash\""),
     ("proxy-protocol", "\"v2\""),
@@ -25,16 +32,10 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
     ("cert", "[\"/etc/ssl/chain.pem\"]"),
     ("key", "[\"/etc/ssl/key.pem\"]"),
     ("client-ca", "\"/etc/ssl/clients.pem\""),
-    ("client-auth", "\"required\""),
-    ("ciphers", "\"TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\""),
-    ("alpn", "\"h2,http/1.1\""),
     ("ticket-keys", "\"/etc/tlsdash/ticket.keys\""),
     ("load", "\"rate=500,connections=64,resume=80%\""),
     ("workers", "2"),
     ("cpus", "\"0-3,8\""),
-    ("connections-max", "10000"),
-    ("handshakes-max", "1000"),
-    ("connections-per-client", "100"),
     ("duration", "\"10s\""),
     ("record", "\"/var/tmp/session.journal\""),
     ("ab", "\"workers=1..2,metric=exchange.p99,pairs=12\""),
@@ -43,15 +44,15 @@ const WITHOUT_DEFAULT: &[(&str, &str)] = &[
 /// What the proxy takes, on the command line and in the configuration file.
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub(crate) struct ProxyWords {
+pub(crate) struct ProxyOptions {
     /// Address to listen on, such as :8443 (dual stack), 127.0.0.1:8443 or [::1]:8443; may be repeated
     /// [default: :8443]
     #[arg(long, value_name = "ADDR")]
-    pub(crate) listen: Vec<String>,
-    /// Where plaintext goes: unix:/path or host:port; of several, to the one with the least connections
+    pub(crate) listen: Vec<Parsed<ListenAddr>>,
+    /// Where plaintext goes: unix:/path or host:port; of several, to the one with the fewest connections
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
-    pub(crate) upstream: Vec<String>,
+    pub(crate) upstream: Vec<Parsed<Upstream>>,
     /// Give up root for this user, NAME or NAME:GROUP, once addresses are bound and keys are read
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,20 +61,23 @@ pub(crate) struct ProxyWords {
     /// negotiated [default: none]
     #[arg(long, value_name = "VERSION")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) proxy_protocol: Option<String>,
+    pub(crate) proxy_protocol: Option<Parsed<ProxyProtocol>>,
     /// Peers that must send such a header and are believed, such as 10.0.0.0/8,2001:db8::1 [default: none]
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) accept_proxy: Option<String>,
+    pub(crate) accept_proxy: Option<Parsed<TrustedPeers>>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) tls: TlsWords,
+    pub(crate) tls_files: TlsFiles,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) tls: Declared<TlsSettings>,
     /// Run the built-in load beside the proxy, such as rate=500,connections=64,resume=80%; the other words are
     /// arrivals, keepalive, lifetime, sources, threads, duration, warmup and requests; without rate it is a closed
     /// loop, and rate may be stages such as 100..1000/30s+1000/60s
     #[arg(long, value_name = "PLAN")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) load: Option<String>,
+    pub(crate) load: Option<Parsed<Plan>>,
     /// Worker threads, each with its own event loop [default: one a core]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,60 +86,53 @@ pub(crate) struct ProxyWords {
     /// [default: wherever the kernel puts them]
     #[arg(long, value_name = "LIST")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cpus: Option<String>,
-    /// Connections served at once; more wait in the backlog [default: what descriptors allow]
-    #[arg(long, value_name = "N")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) connections_max: Option<NonZeroUsize>,
-    /// Handshakes under way at once; more wait in the backlog [default: no bound]
-    #[arg(long, value_name = "N")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) handshakes_max: Option<NonZeroUsize>,
-    /// Connections of one client address at once, IPv6 by /64; more are closed [default: no bound]
-    #[arg(long, value_name = "N")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) connections_per_client: Option<NonZeroUsize>,
-    /// Deadline of a handshake [default: 10s]
-    #[arg(long, value_name = "TIME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) handshake_timeout: Option<String>,
-    /// Deadline for reaching the upstream [default: 5s]
-    #[arg(long, value_name = "TIME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) connect_timeout: Option<String>,
-    /// Close a connection on which nothing moved for so long [default: 10m]
-    #[arg(long, value_name = "TIME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) idle_timeout: Option<String>,
-    /// Cut a client that takes nothing of what waits for it for so long [default: 60s]
-    #[arg(long, value_name = "TIME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) send_timeout: Option<String>,
-    /// Memory for what waits to be sent on all connections together; beyond it the connection whose bytes have waited
-    /// longest is cut [default: 512MiB]
-    #[arg(long, value_name = "SIZE")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pending_max: Option<String>,
-    /// How long connections may go on once the program ends [default: 30s]
-    #[arg(long, value_name = "TIME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) drain_timeout: Option<String>,
+    pub(crate) cpus: Option<Parsed<Cpus>>,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) limits: Declared<Limits>,
     /// End by itself after so long and print a summary
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) duration: Option<String>,
+    pub(crate) duration: Option<Parsed<Time>>,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) run: RunWords,
+    pub(crate) run: RunOptions,
     #[command(flatten)]
     #[serde(flatten)]
-    pub(crate) look: LookWords,
+    pub(crate) appearance: AppearanceOptions,
     #[arg(skip)]
     #[serde(flatten, skip_serializing)]
-    pub(crate) tables: LookTables,
+    pub(crate) tables: AppearanceTables,
 }
 
-impl ProxyWords {
+/// What the command line of the proxy has besides.
+#[derive(Args, Debug)]
+pub(crate) struct ProxyArgs {
+    #[command(flatten)]
+    options: ProxyOptions,
+    /// Configuration file in TOML, with the same words; flags win
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the configuration in force, defaults included, and end
+    #[arg(long)]
+    pub(crate) print_config: bool,
+}
+
+impl ProxyArgs {
+    /// Flags over the file over the defaults.
+    pub(crate) fn options(self, flags: &Flags) -> anyhow::Result<ProxyOptions> {
+        let Some(path) = &self.config else { return Ok(self.options) };
+        let mut file = ProxyOptions::read(path)?;
+        // A certificate and its key come from one place.
+        if !self.options.tls_files.is_without_certificate() {
+            file.tls_files.cert.clear();
+            file.tls_files.key.clear();
+        }
+        flags.over(file)
+    }
+}
+
+impl ProxyOptions {
     /// Reads a configuration file.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
@@ -146,84 +143,49 @@ impl ProxyWords {
         if text.len() as u64 > CONFIGURATION_BYTES_MAX {
             return Err(usage(format!("configuration {name} has more than {CONFIGURATION_BYTES_MAX} bytes")));
         }
-        Self::parse(&text).map_err(|(line, what)| usage(format!("configuration {name} line {line}: {what}")))
+        Self::parse(&text).map_err(|error| usage(format!("configuration {name} {error}")))
     }
 
-    /// Reads the text of one; an error comes with the number of its line.
-    fn parse(text: &str) -> Result<Self, (usize, String)> {
-        let refuse = |line: usize, what: &str| (line, what.replace('\n', " "));
+    /// Reads the text of one.
+    fn parse(text: &str) -> Result<Self, ConfigurationError> {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
             let before = text.char_indices().take_while(|(place, _)| *place < at);
-            let before = before.filter(|(_, c)| *c == '\n').count();
-            refuse(before + 1, error.message())
+            let line = before.filter(|(_, c)| *c == '\n').count() + 1;
+            ConfigurationError { line, problem: error.message().to_owned() }
         })?;
-        // Word by word, so that an error names its word.
-        for (word, value) in &table {
-            let alone = toml::Table::from_iter([(word.clone(), value.clone())]);
-            if let Err(error) = Self::deserialize(alone) {
-                let line = text.lines().position(|line| line.trim_start().starts_with(word.as_str()));
-                return Err(refuse(line.map_or(1, |line| line + 1), &format!("{word}: {}", error.message())));
-            }
-        }
-        Self::deserialize(table).map_err(|error| refuse(1, error.message()))
+        Self::deserialize(table.clone()).map_err(|error| {
+            // What is wrong of a word is wrong of the word alone, whose error can name it.
+            let alone = |(word, value): (&String, &toml::Value)| {
+                let alone = toml::Table::from_iter([(word.clone(), value.clone())]);
+                Self::deserialize(alone).err().map(|error| (word.clone(), error))
+            };
+            let Some((word, error)) = table.iter().find_map(alone) else {
+                return ConfigurationError { line: 1, problem: error.message().to_owned() };
+            };
+            let line = text.lines().position(|line| line.trim_start().starts_with(&*word)).unwrap_or(0) + 1;
+            ConfigurationError { line, problem: format!("{word}: {}", error.message()) }
+        })
     }
 
-    /// These words, and where they are silent the others.
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            listen: if self.listen.is_empty() { other.listen } else { self.listen },
-            upstream: if self.upstream.is_empty() { other.upstream } else { self.upstream },
-            user: self.user.or(other.user),
-            proxy_protocol: self.proxy_protocol.or(other.proxy_protocol),
-            accept_proxy: self.accept_proxy.or(other.accept_proxy),
-            tls: self.tls.or(other.tls),
-            load: self.load.or(other.load),
-            workers: self.workers.or(other.workers),
-            cpus: self.cpus.or(other.cpus),
-            connections_max: self.connections_max.or(other.connections_max),
-            handshakes_max: self.handshakes_max.or(other.handshakes_max),
-            connections_per_client: self.connections_per_client.or(other.connections_per_client),
-            handshake_timeout: self.handshake_timeout.or(other.handshake_timeout),
-            connect_timeout: self.connect_timeout.or(other.connect_timeout),
-            idle_timeout: self.idle_timeout.or(other.idle_timeout),
-            send_timeout: self.send_timeout.or(other.send_timeout),
-            pending_max: self.pending_max.or(other.pending_max),
-            drain_timeout: self.drain_timeout.or(other.drain_timeout),
-            duration: self.duration.or(other.duration),
-            run: self.run.or(other.run),
-            look: self.look.or(other.look),
-            tables: if self.tables.is_empty() { other.tables } else { self.tables },
+    /// The same, with an address to listen on if there is none.
+    pub(crate) fn with_listen(mut self) -> anyhow::Result<Self> {
+        if self.listen.is_empty() {
+            self.listen.push(LISTEN.parse()?);
         }
+        Ok(self)
     }
 
-    /// What holds where nothing else is said.
-    pub(crate) fn defaults() -> Self {
-        let text = |text: &str| Some(text.to_owned());
-        Self {
-            listen: vec![":8443".to_owned()],
-            tls: TlsWords::defaults(),
-            handshake_timeout: text("10s"),
-            connect_timeout: text("5s"),
-            idle_timeout: text("10m"),
-            send_timeout: text("60s"),
-            pending_max: text("512MiB"),
-            drain_timeout: text("30s"),
-            run: RunWords {
-                journal: text("auto"),
-                interval: text("1s"),
-                format: Some(Format::Text),
-                ..RunWords::default()
-            },
-            look: LookWords { theme: text("auto"), ..LookWords::default() },
-            ..Self::default()
-        }
-    }
-
-    /// The words as a configuration file; those that are not set stand in it as comments.
+    /// The options as a configuration file; those that are not set stand in it as comments.
     pub(crate) fn to_toml(&self) -> anyhow::Result<String> {
         let mut text = toml::to_string(self)?;
-        for (word, example) in WITHOUT_DEFAULT {
+        let declared = examples::<TlsSettings>().chain(examples::<Limits>());
+        let own = EXAMPLES.iter().map(|(word, example)| (*word, (*example).to_owned()));
+        let mut examples: Vec<_> = own.chain(declared).collect();
+        let command = Cli::command();
+        examples
+            .sort_by_key(|(word, _)| command.get_arguments().position(|arg| arg.get_long() == Some(word)));
+        for (word, example) in examples {
             if !text.lines().any(|line| line.starts_with(&format!("{word} = "))) {
                 let _ = writeln!(text, "# {word} = {example}");
             }
@@ -233,18 +195,12 @@ impl ProxyWords {
     }
 }
 
-/// Takes a single word where there may be several.
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Words {
-        One(String),
-        Many(Vec<String>),
-    }
-    Ok(match Words::deserialize(deserializer)? {
-        Words::One(word) => vec![word],
-        Words::Many(words) => words,
-    })
+/// A configuration cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {}", telemetry::clean::line(.problem))]
+struct ConfigurationError {
+    line: usize,
+    problem: String,
 }
 
 /// Reads the text of a configuration file, and looks whether its words can be what they are, as far as that needs neither
@@ -253,8 +209,111 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
 /// # Errors
 /// With the line that says what is wrong.
 pub fn read_configuration(text: &str) -> Result<String, String> {
-    let words = ProxyWords::parse(text).map_err(|(line, what)| format!("line {line}: {what}"))?;
-    let printed = words.clone().or(ProxyWords::defaults()).to_toml();
-    let checked = printed.and_then(|printed| crate::commands::proxy::check(&words).map(|()| printed));
+    let options = ProxyOptions::parse(text).map_err(|error| error.to_string())?;
+    let printed = options.clone().with_listen().and_then(|options| options.to_toml());
+    let checked = printed.and_then(|printed| {
+        options.tls.values().check().map_err(usage)?;
+        Ok(printed)
+    });
     checked.map_err(|error| crate::line(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> ProxyOptions {
+        ProxyOptions::parse(text).unwrap()
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_the_file_over_the_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tlsdash.toml");
+        let text = "upstream = \"unix:/a\"\nworkers = 3\ninterval = \"2s\"\nheadless = true\nidle-timeout = \"1m\"\n\
+                    tls-max = \"1.2\"\ncert = \"a.pem\"\nkey = \"a.key\"";
+        std::fs::write(&file, text).unwrap();
+        let args =
+            ["tlsdash", "--config", file.to_str().unwrap(), "--upstream", "unix:/b", "--tls-min", "1.2"];
+        let (cli, flags) = Cli::read(args.into_iter().chain(["--cert", "b.pem"])).unwrap();
+        let options = cli.proxy.options(&flags).unwrap().with_listen().unwrap();
+        assert_eq!(options.upstream.iter().map(Parsed::text).collect::<Vec<_>>(), ["unix:/b"]);
+        assert_eq!(options.workers.map(NonZeroUsize::get), Some(3));
+        assert_eq!((options.run.interval.text(), options.run.journal.text()), ("2s", "auto"));
+        assert!(options.run.headless && !options.run.append);
+        assert_eq!(options.limits.values().idle_timeout.as_secs(), 60);
+        assert!(options.tls.is_given("tls-min") && options.tls.is_given("tls-max"));
+        assert_eq!(options.listen.iter().map(Parsed::text).collect::<Vec<_>>(), [":8443"]);
+        assert_eq!((options.tls_files.cert.len(), options.tls_files.key.len()), (1, 0));
+    }
+
+    #[test]
+    fn the_printed_configuration_reads_back() {
+        let printed = parse("upstream = \"unix:/a\"").with_listen().unwrap().to_toml().unwrap();
+        assert_eq!(parse(&printed).to_toml().unwrap(), printed);
+    }
+
+    #[test]
+    fn a_configuration_is_read_without_files_and_refused_in_one_line() {
+        let printed = read_configuration("").unwrap();
+        assert_eq!(read_configuration(&printed), Ok(printed.clone()));
+        let all = printed.replace("# ", "");
+        assert!(read_configuration(&all).is_ok(), "{all}");
+        for (text, part) in [
+            ("upstream = [", "line 1"),
+            ("\n\nworkers = \"two\"", "line 3: workers"),
+            ("idle-timeout = \"2days\"", "line 1: idle-timeout: 2days: expected a time from 1ms to 24h"),
+            ("idle-timeout = 2", "idle-timeout: expected a text"),
+            ("tickets = \"2\"", "tickets: expected a number"),
+            ("groups = \"x448\"", "x448 is not known"),
+            ("listen = [\"8443\"]", "line 1: listen: 8443"),
+            ("upstream = \"x\"", "line 1: upstream: x"),
+            ("half-closed-timeout = \"1s\"", "unknown field"),
+            ("ticket-send = \"\\nswer\"", "is not known"),
+            ("tls-min = \"1.3\"\ntls-max = \"1.2\"", "tls"),
+        ] {
+            let error = read_configuration(text).unwrap_err();
+            assert!(error.contains(part) && !error.contains('\n'), "{error}");
+        }
+    }
+
+    proptest! {
+        /// As the fuzz target does at length.
+        #[test]
+        fn what_is_printed_of_any_configuration_reads_back_the_same(
+            word in prop::sample::select(EXAMPLES.iter().map(|(word, _)| *word).chain([
+                "tickets", "groups", "idle-timeout", "pending-max", "connections-max", "theme", "interval", "nothing",
+            ]).collect::<Vec<_>>()),
+            value in prop_oneof![
+                any::<i64>().prop_map(|n| n.to_string()),
+                any::<bool>().prop_map(|b| b.to_string()),
+                any::<String>().prop_map(|text| toml::Value::String(text).to_string()),
+                "\"[0-9]{1,5}(ms|s|m|h|d|MiB|GiB)\"",
+            ],
+        ) {
+            let text = format!("{word} = {value}\n");
+            match read_configuration(&text) {
+                Ok(printed) => prop_assert_eq!(read_configuration(&printed), Ok(printed)),
+                Err(reason) => prop_assert!(!reason.is_empty() && !reason.contains('\n'), "{:?}", reason),
+            }
+        }
+    }
+
+    #[test]
+    fn every_flag_stands_in_the_printed_configuration() {
+        let printed = ProxyOptions::default().with_listen().unwrap().to_toml().unwrap();
+        for argument in Cli::command().get_arguments() {
+            let word = argument.get_long().unwrap_or_default();
+            if ["config", "print-config", "help", "version"].contains(&word) {
+                continue;
+            }
+            let stands =
+                printed.lines().any(|line| line.trim_start_matches("# ").starts_with(&format!("{word} = ")));
+            assert!(stands, "{word} in {printed}");
+        }
+        let uncommented = printed.replace("# ", "");
+        assert!(ProxyOptions::parse(&uncommented).is_ok(), "{uncommented}");
+    }
 }

@@ -1,37 +1,41 @@
-//! The words of the command line and of the configuration file: one list serves both, flags win.
+//! The command line and the configuration file: one set of words serves both, and flags win.
 
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
 
+pub(crate) mod appearance;
 mod configuration;
-pub(crate) mod look;
+pub(crate) mod declared;
 mod recorded;
-pub(crate) mod tls_words;
+pub(crate) mod tls;
+pub(crate) mod value;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use experiment::Plan;
+use proxy_core::{ListenAddr, TlsSettings};
 use serde::{Deserialize, Serialize};
 use telemetry::Moment;
 use tui::Speed;
 
-use crate::cli::look::LookWords;
-use crate::cli::tls_words::TlsWords;
+use crate::commands::demo::DemoPlan;
 use crate::commands::load::LoadArgs;
+use crate::journals::choice::JournalChoice;
+use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
+use appearance::AppearanceOptions;
+use declared::Declared;
+use tls::TlsFiles;
+use value::{Interval, Parsed, Time};
 
-pub(crate) use configuration::ProxyWords;
 pub use configuration::read_configuration;
+pub(crate) use configuration::{ProxyArgs, ProxyOptions};
 pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs, RunsArgs};
-
-/// Shortest interval: the budget of records must hold proxy, load and host of every interval.
-const INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// Longest interval.
-const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// The command line or the configuration is wrong; ends with exit code 2.
 #[derive(Debug)]
@@ -70,6 +74,52 @@ pub(crate) struct Cli {
     pub(crate) mode: Option<Mode>,
     #[command(flatten)]
     pub(crate) proxy: ProxyArgs,
+}
+
+impl Cli {
+    /// Reads a command line, the program's name first.
+    ///
+    /// # Errors
+    /// When it is wrong, and for help and the version, which are to be printed then.
+    pub(crate) fn read(
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<(Self, Flags), clap::Error> {
+        let matches = Self::command().try_get_matches_from(words)?;
+        Ok((Self::from_arg_matches(&matches)?, Flags::new(matches)))
+    }
+}
+
+/// The flags that were given to the program, or to its command.
+#[derive(Debug)]
+pub(crate) struct Flags(ArgMatches);
+
+impl Flags {
+    fn new(mut matches: ArgMatches) -> Self {
+        let mut matches = match matches.remove_subcommand() {
+            Some((_, of_command)) => of_command,
+            None => matches,
+        };
+        let is_default =
+            |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::DefaultValue);
+        let defaults: Vec<_> = matches.ids().filter(is_default).cloned().collect();
+        for id in defaults {
+            // Only fails for a flag that there is not.
+            let _ = matches.try_clear_id(id.as_str());
+        }
+        Self(matches)
+    }
+
+    /// What they say, and where they are silent what `file` says.
+    pub(crate) fn over<T: FromArgMatches>(&self, mut file: T) -> anyhow::Result<T> {
+        file.update_from_arg_matches(&self.0)?;
+        Ok(file)
+    }
+}
+
+/// What holds where no flag is given.
+fn without_flags<T: Args>() -> T {
+    let matches = T::augment_args(Command::new("tlsdash")).try_get_matches_from(["tlsdash"]);
+    matches.and_then(|matches| T::from_arg_matches(&matches)).expect("every default of a flag can be read")
 }
 
 #[derive(Debug, Subcommand)]
@@ -112,13 +162,12 @@ pub(crate) enum Format {
 }
 
 /// What every mode that makes records takes.
-#[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub(crate) struct RunWords {
-    /// Where records go: auto, system, namespace:NAME, file:PATH.journal, or off (headless only) [default: auto]
-    #[arg(long, value_name = "WHERE")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) journal: Option<String>,
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub(crate) struct RunOptions {
+    /// Where records go: auto, system, namespace:NAME, file:PATH.journal, or off (headless only)
+    #[arg(long, value_name = "WHERE", default_value = "auto")]
+    pub(crate) journal: Parsed<JournalChoice>,
     /// Write a second copy of all records to this journal file, which must not exist
     #[arg(long, value_name = "FILE.journal")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,63 +175,57 @@ pub(crate) struct RunWords {
     /// Go on in the file of --record if it exists: what is there is archived beside it
     #[arg(long)]
     pub(crate) append: bool,
-    /// How often counters become records, 100ms to 60s [default: 1s]
-    #[arg(long, value_name = "TIME")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) interval: Option<String>,
+    /// How often counters become records, 100ms to 60s
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub(crate) interval: Parsed<Interval>,
     /// Run without a dashboard, until SIGTERM or Ctrl-C
     #[arg(long)]
     pub(crate) headless: bool,
     /// Go on without a dashboard when the terminal goes away, until SIGTERM; without this the run ends then
     #[arg(long)]
     pub(crate) keep_running: bool,
-    /// How the summary at the end is printed [default: text]
-    #[arg(long, value_name = "FORMAT")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) format: Option<Format>,
+    /// How the summary at the end is printed
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
     /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; the other
     /// words are aa, block, discard, flush and keep (docs/experiments.md). Without a dashboard the run ends with it
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ab: Option<String>,
+    pub(crate) ab: Option<Parsed<Plan>>,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct ProxyArgs {
-    #[command(flatten)]
-    pub(crate) words: ProxyWords,
-    /// Configuration file in TOML, with the same words; flags win
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Print the configuration in force, defaults included, and end
-    #[arg(long)]
-    pub(crate) print_config: bool,
+impl Default for RunOptions {
+    fn default() -> Self {
+        without_flags()
+    }
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
     /// Address of the proxy [default: a free port of 127.0.0.1]
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) listen: Option<String>,
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true)]
+    pub(crate) listen: ListenAddr,
     /// Words of the load plan that differ from the demo's
     /// rate=1000,connections=32,sources=16,keepalive=10,resume=80%
-    #[arg(long, value_name = "PLAN")]
-    pub(crate) load: Option<String>,
+    #[arg(long, value_name = "PLAN", default_value = "", hide_default_value = true)]
+    pub(crate) load: DemoPlan,
     /// Worker threads of the proxy [default: half the cores]
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<NonZeroUsize>,
     /// End by itself after so long and print a summary
     #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<String>,
+    pub(crate) duration: Option<Time>,
     /// Configuration file in TOML, of which the dashboard's look and keys are taken
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) tls: TlsWords,
+    pub(crate) tls_files: TlsFiles,
     #[command(flatten)]
-    pub(crate) run: RunWords,
+    pub(crate) tls: Declared<TlsSettings>,
     #[command(flatten)]
-    pub(crate) look: LookWords,
+    pub(crate) run: RunOptions,
+    #[command(flatten)]
+    pub(crate) appearance: AppearanceOptions,
 }
 
 #[derive(Args, Debug)]
@@ -202,125 +245,63 @@ pub(crate) struct WatchArgs {
     pub(crate) from: Option<Moment>,
     /// The run to show, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
     #[arg(long, value_name = "ID")]
-    pub(crate) run: Option<String>,
+    pub(crate) run: Option<RunPrefix>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
     /// Print the summary that the journal gives, without a screen
     #[arg(long)]
     pub(crate) headless: bool,
-    /// How the summary is printed [default: text]
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
+    /// How the summary is printed
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
     /// Configuration file in TOML, of which the dashboard's look and keys are taken
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) look: LookWords,
-}
-
-/// Reads a length of time such as `10s`; `flag` names it in the error.
-pub(crate) fn time(flag: &str, text: &str) -> anyhow::Result<Duration> {
-    match time_or_none(flag, text)? {
-        Duration::ZERO => Err(usage(format!("--{flag} {text}: must be longer than nothing"))),
-        time => Ok(time),
-    }
-}
-
-/// The same, where nothing is a length too.
-pub(crate) fn time_or_none(flag: &str, text: &str) -> anyhow::Result<Duration> {
-    humantime::parse_duration(text).map_err(|_| {
-        usage(format!("--{flag} {text}: expected a time with its unit, such as 500ms, 10s or 5m"))
-    })
-}
-
-impl RunWords {
-    pub(crate) fn interval(&self) -> anyhow::Result<Duration> {
-        let text = self.interval.as_deref().unwrap_or("1s");
-        let interval = time("interval", text)?;
-        if (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
-            return Ok(interval);
-        }
-        Err(usage(format!("--interval {text}: must be from 100ms to 60s")))
-    }
-
-    fn or(self, other: Self) -> Self {
-        Self {
-            journal: self.journal.or(other.journal),
-            record: self.record.or(other.record),
-            append: self.append || other.append,
-            interval: self.interval.or(other.interval),
-            headless: self.headless || other.headless,
-            keep_running: self.keep_running || other.keep_running,
-            format: self.format.or(other.format),
-            ab: self.ab.or(other.ab),
-        }
-    }
+    pub(crate) appearance: AppearanceOptions,
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 
-    #[test]
-    fn flags_win_over_the_file_and_the_file_over_the_defaults() {
-        let file: ProxyWords =
-            toml::from_str("upstream = \"unix:/a\"\nworkers = 3\ninterval = \"2s\"").unwrap();
-        let flags = ProxyWords { upstream: vec!["unix:/b".into()], ..ProxyWords::default() };
-        let words = flags.or(file).or(ProxyWords::defaults());
-        assert_eq!(words.upstream, ["unix:/b"]);
-        assert_eq!(words.workers.map(NonZeroUsize::get), Some(3));
-        assert_eq!(words.run.interval.as_deref(), Some("2s"));
-        assert_eq!(words.listen, [":8443"]);
-    }
-
-    #[test]
-    fn the_printed_configuration_reads_back() {
-        let words = ProxyWords { upstream: vec!["unix:/a".into()], ..ProxyWords::default() }
-            .or(ProxyWords::defaults());
-        let printed = words.to_toml().unwrap();
-        let read: ProxyWords = toml::from_str(&printed).unwrap();
-        assert_eq!(read.to_toml().unwrap(), printed);
-    }
-
-    #[test]
-    fn a_configuration_is_read_without_files_and_refused_in_one_line() {
-        let printed = read_configuration("").unwrap();
-        assert_eq!(read_configuration(&printed), Ok(printed.clone()));
-        let all = printed.replace("# ", "");
-        assert!(read_configuration(&all).is_ok(), "{all}");
-        for (text, part) in [
-            ("upstream = [", "line 1"),
-            ("\n\nworkers = \"two\"", "line 3: workers"),
-            ("idle-timeout = \"2days\"", "1ms to 24h"),
-            ("groups = \"x448\"", "x448 is not known"),
-            ("listen = [\"8443\"]", "--listen 8443"),
-            ("ticket-send = \"\\nswer\"", "is not known"),
-        ] {
-            let error = read_configuration(text).unwrap_err();
-            assert!(error.contains(part) && !error.contains('\n'), "{error}");
+    /// A line for each option of the proxy.
+    fn options_document() -> String {
+        let mut text = String::from(
+            "# Options of the proxy\n\nEach is a flag and a word of the configuration file. Made by `just schema`, checked by the \
+             tests.\n\n| option | value | meaning |\n|---|---|---|\n",
+        );
+        for argument in Cli::command().get_arguments().filter(|argument| argument.get_long().is_some()) {
+            let default =
+                argument.get_default_values().first().filter(|_| !argument.is_hide_default_value_set());
+            let default = default.filter(|_| argument.get_action().takes_values());
+            let default =
+                default.map_or_else(String::new, |value| format!(" [default: {}]", value.display()));
+            let value = argument.get_value_names().filter(|_| argument.get_action().takes_values());
+            let value = value.map_or_else(String::new, |names| format!("`{}`", names.join(" ")));
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            let meaning = format!("{help}{default}").replace('|', "\\|").replace('<', "&lt;");
+            let _ = writeln!(text, "| `--{}` | {value} | {meaning} |", argument.get_long().unwrap());
         }
+        text
     }
 
     #[test]
-    fn every_flag_stands_in_the_printed_configuration() {
-        let printed = ProxyWords::default().or(ProxyWords::defaults()).to_toml().unwrap();
-        for argument in Cli::command().get_arguments() {
-            let word = argument.get_long().unwrap_or_default();
-            if ["config", "print-config", "help", "version"].contains(&word) {
-                continue;
-            }
-            let stands =
-                printed.lines().any(|line| line.trim_start_matches("# ").starts_with(&format!("{word} = ")));
-            assert!(stands, "{word} in {printed}");
+    fn the_document_lists_every_option() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/options.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, options_document()).unwrap();
+            return;
         }
-        let uncommented = printed.replace("# ", "");
-        assert!(toml::from_str::<ProxyWords>(&uncommented).is_ok(), "{uncommented}");
+        let document = std::fs::read_to_string(path).unwrap();
+        assert_eq!(document, options_document(), "docs/options.md is out of date: run `just schema`");
     }
 
     #[test]
@@ -336,14 +317,6 @@ mod tests {
             .map(|rest| rest.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default());
         for flag in flags.filter(|flag| flag.starts_with(|c: char| c.is_ascii_lowercase())) {
             assert!(known.iter().any(|word| word == flag), "--{flag} is not a flag");
-        }
-    }
-
-    #[test]
-    fn times_need_a_unit_and_a_length() {
-        assert!(time("duration", "10s").is_ok_and(|t| t == Duration::from_secs(10)));
-        for text in ["0", "0s", "10", "-1s", "soon", ""] {
-            assert!(time("duration", text).is_err_and(|error| error.is::<Usage>()), "{text:?}");
         }
     }
 }

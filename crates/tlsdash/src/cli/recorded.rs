@@ -5,10 +5,16 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use experiment::Metric;
+use report::Assertion;
+use telemetry::Moment;
 
 use super::Format;
+use super::value::{Parsed, time, time_or_none};
+use crate::journals::reading::RunPrefix;
 use crate::journals::writers::WriterArgs;
 
 /// Which runs are read, and of when.
@@ -21,13 +27,13 @@ pub(crate) struct RunsArgs {
     pub(crate) sources: Vec<OsString>,
     /// The run, by its id or the beginning of it (TLSDASH_RUN) [default: the newest of each host]
     #[arg(long, value_name = "ID")]
-    pub(crate) run: Option<String>,
+    pub(crate) run: Option<RunPrefix>,
     /// Leave out what is earlier: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) since: Option<String>,
+    pub(crate) since: Option<Parsed<Moment>>,
     /// Leave out what is later
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) until: Option<String>,
+    pub(crate) until: Option<Parsed<Moment>>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
 }
@@ -38,7 +44,7 @@ pub(crate) struct CheckArgs {
     pub(crate) runs: RunsArgs,
     /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 90%' or 'lost == 0'; may be repeated
     #[arg(long, value_name = "CONDITION")]
-    pub(crate) assert: Vec<String>,
+    pub(crate) assert: Vec<Assertion>,
     /// File of conditions, one a line; # begins a comment
     #[arg(long, value_name = "FILE")]
     pub(crate) assert_file: Vec<PathBuf>,
@@ -70,24 +76,24 @@ pub(crate) struct CompareArgs {
     pub(crate) b: OsString,
     /// The first run, by its id or the beginning of it [default: the newest]
     #[arg(long, value_name = "ID")]
-    pub(crate) run_a: Option<String>,
+    pub(crate) run_a: Option<RunPrefix>,
     /// The second run
     #[arg(long, value_name = "ID")]
-    pub(crate) run_b: Option<String>,
+    pub(crate) run_b: Option<RunPrefix>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
     /// What is compared, such as exchange.p99+cpu.per_exchange [default: what both have of the usual]
-    #[arg(long, value_name = "M+M")]
-    pub(crate) metric: Option<String>,
-    /// Length of the blocks that each run is cut into, four at least [default: 10s]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) block: Option<String>,
-    /// Time at the beginning of each run that does not count [default: 5s]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) discard: Option<String>,
-    /// How it is printed [default: text]
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
+    #[arg(long, value_name = "M+M", value_delimiter = '+')]
+    pub(crate) metric: Vec<Metric>,
+    /// Length of the blocks that each run is cut into, four at least
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    pub(crate) block: Duration,
+    /// Time at the beginning of each run that does not count
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time_or_none)]
+    pub(crate) discard: Duration,
+    /// How it is printed
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: Format,
     /// Write one page with both runs drawn over each other, which works without a network and prints well; of this and
     /// all others, - is standard output, in place of what is printed
     #[arg(long, value_name = "FILE")]

@@ -1,7 +1,7 @@
 //! `tlsdash check`: whether a run, as a journal holds it, meets conditions.
 
 use std::fmt::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use report::{Assertion, Checked, Figures, Verdict};
 
@@ -31,7 +31,7 @@ impl Breach {
 
 /// Checks, tells of each condition on standard output, and fails if one does not hold.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
-    let assertions = assertions(&args.assert, &args.assert_file)?;
+    let assertions = assertions(args)?;
     let outputs = Outputs::check(&[("--junit", &args.junit)], &args.assert_file)?;
     let recorded = Recorded::read(&args.runs.sources, &Wanted::of("check", &args.runs, 1))?;
     let run = recorded.run()?;
@@ -75,16 +75,14 @@ fn told(checked: &[Checked]) -> String {
 }
 
 /// Those of the command line and of files, one a line; blank lines and those that begin with # say nothing.
-fn assertions(words: &[String], files: &[PathBuf]) -> anyhow::Result<Vec<Assertion>> {
-    let parse = |text: &str| text.parse::<Assertion>();
-    let named = |text: &String| parse(text).map_err(|error| usage(format!("--assert {error}")));
-    let mut all: Vec<Assertion> = words.iter().map(named).collect::<anyhow::Result<_>>()?;
-    for path in files {
+fn assertions(args: &CheckArgs) -> anyhow::Result<Vec<Assertion>> {
+    let mut all = args.assert.clone();
+    for path in &args.assert_file {
         let text = read(path)?;
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
             let of_line = |error| usage(format!("--assert-file {} line {number}: {error}", path.display()));
-            all.push(parse(line).map_err(of_line)?);
+            all.push(line.parse().map_err(of_line)?);
         }
     }
     if all.is_empty() {

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
         )));
     }
     let source = place("compact", Some(&args.source), &args.writers)?;
-    let filter = RunFilter { writers: args.writers.filter(&source)?, ..RunFilter::default() };
+    let filter = RunFilter { writers: args.writers.filter(&source), ..RunFilter::default() };
     let whole = Whole { source: &source, filter: &filter, writers: &args.writers };
     // In a folder of its own, so that what is there under its name is whole, and what is removed is ours.
     let folder = tempfile::Builder::new().prefix(".tlsdash-").tempdir_in(folder_of(&args.out));

@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 
 use ::report::{Comparing, Report};
-use experiment::Metric;
 
-use crate::cli::{CompareArgs, Format, time, time_or_none, usage};
+use crate::cli::{CompareArgs, Format, usage};
 use crate::commands::outputs::Outputs;
-use crate::journals::reading::{Choice, Recorded, Wanted};
+use crate::journals::reading::{Choice, Recorded, RunPrefix, Wanted};
 use crate::session::environment::command;
 use crate::summary;
 
@@ -16,15 +15,9 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Compares, and prints what came of it.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let metric = |name: &str| name.parse::<Metric>().map_err(|error| usage(format!("--metric {error}")));
-    let metrics = args.metric.as_deref().map(|names| names.split('+').map(metric).collect()).transpose()?;
-    let how = Comparing {
-        metrics: metrics.unwrap_or_default(),
-        block: time("block", args.block.as_deref().unwrap_or("10s"))?,
-        discard: time_or_none("discard", args.discard.as_deref().unwrap_or("5s"))?,
-    };
+    let how = Comparing { metrics: args.metric.clone(), block: args.block, discard: args.discard };
     let outputs = Outputs::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;
-    let read = |source: &OsString, run: &Option<String>| {
+    let read = |source: &OsString, run: &Option<RunPrefix>| {
         let (run, history) = (run.as_deref(), INTERVALS_MAX);
         let choice = Choice { mode: "compare", run, writers: &args.writers };
         let wanted = Wanted { choice, history, since: None, until: None };
@@ -51,7 +44,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     if outputs.has_stdout() {
         return Ok(());
     }
-    summary::print_text(&match args.format.unwrap_or_default() {
+    summary::print_text(&match args.format {
         Format::Text => comparison.text(),
         Format::Json => comparison.json()?,
     })

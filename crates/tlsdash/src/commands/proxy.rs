@@ -1,20 +1,16 @@
 //! `tlsdash --listen … --upstream …`: the proxy, with the dashboard and, if asked for, the load beside it.
 
-use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
-use std::str::FromStr;
 
 use anyhow::Context;
 use loadgen::{Known, Load, LoadConfig, Plan, Target, Template, Trust};
-use proxy_core::proxy_protocol::{ProxyProtocol, TrustedPeers};
-use proxy_core::{
-    BoundProxy, Certificate, Cpus, Limits, ListenAddr, Proxy, ProxyConfig, StartError, Tls, Upstream,
-};
+use proxy_core::{BoundProxy, Certificate, Cpus, Proxy, ProxyConfig, StartError, Tls, Upstream};
 use telemetry::{Level, NoticeRecord, RunRecord};
 
-use crate::cli::look::Look;
-use crate::cli::{ProxyArgs, ProxyWords, time, usage};
+use crate::cli::appearance::Appearance;
+use crate::cli::value::values;
+use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::service;
 use crate::service::privileges;
 use crate::session::environment;
@@ -24,23 +20,23 @@ use crate::session::voice;
 use crate::session::{Session, Shape, Wiring, host_name};
 
 /// Runs the proxy until it is told to end.
-pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
-    let file = args.config.as_deref().map(ProxyWords::read).transpose()?.unwrap_or_default();
-    let words = args.words.or(file);
-    let inherited = if args.print_config { Vec::new() } else { service::inherited()? };
-    if !inherited.is_empty() && !words.listen.is_empty() {
+pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
+    let prints = args.print_config;
+    let options = args.options(flags)?;
+    let inherited = if prints { Vec::new() } else { service::inherited()? };
+    if !inherited.is_empty() && !options.listen.is_empty() {
         return Err(usage("--listen goes not together with sockets from the service manager (LISTEN_FDS)"));
     }
-    let words = words.or(ProxyWords::defaults());
-    if args.print_config {
-        return crate::summary::print_text(&words.to_toml()?);
+    let options = options.with_listen()?;
+    if prints {
+        return crate::summary::print_text(&options.to_toml()?);
     }
-    let look = Look::resolve(&words.look, &words.tables)?;
-    let mut shape = Shape::resolve(&words.run, words.duration.as_deref(), look)?;
-    let plan = words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
-    let user = words.user.as_deref().map(privileges::Target::resolve).transpose()?;
+    let appearance = Appearance::resolve(&options.appearance, &options.tables)?;
+    let duration = options.duration.as_ref().map(|duration| duration.0);
+    let mut shape = Shape::resolve(&options.run, duration, appearance)?;
+    let user = options.user.as_deref().map(privileges::Target::resolve).transpose()?;
     privileges::forbid_dumps()?;
-    let config = proxy_config(&words)?;
+    let config = proxy_config(&options)?;
     let mut bound = Bound::bind(config, inherited)?;
     if let Some(user) = &user {
         shape.journal = shape.journal.hand_to(user)?;
@@ -51,7 +47,7 @@ pub(crate) fn run(args: ProxyArgs) -> anyhow::Result<()> {
         bound.notices.push(warning);
     }
     let wiring = Wiring::new(&shape)?;
-    bound.start(plan, Vec::new(), shape, wiring)
+    bound.start(options.load.as_deref().cloned(), Vec::new(), shape, wiring)
 }
 
 /// What a person should know before the proxy serves anybody.
@@ -157,96 +153,31 @@ fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
     target.parse().with_context(|| format!("cannot aim the load at {target}"))
 }
 
-fn proxy_config(words: &ProxyWords) -> anyhow::Result<ProxyConfig> {
-    let upstreams = upstreams(words)?;
+fn proxy_config(options: &ProxyOptions) -> anyhow::Result<ProxyConfig> {
+    let upstreams = values(&options.upstream);
     let Some(first) = upstreams.first().cloned() else {
         return Err(usage(
             "--upstream is missing: where shall plaintext go? (unix:/path or host:port; `tlsdash demo` needs none)",
         ));
     };
-    let listen = listen(words)?;
-    let tls = words.tls.resolve(words.load.is_some())?;
-    if words.tls.is_without_certificate() {
+    let tls = options.tls_files.load(&options.tls, options.load.is_some())?;
+    if options.tls_files.is_without_certificate() {
         crate::say("no --cert: made a certificate for localhost and this host's name, in memory");
     }
-    let mut config = ProxyConfig { upstreams, ..ProxyConfig::new(listen, first, tls) };
-    let cpus = parsed::<Cpus>("cpus", words.cpus.as_deref())?;
-    if let Some(cpus) = &cpus {
-        config.workers = NonZeroUsize::new(cpus.count()).unwrap_or(NonZeroUsize::MIN);
-    }
-    config.cpus = cpus;
-    config.workers = words.workers.unwrap_or(config.workers);
-    config.proxy_protocol = parsed("proxy-protocol", words.proxy_protocol.as_deref())?;
-    config.accept_proxy = parsed("accept-proxy", words.accept_proxy.as_deref())?.unwrap_or_default();
-    config.limits = limits(words)?;
+    let config = ProxyConfig::new(values(&options.listen), first, tls);
+    let cpus: Option<Cpus> = options.cpus.as_deref().cloned();
+    let pinned = cpus.as_ref().map(|cpus| NonZeroUsize::new(cpus.count()).unwrap_or(NonZeroUsize::MIN));
+    let config = ProxyConfig {
+        upstreams,
+        workers: options.workers.or(pinned).unwrap_or(config.workers),
+        cpus,
+        proxy_protocol: options.proxy_protocol.as_deref().copied(),
+        accept_proxy: options.accept_proxy.as_deref().cloned().unwrap_or_default(),
+        limits: options.limits.values().clone(),
+        ..config
+    };
     config.check().map_err(|error| usage(format!("--{error}")))?;
     Ok(config)
-}
-
-/// Looks at words that need neither a file nor a name to be looked up.
-pub(crate) fn check(words: &ProxyWords) -> anyhow::Result<()> {
-    listen(words)?;
-    upstreams(words)?;
-    parsed::<Cpus>("cpus", words.cpus.as_deref())?;
-    parsed::<ProxyProtocol>("proxy-protocol", words.proxy_protocol.as_deref())?;
-    parsed::<TrustedPeers>("accept-proxy", words.accept_proxy.as_deref())?;
-    words.load.as_deref().map(|plan| plan.parse::<Plan>().map_err(usage)).transpose()?;
-    words.tls.settings()?;
-    words.run.interval()?;
-    words.duration.as_deref().map(|text| time("duration", text)).transpose()?;
-    limits(words)?.check().map_err(|error| usage(format!("--{error}")))
-}
-
-fn listen(words: &ProxyWords) -> anyhow::Result<Vec<ListenAddr>> {
-    let addr = |addr: &String| addr.parse().map_err(|error| usage(format!("--listen {addr}: {error}")));
-    words.listen.iter().map(addr).collect()
-}
-
-fn upstreams(words: &ProxyWords) -> anyhow::Result<Vec<Upstream>> {
-    let one = |text: &String| text.parse().map_err(|error| usage(format!("--upstream {text}: {error}")));
-    words.upstream.iter().map(one).collect()
-}
-
-fn parsed<T: FromStr<Err: Display>>(flag: &str, text: Option<&str>) -> anyhow::Result<Option<T>> {
-    let parse = |text: &str| text.parse().map_err(|error| usage(format!("--{flag} {text}: {error}")));
-    text.map(parse).transpose()
-}
-
-fn limits(words: &ProxyWords) -> anyhow::Result<Limits> {
-    let mut limits = Limits {
-        connections_max: words.connections_max.map(NonZeroUsize::get),
-        handshakes_max: words.handshakes_max.map(NonZeroUsize::get),
-        connections_per_client: words.connections_per_client.map(NonZeroUsize::get),
-        ..Limits::default()
-    };
-    for (flag, word, limit) in [
-        ("handshake-timeout", &words.handshake_timeout, &mut limits.handshake_timeout),
-        ("connect-timeout", &words.connect_timeout, &mut limits.connect_timeout),
-        ("idle-timeout", &words.idle_timeout, &mut limits.idle_timeout),
-        ("send-timeout", &words.send_timeout, &mut limits.send_timeout),
-        ("drain-timeout", &words.drain_timeout, &mut limits.drain_timeout),
-    ] {
-        if let Some(text) = word {
-            *limit = time(flag, text)?;
-        }
-    }
-    if let Some(text) = &words.pending_max {
-        limits.pending_bytes_max = size("pending-max", text)?;
-    }
-    Ok(limits)
-}
-
-/// Reads a size in whole MiB or GiB, in bytes.
-fn size(flag: &str, text: &str) -> anyhow::Result<usize> {
-    let units = [("MiB", 20), ("GiB", 30)];
-    let read = |(unit, bits): &(&str, u32)| {
-        let number: usize = text.strip_suffix(unit)?.trim_end().parse().ok()?;
-        number.checked_mul(1 << bits)
-    };
-    units
-        .iter()
-        .find_map(read)
-        .ok_or_else(|| usage(format!("--{flag} {text}: expected such as 512MiB or 2GiB")))
 }
 
 /// The kinds of keys, each once.

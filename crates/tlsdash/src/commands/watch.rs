@@ -7,10 +7,10 @@ use telemetry::model::Level;
 use telemetry::{Excerpt, Follower, HistoryReader, Update, WriterFilter};
 use tui::{Event, Opening, Sender};
 
-use crate::cli::look::Look;
-use crate::cli::{WatchArgs, usage};
+use crate::cli::appearance::Appearance;
+use crate::cli::{Flags, WatchArgs, usage};
 use crate::journals::contents::opener;
-use crate::journals::reading::{Choice, Part, run_prefix};
+use crate::journals::reading::{Choice, Part};
 use crate::journals::writers::Ignored;
 use crate::service::signals::{self, HangUp, Reload};
 use crate::session::frontend::{self, Frontend, Replay, Unattended};
@@ -18,10 +18,10 @@ use crate::session::spawn;
 use crate::summary;
 
 /// Watches until a person leaves, or prints the summary.
-pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
-    let prefix = args.run.as_deref().map(run_prefix).transpose()?;
-    let look = Look::with_file(&args.look, args.config.as_deref())?;
-    let frontend = Frontend::choose(args.headless, &look);
+pub(crate) fn run(args: &WatchArgs, flags: &Flags) -> anyhow::Result<()> {
+    let prefix = args.run.as_deref();
+    let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
+    let frontend = Frontend::choose(args.headless, &appearance);
     if frontend == Frontend::Plain && (args.play.is_some() || args.from.is_some()) {
         return Err(usage("--play and --from need the dashboard, and --plain has none"));
     }
@@ -34,9 +34,9 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<()> {
             let run = contents.run(prefix)?;
             contents.say_ignored();
             let summary = contents.model.summary(run, Some(&part.name));
-            summary::print(&summary, args.format.unwrap_or_default())
+            summary::print(&summary, args.format)
         }
-        Frontend::Dashboard | Frontend::Plain => show(args, prefix, part, look, frontend),
+        Frontend::Dashboard | Frontend::Plain => show(args, prefix, part, appearance, frontend),
     }
 }
 
@@ -44,7 +44,7 @@ fn show(
     args: &WatchArgs,
     prefix: Option<&str>,
     mut part: Part<'_>,
-    look: Look,
+    appearance: Appearance,
     frontend: Frontend,
 ) -> anyhow::Result<()> {
     let run = match prefix {
@@ -66,7 +66,7 @@ fn show(
         source: part.name,
         read_only: true,
         run,
-        look,
+        appearance,
         drains: false,
         keep_running: false,
         unattended: Unattended::default(),

@@ -1,13 +1,13 @@
 //! `--journal`: where records go, and where they are read back.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::Context;
-use journal::{FileWriter, Instance, SendError, Sender};
+use journal::{FileWriter, Instance, InstanceError, SendError, Sender};
 use telemetry::{Origin, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 
 use super::{probe, state_directory};
-use crate::cli::usage;
 use crate::journals::source::Source;
 use crate::journals::writers::WriterArgs;
 use crate::service::privileges;
@@ -38,25 +38,34 @@ pub(crate) enum Journal {
     Off,
 }
 
-impl JournalChoice {
-    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
+/// The text names no journal to write to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JournalChoiceError {
+    #[error("expected auto, system, namespace:NAME, file:PATH.journal or off")]
+    Unknown,
+    #[error("the file's name must end in .journal, so that journalctl reads it")]
+    FileName,
+    #[error(transparent)]
+    Namespace(#[from] InstanceError),
+}
+
+impl FromStr for JournalChoice {
+    type Err = JournalChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, JournalChoiceError> {
         match text.split_once(':') {
             None if text == "auto" => Ok(Self::Auto),
             None if text == "off" => Ok(Self::Off),
             None if text == "system" => Ok(Self::Instance(Instance::system())),
-            Some(("namespace", name)) => Instance::namespace(name)
-                .map(Self::Instance)
-                .map_err(|error| usage(format!("--journal {text}: {error}"))),
+            Some(("namespace", name)) => Ok(Self::Instance(Instance::namespace(name)?)),
             Some(("file", path)) if path.ends_with(".journal") => Ok(Self::File(path.into())),
-            Some(("file", path)) => Err(usage(format!(
-                "--journal file:{path}: the file's name must end in .journal, so that journalctl reads it"
-            ))),
-            _ => Err(usage(format!(
-                "--journal {text}: expected auto, system, namespace:NAME, file:PATH.journal or off"
-            ))),
+            Some(("file", _)) => Err(JournalChoiceError::FileName),
+            _ => Err(JournalChoiceError::Unknown),
         }
     }
+}
 
+impl JournalChoice {
     /// Opens the journal for writing.
     pub(crate) fn open(&self) -> anyhow::Result<Journal> {
         match self {
@@ -133,7 +142,7 @@ pub(crate) fn auto_source(writers: &WriterArgs) -> anyhow::Result<Source> {
         return Ok(Source::Path(path));
     }
     let system = Source::Instance(Instance::system());
-    if system.holds_records(&writers.filter(&system)?) {
+    if system.holds_records(&writers.filter(&system)) {
         return Ok(system);
     }
     own.map(|(path, _)| Source::Path(path))
@@ -145,12 +154,13 @@ mod tests {
 
     #[test]
     fn the_words_of_the_journal_are_understood() {
-        assert_eq!(JournalChoice::parse("auto").unwrap(), JournalChoice::Auto);
-        assert_eq!(JournalChoice::parse("off").unwrap(), JournalChoice::Off);
-        assert_eq!(JournalChoice::parse("system").unwrap(), JournalChoice::Instance(Instance::system()));
+        let parse = |text: &str| text.parse::<JournalChoice>().unwrap();
+        assert_eq!(parse("auto"), JournalChoice::Auto);
+        assert_eq!(parse("off"), JournalChoice::Off);
+        assert_eq!(parse("system"), JournalChoice::Instance(Instance::system()));
         let tls = Instance::namespace("tls").unwrap();
-        assert_eq!(JournalChoice::parse("namespace:tls").unwrap(), JournalChoice::Instance(tls));
-        let file = JournalChoice::parse("file:/tmp/a:b.journal").unwrap();
+        assert_eq!(parse("namespace:tls"), JournalChoice::Instance(tls));
+        let file = parse("file:/tmp/a:b.journal");
         assert_eq!(file, JournalChoice::File("/tmp/a:b.journal".into()));
         for text in [
             "",
@@ -163,7 +173,7 @@ mod tests {
             "namespace:",
             "namespace:a/b",
         ] {
-            assert!(JournalChoice::parse(text).is_err(), "{text:?}");
+            assert!(text.parse::<JournalChoice>().is_err(), "{text:?}");
         }
     }
 }

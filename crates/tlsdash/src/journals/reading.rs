@@ -2,12 +2,15 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::ops::Deref;
+use std::str::FromStr;
 
 use anyhow::Context;
 use journal::Timestamps;
 use telemetry::model::{self, Run};
 use telemetry::{Model, Moment, RunFilter, RunId, Stretch, Window};
 
+use crate::cli::value::{Expected, Parsed};
 use crate::cli::{RunsArgs, usage};
 use crate::journals::choice;
 use crate::journals::contents::Contents;
@@ -32,14 +35,14 @@ pub(crate) struct Wanted<'a> {
     /// Intervals that are kept of each series.
     pub(crate) history: usize,
     /// By the clock: what is earlier is left out.
-    pub(crate) since: Option<&'a str>,
+    pub(crate) since: Option<&'a Parsed<Moment>>,
     /// And what is later.
-    pub(crate) until: Option<&'a str>,
+    pub(crate) until: Option<&'a Parsed<Moment>>,
 }
 
 impl<'a> Wanted<'a> {
     pub(crate) fn of(mode: &'a str, runs: &'a RunsArgs, history: usize) -> Self {
-        let (run, since, until) = (runs.run.as_deref(), runs.since.as_deref(), runs.until.as_deref());
+        let (run, since, until) = (runs.run.as_deref(), runs.since.as_ref(), runs.until.as_ref());
         Self { choice: Choice { mode, run, writers: &runs.writers }, history, since, until }
     }
 }
@@ -64,7 +67,7 @@ impl<'a> Part<'a> {
         let Choice { mode, run, writers } = choice;
         let (place, window) = place_and_window(mode, source, writers)?;
         let id_prefix = run.unwrap_or_default().to_owned();
-        let filter = RunFilter { writers: writers.filter(&place)?, id_prefix, stretch: Stretch::ALL };
+        let filter = RunFilter { writers: writers.filter(&place), id_prefix, stretch: Stretch::ALL };
         let mut part = Self { name: place.to_string(), place, filter, writers };
         if let Some(window) = window {
             let contents = part.read(1)?;
@@ -101,7 +104,6 @@ impl Recorded {
     /// If a journal cannot be read, or holds no such run.
     pub(crate) fn read(sources: &[OsString], wanted: &Wanted<'_>) -> anyhow::Result<Self> {
         let Wanted { choice, history, .. } = *wanted;
-        let run = choice.run.map(run_prefix).transpose()?;
         let clock = by_clock(wanted)?;
         let each: Vec<Option<&OsStr>> = match sources {
             [] => vec![None],
@@ -112,7 +114,7 @@ impl Recorded {
             let mut part = Part::parse(source, choice)?;
             part.filter.stretch = within(clock, part.filter.stretch);
             let contents = part.read(history)?;
-            let runs = contents.chosen(run)?;
+            let runs = contents.chosen(choice.run)?;
             contents.say_ignored();
             read.push((contents.model, runs, part.name));
         }
@@ -202,12 +204,9 @@ fn described(parts: &[model::Part<'_>]) -> Vec<String> {
 /// What `--since` and `--until` leave.
 fn by_clock(wanted: &Wanted<'_>) -> anyhow::Result<Stretch> {
     let now_us = Timestamps::now().realtime_us;
-    let place = |flag: &str, text: Option<&str>, open: u64| {
-        let Some(text) = text else { return Ok(open) };
-        let moment = text.parse::<Moment>().map_err(|error| error.to_string());
-        moment
-            .and_then(|moment| moment.by_clock(now_us))
-            .map_err(|error| usage(format!("--{flag} {text}: {error}")))
+    let place = |flag: &str, moment: Option<&Parsed<Moment>>, open: u64| {
+        let Some(moment) = moment else { return Ok(open) };
+        moment.by_clock(now_us).map_err(|error| usage(format!("--{flag} {}: {error}", moment.text())))
     };
     let stretch = Stretch {
         from_us: place("since", wanted.since, Stretch::ALL.from_us)?,
@@ -257,13 +256,26 @@ fn place_and_window(
     }
 }
 
-/// The beginning of a run's id.
-pub(crate) fn run_prefix(text: &str) -> anyhow::Result<&str> {
-    let is_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    if is_hex && (1..=32).contains(&text.len()) {
-        return Ok(text);
+/// The beginning of a run's id, in hexadecimal digits.
+#[derive(Clone, Debug)]
+pub(crate) struct RunPrefix(String);
+
+impl FromStr for RunPrefix {
+    type Err = Expected;
+
+    fn from_str(text: &str) -> Result<Self, Expected> {
+        let is_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        if is_hex && (1..=32).contains(&text.len()) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(Expected("a run's id, or the beginning of it: up to 32 hexadecimal digits"))
     }
-    Err(usage(format!(
-        "--run {text}: expected a run's id, or the beginning of it: up to 32 hexadecimal digits"
-    )))
+}
+
+impl Deref for RunPrefix {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }

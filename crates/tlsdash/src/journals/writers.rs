@@ -1,10 +1,12 @@
 //! Whose runs are read from a journal, and which were left out for that.
 
+use std::str::FromStr;
+
 use clap::Args;
 use nix::unistd::User;
 use telemetry::{Origin, Writer, WriterFilter};
 
-use crate::cli::usage;
+use crate::cli::value::{Expected, Parsed};
 use crate::journals::source::Source;
 
 /// Accounts that are named, each with its runs that were left out; a user may have thousands of subordinate UIDs.
@@ -16,7 +18,7 @@ pub(crate) struct WriterArgs {
     /// Read runs of this user only. By default, in a journal of this host, those of root, your own, and those of the
     /// units tlsdash.service, tlsdash@NAME.service and tlsdash-NAME.service; in a recording all
     #[arg(long, value_name = "UID|NAME")]
-    pub(crate) uid: Option<String>,
+    pub(crate) uid: Option<Parsed<UserId>>,
     /// Read runs of this service of the system only
     #[arg(long, value_name = "UNIT")]
     pub(crate) unit: Option<String>,
@@ -27,25 +29,22 @@ pub(crate) struct WriterArgs {
 
 impl WriterArgs {
     /// Whose runs are read from this journal.
-    ///
-    /// # Errors
-    /// If there is no such user.
-    pub(crate) fn filter(&self, place: &Source) -> anyhow::Result<WriterFilter> {
-        let uid = self.uid.as_deref().map(uid).transpose()?;
+    pub(crate) fn filter(&self, place: &Source) -> WriterFilter {
+        let uid = self.uid.as_ref().map(|uid| uid.0);
         let unit = self
             .unit
             .as_ref()
             .map(|unit| if unit.contains('.') { unit.clone() } else { format!("{unit}.service") });
-        Ok(match (uid, unit) {
+        match (uid, unit) {
             (None, None) if !self.any_user && place.is_of_this_host() => WriterFilter::Trusted(Origin::own()),
             (None, None) => WriterFilter::Any,
             (uid, unit) => WriterFilter::Named { uid, unit },
-        })
+        }
     }
 
     /// Those who are read, in words.
     fn described(&self) -> String {
-        match (&self.uid, &self.unit) {
+        match (self.uid.as_ref().map(Parsed::text), &self.unit) {
             (Some(uid), Some(unit)) => format!("of user {uid} in {unit}"),
             (Some(uid), None) => format!("of user {uid}"),
             (None, Some(unit)) => format!("of {unit}"),
@@ -59,13 +58,23 @@ impl WriterArgs {
 }
 
 /// A user's number.
-fn uid(text: &str) -> anyhow::Result<u32> {
-    if let Ok(uid) = text.parse() {
-        return Ok(uid);
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UserId(u32);
+
+impl FromStr for UserId {
+    type Err = Expected;
+
+    /// Reads a number, or looks up a name.
+    fn from_str(text: &str) -> Result<Self, Expected> {
+        if let Ok(uid) = text.parse() {
+            return Ok(Self(uid));
+        }
+        let user = User::from_name(text)
+            .ok()
+            .flatten()
+            .ok_or(Expected("the name or number of a user of this host"))?;
+        Ok(Self(user.uid.as_raw()))
     }
-    let user = User::from_name(text).ok().flatten();
-    let user = user.ok_or_else(|| usage(format!("--uid {text}: there is no user of this name")))?;
-    Ok(user.uid.as_raw())
 }
 
 /// Runs that were left out because of who wrote them.
@@ -168,16 +177,16 @@ mod tests {
     fn a_user_is_named_or_numbered_and_a_unit_is_a_service() {
         let place = Source::Path("/tmp/x.journal".into());
         let filter = |uid: Option<&str>, unit: Option<&str>| {
-            let args = WriterArgs { uid: uid.map(Into::into), unit: unit.map(Into::into), any_user: false };
-            args.filter(&place)
+            let uid = uid.map(|uid| uid.parse().unwrap());
+            WriterArgs { uid, unit: unit.map(Into::into), any_user: false }.filter(&place)
         };
         let named = |uid, unit: Option<&str>| WriterFilter::Named { uid, unit: unit.map(str::to_owned) };
-        assert_eq!(filter(Some("root"), None).unwrap(), named(Some(0), None));
-        assert_eq!(filter(Some("12"), Some("a@b")).unwrap(), named(Some(12), Some("a@b.service")));
-        assert_eq!(filter(None, Some("x.scope")).unwrap(), named(None, Some("x.scope")));
-        assert_eq!(filter(None, None).unwrap(), WriterFilter::Any);
+        assert_eq!(filter(Some("root"), None), named(Some(0), None));
+        assert_eq!(filter(Some("12"), Some("a@b")), named(Some(12), Some("a@b.service")));
+        assert_eq!(filter(None, Some("x.scope")), named(None, Some("x.scope")));
+        assert_eq!(filter(None, None), WriterFilter::Any);
         for text in ["", "-1", "4294967296", "nobody-is-called-so"] {
-            assert!(filter(Some(text), None).is_err(), "{text:?}");
+            assert!(text.parse::<UserId>().is_err(), "{text:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use telemetry::{Command, HistoryReader, Level, Model, NoticeRecord, RunId, Update};
 use tui::{Event, Exit, Inbox, Opening};
 
-use crate::cli::look::Look;
+use crate::cli::appearance::Appearance;
 use crate::session::progress::Progress;
 
 /// How often a front end that has ended looks whether the rest of the program has.
@@ -27,8 +27,8 @@ pub(crate) enum Frontend {
 
 impl Frontend {
     /// Sentences where they are wanted, a dashboard where there is a terminal, unless none is wanted.
-    pub(crate) fn choose(headless: bool, look: &Look) -> Self {
-        match (headless, look.plain) {
+    pub(crate) fn choose(headless: bool, appearance: &Appearance) -> Self {
+        match (headless, appearance.plain) {
             (false, true) => Self::Plain,
             (false, false) if tui::has_terminal() => Self::Dashboard,
             _ => Self::Headless,
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     pub(crate) source: String,
     pub(crate) read_only: bool,
     pub(crate) run: Option<RunId>,
-    pub(crate) look: Look,
+    pub(crate) appearance: Appearance,
     /// True if connections may outlast the front end.
     pub(crate) drains: bool,
     /// True if the run goes on when the terminal goes away.
@@ -147,7 +147,7 @@ fn dashboard(frontend: Frontend, options: Options, inbox: &Inbox, commands: Sync
     shape.read_only = options.read_only;
     shape.run = options.run;
     (shape.history, shape.opening) = (options.replay.history, options.replay.opening);
-    options.look.give(&mut shape);
+    options.appearance.give(&mut shape);
     let ended = if frontend == Frontend::Plain {
         let ended = tui::run_plain(shape, inbox, &mut std::io::stdout().lock());
         drop(commands);

@@ -27,8 +27,8 @@ use telemetry::{
 use tui::{Event, Inbox, Sender};
 
 use self::frontend::{Frontend, Unattended};
-use crate::cli::look::Look;
-use crate::cli::{Format, RunWords, usage};
+use crate::cli::appearance::Appearance;
+use crate::cli::{Format, RunOptions, usage};
 use crate::journals::choice::{Journal, JournalChoice};
 use crate::journals::source::Source;
 use crate::service::signals::{self, HangUp, Reload};
@@ -55,7 +55,7 @@ pub(crate) struct Shape {
     /// Whether the run outlives its terminal.
     pub(crate) keep_running: bool,
     pub(crate) format: Format,
-    pub(crate) look: Look,
+    pub(crate) appearance: Appearance,
     pub(crate) duration: Option<Duration>,
     /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
     pub(crate) history: usize,
@@ -66,48 +66,49 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Resolves the words that shape a run, before anything is started.
-    pub(crate) fn resolve(words: &RunWords, duration: Option<&str>, look: Look) -> anyhow::Result<Self> {
-        let journal = JournalChoice::parse(words.journal.as_deref().unwrap_or("auto"))?;
-        let frontend = Frontend::choose(words.headless, &look);
+    /// Puts the options that shape a run together, before anything is started.
+    ///
+    /// # Errors
+    /// When they do not go together, or the recording cannot be called so.
+    pub(crate) fn resolve(
+        run: &RunOptions,
+        duration: Option<Duration>,
+        appearance: Appearance,
+    ) -> anyhow::Result<Self> {
+        let journal: JournalChoice = (*run.journal).clone();
+        let frontend = Frontend::choose(run.headless, &appearance);
         if journal == JournalChoice::Off && frontend != Frontend::Headless {
             return Err(usage(
                 "--journal off goes with --headless only: the dashboard shows what the journal holds",
             ));
         }
-        let duration = duration.map(|text| crate::cli::time("duration", text)).transpose()?;
-        let record = words.record.as_deref().map(|path| Place::check(path, words.append)).transpose()?;
-        if words.append && record.is_none() {
+        let record = run.record.as_deref().map(|path| Place::check(path, run.append)).transpose()?;
+        if run.append && record.is_none() {
             return Err(usage(
                 "--append goes with --record FILE.journal: it says what becomes of a file that exists",
             ));
         }
-        let experiment = words.ab.as_deref().map(|words| plan(words, duration)).transpose()?;
+        if let Some((plan, duration)) = run.ab.as_ref().zip(duration)
+            && duration <= plan.length()
+        {
+            let (words, takes) = (plan.text(), plan.length());
+            return Err(usage(format!(
+                "--ab {words}: it takes {takes:?}, and --duration ends the run after {duration:?}"
+            )));
+        }
         Ok(Self {
             journal,
-            interval: words.interval()?,
+            interval: run.interval.0,
             frontend,
-            headless: words.headless,
-            keep_running: words.keep_running,
-            format: words.format.unwrap_or_default(),
-            look,
+            headless: run.headless,
+            keep_running: run.keep_running,
+            format: run.format,
+            appearance,
             duration,
             history: 1,
             record,
-            experiment,
+            experiment: run.ab.as_deref().cloned(),
         })
-    }
-}
-
-/// What is to be compared, which must have an end before the run does.
-fn plan(words: &str, duration: Option<Duration>) -> anyhow::Result<Plan> {
-    let plan: Plan = words.parse().map_err(|error| usage(format!("--ab {error}")))?;
-    let takes = plan.length();
-    match duration.filter(|duration| *duration <= takes) {
-        Some(duration) => Err(usage(format!(
-            "--ab {words}: it takes {takes:?}, and --duration ends the run after {duration:?}"
-        ))),
-        None => Ok(plan),
     }
 }
 
@@ -234,7 +235,7 @@ impl Session {
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
             read_only: false,
             run: Some(run),
-            look: shape.look,
+            appearance: shape.appearance,
             drains: measured.proxy.is_some(),
             keep_running: shape.keep_running,
             unattended: Unattended { history: shape.history, shows_progress: ends_with_load },

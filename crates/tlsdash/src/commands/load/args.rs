@@ -8,11 +8,17 @@
 )]
 
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::Args;
+use loadgen::report::Style;
+use loadgen::{Arrivals, KeepAlive, Profile, Share, Target, TlsVersion};
+use report::{Assertion, AssertionError};
 
-use crate::cli::RunWords;
-use crate::cli::look::LookWords;
+use crate::cli::RunOptions;
+use crate::cli::appearance::AppearanceOptions;
+use crate::cli::value::{Expected, Parsed, Time, time, time_or_seconds};
 
 /// Stands below the help.
 const EXAMPLES: &str = "Examples:
@@ -27,7 +33,7 @@ Exit codes: 0 done, 1 failed at run time, 2 bad usage, 99 an assertion does not 
 pub(crate) struct LoadArgs {
     /// Server and path: https:// or http://, or tls:// or tcp:// for a server that sends back what it gets
     #[arg(value_name = "URL")]
-    pub(crate) url: String,
+    pub(crate) url: Parsed<Target>,
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
@@ -37,9 +43,9 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     #[command(flatten)]
-    pub(crate) run: RunWords,
+    pub(crate) run: RunOptions,
     #[command(flatten)]
-    pub(crate) look: LookWords,
+    pub(crate) appearance: AppearanceOptions,
 }
 
 #[derive(Args, Debug)]
@@ -51,37 +57,37 @@ pub(crate) struct PlanArgs {
     /// Requests a second on a fixed schedule (open loop), or stages such as 100..1000/30s+1000/60s; without it each
     /// connection sends as its answers come (closed loop)
     #[arg(short, long, value_name = "RATE", short_alias = 'R')]
-    pub(crate) rate: Option<String>,
+    pub(crate) rate: Option<Profile>,
     /// How the requests of an open loop are spread: even or poisson [default: even]
     #[arg(long, value_name = "WHICH", requires = "rate")]
-    pub(crate) arrivals: Option<String>,
+    pub(crate) arrivals: Option<Arrivals>,
     /// Begin --requests evenly over so long, as the threads of a JMeter plan: an open loop
     #[arg(long, value_name = "TIME", requires = "requests", conflicts_with = "rate")]
-    pub(crate) ramp_up: Option<String>,
+    pub(crate) ramp_up: Option<Parsed<Time>>,
     /// Length of the load, in seconds without a unit [default: 10s, unless --requests is given or the stages of --rate end]
-    #[arg(short, long, value_name = "TIME", short_alias = 'D')]
-    pub(crate) duration: Option<String>,
+    #[arg(short, long, value_name = "TIME", short_alias = 'D', value_parser = time_or_seconds)]
+    pub(crate) duration: Option<Duration>,
     /// Time at its beginning that is not measured
-    #[arg(long, value_name = "TIME")]
-    pub(crate) warmup: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) warmup: Option<Duration>,
     /// Number of requests
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) requests: Option<u64>,
     /// Requests a connection carries: on (no limit), off (one), or a number [default: on]
     #[arg(short, long, value_name = "WHICH")]
-    pub(crate) keep_alive: Option<String>,
+    pub(crate) keep_alive: Option<KeepAlive>,
     /// End a connection with the first request after so long
-    #[arg(long, value_name = "TIME")]
-    pub(crate) lifetime: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) lifetime: Option<Duration>,
     /// Threads [default: 1]
     #[arg(short, long, value_name = "N")]
     pub(crate) threads: Option<u32>,
     /// Connect from so many loopback addresses, 127.0.0.2 and up
     #[arg(long, value_name = "N")]
     pub(crate) source_addresses: Option<u32>,
-    /// Fail a request that is not answered after so long [default: 10s]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) timeout: Option<String>,
+    /// Fail a request that is not answered after so long
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    pub(crate) timeout: Duration,
     /// Run it so many times, and tell the median and the spread
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), hide_default_value = true)]
     pub(crate) repeat: u32,
@@ -95,7 +101,7 @@ pub(crate) struct RequestArgs {
     pub(crate) method: Option<String>,
     /// Header field to send along, such as 'Accept: text/html'; may be repeated
     #[arg(short = 'H', long, value_name = "FIELD", conflicts_with = "targets")]
-    pub(crate) header: Vec<String>,
+    pub(crate) header: Vec<Header>,
     /// File to send as the body
     #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "body_bytes"])]
     pub(crate) body: Option<PathBuf>,
@@ -128,7 +134,7 @@ pub(crate) struct RequestArgs {
 pub(crate) struct TlsArgs {
     /// Share of new connections that resume a session, such as 80%
     #[arg(long, value_name = "SHARE")]
-    pub(crate) resume: Option<String>,
+    pub(crate) resume: Option<Share>,
     /// Send the first request of connections that resume as early data (0-RTT), where the server's tickets allow it; only
     /// for requests that may come twice
     #[arg(long, requires = "resume")]
@@ -140,8 +146,8 @@ pub(crate) struct TlsArgs {
     #[arg(long)]
     pub(crate) insecure: bool,
     /// The only version: 1.2 or 1.3
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) tls_version: Option<String>,
+    #[arg(long, value_name = "VERSION", value_parser = tls_version)]
+    pub(crate) tls_version: Option<TlsVersion>,
     /// The only cipher suites, such as TLS13_AES_128_GCM_SHA256
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) ciphers: Vec<String>,
@@ -164,13 +170,13 @@ pub(crate) struct TlsArgs {
 pub(crate) struct OutputArgs {
     /// Print the summary as vegeta, h2load, ab, wrk or jmeter do
     #[arg(long, value_name = "TOOL", conflicts_with = "format")]
-    pub(crate) style: Option<String>,
+    pub(crate) style: Option<Style>,
     /// Print every figure by its name as CSV, a line a run
     #[arg(long, conflicts_with_all = ["format", "style"])]
     pub(crate) csv: bool,
     /// Fail with exit code 99 unless this holds, such as 'response.p99 < 5ms' or 'errors == 0'; may be repeated
-    #[arg(long, value_name = "CONDITION")]
-    pub(crate) assert: Vec<String>,
+    #[arg(long, value_name = "CONDITION", value_parser = load_assertion)]
+    pub(crate) assert: Vec<Assertion>,
     /// Write the percentiles for HdrHistogram's plotter; - is standard output, after the summary
     #[arg(long, value_name = "FILE")]
     pub(crate) hgrm: Option<PathBuf>,
@@ -180,4 +186,34 @@ pub(crate) struct OutputArgs {
     /// Observe CPU, threads and memory of this process and its descendants
     #[arg(long, value_name = "PID")]
     pub(crate) observe_pid: Option<u32>,
+}
+
+/// A header field, such as `Accept: text/html`.
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl FromStr for Header {
+    type Err = Expected;
+
+    fn from_str(text: &str) -> Result<Self, Expected> {
+        let (name, value) = text.split_once(':').ok_or(Expected("NAME: VALUE"))?;
+        Ok(Self { name: name.trim().to_owned(), value: value.trim().to_owned() })
+    }
+}
+
+fn tls_version(text: &str) -> Result<TlsVersion, Expected> {
+    match text {
+        "1.2" => Ok(TlsVersion::V12),
+        "1.3" => Ok(TlsVersion::V13),
+        _ => Err(Expected("1.2 or 1.3")),
+    }
+}
+
+/// Of a figure that every load has.
+fn load_assertion(text: &str) -> Result<Assertion, AssertionError> {
+    let assertion: Assertion = text.parse()?;
+    assertion.is_known_of_load().map(|()| assertion)
 }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use loadgen::{Load, LoadConfig};
 use telemetry::{ProcessTree, RunRecord};
 
-use crate::cli::look::Look;
+use crate::cli::appearance::{Appearance, AppearanceTables};
 use crate::cli::usage;
 use crate::service::privileges;
 use crate::service::signals;
@@ -29,8 +29,8 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Runs the load to its end, as often as it is wanted.
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
-    let look = Look::with_file(&args.look, None)?;
-    let mut shape = Shape::resolve(&args.run, None, look)?;
+    let appearance = Appearance::resolve(&args.appearance, &AppearanceTables::default())?;
+    let mut shape = Shape::resolve(&args.run, None, appearance)?;
     let mut output = Output::new(args, shape.format)?;
     if args.tls.client_key.is_some() {
         privileges::forbid_dumps()?;
@@ -78,7 +78,7 @@ fn once(args: &LoadArgs, shape: &Shape, config: &LoadConfig) -> anyhow::Result<F
         .observe_pid
         .map(|pid| ProcessTree::new(pid).with_context(|| format!("cannot observe process {pid}")));
     let observed = observed.transpose()?;
-    let header = RunRecord { upstream: telemetry::clean::text(&args.url), ..environment::header() };
+    let header = RunRecord { upstream: telemetry::clean::text(args.url.text()), ..environment::header() };
     let wiring = Wiring::new(shape)?;
     // Paused: the recorder lets it go when everything stands.
     let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;

@@ -5,7 +5,7 @@ use report::{Assertion, Figure, Verdict};
 use telemetry::model::Run;
 
 use super::args::LoadArgs;
-use crate::cli::{Format, usage};
+use crate::cli::Format;
 use crate::commands::check::Breach;
 use crate::commands::outputs::Outputs;
 use crate::session::Finished;
@@ -35,23 +35,14 @@ impl Output {
     pub(crate) fn new(args: &LoadArgs, format: Format) -> anyhow::Result<Self> {
         let LoadArgs { request, tls, output: args, .. } = args;
         let inputs = [&request.body, &request.targets, &tls.ca, &tls.client_cert, &tls.client_key];
-        let style = args
-            .style
-            .as_deref()
-            .map(|text| text.parse::<Style>().map_err(|error| usage(format!("--style {text}: {error}"))));
-        let assertion = |text: &String| {
-            let parsed = text.parse::<Assertion>();
-            let known = parsed.and_then(|assertion| assertion.is_known_of_load().map(|()| assertion));
-            known.map_err(|error| usage(format!("--assert {error}")))
-        };
-        let shape = match style.transpose()? {
+        let shape = match args.style {
             Some(style) => Shape::Style(style),
             None if args.csv => Shape::Csv,
             None => Shape::Own(format),
         };
         Ok(Self {
             shape,
-            assertions: args.assert.iter().map(assertion).collect::<anyhow::Result<_>>()?,
+            assertions: args.assert.clone(),
             // A file that cannot be written is found out before the load, not after it.
             files: Outputs::check(
                 &[("--hgrm", &args.hgrm), ("--hlog", &args.hlog)],

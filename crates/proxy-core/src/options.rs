@@ -1,0 +1,217 @@
+//! Limits and settings of TLS, each declared once: flag, word of the configuration file, live setting, bounds, help.
+
+use std::time::Duration;
+
+use telemetry::{Applies, Setting, Value, clean};
+
+const MIB: usize = 1 << 20;
+
+/// Why a limit or a setting cannot have a value.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OptionError {
+    /// There is no setting of this name.
+    #[error("there is no such setting of TLS")]
+    Unknown,
+    /// A value is none of those that there are.
+    #[error("{} is not known; known: {known}", clean::text(given))]
+    NotKnown {
+        /// What was given.
+        given: String,
+        /// What could be given.
+        known: String,
+    },
+    /// A list names something twice.
+    #[error("{} stands there twice", clean::text(.0))]
+    Twice(String),
+    /// A number is none, or out of its range.
+    #[error("expected a {kind} from {low} to {high}")]
+    OutOfRange {
+        /// `number` or `whole number`.
+        kind: &'static str,
+        /// Smallest allowed, in the option's unit.
+        low: f64,
+        /// Largest allowed.
+        high: f64,
+    },
+    /// The name of an application protocol is empty, too long or not printable.
+    #[error("expected printable names of 1 to 255 bytes, separated by commas")]
+    Protocol,
+}
+
+/// A limit, or a setting of TLS: a field of `T`.
+#[derive(Debug)]
+pub struct OptionSpec<T: 'static> {
+    /// The flag, and the word in a configuration file; the live setting has `proxy.` in front.
+    pub name: &'static str,
+    /// The value's name in help, such as `TIME`.
+    pub value_name: &'static str,
+    /// What it does, in a line of help. `None`: it has no flag, and can only change while the proxy runs.
+    pub help: Option<&'static str>,
+    /// What holds if it is not given, where that is no value of its own.
+    pub absent: Option<Absent>,
+    applies: Applies,
+    kind: Kind<T>,
+}
+
+/// What holds where an option is not given.
+#[derive(Clone, Copy, Debug)]
+pub struct Absent {
+    /// In words, for help.
+    pub holds: &'static str,
+    /// A value that it may be given, to show in its place.
+    pub example: &'static str,
+}
+
+/// What kind of value it has, and where that is.
+#[derive(Debug)]
+pub(crate) enum Kind<T: 'static> {
+    /// A time. The range is in seconds.
+    Time { range: (f64, f64), at: fn(&mut T) -> &mut Duration },
+    /// Memory in bytes, of which configurations and people speak in MiB. So does the range.
+    Memory { range: (f64, f64), at: fn(&mut T) -> &mut usize },
+    /// A number.
+    Count { range: (f64, f64), at: fn(&mut T) -> &mut usize },
+    /// A bound that may be absent. A live setting says 0 then; a configuration leaves it out.
+    Bound { max: f64, at: fn(&mut T) -> &mut Option<usize> },
+    /// A word, or a list of them.
+    Text { get: fn(&T) -> String, set: fn(&mut T, &str) -> Result<(), OptionError> },
+}
+
+/// Settings that are declared in a list.
+pub trait DeclaredOptions: Clone + Default + Send + Sync + 'static {
+    /// The list.
+    const OPTIONS: &'static [OptionSpec<Self>];
+    /// Its names, in the same order.
+    const NAMES: &'static [&'static str];
+
+    /// The option of this name.
+    fn option(name: &str) -> Option<&'static OptionSpec<Self>> {
+        Self::OPTIONS.iter().find(|option| option.name == name)
+    }
+}
+
+/// The names of a list.
+pub(crate) const fn names<T, const N: usize>(options: &[OptionSpec<T>; N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut i = 0;
+    while i < N {
+        names[i] = options[i].name;
+        i += 1;
+    }
+    names
+}
+
+impl<T> OptionSpec<T> {
+    /// A flag, a word of the file and a live setting.
+    pub(crate) const fn new(
+        (name, value_name): (&'static str, &'static str),
+        applies: Applies,
+        kind: Kind<T>,
+        help: &'static str,
+    ) -> Self {
+        Self { name, value_name, help: Some(help), absent: None, applies, kind }
+    }
+
+    /// The same without a flag: a live setting only.
+    pub(crate) const fn without_flag(self) -> Self {
+        Self { help: None, ..self }
+    }
+
+    /// The same without a default to show.
+    pub(crate) const fn absent(self, holds: &'static str, example: &'static str) -> Self {
+        Self { absent: Some(Absent { holds, example }), ..self }
+    }
+
+    /// The unit of its number: `s`, `MiB`, or none.
+    pub fn unit(&self) -> &'static str {
+        match self.kind {
+            Kind::Time { .. } => "s",
+            Kind::Memory { .. } => "MiB",
+            Kind::Count { .. } | Kind::Bound { .. } | Kind::Text { .. } => "",
+        }
+    }
+
+    /// The smallest and the largest number that a configuration may give, in its unit; `None` for text.
+    pub fn range(&self) -> Option<(f64, f64)> {
+        match self.kind {
+            Kind::Time { range, .. } | Kind::Memory { range, .. } | Kind::Count { range, .. } => Some(range),
+            Kind::Bound { max, .. } => Some((1.0, max)),
+            Kind::Text { .. } => None,
+        }
+    }
+
+    /// Changes it to a number in its unit, or to a text.
+    ///
+    /// # Errors
+    /// When it cannot have this value.
+    pub fn set(&self, settings: &mut T, value: &Value) -> Result<(), OptionError> {
+        match &self.kind {
+            Kind::Text { set, .. } => set(settings, &value.to_string())?,
+            Kind::Time { range, at } => *at(settings) = Duration::from_secs_f64(number(value, *range)?),
+            Kind::Memory { range, at } => *at(settings) = whole_number(value, *range)? * MIB,
+            Kind::Count { range, at } => *at(settings) = whole_number(value, *range)?,
+            Kind::Bound { max, at } => {
+                *at(settings) = Some(whole_number(value, (0.0, *max))?).filter(|&bound| bound > 0);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Clone> OptionSpec<T> {
+    /// How it stands; `None`: there is no bound.
+    pub fn value(&self, settings: &T) -> Option<Value> {
+        // The accessors change what they point to; this changes nothing.
+        let settings = &mut settings.clone();
+        let number = match &self.kind {
+            Kind::Text { get, .. } => return Some(Value::Text(get(settings))),
+            Kind::Time { at, .. } => at(settings).as_secs_f64(),
+            Kind::Memory { at, .. } => *at(settings) as f64 / MIB as f64,
+            Kind::Count { at, .. } => *at(settings) as f64,
+            Kind::Bound { at, .. } => (*at(settings))? as f64,
+        };
+        Some(Value::Number(number))
+    }
+
+    /// Whether it stands within its range.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(crate) fn check(&self, settings: &T) -> Result<(), OptionError> {
+        match (self.value(settings), self.range()) {
+            (Some(value), Some(range)) => number(&value, range).map(drop),
+            (None, _) | (_, None) => Ok(()),
+        }
+    }
+
+    /// The live setting, without the `proxy.` in front of its name.
+    pub(crate) fn setting(&self, settings: &T) -> Setting {
+        let range = match self.kind {
+            Kind::Bound { max, .. } => Some((0.0, max)),
+            _ => self.range(),
+        };
+        Setting {
+            name: self.name.to_owned(),
+            value: self.value(settings).unwrap_or(Value::Number(0.0)),
+            unit: self.unit().to_owned(),
+            applies: self.applies,
+            range,
+        }
+    }
+}
+
+/// The number that a value is, within its range.
+fn number(value: &Value, (low, high): (f64, f64)) -> Result<f64, OptionError> {
+    match *value {
+        Value::Number(number) if (low..=high).contains(&number) => Ok(number),
+        _ => Err(OptionError::OutOfRange { kind: "number", low, high }),
+    }
+}
+
+/// The same of a number without a fraction.
+pub(crate) fn whole_number(value: &Value, (low, high): (f64, f64)) -> Result<usize, OptionError> {
+    match number(value, (low, high)) {
+        Ok(number) if number.fract() == 0.0 => Ok(number as usize),
+        _ => Err(OptionError::OutOfRange { kind: "whole number", low, high }),
+    }
+}

@@ -1,0 +1,259 @@
+//! Flags and words of the configuration file that the proxy declares: its limits, and its settings of TLS.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use proxy_core::{DeclaredOptions, OptionError, OptionSpec};
+use serde::de::{self, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use telemetry::Value;
+
+/// Options as they were given, by flags or by a file, over their defaults.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Declared<T> {
+    values: T,
+    /// Those that were given, as they were written.
+    given: BTreeMap<&'static str, String>,
+}
+
+/// Why an option cannot have the value that a text says.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum DeclaredError {
+    /// Its number is none, or out of its range.
+    #[error("expected a {kind} from {range}{example}")]
+    Number { kind: &'static str, range: String, example: &'static str },
+    /// The proxy refuses it.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+}
+
+impl<T: DeclaredOptions> Declared<T> {
+    /// The values of all of them.
+    pub(crate) fn values(&self) -> &T {
+        &self.values
+    }
+
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.given.contains_key(name)
+    }
+
+    fn set(&mut self, option: &'static OptionSpec<T>, text: &str) -> Result<(), DeclaredError> {
+        option.set(&mut self.values, &read(option, text)?)?;
+        self.given.insert(option.name, text.to_owned());
+        Ok(())
+    }
+
+    /// How an option stands; `None` if it was not given, and has no default.
+    fn text(&self, option: &OptionSpec<T>) -> Option<String> {
+        let default = || match (option.absent, option.value(&self.values)?) {
+            (Some(_), _) => None,
+            (None, Value::Number(number)) => Some(shown(option.unit(), number)),
+            (None, value) => Some(value.to_string()),
+        };
+        self.given.get(option.name).cloned().or_else(default)
+    }
+}
+
+/// Those that have a flag, each with what help says of it.
+fn flags<T: DeclaredOptions>() -> impl Iterator<Item = (&'static OptionSpec<T>, &'static str)> {
+    T::OPTIONS.iter().filter_map(|option| Some((option, option.help?)))
+}
+
+/// Examples of those that have no default, as lines of a configuration file have them.
+pub(crate) fn examples<T: DeclaredOptions>() -> impl Iterator<Item = (&'static str, String)> {
+    flags::<T>().filter_map(|(option, _)| {
+        let example = option.absent?.example;
+        Some((option.name, if is_number(option) { example.to_owned() } else { format!("{example:?}") }))
+    })
+}
+
+/// Whether it is a number in a file too, and not a text.
+fn is_number<T>(option: &OptionSpec<T>) -> bool {
+    option.range().is_some() && option.unit().is_empty()
+}
+
+fn read<T>(option: &OptionSpec<T>, text: &str) -> Result<Value, DeclaredError> {
+    let Some((low, high)) = option.range() else { return Ok(Value::Text(text.to_owned())) };
+    let unit = option.unit();
+    let (number, kind, example) = match unit {
+        "s" => (humantime::parse_duration(text).ok().map(|time| time.as_secs_f64()), "time", ", such as 10s"),
+        "MiB" => (mebibytes(text), "size", ", such as 512MiB or 2GiB"),
+        _ => (text.parse::<u64>().ok().map(|number| number as f64), "number", ""),
+    };
+    let range = bounds(unit, (low, high)).unwrap_or_else(|| shown(unit, low));
+    let error = DeclaredError::Number { kind, range, example };
+    number.filter(|number| (low..=high).contains(number)).map(Value::Number).ok_or(error)
+}
+
+/// A number of whole MiB or GiB, in MiB.
+fn mebibytes(text: &str) -> Option<f64> {
+    let number = |unit| text.strip_suffix(unit)?.trim_end().parse::<u32>().ok().map(f64::from);
+    number("MiB").or_else(|| Some(number("GiB")? * 1_024.0))
+}
+
+/// The smallest and the largest number, if there is one.
+fn bounds(unit: &str, (low, high): (f64, f64)) -> Option<String> {
+    high.is_finite().then(|| format!("{} to {}", shown(unit, low), shown(unit, high)))
+}
+
+/// A number with its unit, as people write it.
+fn shown(unit: &str, number: f64) -> String {
+    match unit {
+        "s" => shown_time(Duration::from_secs_f64(number)),
+        "MiB" if number >= 2_048.0 && number % 1_024.0 == 0.0 => format!("{}GiB", number / 1_024.0),
+        unit => format!("{number}{unit}"),
+    }
+}
+
+/// In the largest unit of which it has a whole number; minutes and longer ones from two.
+fn shown_time(time: Duration) -> String {
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60)].map(|(unit, s)| (unit, s * 1_000_000_000, 2));
+    let short = [("s", 1_000_000_000, 1), ("ms", 1_000_000, 1), ("us", 1_000, 1)];
+    let nanos = time.as_nanos();
+    let mut units = units.into_iter().chain(short);
+    let fits = |&(_, unit, least): &(&str, u128, u128)| nanos % unit == 0 && nanos / unit >= least;
+    units.find(fits).map_or_else(|| format!("{nanos}ns"), |(name, unit, _)| format!("{}{name}", nanos / unit))
+}
+
+impl<T: DeclaredOptions> Args for Declared<T> {
+    fn augment_args(command: Command) -> Command {
+        let defaults = Self::default();
+        let arg = |(option, help): (&'static OptionSpec<T>, &str)| {
+            let default = defaults.text(option);
+            let holds = default.as_deref().or(option.absent.map(|absent| absent.holds));
+            let range = option.range().and_then(|range| bounds(option.unit(), range));
+            let range = range.map_or_else(String::new, |range| format!(" ({range})"));
+            Arg::new(option.name)
+                .long(option.name)
+                .value_name(option.value_name)
+                .value_parser(move |text: &str| Self::default().set(option, text).map(|()| text.to_owned()))
+                .help(format!("{help}{range} [default: {}]", holds.unwrap_or("none")))
+        };
+        command.args(flags().map(arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<T: DeclaredOptions> FromArgMatches for Declared<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut options = Self::default();
+        options.update_from_arg_matches(matches)?;
+        Ok(options)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for (option, _) in flags() {
+            if let Some(text) = matches.get_one::<String>(option.name) {
+                let refuse = |error| clap::Error::raw(ErrorKind::ValueValidation, error);
+                self.set(option, text).map_err(refuse)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: DeclaredOptions> Serialize for Declared<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (option, _) in flags::<T>() {
+            let Some(text) = self.text(option) else { continue };
+            match text.parse::<i64>() {
+                Ok(number) if is_number(option) => map.serialize_entry(option.name, &number)?,
+                _ => map.serialize_entry(option.name, &text)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de, T: DeclaredOptions> Deserialize<'de> for Declared<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // As a struct, so that serde tells these words from all others of the file.
+        deserializer.deserialize_struct("options", T::NAMES, Words(PhantomData))
+    }
+}
+
+struct Words<T>(PhantomData<T>);
+
+impl<'de, T: DeclaredOptions> Visitor<'de> for Words<T> {
+    type Value = Declared<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("options")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Declared<T>, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a text or a number")]
+        enum Word {
+            Number(u64),
+            Text(String),
+        }
+        let mut options = Declared::default();
+        while let Some((name, word)) = map.next_entry::<String, Word>()? {
+            let unknown = || de::Error::unknown_field(&name, T::NAMES);
+            let option = T::option(&name).filter(|option| option.help.is_some()).ok_or_else(unknown)?;
+            let text = match word {
+                Word::Number(number) if is_number(option) => number.to_string(),
+                Word::Text(text) if !is_number(option) => text,
+                Word::Number(_) => return Err(de::Error::custom("expected a text")),
+                Word::Text(_) => return Err(de::Error::custom("expected a number")),
+            };
+            options.set(option, &text).map_err(|error| de::Error::custom(format_args!("{text}: {error}")))?;
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proxy_core::{Limits, TlsSettings};
+
+    use super::*;
+
+    #[test]
+    fn times_are_shown_as_people_write_them() {
+        let times = [
+            (10.0, "10s"),
+            (60.0, "60s"),
+            (600.0, "10m"),
+            (86_400.0, "24h"),
+            (0.001, "1ms"),
+            (604_800.0, "7d"),
+        ];
+        for (seconds, text) in times {
+            assert_eq!(shown("s", seconds), text);
+        }
+        assert_eq!((shown("MiB", 512.0), shown("MiB", 1_048_576.0)), ("512MiB".into(), "1024GiB".into()));
+    }
+
+    #[test]
+    fn every_default_and_every_example_is_accepted() {
+        fn check<T: DeclaredOptions>() {
+            for (option, _) in flags::<T>() {
+                let default = Declared::<T>::default().text(option);
+                let text = default.unwrap_or_else(|| option.absent.unwrap().example.to_owned());
+                Declared::<T>::default().set(option, &text).unwrap();
+            }
+        }
+        check::<Limits>();
+        check::<TlsSettings>();
+    }
+
+    #[test]
+    fn a_bound_has_no_zero_in_a_configuration() {
+        let set = |name, text| Declared::<Limits>::default().set(Limits::option(name).unwrap(), text);
+        assert!(set("connections-max", "1").is_ok());
+        let refused = set("handshakes-max", "0").unwrap_err().to_string();
+        assert_eq!(refused, "expected a number from 1 to 1000000");
+        assert_eq!(set("connections-max", "0").unwrap_err().to_string(), "expected a number from 1");
+    }
+}
