@@ -73,6 +73,19 @@ fn a_recording_that_exists_or_cannot_be_made_is_refused_in_one_line() {
 }
 
 #[test]
+fn a_recording_into_the_journal_itself_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("one.journal");
+    for journal in [file.display().to_string(), format!("{}/./one.journal", folder.path().display())] {
+        let output = record(folder.path(), &format!("file:{journal}"), &file);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("is the same file") && said.lines().count() == 1, "{said}");
+        assert!(!file.exists(), "nothing is begun");
+    }
+}
+
+#[test]
 fn a_recording_goes_on_beside_what_is_there_however_that_ended() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("session.journal");

@@ -9,6 +9,7 @@ pub(crate) mod recording;
 mod sink;
 pub(crate) mod voice;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -20,6 +21,7 @@ use experiment::Plan;
 use journal::Timestamps;
 use report::Figures;
 use telemetry::model::Run;
+use telemetry::output_file::FileIdentity;
 use telemetry::{
     Batch, Body, Follower, LoadCounter, Model, NoticeRecord, Phase, Publisher, RunFilter, RunId, RunRecord,
     Update,
@@ -88,6 +90,14 @@ impl Shape {
                 "--append goes with --record FILE.journal: it says what becomes of a file that exists",
             ));
         }
+        if let (JournalChoice::File(journal), Some(record)) = (&journal, &run.record)
+            && is_same_file(journal, record)
+        {
+            let (record, journal) = (record.display(), journal.display());
+            return Err(usage(format!(
+                "--record {record}: --journal file:{journal} is the same file; name another"
+            )));
+        }
         if let Some((plan, duration)) = run.ab.as_ref().zip(duration)
             && duration <= plan.length()
         {
@@ -110,6 +120,11 @@ impl Shape {
             experiment: run.ab.as_deref().cloned(),
         })
     }
+}
+
+/// Whether both paths lead to one file, which need not exist.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    FileIdentity::of(a).is_ok_and(|a| FileIdentity::of(b).is_ok_and(|b| a == b))
 }
 
 /// How the parts of the program hear of each other, and of signals. Comes before anything that would have to be
