@@ -21,7 +21,7 @@ use crate::cli::{Cli, Flags, Mode, Usage, usage};
 use crate::commands::{check, compact, compare, demo, load, proxy, report, watch};
 use crate::service::signals;
 
-pub use cli::read_configuration;
+pub use cli::{ConfigurationError, read_configuration};
 
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {

@@ -141,9 +141,9 @@ impl AppearanceTables {
 mod tests {
     use super::*;
 
-    fn resolve(text: &str) -> Result<Appearance, String> {
+    fn resolve(text: &str) -> anyhow::Result<Appearance> {
         let options: ProxyOptions = toml::from_str(text).unwrap();
-        Appearance::resolve(&options.appearance, &options.tables).map_err(|error| error.to_string())
+        Appearance::resolve(&options.appearance, &options.tables)
     }
 
     #[test]
@@ -156,9 +156,9 @@ mod tests {
             ("[keys]\nfly = [\"f\"]", "keys: there is no action fly; --print-config lists them"),
             ("[keys]\nmark = [\"q\"]", "keys: q is bound to both quit and mark"),
         ] {
-            assert_eq!(resolve(text).unwrap_err(), why);
+            assert_eq!(resolve(text).unwrap_err().to_string(), why);
         }
-        let colour = resolve("theme = \"16\"\n[colors]\ngraph = \"sky\"").unwrap_err();
+        let colour = resolve("theme = \"16\"\n[colors]\ngraph = \"sky\"").unwrap_err().to_string();
         assert_eq!(colour, "colors: graph: sky is no colour, such as lightblue, 75 or #5fafff");
     }
 

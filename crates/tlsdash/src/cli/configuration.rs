@@ -152,7 +152,7 @@ impl ProxyOptions {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
             let before = text.char_indices().take_while(|(place, _)| *place < at);
             let line = before.filter(|(_, c)| *c == '\n').count() + 1;
-            ConfigurationError { line, problem: error.message().to_owned() }
+            ConfigurationError { line: Some(line), problem: error.message().to_owned() }
         })?;
         Self::deserialize(table.clone()).map_err(|error| {
             // What is wrong of a word is wrong of the word alone, whose error can name it.
@@ -161,10 +161,10 @@ impl ProxyOptions {
                 Self::deserialize(alone).err().map(|error| (word.clone(), error))
             };
             let Some((word, error)) = table.iter().find_map(alone) else {
-                return ConfigurationError { line: 1, problem: error.message().to_owned() };
+                return ConfigurationError { line: None, problem: error.message().to_owned() };
             };
             let line = text.lines().position(|line| line.trim_start().starts_with(&*word)).unwrap_or(0) + 1;
-            ConfigurationError { line, problem: format!("{word}: {}", error.message()) }
+            ConfigurationError { line: Some(line), problem: format!("{word}: {}", error.message()) }
         })
     }
 
@@ -195,11 +195,12 @@ impl ProxyOptions {
     }
 }
 
-/// A configuration cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("line {line}: {}", telemetry::clean::line(.problem))]
-struct ConfigurationError {
-    line: usize,
+/// The text of a configuration means nothing. One printable line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}", line.map_or_else(String::new, |line| format!("line {line}: ")), telemetry::clean::line(problem))]
+pub struct ConfigurationError {
+    /// `None`: it is no line's alone.
+    line: Option<usize>,
     problem: String,
 }
 
@@ -208,14 +209,12 @@ struct ConfigurationError {
 ///
 /// # Errors
 /// With the line that says what is wrong.
-pub fn read_configuration(text: &str) -> Result<String, String> {
-    let options = ProxyOptions::parse(text).map_err(|error| error.to_string())?;
-    let printed = options.clone().with_listen().and_then(|options| options.to_toml());
-    let checked = printed.and_then(|printed| {
-        options.tls.values().check().map_err(usage)?;
-        Ok(printed)
-    });
-    checked.map_err(|error| crate::line(&error))
+pub fn read_configuration(text: &str) -> Result<String, ConfigurationError> {
+    let options = ProxyOptions::parse(text)?;
+    let refuse = |problem| ConfigurationError { line: None, problem };
+    options.tls.values().check().map_err(|error| refuse(error.to_string()))?;
+    let printed = options.with_listen().and_then(|options| options.to_toml());
+    printed.map_err(|error| refuse(crate::line(&error)))
 }
 
 #[cfg(test)]
@@ -272,9 +271,9 @@ mod tests {
             ("upstream = \"x\"", "line 1: upstream: x"),
             ("half-closed-timeout = \"1s\"", "unknown field"),
             ("ticket-send = \"\\nswer\"", "is not known"),
-            ("tls-min = \"1.3\"\ntls-max = \"1.2\"", "tls"),
+            ("tls-min = \"1.3\"\ntls-max = \"1.2\"", "tls-min is later than tls-max"),
         ] {
-            let error = read_configuration(text).unwrap_err();
+            let error = read_configuration(text).unwrap_err().to_string();
             assert!(error.contains(part) && !error.contains('\n'), "{error}");
         }
     }
@@ -296,7 +295,7 @@ mod tests {
             let text = format!("{word} = {value}\n");
             match read_configuration(&text) {
                 Ok(printed) => prop_assert_eq!(read_configuration(&printed), Ok(printed)),
-                Err(reason) => prop_assert!(!reason.is_empty() && !reason.contains('\n'), "{:?}", reason),
+                Err(error) => prop_assert!(!error.to_string().contains('\n'), "{:?}", error),
             }
         }
     }

@@ -33,7 +33,7 @@ use declared::Declared;
 use tls::TlsFiles;
 use value::{Interval, Parsed, Time};
 
-pub use configuration::read_configuration;
+pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions};
 pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs, RunsArgs};
 

@@ -13,6 +13,17 @@ pub(crate) struct Wanted {
     pub(crate) ends_the_run: bool,
 }
 
+/// An experiment that was wanted cannot be.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExperimentError {
+    /// There is one at a time.
+    #[error("one is under way; end it first")]
+    UnderWay,
+    /// This run cannot compare that.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}
+
 /// An interval that has ended.
 #[derive(Debug)]
 pub(crate) struct Tick<'a> {
@@ -59,8 +70,12 @@ impl Experiments {
     /// Takes in an interval; gives what is to be done now.
     ///
     /// # Errors
-    /// In words, if an experiment that was wanted cannot be; it is given up.
-    pub(crate) fn tick(&mut self, tick: &Tick<'_>, settings: &[Setting]) -> Result<Vec<Step>, String> {
+    /// When an experiment that was wanted cannot be; it is given up.
+    pub(crate) fn tick(
+        &mut self,
+        tick: &Tick<'_>,
+        settings: &[Setting],
+    ) -> Result<Vec<Step>, ExperimentError> {
         let last = self.last.replace((tick.now_us, tick.cpu));
         if let Some(running) = self.under_way() {
             let Some((start_us, cpu)) = last else { return Ok(Vec::new()) };
@@ -68,12 +83,12 @@ impl Experiments {
             let steps = running.advance(tick.now_us);
             return match self.wanted.take() {
                 // Its steps come first; who asked can ask again.
-                Some(_) if steps.is_empty() => Err("one is under way; end it first".to_owned()),
+                Some(_) if steps.is_empty() => Err(ExperimentError::UnderWay),
                 _ => Ok(steps),
             };
         }
         let Some(plan) = self.wanted.take() else { return Ok(Vec::new()) };
-        let mut begun = begin(plan, settings, tick).map_err(|error| error.to_string())?;
+        let mut begun = begin(plan, settings, tick)?;
         let steps = begun.begin(tick.now_us);
         self.running = Some(begun);
         self.number += 1;

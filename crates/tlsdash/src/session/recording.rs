@@ -30,6 +30,17 @@ pub(crate) struct Recording {
     is_failing: bool,
 }
 
+/// A recording lacks records.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordingError {
+    /// They could not be written.
+    #[error("--record {}: {records} records are not in it", path.display())]
+    Incomplete { path: PathBuf, records: u64 },
+    /// It could not be ended in order.
+    #[error("--record {}: {records} records are not in it: {error}", path.display())]
+    Close { path: PathBuf, records: u64, error: WriteError },
+}
+
 /// What is wanted of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -180,8 +191,8 @@ impl Recording {
     /// Ends it in order.
     ///
     /// # Errors
-    /// In words, if something is missing in it.
-    pub(crate) fn close(mut self) -> Result<(), String> {
+    /// When something is missing in it.
+    pub(crate) fn close(mut self) -> Result<(), RecordingError> {
         if let Some(mut excerpt) = self.excerpt.take() {
             let mut last = Vec::new();
             excerpt.close(&mut last);
@@ -191,12 +202,11 @@ impl Recording {
         }
         self.tell(telemetry::Recording::Ended);
         let Self { writer, missing, waiting, .. } = self;
-        let path = writer.path().display().to_string();
-        let lacks = |records: u64| format!("--record {path}: {records} records are not in it");
+        let path = writer.path().to_owned();
         match writer.close() {
             Ok(()) if missing == 0 => Ok(()),
-            Ok(()) => Err(lacks(missing)),
-            Err(error) => Err(format!("{}: {error}", lacks(missing + waiting))),
+            Ok(()) => Err(RecordingError::Incomplete { path, records: missing }),
+            Err(error) => Err(RecordingError::Close { path, records: missing + waiting, error }),
         }
     }
 }

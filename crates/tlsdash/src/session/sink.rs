@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use journal::{EntryBuf, FileWriter, SendError, Timestamps, WriteError};
 use telemetry::{Batch, Excerpt, Record, Refusal, Sink, Stretch, Update, Writer};
 use tui::{Event, Sender};
 
 use crate::journals::choice::Journal;
-use crate::session::recording::{self, Recording};
+use crate::session::recording::{self, Recording, RecordingError};
 
 /// So long may the records of one interval wait, in all, for room in journald's queue: that holds as few as ten, and
 /// sixty records go through it in some 2 ms.
@@ -43,6 +44,25 @@ pub(crate) struct DaemonSink {
     patience: Duration,
 }
 
+/// The journal, or a recording, lacks the end of the run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CloseError {
+    /// The journal's file could not be ended in order.
+    #[error(transparent)]
+    Journal(#[from] WriteError),
+    /// The recording could not.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The journal did not take the last records in time.
+    #[error("{records} records are not in it: {reason}")]
+    Missing {
+        /// How many.
+        records: usize,
+        /// Why it took none.
+        reason: String,
+    },
+}
+
 impl RecordSink {
     pub(crate) fn new(journal: Journal, recording: Option<Recording>, events: Sender) -> Self {
         let told = events.clone();
@@ -61,29 +81,33 @@ impl RecordSink {
     /// Begins to record from now on, or ends what is being recorded; what came of it, in words.
     ///
     /// # Errors
-    /// In words, if there is no recording, or something is missing in it.
-    pub(crate) fn toggle_recording(&mut self) -> Result<String, String> {
+    /// When there can be no recording, or something is missing in it.
+    pub(crate) fn toggle_recording(&mut self) -> anyhow::Result<String> {
         if let Some(recording) = self.recording.take() {
             let path = recording.path().display().to_string();
             recording.close()?;
             return Ok(format!("recorded {path}"));
         }
         let recording = Recording::create(&recording::Place::of_now(), self.events.clone());
-        let recording = recording.map_err(|error| format!("not recording: {error:#}"))?;
+        let recording = recording.context("not recording")?;
         let text = format!("recording from now on into {}", recording.path().display());
         self.recording = Some(recording.begin_with(&self.history));
         Ok(text)
     }
 
     /// Ends the journal in order, and the recording.
-    pub(crate) fn close(self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// When the end of one of them is missing.
+    pub(crate) fn close(self) -> Result<(), CloseError> {
         let closed = match self.journal {
-            Place::File(writer, _) => writer.close().map_err(|error| error.to_string()),
+            Place::File(writer, _) => writer.close(),
             Place::Daemon(_) | Place::Direct(..) => Ok(()),
         };
         // Closed whatever became of the journal.
         let recorded = self.recording.map_or(Ok(()), Recording::close);
-        closed.and(recorded)
+        closed?;
+        Ok(recorded?)
     }
 }
 

@@ -3,7 +3,8 @@
 use experiment::Step;
 use journal::Timestamps;
 use loadgen::Load;
-use telemetry::{Counters, CpuGroup, Level};
+use proxy_core::{ForgetError, Proxy};
+use telemetry::{Counters, CpuGroup, Level, SettingError, Value};
 
 use super::Recorder;
 use crate::session::experiments::Tick;
@@ -35,15 +36,14 @@ impl Recorder {
             let refusal = match &step {
                 Step::Switch { value, flush, .. } | Step::End { value, flush } => {
                     let name = self.experiments.setting().to_owned();
-                    let changed = self.change(&name, value).map_err(|error| error.to_string());
-                    changed.and_then(|_| if *flush { self.forget_sessions() } else { Ok(()) }).err()
+                    self.switch(&name, value, *flush).err()
                 }
                 Step::Begin | Step::Pair { .. } | Step::Verdict { .. } => None,
             };
             for record in self.experiments.records(&step) {
                 self.publisher.experiment(record, Timestamps::now());
             }
-            if let Some(refusal) = refusal {
+            if let Some(refusal) = refusal.map(|error| error.to_string()) {
                 self.voice.say(Level::Warning, &format!("the experiment cannot go on: {refusal}"));
                 self.experiments.disturb(&refusal);
                 // Ends in steps that give the setting its value back, of which none calls for another end.
@@ -52,10 +52,26 @@ impl Recorder {
         }
     }
 
-    /// Both sides, so that no client offers what the proxy does not know any more.
-    fn forget_sessions(&self) -> Result<(), String> {
-        self.measured.load.iter().for_each(Load::forget_sessions);
-        let proxy = self.measured.proxy.as_ref();
-        proxy.map_or(Ok(()), |proxy| proxy.forget_sessions().map_err(|error| error.to_string()))
+    fn switch(&mut self, name: &str, value: &Value, flush: bool) -> Result<(), SwitchError> {
+        self.change(name, value)?;
+        if flush {
+            self.forget_sessions()?;
+        }
+        Ok(())
     }
+
+    /// Both sides, so that no client offers what the proxy does not know any more.
+    fn forget_sessions(&self) -> Result<(), ForgetError> {
+        self.measured.load.iter().for_each(Load::forget_sessions);
+        self.measured.proxy.as_ref().map_or(Ok(()), Proxy::forget_sessions)
+    }
+}
+
+/// The setting that is compared cannot be switched.
+#[derive(Debug, thiserror::Error)]
+enum SwitchError {
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    #[error(transparent)]
+    Forget(#[from] ForgetError),
 }

@@ -23,7 +23,7 @@ use crate::cli::usage;
 use crate::service::signals::Reload;
 use crate::service::{self, Watchdog};
 use crate::session::experiments::{Experiments, Wanted};
-use crate::session::sink::RecordSink;
+use crate::session::sink::{CloseError, RecordSink};
 use crate::session::voice::Voice;
 use files::FileWatch;
 
@@ -79,7 +79,7 @@ pub(crate) struct Recorded {
     /// Records that the journal has accepted.
     pub(crate) made: u64,
     /// Why the last of them may not be in it.
-    pub(crate) closed: Result<(), String>,
+    pub(crate) closed: Result<(), CloseError>,
 }
 
 /// How far the end has come.
@@ -306,7 +306,7 @@ impl Recorder {
             Command::EndExperiment => self.end_experiment(),
             Command::Record => match self.publisher.sink_mut().toggle_recording() {
                 Ok(text) => self.voice.say(Level::Notice, &text),
-                Err(text) => self.voice.say(Level::Warning, &text),
+                Err(error) => self.voice.say(Level::Warning, &format!("{error:#}")),
             },
             Command::Notice(notice) => self.tell(notice),
         }
@@ -329,12 +329,12 @@ impl Recorder {
     }
 
     /// Offers the last records until the journal has taken them, or patience ends.
-    fn await_the_end(&mut self) -> Result<(), String> {
+    fn await_the_end(&mut self) -> Result<(), CloseError> {
         let deadline = Instant::now() + END_PATIENCE;
         while self.publisher.pending() > 0 {
             if Instant::now() >= deadline {
-                let reason = self.publisher.refusal().unwrap_or("it takes no records");
-                return Err(format!("{} records are not in it: {reason}", self.publisher.pending()));
+                let reason = self.publisher.refusal().unwrap_or("it takes no records").to_owned();
+                return Err(CloseError::Missing { records: self.publisher.pending(), reason });
             }
             std::thread::sleep(END_POLL);
             self.publisher.retry();
