@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
             say(line(&error));
             if error.is::<Usage>() {
                 ExitCode::from(2)
-            } else if error.is::<check::Breach>() {
+            } else if error.is::<check::AssertionFailed>() {
                 ExitCode::from(99)
             } else {
                 ExitCode::FAILURE

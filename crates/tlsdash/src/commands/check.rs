@@ -6,23 +6,23 @@ use std::path::Path;
 use report::{Assertion, Checked, Figures, Verdict};
 
 use crate::cli::{CheckArgs, usage};
-use crate::commands::outputs::Outputs;
-use crate::journals::reading::{Recorded, Wanted, run_name};
+use crate::commands::output_files::OutputFiles;
+use crate::journals::reading::{RecordedRun, RunQuery, run_name};
 use crate::summary;
 
 /// An assertion does not hold; ends with exit code 99.
 #[derive(Debug)]
-pub(crate) struct Breach(String);
+pub(crate) struct AssertionFailed(String);
 
-impl fmt::Display for Breach {
+impl fmt::Display for AssertionFailed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Breach {}
+impl std::error::Error for AssertionFailed {}
 
-impl Breach {
+impl AssertionFailed {
     /// The error of these assertions, each with the reason.
     pub(crate) fn of(breaches: &[String]) -> anyhow::Error {
         anyhow::Error::new(Self(format!("assertion does not hold: {}", breaches.join("; "))))
@@ -32,8 +32,8 @@ impl Breach {
 /// Checks, tells of each condition on standard output, and fails if one does not hold.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let assertions = assertions(args)?;
-    let outputs = Outputs::check(&[("--junit", &args.junit)], &args.assert_file)?;
-    let recorded = Recorded::read(&args.runs.sources, &Wanted::of("check", &args.runs, 1))?;
+    let output_files = OutputFiles::check(&[("--junit", &args.junit)], &args.assert_file)?;
+    let recorded = RecordedRun::read(&args.runs.sources, &RunQuery::of("check", &args.runs, 1))?;
     let run = recorded.run()?;
     if run.stopped().is_none() {
         crate::say(format_args!(
@@ -49,8 +49,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     };
     let checked = assertions.into_iter().map(check).collect::<anyhow::Result<Vec<Checked>>>()?;
     let name = format!("{}, {}", recorded.source, run_name(run));
-    outputs.write("--junit", || Ok(report::junit(&name, run.duration_us(), &checked)))?;
-    if !outputs.has_stdout() {
+    output_files.write("--junit", || Ok(report::junit(&name, run.duration_us(), &checked)))?;
+    if !output_files.has_stdout() {
         summary::print_text(&told(&checked))?;
     }
     let breaches: Vec<String> = checked
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
             Verdict::Holds | Verdict::Unknown => None,
         })
         .collect();
-    if breaches.is_empty() { Ok(()) } else { Err(Breach::of(&breaches)) }
+    if breaches.is_empty() { Ok(()) } else { Err(AssertionFailed::of(&breaches)) }
 }
 
 fn told(checked: &[Checked]) -> String {

@@ -11,7 +11,7 @@ use telemetry::{EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, R
 use tempfile::TempPath;
 
 use crate::cli::{CompactArgs, usage};
-use crate::journals::contents::Contents;
+use crate::journals::contents::JournalContents;
 use crate::journals::reading::place;
 use crate::journals::source::Source;
 use crate::journals::writers::WriterArgs;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
     }
     let source = place("compact", Some(&args.source), &args.writers)?;
     let filter = RunFilter { writers: args.writers.filter(&source), ..RunFilter::default() };
-    let whole = Whole { source: &source, filter: &filter, writers: &args.writers };
+    let whole = CopySource { source: &source, filter: &filter, writers: &args.writers };
     // In a folder of its own, so that what is there under its name is whole, and what is removed is ours.
     let folder = tempfile::Builder::new().prefix(".tlsdash-").tempdir_in(folder_of(&args.out));
     let folder = folder.with_context(|| cannot_write(&args.out))?;
@@ -92,13 +92,13 @@ fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 type Writers = HashMap<telemetry::Origin, (Writer, EntryBuf)>;
 
 /// What is copied.
-struct Whole<'a> {
+struct CopySource<'a> {
     source: &'a Source,
     filter: &'a RunFilter,
     writers: &'a WriterArgs,
 }
 
-fn write(whole: &Whole<'_>, out: &Path) -> anyhow::Result<()> {
+fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
     let source = whole.source;
     let mut tail = source.opener(Start::Oldest)()?;
     if let Some(why) = tail.refusal() {
@@ -107,7 +107,8 @@ fn write(whole: &Whole<'_>, out: &Path) -> anyhow::Result<()> {
     // What the fields say of the process is that of the original.
     let options = FileOptions { size_max: FILE_BYTES_MAX, common: EntryBuf::new(), ..FileOptions::default() };
     let file = FileWriter::create(out, options)?;
-    let mut copy = Copy { file, thinner: Thinner::new(STRETCH), entry: EntryBuf::new(), thin: Vec::new() };
+    let mut copy =
+        CompactCopy { file, thinner: Thinner::new(STRETCH), entry: EntryBuf::new(), thin: Vec::new() };
     let mut writers = Writers::new();
     let mut filter = EntryFilter::new(whole.filter.clone());
     read(&mut tail, source, |entry| {
@@ -149,14 +150,14 @@ fn read(
     }
 }
 
-struct Copy {
+struct CompactCopy {
     file: FileWriter,
     thinner: Thinner,
     entry: EntryBuf,
     thin: Vec<Record>,
 }
 
-impl Copy {
+impl CompactCopy {
     fn take(&mut self, entry: &Entry, writers: &mut Writers) -> anyhow::Result<()> {
         let record = telemetry::decode(entry).context("a record cannot be read, and is not to be lost")?;
         let Some(record) = record else { return self.keep(entry) };
@@ -209,12 +210,12 @@ fn trusted(entry: &Entry) -> EntryBuf {
 }
 
 /// Reads both, and refuses to leave a copy that says something else; tells what they have in common.
-fn compare(whole: &Whole<'_>, out: &Path) -> anyhow::Result<String> {
+fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
     let copy = Source::Path(out.to_owned());
-    let before = Contents::read(whole.source, whole.filter, whole.writers, 1)?;
+    let before = JournalContents::read(whole.source, whole.filter, whole.writers, 1)?;
     before.newest()?;
     before.say_ignored();
-    let after = Contents::read(&copy, &RunFilter::default(), whole.writers, 1)?.model;
+    let after = JournalContents::read(&copy, &RunFilter::default(), whole.writers, 1)?.model;
     let before = before.model;
     for run in before.runs() {
         let same = after.run(run.id()).is_some_and(|copied| figures(&before, run) == figures(&after, copied));

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use ::report::{Comparing, Report};
 
 use crate::cli::{CompareArgs, Format, usage};
-use crate::commands::outputs::Outputs;
-use crate::journals::reading::{Choice, Recorded, RunPrefix, Wanted};
+use crate::commands::output_files::OutputFiles;
+use crate::journals::reading::{RecordedRun, RunChoice, RunPrefix, RunQuery};
 use crate::session::environment::command;
 use crate::summary;
 
@@ -16,12 +16,13 @@ const INTERVALS_MAX: usize = 100_000;
 /// Compares, and prints what came of it.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let how = Comparing { metrics: args.metric.clone(), block: args.block, discard: args.discard };
-    let outputs = Outputs::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;
+    let output_files =
+        OutputFiles::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;
     let read = |source: &OsString, run: &Option<RunPrefix>| {
         let (run, history) = (run.as_deref(), INTERVALS_MAX);
-        let choice = Choice { mode: "compare", run, writers: &args.writers };
-        let wanted = Wanted { choice, history, since: None, until: None };
-        Recorded::read(std::slice::from_ref(source), &wanted)
+        let choice = RunChoice { mode: "compare", run, writers: &args.writers };
+        let wanted = RunQuery { choice, history, since: None, until: None };
+        RecordedRun::read(std::slice::from_ref(source), &wanted)
     };
     let (a, b) = (read(&args.a, &args.run_a)?, read(&args.b, &args.run_b)?);
     let (run_a, run_b) = (a.run()?, b.run()?);
@@ -33,15 +34,15 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         )));
     }
     let command = command();
-    let report = |recorded: &'_ Recorded, run| {
+    let report = |recorded: &'_ RecordedRun, run| {
         Report::new(recorded.model(), run, &recorded.source, command.clone()).of_parts(recorded.parts.clone())
     };
     let (of_a, of_b) = (report(&a, run_a), report(&b, run_b));
     let comparison = ::report::comparison(&of_a, &of_b, &how, &command)?;
-    outputs.write("--html", || Ok(comparison.html()))?;
-    outputs.write("--json", || Ok(comparison.json()?))?;
-    outputs.write("--md", || Ok(comparison.markdown()))?;
-    if outputs.has_stdout() {
+    output_files.write("--html", || Ok(comparison.html()))?;
+    output_files.write("--json", || Ok(comparison.json()?))?;
+    output_files.write("--md", || Ok(comparison.markdown()))?;
+    if output_files.has_stdout() {
         return Ok(());
     }
     summary::print_text(&match args.format {

@@ -11,7 +11,7 @@ use crate::cli::appearance::Appearance;
 use crate::cli::{DemoArgs, Flags};
 use crate::commands::proxy;
 use crate::service::privileges;
-use crate::session::{Shape, Wiring};
+use crate::session::{Channels, SessionConfig};
 
 /// The demo's load: an open loop from many addresses, most connections resumed.
 const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%";
@@ -35,11 +35,11 @@ impl FromStr for DemoPlan {
 /// Runs the demo until it is told to end.
 pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
     let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
-    let shape = Shape::resolve(&args.run, args.duration.map(|duration| duration.0), appearance)?;
+    let session = SessionConfig::resolve(&args.run, args.duration.map(|duration| duration.0), appearance)?;
     privileges::forbid_dumps()?;
     let tls = args.tls_files.load(&args.tls, true)?;
     // Before there is a folder that a signal would leave behind.
-    let wiring = Wiring::new(&shape)?;
+    let channels = Channels::new(&session)?;
     let folder = tempfile::Builder::new()
         .prefix("tlsdash-")
         .tempdir()
@@ -48,7 +48,12 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
     let mut config = ProxyConfig::new(vec![args.listen], Upstream::Unix(socket), tls);
     config.workers = args.workers.unwrap_or_else(half_the_cores);
-    proxy::Bound::bind(config, Vec::new())?.start(Some(args.load.0.clone()), requests(), shape, wiring)
+    proxy::BoundSession::bind(config, Vec::new())?.start(
+        Some(args.load.0.clone()),
+        requests(),
+        session,
+        channels,
+    )
 }
 
 /// Small and large answers, and an upload now and then.

@@ -5,7 +5,7 @@ pub(crate) mod compact;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod load;
-mod outputs;
+mod output_files;
 pub(crate) mod proxy;
 pub(crate) mod report;
 pub(crate) mod watch;

@@ -13,11 +13,11 @@ use crate::cli::value::values;
 use crate::cli::{Flags, ProxyArgs, ProxyOptions, usage};
 use crate::service;
 use crate::service::privileges;
+use crate::session::console;
+use crate::session::controller::{CERTIFICATE, Workload};
 use crate::session::environment;
 use crate::session::frontend::Frontend;
-use crate::session::recorder::{CERTIFICATE, Measured};
-use crate::session::voice;
-use crate::session::{Session, Shape, Wiring, host_name};
+use crate::session::{Channels, Session, SessionConfig, host_name};
 
 /// Runs the proxy until it is told to end.
 pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
@@ -33,21 +33,21 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     }
     let appearance = Appearance::resolve(&options.appearance, &options.tables)?;
     let duration = options.duration.as_ref().map(|duration| duration.0);
-    let mut shape = Shape::resolve(&options.run, duration, appearance)?;
-    let user = options.user.as_deref().map(privileges::Target::resolve).transpose()?;
+    let mut session = SessionConfig::resolve(&options.run, duration, appearance)?;
+    let user = options.user.as_deref().map(privileges::ServiceUser::resolve).transpose()?;
     privileges::forbid_dumps()?;
     let config = proxy_config(&options)?;
-    let mut bound = Bound::bind(config, inherited)?;
+    let mut bound = BoundSession::bind(config, inherited)?;
     if let Some(user) = &user {
-        shape.journal = shape.journal.hand_to(user)?;
+        session.journal = session.journal.hand_to(user)?;
         user.become_it()?;
     }
     if let Some(warning) = privileges::warning_of_root() {
-        voice::say_early(&warning);
+        console::say_early(&warning);
         bound.notices.push(warning);
     }
-    let wiring = Wiring::new(&shape)?;
-    bound.start(options.load.as_deref().cloned(), Vec::new(), shape, wiring)
+    let channels = Channels::new(&session)?;
+    bound.start(options.load.as_deref().cloned(), Vec::new(), session, channels)
 }
 
 /// What a person should know before the proxy serves anybody.
@@ -66,19 +66,19 @@ fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
 }
 
 /// A proxy that has its addresses, and what is told of it.
-pub(crate) struct Bound {
+pub(crate) struct BoundSession {
     proxy: BoundProxy,
     header: RunRecord,
     /// They have been said, and are still to be recorded.
     notices: Vec<NoticeRecord>,
 }
 
-impl Bound {
+impl BoundSession {
     /// Says what a person should know, and asks for everything that the proxy can be refused, before the first connection
     /// is accepted. It listens on the `inherited` sockets, if there are any.
     pub(crate) fn bind(config: ProxyConfig, inherited: Vec<TcpListener>) -> anyhow::Result<Self> {
         let notices = warnings(&config);
-        notices.iter().for_each(voice::say_early);
+        notices.iter().for_each(console::say_early);
         let header = header(&config);
         let bound =
             if inherited.is_empty() { Proxy::bind(config) } else { Proxy::bind_inherited(config, inherited) };
@@ -98,11 +98,11 @@ impl Bound {
         self,
         plan: Option<Plan>,
         requests: Vec<Template>,
-        shape: Shape,
-        wiring: Wiring,
+        session: SessionConfig,
+        channels: Channels,
     ) -> anyhow::Result<()> {
         let Self { proxy: bound, mut header, notices } = self;
-        let journal = shape.journal.open()?;
+        let journal = session.journal.open()?;
         let proxy = bound.start()?;
         let addrs: Vec<String> = proxy.local_addrs().iter().map(ToString::to_string).collect();
         header.listen = addrs.join(" ");
@@ -113,13 +113,13 @@ impl Bound {
                 let presented = proxy.presented();
                 let trust = Trust::Known(Known::new(move |der| presented.contains(der)));
                 let config = LoadConfig::new(target, plan, trust);
-                // Paused: the recorder lets it go when everything stands.
+                // Paused: the controller lets it go when everything stands.
                 Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
             }
             None => None,
         };
         service::ready();
-        if shape.frontend == Frontend::Headless {
+        if session.frontend == Frontend::Headless {
             let place = journal.source().map_or_else(|| "off".to_owned(), |source| source.to_string());
             crate::say(format_args!(
                 "listening on {}, forwarding to {}, journal {place}",
@@ -127,8 +127,8 @@ impl Bound {
             ));
         }
         let title = format!("{} > {}", header.listen, header.upstream);
-        let measured = Measured { proxy: Some(proxy), load, observed: None, ends_with_load: false };
-        Session { shape, wiring, title, header, notices, measured, journal }.run()
+        let workload = Workload { proxy: Some(proxy), load, observed: None, ends_with_load: false };
+        Session { config: session, channels, title, header, notices, workload, journal }.run()
     }
 }
 

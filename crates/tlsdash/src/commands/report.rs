@@ -4,8 +4,8 @@ use ::report::Report;
 use anyhow::Context;
 
 use crate::cli::{ReportArgs, usage};
-use crate::commands::outputs::Outputs;
-use crate::journals::reading::{Recorded, Wanted};
+use crate::commands::output_files::OutputFiles;
+use crate::journals::reading::{RecordedRun, RunQuery};
 use crate::session::environment::command;
 
 /// Intervals that are kept: more than a day of seconds.
@@ -24,21 +24,21 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
         ("--hgrm", &args.hgrm),
         ("--hlog", &args.hlog),
     ];
-    let outputs = Outputs::check(&flags, [])?;
-    if outputs.is_empty() {
+    let output_files = OutputFiles::check(&flags, [])?;
+    if output_files.is_empty() {
         return Err(usage("report: name a file with --html, --json, --csv, --md, --hgrm or --hlog"));
     }
-    let recorded = Recorded::read(&args.runs.sources, &Wanted::of("report", &args.runs, INTERVALS_MAX))?;
+    let recorded = RecordedRun::read(&args.runs.sources, &RunQuery::of("report", &args.runs, INTERVALS_MAX))?;
     let run = recorded.run()?;
     let report =
         Report::new(recorded.model(), run, &recorded.source, command()).of_parts(recorded.parts.clone());
     let report = if args.anonymise { report.anonymised() } else { report };
-    outputs.write("--html", || Ok(report.html()))?;
-    outputs.write("--json", || Ok(report.json()?))?;
-    outputs.write("--csv", || Ok(report.csv()))?;
-    outputs.write("--md", || Ok(report.markdown()))?;
-    outputs.write("--hgrm", || ::report::percentile_file(run).context(NOTHING))?;
-    outputs.write("--hlog", || {
+    output_files.write("--html", || Ok(report.html()))?;
+    output_files.write("--json", || Ok(report.json()?))?;
+    output_files.write("--csv", || Ok(report.csv()))?;
+    output_files.write("--md", || Ok(report.markdown()))?;
+    output_files.write("--hgrm", || ::report::percentile_file(run).context(NOTHING))?;
+    output_files.write("--hlog", || {
         let (text, lacking) = ::report::interval_log(run).context(NOTHING)?;
         if lacking > 0 {
             crate::say(format_args!("warning: the log lacks {lacking} samples whose intervals are not kept"));

@@ -10,10 +10,10 @@ use tui::{Event, Opening, Sender};
 use crate::cli::appearance::Appearance;
 use crate::cli::{Flags, WatchArgs, usage};
 use crate::journals::contents::opener;
-use crate::journals::reading::{Choice, Part};
-use crate::journals::writers::Ignored;
+use crate::journals::reading::{RunChoice, SourcePart};
+use crate::journals::writers::IgnoredRuns;
 use crate::service::signals::{self, HangUp, Reload};
-use crate::session::frontend::{self, Frontend, Replay, Unattended};
+use crate::session::frontend::{self, Frontend, HeadlessOptions, Replay};
 use crate::session::spawn;
 use crate::summary;
 
@@ -25,8 +25,8 @@ pub(crate) fn run(args: &WatchArgs, flags: &Flags) -> anyhow::Result<()> {
     if frontend == Frontend::Plain && (args.play.is_some() || args.from.is_some()) {
         return Err(usage("--play and --from need the dashboard, and --plain has none"));
     }
-    let choice = Choice { mode: "watch", run: prefix, writers: &args.writers };
-    let part = Part::parse(args.source.as_deref(), choice)?;
+    let choice = RunChoice { mode: "watch", run: prefix, writers: &args.writers };
+    let part = SourcePart::parse(args.source.as_deref(), choice)?;
     frontend.say_if_forced(args.headless);
     match frontend {
         Frontend::Headless => {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &WatchArgs, flags: &Flags) -> anyhow::Result<()> {
 fn show(
     args: &WatchArgs,
     prefix: Option<&str>,
-    mut part: Part<'_>,
+    mut part: SourcePart<'_>,
     appearance: Appearance,
     frontend: Frontend,
 ) -> anyhow::Result<()> {
@@ -69,7 +69,7 @@ fn show(
         appearance,
         drains: false,
         keep_running: false,
-        unattended: Unattended::default(),
+        headless: HeadlessOptions::default(),
         replay,
     };
     // Nobody takes commands: the dashboard is read-only.
@@ -80,14 +80,14 @@ fn show(
     failure.map_or(Ok(()), Err)
 }
 
-fn follow(part: &Part<'_>, events: Sender) -> anyhow::Result<Follower> {
+fn follow(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<Follower> {
     let warned = events.clone();
     let warn = move |text| {
         // Only fails once nobody watches any more.
         let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
     };
     let mut excerpt = Excerpt::new(part.filter.stretch);
-    let mut ignored = Ignored::default();
+    let mut ignored = IgnoredRuns::default();
     let is_default = matches!(part.filter.writers, WriterFilter::Trusted(_));
     let deliver = move |update| {
         let update = match update {
@@ -104,7 +104,7 @@ fn follow(part: &Part<'_>, events: Sender) -> anyhow::Result<Follower> {
 }
 
 /// Reads the journal again for what the dashboard holds no more.
-fn history_reader(part: &Part<'_>, events: Sender) -> anyhow::Result<HistoryReader> {
+fn history_reader(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<HistoryReader> {
     let place = part.place.clone();
     let open = move |start| place.opener(start)();
     let deliver = move |news| events.history(news).is_ok();

@@ -29,7 +29,7 @@ pub(crate) enum JournalChoice {
 
 /// A journal that is open for writing.
 #[derive(Debug)]
-pub(crate) enum Journal {
+pub(crate) enum OpenJournal {
     /// A file of our own.
     File(Box<FileWriter>),
     /// A journald, and this process as it knows it.
@@ -67,14 +67,14 @@ impl FromStr for JournalChoice {
 
 impl JournalChoice {
     /// Opens the journal for writing.
-    pub(crate) fn open(&self) -> anyhow::Result<Journal> {
+    pub(crate) fn open(&self) -> anyhow::Result<OpenJournal> {
         match self {
-            Self::Off => Ok(Journal::Off),
-            Self::File(path) => Ok(Journal::File(Box::new(state_directory::create_named(path)?))),
+            Self::Off => Ok(OpenJournal::Off),
+            Self::File(path) => Ok(OpenJournal::File(Box::new(state_directory::create_named(path)?))),
             Self::Instance(instance) => {
                 let (sender, origin) =
                     probe::open(instance).with_context(|| format!("--journal {instance}"))?;
-                Ok(Journal::Daemon(instance.clone(), sender, origin))
+                Ok(OpenJournal::Daemon(instance.clone(), sender, origin))
             }
             Self::Auto => open_auto(state_directory::make),
             Self::AutoIn(folder) => open_auto(|| Ok(folder.clone())),
@@ -82,7 +82,7 @@ impl JournalChoice {
     }
 
     /// Makes sure that `owner`, whom the program is about to become, finds the state directory and can write to it.
-    pub(crate) fn hand_to(self, owner: &privileges::Target) -> anyhow::Result<Self> {
+    pub(crate) fn hand_to(self, owner: &privileges::ServiceUser) -> anyhow::Result<Self> {
         if self != Self::Auto {
             return Ok(self);
         }
@@ -93,10 +93,10 @@ impl JournalChoice {
 }
 
 /// `folder` is only asked for if a file is to be begun in it.
-fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<Journal> {
+fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<OpenJournal> {
     let system = Instance::system();
     let why_not = match probe::open(&system) {
-        Ok((sender, origin)) => return Ok(Journal::Daemon(system, sender, origin)),
+        Ok((sender, origin)) => return Ok(OpenJournal::Daemon(system, sender, origin)),
         Err(why_not) => why_not,
     };
     let writer = state_directory::begin_in(&folder()?)?;
@@ -104,10 +104,10 @@ fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result
     if !matches!(why_not.downcast_ref(), Some(SendError::Absent { .. })) {
         crate::say(format_args!("not the system's journal but {}: {why_not}", writer.path().display()));
     }
-    Ok(Journal::File(Box::new(writer)))
+    Ok(OpenJournal::File(Box::new(writer)))
 }
 
-impl Journal {
+impl OpenJournal {
     /// Where what is written can be read; `None` if nothing is.
     pub(crate) fn source(&self) -> Option<Source> {
         match self {

@@ -10,20 +10,20 @@ use telemetry::{Excerpt, Follower, Model, RunFilter, RunId, Update};
 
 use crate::cli::usage;
 use crate::journals::source::Source;
-use crate::journals::writers::{Ignored, WriterArgs};
+use crate::journals::writers::{IgnoredRuns, WriterArgs};
 use crate::session::progress::Bar;
 use crate::session::spawn;
 
 /// What was read of a journal.
 #[derive(Debug)]
-pub(crate) struct Contents<'a> {
+pub(crate) struct JournalContents<'a> {
     place: &'a Source,
     writers: &'a WriterArgs,
     pub(crate) model: Model,
-    ignored: Ignored,
+    ignored: IgnoredRuns,
 }
 
-impl<'a> Contents<'a> {
+impl<'a> JournalContents<'a> {
     /// Reads the runs that pass the filter, and says what cannot be read. Keeps the latest `history` intervals of each
     /// series.
     pub(crate) fn read(
@@ -38,7 +38,8 @@ impl<'a> Contents<'a> {
         let follower = Follower::start(opener(place, warn), filter.clone(), deliver)?;
         let walked = follower.walked_bytes();
         let ending = spawn("ending", move || follower.finish())?;
-        let mut contents = Self { place, writers, model: Model::new(history), ignored: Ignored::default() };
+        let mut contents =
+            Self { place, writers, model: Model::new(history), ignored: IgnoredRuns::default() };
         let mut excerpt = Excerpt::new(filter.stretch);
         let mut bar = Bar::new(|| place.size_bytes());
         let mut notices = Vec::new();

@@ -13,13 +13,13 @@ use telemetry::{Model, Moment, RunFilter, RunId, Stretch, Window};
 use crate::cli::value::{Expected, Parsed};
 use crate::cli::{RunsArgs, usage};
 use crate::journals::choice;
-use crate::journals::contents::Contents;
+use crate::journals::contents::JournalContents;
 use crate::journals::source::Source;
 use crate::journals::writers::WriterArgs;
 
 /// Which runs are meant.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Choice<'a> {
+pub(crate) struct RunChoice<'a> {
     /// Who asks.
     pub(crate) mode: &'a str,
     /// The beginning of the run's id; otherwise the newest of each host.
@@ -30,8 +30,8 @@ pub(crate) struct Choice<'a> {
 
 /// What is to be read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
-    pub(crate) choice: Choice<'a>,
+pub(crate) struct RunQuery<'a> {
+    pub(crate) choice: RunChoice<'a>,
     /// Intervals that are kept of each series.
     pub(crate) history: usize,
     /// By the clock: what is earlier is left out.
@@ -40,16 +40,16 @@ pub(crate) struct Wanted<'a> {
     pub(crate) until: Option<&'a Parsed<Moment>>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> RunQuery<'a> {
     pub(crate) fn of(mode: &'a str, runs: &'a RunsArgs, history: usize) -> Self {
         let (run, since, until) = (runs.run.as_deref(), runs.since.as_ref(), runs.until.as_ref());
-        Self { choice: Choice { mode, run, writers: &runs.writers }, history, since, until }
+        Self { choice: RunChoice { mode, run, writers: &runs.writers }, history, since, until }
     }
 }
 
 /// A journal, or a stretch of what it holds.
 #[derive(Debug)]
-pub(crate) struct Part<'a> {
+pub(crate) struct SourcePart<'a> {
     pub(crate) place: Source,
     /// Which runs, and of when.
     pub(crate) filter: RunFilter,
@@ -58,13 +58,13 @@ pub(crate) struct Part<'a> {
     writers: &'a WriterArgs,
 }
 
-impl<'a> Part<'a> {
+impl<'a> SourcePart<'a> {
     /// Understands a source with or without a window behind it. What a window is of is read once for that.
     ///
     /// # Errors
     /// If it means nothing, or a window of a run that cannot be read.
-    pub(crate) fn parse(source: Option<&OsStr>, choice: Choice<'a>) -> anyhow::Result<Self> {
-        let Choice { mode, run, writers } = choice;
+    pub(crate) fn parse(source: Option<&OsStr>, choice: RunChoice<'a>) -> anyhow::Result<Self> {
+        let RunChoice { mode, run, writers } = choice;
         let (place, window) = place_and_window(mode, source, writers)?;
         let id_prefix = run.unwrap_or_default().to_owned();
         let filter = RunFilter { writers: writers.filter(&place), id_prefix, stretch: Stretch::ALL };
@@ -81,14 +81,14 @@ impl<'a> Part<'a> {
     }
 
     /// Reads it to its present end. Keeps the latest `history` intervals of each series.
-    pub(crate) fn read(&self, history: usize) -> anyhow::Result<Contents<'_>> {
-        Contents::read(&self.place, &self.filter, self.writers, history)
+    pub(crate) fn read(&self, history: usize) -> anyhow::Result<JournalContents<'_>> {
+        JournalContents::read(&self.place, &self.filter, self.writers, history)
     }
 }
 
 /// A run as a journal holds it, or several as one.
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedRun {
     model: Model,
     run: RunId,
     /// Where it was read.
@@ -97,13 +97,13 @@ pub(crate) struct Recorded {
     pub(crate) parts: Vec<String>,
 }
 
-impl Recorded {
+impl RecordedRun {
     /// Reads a run of one source, or of several sources as one.
     ///
     /// # Errors
     /// If a journal cannot be read, or holds no such run.
-    pub(crate) fn read(sources: &[OsString], wanted: &Wanted<'_>) -> anyhow::Result<Self> {
-        let Wanted { choice, history, .. } = *wanted;
+    pub(crate) fn read(sources: &[OsString], wanted: &RunQuery<'_>) -> anyhow::Result<Self> {
+        let RunQuery { choice, history, .. } = *wanted;
         let clock = by_clock(wanted)?;
         let each: Vec<Option<&OsStr>> = match sources {
             [] => vec![None],
@@ -111,7 +111,7 @@ impl Recorded {
         };
         let mut read = Vec::new();
         for source in each {
-            let mut part = Part::parse(source, choice)?;
+            let mut part = SourcePart::parse(source, choice)?;
             part.filter.stretch = within(clock, part.filter.stretch);
             let contents = part.read(history)?;
             let runs = contents.chosen(choice.run)?;
@@ -202,7 +202,7 @@ fn described(parts: &[model::Part<'_>]) -> Vec<String> {
 }
 
 /// What `--since` and `--until` leave.
-fn by_clock(wanted: &Wanted<'_>) -> anyhow::Result<Stretch> {
+fn by_clock(wanted: &RunQuery<'_>) -> anyhow::Result<Stretch> {
     let now_us = Timestamps::now().realtime_us;
     let place = |flag: &str, moment: Option<&Parsed<Moment>>, open: u64| {
         let Some(moment) = moment else { return Ok(open) };

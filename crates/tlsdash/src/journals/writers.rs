@@ -79,13 +79,13 @@ impl FromStr for UserId {
 
 /// Runs that were left out because of who wrote them.
 #[derive(Debug, Default)]
-pub(crate) struct Ignored {
+pub(crate) struct IgnoredRuns {
     accounts: Vec<(Writer, usize)>,
     /// Runs of further accounts.
     others: usize,
 }
 
-impl Ignored {
+impl IgnoredRuns {
     /// Counts a run; the line about it if it is the first of its account.
     pub(crate) fn note_first(&mut self, writer: Writer) -> Option<String> {
         self.note(writer).then(|| self.lines().pop()).flatten()
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_was_left_out_is_said_with_what_shows_it() {
-        let mut ignored = Ignored::default();
+        let mut ignored = IgnoredRuns::default();
         assert_eq!((ignored.lines().len(), ignored.instead(&WriterArgs::default())), (0, None));
         assert!(ignored.note(writer(1_000, "user@1000.service")));
         assert_eq!(ignored.lines(), ["1 run of uid 1000 ignored: --uid 1000 or --any-user shows it"]);

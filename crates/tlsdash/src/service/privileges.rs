@@ -29,13 +29,13 @@ pub(crate) fn warning_of_root() -> Option<NoticeRecord> {
 
 /// Who the program becomes.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct ServiceUser {
     name: String,
     uid: Uid,
     gid: Gid,
 }
 
-impl Target {
+impl ServiceUser {
     /// Looks up `NAME` or `NAME:GROUP`.
     ///
     /// # Errors

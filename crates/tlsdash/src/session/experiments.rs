@@ -7,7 +7,7 @@ use telemetry::{Counters, CpuGroup, ExperimentRecord, LoadDelta, LoadState, Prox
 
 /// An experiment that a run begins with.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ExperimentRequest {
     pub(crate) plan: Plan,
     /// Whether the run has nothing more to do after it.
     pub(crate) ends_the_run: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Experiments {
 }
 
 impl Experiments {
-    pub(crate) fn new(wanted: Option<Wanted>) -> Self {
+    pub(crate) fn new(wanted: Option<ExperimentRequest>) -> Self {
         let ends_the_run = wanted.as_ref().is_some_and(|wanted| wanted.ends_the_run);
         Self { wanted: wanted.map(|wanted| wanted.plan), ends_the_run, ..Self::default() }
     }

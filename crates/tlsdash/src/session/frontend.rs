@@ -55,7 +55,7 @@ pub(crate) struct Options {
     pub(crate) drains: bool,
     /// True if the run goes on when the terminal goes away.
     pub(crate) keep_running: bool,
-    pub(crate) unattended: Unattended,
+    pub(crate) headless: HeadlessOptions,
     pub(crate) replay: Replay,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Replay {
 
 /// What is done where there is no dashboard.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Unattended {
+pub(crate) struct HeadlessOptions {
     /// Intervals that are kept.
     pub(crate) history: usize,
     /// Whether a line on the terminal tells how a load gets on.
@@ -77,14 +77,14 @@ pub(crate) struct Unattended {
 
 /// A front end that has ended, while the rest of the program is still ending.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct EndedFrontend {
     inbox: Inbox,
     /// `None` if it was lost with a dashboard that panicked.
     model: Option<Model>,
     failure: Option<anyhow::Error>,
 }
 
-impl Shown {
+impl EndedFrontend {
     /// Takes in what still comes until `ending` is done; then the model holds the whole run.
     pub(crate) fn until_ended<T>(mut self, ending: &JoinHandle<T>) -> (Option<Model>, Option<anyhow::Error>) {
         let mut unseen = Model::new(1);
@@ -106,7 +106,7 @@ pub(crate) fn show(
     options: Options,
     mut inbox: Inbox,
     commands: SyncSender<Command>,
-) -> anyhow::Result<Shown> {
+) -> anyhow::Result<EndedFrontend> {
     match frontend {
         Frontend::Headless => Ok(headless(&options, inbox, commands)),
         Frontend::Dashboard | Frontend::Plain => {
@@ -122,38 +122,43 @@ pub(crate) fn show(
             })
             .context("cannot start the thread dashboard")?;
             // The rest of the program ends in order also after a panic.
-            let Left { model, failure, terminal_lost } = drawn.unwrap_or_else(|_| Left {
+            let DashboardExit { model, failure, terminal_lost } = drawn.unwrap_or_else(|_| DashboardExit {
                 model: None,
                 failure: Some(anyhow::anyhow!("the dashboard panicked")),
                 terminal_lost: false,
             });
             match (model, kept) {
                 (Some(model), Some(commands)) if terminal_lost => Ok(go_on(model, inbox, commands)),
-                (model, _) => Ok(Shown { inbox, model, failure }),
+                (model, _) => Ok(EndedFrontend { inbox, model, failure }),
             }
         }
     }
 }
 
 /// What a dashboard leaves behind.
-struct Left {
+struct DashboardExit {
     model: Option<Model>,
     failure: Option<anyhow::Error>,
     terminal_lost: bool,
 }
 
-fn dashboard(frontend: Frontend, options: Options, inbox: &Inbox, commands: SyncSender<Command>) -> Left {
-    let mut shape = tui::Options::new(options.title, options.source);
-    shape.read_only = options.read_only;
-    shape.run = options.run;
-    (shape.history, shape.opening) = (options.replay.history, options.replay.opening);
-    options.appearance.give(&mut shape);
+fn dashboard(
+    frontend: Frontend,
+    options: Options,
+    inbox: &Inbox,
+    commands: SyncSender<Command>,
+) -> DashboardExit {
+    let mut tui_options = tui::Options::new(options.title, options.source);
+    tui_options.read_only = options.read_only;
+    tui_options.run = options.run;
+    (tui_options.history, tui_options.opening) = (options.replay.history, options.replay.opening);
+    options.appearance.give(&mut tui_options);
     let ended = if frontend == Frontend::Plain {
-        let ended = tui::run_plain(shape, inbox, &mut std::io::stdout().lock());
+        let ended = tui::run_plain(tui_options, inbox, &mut std::io::stdout().lock());
         drop(commands);
         ended
     } else {
-        tui::run(shape, inbox, commands)
+        tui::run(tui_options, inbox, commands)
     };
     let terminal_lost = matches!(ended.exit, Ok(Exit::TerminalLost));
     let failure = match ended.exit {
@@ -166,11 +171,11 @@ fn dashboard(frontend: Frontend, options: Options, inbox: &Inbox, commands: Sync
         Ok(Exit::TerminalLost) => None,
         Err(error) => Some(error.into()),
     };
-    Left { model: Some(ended.model), failure, terminal_lost }
+    DashboardExit { model: Some(ended.model), failure, terminal_lost }
 }
 
 /// Goes on without the terminal that a dashboard has lost, and puts that on record.
-fn go_on(mut model: Model, inbox: Inbox, commands: SyncSender<Command>) -> Shown {
+fn go_on(mut model: Model, inbox: Inbox, commands: SyncSender<Command>) -> EndedFrontend {
     let text = "the terminal is gone: going on without a dashboard until SIGTERM";
     let lost = NoticeRecord::new(Level::Warning, "terminal", text);
     // Fails only if the run ends at this moment.
@@ -182,12 +187,12 @@ fn go_on(mut model: Model, inbox: Inbox, commands: SyncSender<Command>) -> Shown
         }
     }
     drop(commands);
-    Shown { inbox, model: Some(model), failure: None }
+    EndedFrontend { inbox, model: Some(model), failure: None }
 }
 
-fn headless(options: &Options, inbox: Inbox, commands: SyncSender<Command>) -> Shown {
-    let mut model = Model::new(options.unattended.history);
-    let mut progress = Progress::new(options.unattended.shows_progress);
+fn headless(options: &Options, inbox: Inbox, commands: SyncSender<Command>) -> EndedFrontend {
+    let mut model = Model::new(options.headless.history);
+    let mut progress = Progress::new(options.headless.shows_progress);
     loop {
         match inbox.recv() {
             Event::Terminate => break,
@@ -199,7 +204,7 @@ fn headless(options: &Options, inbox: Inbox, commands: SyncSender<Command>) -> S
     }
     progress.clear();
     drop(commands);
-    Shown { inbox, model: Some(model), failure: None }
+    EndedFrontend { inbox, model: Some(model), failure: None }
 }
 
 fn take_in(model: &mut Model, event: Event) {

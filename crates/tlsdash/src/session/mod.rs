@@ -1,13 +1,13 @@
-//! One run from beginning to end: journal, recorder, follower, front end, summary.
+//! One run from beginning to end: journal, controller, follower, front end, summary.
 
+pub(crate) mod console;
+pub(crate) mod controller;
 pub(crate) mod environment;
 mod experiments;
 pub(crate) mod frontend;
 pub(crate) mod progress;
-pub(crate) mod recorder;
+mod record_sink;
 pub(crate) mod recording;
-mod sink;
-pub(crate) mod voice;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ use telemetry::{
 };
 use tui::{Event, Inbox, Sender};
 
-use self::frontend::{Frontend, Unattended};
+use self::frontend::{Frontend, HeadlessOptions};
 use crate::cli::appearance::Appearance;
 use crate::cli::{Format, RunOptions, usage};
-use crate::journals::choice::{Journal, JournalChoice};
+use crate::journals::choice::{JournalChoice, OpenJournal};
 use crate::journals::source::Source;
 use crate::service::signals::{self, HangUp, Reload};
-use crate::session::experiments::Wanted;
-use crate::session::recorder::{Beginning, Measured, Recorded, Recorder};
-use crate::session::recording::{Place, Recording};
-use crate::session::sink::RecordSink;
-use crate::session::voice::Voice;
+use crate::session::console::Console;
+use crate::session::controller::{JournalOutcome, RunController, RunSetup, Workload};
+use crate::session::experiments::ExperimentRequest;
+use crate::session::record_sink::RecordSink;
+use crate::session::recording::{Recording, RecordingFile};
 use crate::summary;
 
 /// Commands that wait to be carried out; a person does not press keys faster.
@@ -48,7 +48,7 @@ const LAST_RECORD: Duration = Duration::from_secs(2);
 
 /// How a run is shown and recorded.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct SessionConfig {
     pub(crate) journal: JournalChoice,
     pub(crate) interval: Duration,
     pub(crate) frontend: Frontend,
@@ -62,12 +62,12 @@ pub(crate) struct Shape {
     /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
     pub(crate) history: usize,
     /// Where a second copy of all records goes.
-    pub(crate) record: Option<Place>,
+    pub(crate) record: Option<RecordingFile>,
     /// What is compared during the run.
     pub(crate) experiment: Option<Plan>,
 }
 
-impl Shape {
+impl SessionConfig {
     /// Puts the options that shape a run together, before anything is started.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Shape {
                 "--journal off goes with --headless only: the dashboard shows what the journal holds",
             ));
         }
-        let record = run.record.as_deref().map(|path| Place::check(path, run.append)).transpose()?;
+        let record = run.record.as_deref().map(|path| RecordingFile::check(path, run.append)).transpose()?;
         if run.append && record.is_none() {
             return Err(usage(
                 "--append goes with --record FILE.journal: it says what becomes of a file that exists",
@@ -130,19 +130,19 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 /// How the parts of the program hear of each other, and of signals. Comes before anything that would have to be
 /// ended in order.
 #[derive(Debug)]
-pub(crate) struct Wiring {
+pub(crate) struct Channels {
     events: Sender,
     inbox: Inbox,
     reload: Reload,
 }
 
-impl Wiring {
-    pub(crate) fn new(shape: &Shape) -> anyhow::Result<Self> {
-        shape.frontend.say_if_forced(shape.headless);
+impl Channels {
+    pub(crate) fn new(config: &SessionConfig) -> anyhow::Result<Self> {
+        config.frontend.say_if_forced(config.headless);
         let (events, inbox) = tui::channel();
         let reload = Reload::default();
-        let hang_up = if shape.keep_running { HangUp::IsSurvived } else { HangUp::Ends };
-        signals::listen(shape.frontend, hang_up, events.clone(), reload.clone())?;
+        let hang_up = if config.keep_running { HangUp::IsSurvived } else { HangUp::Ends };
+        signals::listen(config.frontend, hang_up, events.clone(), reload.clone())?;
         Ok(Self { events, inbox, reload })
     }
 }
@@ -150,31 +150,31 @@ impl Wiring {
 /// What a run is made of.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) shape: Shape,
-    pub(crate) wiring: Wiring,
+    pub(crate) config: SessionConfig,
+    pub(crate) channels: Channels,
     pub(crate) title: String,
     pub(crate) header: RunRecord,
     /// What was said before there was a journal to say it in.
     pub(crate) notices: Vec<NoticeRecord>,
-    pub(crate) measured: Measured,
-    pub(crate) journal: Journal,
+    pub(crate) workload: Workload,
+    pub(crate) journal: OpenJournal,
 }
 
 /// A run that has ended.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedRun {
     id: RunId,
     source: Option<String>,
     model: Option<Model>,
     /// What became of its records; `None` if a thread panicked.
-    recorded: Option<anyhow::Result<Recorded>>,
+    recorded: Option<anyhow::Result<JournalOutcome>>,
     /// Whether the last of them came back; true without a journal.
     end_was_read: bool,
     failure: Option<anyhow::Error>,
     ends_with_load: bool,
 }
 
-impl Finished {
+impl FinishedRun {
     /// The run, as far as it was read.
     pub(crate) fn run(&self) -> Option<&Run> {
         self.model.as_ref()?.run(self.id)
@@ -205,7 +205,7 @@ impl Finished {
     pub(crate) fn check(self) -> anyhow::Result<()> {
         let is_answered = |run: &Run| run.load().is_some_and(|load| load.totals()[LoadCounter::Ok] > 0);
         let nothing_answered = self.ends_with_load && self.run().is_some_and(|run| !is_answered(run));
-        let Recorded { closed, .. } = self.recorded.context("a thread of the program panicked")??;
+        let JournalOutcome { closed, .. } = self.recorded.context("a thread of the program panicked")??;
         closed.map_err(|error| anyhow::anyhow!("the journal lacks the end of the run: {error}"))?;
         anyhow::ensure!(
             self.end_was_read,
@@ -224,7 +224,7 @@ impl Session {
     /// # Errors
     /// When a part of it failed.
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let format = self.shape.format;
+        let format = self.config.format;
         let finished = self.finish()?;
         finished.print(format)?;
         finished.check()
@@ -234,12 +234,12 @@ impl Session {
     ///
     /// # Errors
     /// When it could not be started.
-    pub(crate) fn finish(self) -> anyhow::Result<Finished> {
-        let Self { shape, wiring, title, header, notices, measured, journal } = self;
-        let Wiring { events, inbox, reload } = wiring;
-        let ends_with_load = measured.ends_with_load;
+    pub(crate) fn finish(self) -> anyhow::Result<FinishedRun> {
+        let Self { config, channels, title, header, notices, workload, journal } = self;
+        let Channels { events, inbox, reload } = channels;
+        let ends_with_load = workload.ends_with_load;
         let run = RunId::random().context("cannot draw a run id")?;
-        let recording = shape.record.as_ref().map(|place| Recording::create(place, events.clone()));
+        let recording = config.record.as_ref().map(|place| Recording::create(place, events.clone()));
         let recording = recording.transpose()?;
         let place = journal.source();
         let source = place.as_ref().map(ToString::to_string);
@@ -250,42 +250,42 @@ impl Session {
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
             read_only: false,
             run: Some(run),
-            appearance: shape.appearance,
-            drains: measured.proxy.is_some(),
-            keep_running: shape.keep_running,
-            unattended: Unattended { history: shape.history, shows_progress: ends_with_load },
+            appearance: config.appearance,
+            drains: workload.proxy.is_some(),
+            keep_running: config.keep_running,
+            headless: HeadlessOptions { history: config.history, shows_progress: ends_with_load },
             replay: frontend::Replay::default(),
         };
         let records_per_second = journal.records_per_second();
-        let sink = RecordSink::new(journal, recording, events.clone());
-        let publisher = Publisher::new(run, sink, records_per_second, Timestamps::now());
-        let suppressed = following.as_ref().map(Following::suppressed_total).unwrap_or_default();
-        let voice = Voice::new(events.clone(), shape.frontend);
-        let experiment = shape.experiment.map(|plan| match shape.frontend {
-            Frontend::Headless => Wanted { plan, ends_the_run: true },
-            Frontend::Dashboard | Frontend::Plain => Wanted { plan, ends_the_run: false },
+        let record_sink = RecordSink::new(journal, recording, events.clone());
+        let publisher = Publisher::new(run, record_sink, records_per_second, Timestamps::now());
+        let suppressed = following.as_ref().map(ReadBack::suppressed_total).unwrap_or_default();
+        let console = Console::new(events.clone(), config.frontend);
+        let experiment = config.experiment.map(|plan| match config.frontend {
+            Frontend::Headless => ExperimentRequest { plan, ends_the_run: true },
+            Frontend::Dashboard | Frontend::Plain => ExperimentRequest { plan, ends_the_run: false },
         });
-        let beginning = Beginning { header, notices, interval: shape.interval, experiment };
-        let recorder = Recorder::new(measured, publisher, beginning, voice, suppressed, reload);
+        let setup = RunSetup { header, notices, interval: config.interval, experiment };
+        let controller = RunController::new(workload, publisher, setup, console, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();
         let recording = spawn("journal", move || {
-            let result = recorder.run(&orders);
+            let result = controller.run(&orders);
             // A run that ended by itself ends the front end too.
             let _ = told.send(Event::Terminate);
             result
         })?;
-        if let Some(duration) = shape.duration {
+        if let Some(duration) = config.duration {
             spawn("timer", move || {
                 std::thread::sleep(duration);
                 let _ = events.send(Event::Terminate);
             })?;
         }
-        // The commands go with the front end: once nobody can send any, the recorder ends the run.
-        let shown = frontend::show(shape.frontend, options, inbox, commands)?;
+        // The commands go with the front end: once nobody can send any, the controller ends the run.
+        let shown = frontend::show(config.frontend, options, inbox, commands)?;
         let ending = spawn("ending", move || {
             let result = recording.join();
-            (result, following.is_none_or(Following::finish))
+            (result, following.is_none_or(ReadBack::finish))
         })?;
         let (model, failure) = shown.until_ended(&ending);
         // Nothing if a thread panicked.
@@ -293,19 +293,19 @@ impl Session {
             Ok((result, end_was_read)) => (result.ok(), end_was_read),
             Err(_) => (None, false),
         };
-        Ok(Finished { id: run, source, model, recorded: outcome, end_was_read, failure, ends_with_load })
+        Ok(FinishedRun { id: run, source, model, recorded: outcome, end_was_read, failure, ends_with_load })
     }
 }
 
 /// Reads back what a run writes.
-struct Following {
+struct ReadBack {
     follower: Follower,
     /// Hears when the run's last record was read.
     stopped: Receiver<()>,
 }
 
 /// Reads a run back, as far as this process has written it.
-fn follow(source: &Source, run: RunId, filter: RunFilter, events: Sender) -> anyhow::Result<Following> {
+fn follow(source: &Source, run: RunId, filter: RunFilter, events: Sender) -> anyhow::Result<ReadBack> {
     let (tell, stopped) = sync_channel(1);
     let deliver = move |update| {
         let has_stopped = matches!(&update, Update::Batch(batch) if stops(batch));
@@ -317,7 +317,7 @@ fn follow(source: &Source, run: RunId, filter: RunFilter, events: Sender) -> any
         is_wanted
     };
     let follower = Follower::start(source.opener_of_run(run), filter, deliver)?;
-    Ok(Following { follower, stopped })
+    Ok(ReadBack { follower, stopped })
 }
 
 /// True if the batch, of one run, holds its last record.
@@ -325,7 +325,7 @@ fn stops(batch: &Batch) -> bool {
     batch.records.iter().any(|record| matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop))
 }
 
-impl Following {
+impl ReadBack {
     /// Messages of this process that journald says it dropped.
     fn suppressed_total(&self) -> Arc<AtomicU64> {
         self.follower.suppressed_total()

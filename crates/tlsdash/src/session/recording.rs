@@ -43,13 +43,13 @@ pub(crate) enum RecordingError {
 
 /// What is wanted of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordingFile {
     path: PathBuf,
     /// What is there already goes beside it as an archive, of which it is the continuation.
     appends: bool,
 }
 
-impl Place {
+impl RecordingFile {
     /// Finds out, before anything is started, whether a recording may be called so.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Recording {
     ///
     /// # Errors
     /// If the file exists by now, or cannot be begun.
-    pub(crate) fn create(place: &Place, events: Sender) -> anyhow::Result<Self> {
+    pub(crate) fn create(place: &RecordingFile, events: Sender) -> anyhow::Result<Self> {
         place.look()?;
         let path = &place.path;
         let writer =

@@ -20,14 +20,14 @@ const TARGETS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// One load of several that are run one after the other.
 #[derive(Debug)]
-pub(crate) struct Variant {
+pub(crate) struct LoadVariant {
     /// What is special about it; empty if it is the only one.
     pub(crate) name: String,
     pub(crate) config: LoadConfig,
 }
 
 /// The loads to run: one, or one for each size of bodies.
-pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<Variant>> {
+pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     let target: Target = (*args.url).clone();
     if !target.is_tls() {
         refuse_tls_words(&args.tls, &target)?;
@@ -45,7 +45,7 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<Variant>> {
     };
     if let Some(path) = &args.request.targets {
         let requests = read_targets(path, &target)?;
-        return Ok(vec![Variant { name: String::new(), config: LoadConfig { requests, ..base } }]);
+        return Ok(vec![LoadVariant { name: String::new(), config: LoadConfig { requests, ..base } }]);
     }
     let body = args.request.body.as_deref().map(|path| read_body(path).map_err(usage)).transpose()?;
     let sizes = &args.request.body_bytes;
@@ -56,7 +56,7 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<Variant>> {
     };
     let variant = |(name, body)| {
         let requests = template(&args.request, &target, body).into_iter().collect();
-        Variant { name, config: LoadConfig { requests, ..base.clone() } }
+        LoadVariant { name, config: LoadConfig { requests, ..base.clone() } }
     };
     Ok(bodies.into_iter().map(variant).collect())
 }

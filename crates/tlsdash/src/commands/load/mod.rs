@@ -14,13 +14,13 @@ use crate::cli::appearance::{Appearance, AppearanceTables};
 use crate::cli::usage;
 use crate::service::privileges;
 use crate::service::signals;
+use crate::session::controller::Workload;
 use crate::session::environment;
 use crate::session::frontend::Frontend;
-use crate::session::recorder::Measured;
-use crate::session::{Finished, Session, Shape, Wiring};
+use crate::session::{Channels, FinishedRun, Session, SessionConfig};
 
 pub(crate) use args::LoadArgs;
-use output::Output;
+use output::LoadOutput;
 
 /// How long the server may take to be connected to, and to shake hands, before anything starts.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
@@ -30,23 +30,23 @@ const INTERVALS_MAX: usize = 100_000;
 /// Runs the load to its end, as often as it is wanted.
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     let appearance = Appearance::resolve(&args.appearance, &AppearanceTables::default())?;
-    let mut shape = Shape::resolve(&args.run, None, appearance)?;
-    let mut output = Output::new(args, shape.format)?;
+    let mut session = SessionConfig::resolve(&args.run, None, appearance)?;
+    let mut output = LoadOutput::new(args, session.format)?;
     if args.tls.client_key.is_some() {
         privileges::forbid_dumps()?;
     }
     let variants = config::variants(args)?;
     if output.wants_intervals() {
-        if shape.frontend != Frontend::Headless {
+        if session.frontend != Frontend::Headless {
             return Err(usage("--hlog goes with --headless only: the dashboard keeps no more than it shows"));
         }
-        shape.history = INTERVALS_MAX;
+        session.history = INTERVALS_MAX;
     }
     let is_repeated = variants.len() > 1 || args.plan.repeat > 1;
-    if is_repeated && shape.frontend != Frontend::Headless {
+    if is_repeated && session.frontend != Frontend::Headless {
         return Err(usage("several runs go with --headless only"));
     }
-    if is_repeated && shape.record.is_some() {
+    if is_repeated && session.record.is_some() {
         return Err(usage("--record takes one run: leave out --repeat, and all but one of --body-bytes"));
     }
     if args.tls.insecure {
@@ -57,9 +57,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     }
     for (index, variant) in variants.iter().enumerate() {
         for time in 0..args.plan.repeat {
-            let finished = once(args, &shape, &variant.config)?;
+            let finished = once(args, &session, &variant.config)?;
             let name = if variant.name.is_empty() { String::new() } else { format!(" of {}", variant.name) };
-            if is_repeated && shape.frontend == Frontend::Headless {
+            if is_repeated && session.frontend == Frontend::Headless {
                 crate::say(format_args!("run {}{name} is done", index as u32 * args.plan.repeat + time + 1));
             }
             output.take(&variant.name, &finished)?;
@@ -72,19 +72,19 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     output.finish(Ok(()))
 }
 
-fn once(args: &LoadArgs, shape: &Shape, config: &LoadConfig) -> anyhow::Result<Finished> {
+fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow::Result<FinishedRun> {
     let observed = args
         .output
         .observe_pid
         .map(|pid| ProcessTree::new(pid).with_context(|| format!("cannot observe process {pid}")));
     let observed = observed.transpose()?;
     let header = RunRecord { upstream: telemetry::clean::text(args.url.text()), ..environment::header() };
-    let wiring = Wiring::new(shape)?;
-    // Paused: the recorder lets it go when everything stands.
+    let channels = Channels::new(session)?;
+    // Paused: the controller lets it go when everything stands.
     let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;
-    let journal = shape.journal.open()?;
+    let journal = session.journal.open()?;
     let title = format!("load > {}", header.upstream);
-    let measured = Measured { proxy: None, load: Some(load), observed, ends_with_load: true };
+    let workload = Workload { proxy: None, load: Some(load), observed, ends_with_load: true };
     let notices = Vec::new();
-    Session { shape: shape.clone(), wiring, title, header, notices, measured, journal }.finish()
+    Session { config: session.clone(), channels, title, header, notices, workload, journal }.finish()
 }

@@ -1,4 +1,4 @@
-//! What a load leaves behind: the summary in the shape that is wanted, files, and whether its assertions hold.
+//! What a load leaves behind: the summary in the summary_format that is wanted, files, and whether its assertions hold.
 
 use loadgen::report::Style;
 use report::{Assertion, Figure, Verdict};
@@ -6,14 +6,14 @@ use telemetry::model::Run;
 
 use super::args::LoadArgs;
 use crate::cli::Format;
-use crate::commands::check::Breach;
-use crate::commands::outputs::Outputs;
-use crate::session::Finished;
+use crate::commands::check::AssertionFailed;
+use crate::commands::output_files::OutputFiles;
+use crate::session::FinishedRun;
 use crate::summary;
 
 /// How runs are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+enum SummaryFormat {
     Own(Format),
     Style(Style),
     Csv,
@@ -21,30 +21,30 @@ enum Shape {
 
 /// Gathers what runs come to.
 #[derive(Debug)]
-pub(crate) struct Output {
-    shape: Shape,
+pub(crate) struct LoadOutput {
+    summary_format: SummaryFormat,
     assertions: Vec<Assertion>,
-    files: Outputs,
+    files: OutputFiles,
     wants_intervals: bool,
     /// The figures of the runs so far, those of one variant together.
     runs: Vec<(String, Vec<Vec<Figure>>)>,
     breaches: Vec<String>,
 }
 
-impl Output {
+impl LoadOutput {
     pub(crate) fn new(args: &LoadArgs, format: Format) -> anyhow::Result<Self> {
         let LoadArgs { request, tls, output: args, .. } = args;
         let inputs = [&request.body, &request.targets, &tls.ca, &tls.client_cert, &tls.client_key];
-        let shape = match args.style {
-            Some(style) => Shape::Style(style),
-            None if args.csv => Shape::Csv,
-            None => Shape::Own(format),
+        let summary_format = match args.style {
+            Some(style) => SummaryFormat::Style(style),
+            None if args.csv => SummaryFormat::Csv,
+            None => SummaryFormat::Own(format),
         };
         Ok(Self {
-            shape,
+            summary_format,
             assertions: args.assert.clone(),
             // A file that cannot be written is found out before the load, not after it.
-            files: Outputs::check(
+            files: OutputFiles::check(
                 &[("--hgrm", &args.hgrm), ("--hlog", &args.hlog)],
                 inputs.into_iter().flatten(),
             )?,
@@ -60,15 +60,15 @@ impl Output {
     }
 
     /// Takes in a run that has ended, and prints it.
-    pub(crate) fn take(&mut self, variant: &str, finished: &Finished) -> anyhow::Result<()> {
+    pub(crate) fn take(&mut self, variant: &str, finished: &FinishedRun) -> anyhow::Result<()> {
         let Some(run) = finished.run() else { return Ok(()) };
-        match self.shape {
-            Shape::Style(style) => {
+        match self.summary_format {
+            SummaryFormat::Style(style) => {
                 summary::print_text(&loadgen::report::report(run, style).unwrap_or_default())?;
             }
-            Shape::Own(format) => finished.print(format)?,
+            SummaryFormat::Own(format) => finished.print(format)?,
             // One line of names stands above those of all runs.
-            Shape::Csv => {}
+            SummaryFormat::Csv => {}
         }
         let figures = report::load_figures(run).unwrap_or_default();
         match self.runs.last_mut().filter(|(name, _)| name == variant) {
@@ -79,7 +79,7 @@ impl Output {
         self.write_files(run)
     }
 
-    fn check(&mut self, finished: &Finished) {
+    fn check(&mut self, finished: &FinishedRun) {
         let Some(figures) = finished.figures() else { return };
         for assertion in &self.assertions {
             match assertion.check(&figures) {
@@ -110,17 +110,17 @@ impl Output {
     /// Tells what all runs together come to. A breach counts for more than a run's own failure.
     pub(crate) fn finish(self, failure: anyhow::Result<()>) -> anyhow::Result<()> {
         let all: Vec<_> = self.runs.iter().flat_map(|(_, runs)| runs.clone()).collect();
-        match self.shape {
-            Shape::Csv => summary::print_text(&report::csv(&all))?,
-            Shape::Own(Format::Text) | Shape::Style(_) if all.len() > 1 => {
+        match self.summary_format {
+            SummaryFormat::Csv => summary::print_text(&report::csv(&all))?,
+            SummaryFormat::Own(Format::Text) | SummaryFormat::Style(_) if all.len() > 1 => {
                 summary::print_text(&format!("\n{}", report::repeated(&self.runs)))?;
             }
             // A program that reads JSON finds the spread itself.
-            Shape::Own(_) | Shape::Style(_) => {}
+            SummaryFormat::Own(_) | SummaryFormat::Style(_) => {}
         }
         if self.breaches.is_empty() {
             return failure;
         }
-        Err(Breach::of(&self.breaches))
+        Err(AssertionFailed::of(&self.breaches))
     }
 }

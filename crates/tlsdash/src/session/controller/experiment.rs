@@ -1,4 +1,4 @@
-//! The recorder's part in an experiment: it shows it each interval, and carries out its steps.
+//! The controller's part in an experiment: it shows it each interval, and carries out its steps.
 
 use experiment::Step;
 use journal::Timestamps;
@@ -6,23 +6,23 @@ use loadgen::Load;
 use proxy_core::{ForgetError, Proxy};
 use telemetry::{Counters, CpuGroup, Level, SettingError, Value};
 
-use super::Recorder;
+use super::RunController;
 use crate::session::experiments::Tick;
 
-impl Recorder {
+impl RunController {
     /// Shows the experiment the interval that has ended, and does what it asks for.
     pub(super) fn go_on_with_experiment(&mut self, now: Timestamps, cpu: &Counters<CpuGroup>) {
         let tick = Tick {
             now_us: now.monotonic_us,
-            interval: self.beginning.interval,
-            proxy: self.measured.proxy.is_some().then_some(&self.proxy_delta),
-            load: self.measured.load_state().map(|state| (&self.load_delta, state)),
+            interval: self.setup.interval,
+            proxy: self.workload.proxy.is_some().then_some(&self.proxy_delta),
+            load: self.workload.load_state().map(|state| (&self.load_delta, state)),
             cpu: *cpu,
         };
-        let settings = self.measured.settings();
+        let settings = self.workload.settings();
         match self.experiments.tick(&tick, &settings) {
             Ok(steps) => self.take_steps(steps),
-            Err(error) => self.voice.say(Level::Warning, &format!("no experiment: {error}")),
+            Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
         }
     }
 
@@ -44,7 +44,7 @@ impl Recorder {
                 self.publisher.experiment(record, Timestamps::now());
             }
             if let Some(refusal) = refusal.map(|error| error.to_string()) {
-                self.voice.say(Level::Warning, &format!("the experiment cannot go on: {refusal}"));
+                self.console.say(Level::Warning, &format!("the experiment cannot go on: {refusal}"));
                 self.experiments.disturb(&refusal);
                 // Ends in steps that give the setting its value back, of which none calls for another end.
                 return self.end_experiment();
@@ -62,8 +62,8 @@ impl Recorder {
 
     /// Both sides, so that no client offers what the proxy does not know any more.
     fn forget_sessions(&self) -> Result<(), ForgetError> {
-        self.measured.load.iter().for_each(Load::forget_sessions);
-        self.measured.proxy.as_ref().map_or(Ok(()), Proxy::forget_sessions)
+        self.workload.load.iter().for_each(Load::forget_sessions);
+        self.workload.proxy.as_ref().map_or(Ok(()), Proxy::forget_sessions)
     }
 }
 

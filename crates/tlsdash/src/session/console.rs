@@ -7,12 +7,12 @@ use crate::session::frontend::Frontend;
 
 /// Speaks to the front end: a dashboard, or standard error.
 #[derive(Clone, Debug)]
-pub(crate) struct Voice {
+pub(crate) struct Console {
     events: Sender,
     frontend: Frontend,
 }
 
-impl Voice {
+impl Console {
     pub(crate) fn new(events: Sender, frontend: Frontend) -> Self {
         Self { events, frontend }
     }

@@ -6,14 +6,14 @@ use journal::Timestamps;
 use proxy_core::{Looked, Refreshed};
 use telemetry::{Level, NoticeRecord};
 
-use super::Recorder;
-use super::files::Watching;
+use super::RunController;
+use super::files::FileWatchEvent;
 use crate::service;
 
 /// The topic of notices about certificates, keys and authorities.
 pub(crate) const CERTIFICATE: &str = "certificate";
 
-impl Recorder {
+impl RunController {
     /// Follows the files of certificates and keys, and tells what came of it.
     pub(super) fn look_at_certificates(&mut self) {
         let Some(files) = &mut self.files else { return };
@@ -23,10 +23,10 @@ impl Recorder {
         }
         match files.poll(Instant::now()) {
             None => {}
-            Some(Watching::Ended { looked, was_asked }) => self.take_certificates(looked, was_asked),
+            Some(FileWatchEvent::Ended { looked, was_asked }) => self.take_certificates(looked, was_asked),
             // A new key for tickets needs no file.
-            Some(Watching::StillStuck) => self.take_certificates(Looked::default(), false),
-            Some(Watching::Stuck(waited)) => {
+            Some(FileWatchEvent::StillStuck) => self.take_certificates(Looked::default(), false),
+            Some(FileWatchEvent::Stuck(waited)) => {
                 let text = format!(
                     "looking at the files of certificates and keys has not ended for {} s; what was read from them \
                      before stays in use",
@@ -38,7 +38,7 @@ impl Recorder {
     }
 
     fn take_certificates(&mut self, looked: Looked, was_asked: bool) {
-        let Some(proxy) = &self.measured.proxy else { return };
+        let Some(proxy) = &self.workload.proxy else { return };
         let Refreshed { changes, warnings, refusals, .. } = proxy.take(looked);
         if was_asked {
             service::ready();
@@ -55,7 +55,7 @@ impl Recorder {
         for change in changes {
             let after = change.after.as_ref().map_or_else(String::new, |after| after.value.to_string());
             let text = format!("{}: {after}; before: {}", change.name, change.before);
-            self.voice.echo(Level::Notice, &text);
+            self.console.echo(Level::Notice, &text);
             self.publisher.setting(change, Timestamps::now());
         }
     }

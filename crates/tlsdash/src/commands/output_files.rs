@@ -10,9 +10,9 @@ use crate::summary;
 
 /// Which flag asks for which file; - is standard output.
 #[derive(Debug)]
-pub(crate) struct Outputs(Vec<(&'static str, PathBuf)>);
+pub(crate) struct OutputFiles(Vec<(&'static str, PathBuf)>);
 
-impl Outputs {
+impl OutputFiles {
     /// Those of the flags that were given. `inputs` are files that the command reads.
     ///
     /// # Errors
@@ -22,11 +22,11 @@ impl Outputs {
         inputs: impl IntoIterator<Item = &'a PathBuf>,
     ) -> anyhow::Result<Self> {
         let given = flags.iter().filter_map(|(flag, path)| Some((*flag, path.as_ref()?.clone())));
-        let outputs = Self(given.collect());
+        let output_files = Self(given.collect());
         let inputs: Vec<FileIdentity> =
             inputs.into_iter().filter_map(|path| FileIdentity::of(path).ok()).collect();
         let mut seen: Vec<(&str, Identity)> = Vec::new();
-        for (flag, path) in &outputs.0 {
+        for (flag, path) in &output_files.0 {
             let named = || named(flag, path);
             let identity = if output_file::is_stdout(path) {
                 Identity::Stdout
@@ -48,7 +48,7 @@ impl Outputs {
                 identity => seen.push((flag, identity)),
             }
         }
-        Ok(outputs)
+        Ok(output_files)
     }
 
     /// Whether no flag was given.

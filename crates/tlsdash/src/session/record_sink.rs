@@ -7,7 +7,7 @@ use journal::{EntryBuf, FileWriter, SendError, Timestamps, WriteError};
 use telemetry::{Batch, Excerpt, Record, Refusal, Sink, Stretch, Update, Writer};
 use tui::{Event, Sender};
 
-use crate::journals::choice::Journal;
+use crate::journals::choice::OpenJournal;
 use crate::session::recording::{self, Recording, RecordingError};
 
 /// So long may the records of one interval wait, in all, for room in journald's queue: that holds as few as ten, and
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Where records go, and where they are recorded besides.
 #[derive(Debug)]
 pub(crate) struct RecordSink {
-    journal: Place,
+    journal: RecordTarget,
     recording: Option<Recording>,
     /// How the run stands, for a recording that begins in its middle.
     history: Excerpt,
@@ -26,7 +26,7 @@ pub(crate) struct RecordSink {
 
 /// Where records go.
 #[derive(Debug)]
-enum Place {
+enum RecordTarget {
     /// Into a journal file, to be read back.
     File(Box<FileWriter>, EntryBuf),
     /// To journald, to be read back.
@@ -49,7 +49,7 @@ pub(crate) struct DaemonSink {
 pub(crate) enum CloseError {
     /// The journal's file could not be ended in order.
     #[error(transparent)]
-    Journal(#[from] WriteError),
+    OpenJournal(#[from] WriteError),
     /// The recording could not.
     #[error(transparent)]
     Recording(#[from] RecordingError),
@@ -64,14 +64,14 @@ pub(crate) enum CloseError {
 }
 
 impl RecordSink {
-    pub(crate) fn new(journal: Journal, recording: Option<Recording>, events: Sender) -> Self {
+    pub(crate) fn new(journal: OpenJournal, recording: Option<Recording>, events: Sender) -> Self {
         let told = events.clone();
         let journal = match journal {
-            Journal::File(writer) => Place::File(writer, EntryBuf::new()),
-            Journal::Daemon(_, sender, _) => {
-                Place::Daemon(DaemonSink { sender, entry: EntryBuf::new(), patience: PATIENCE })
+            OpenJournal::File(writer) => RecordTarget::File(writer, EntryBuf::new()),
+            OpenJournal::Daemon(_, sender, _) => {
+                RecordTarget::Daemon(DaemonSink { sender, entry: EntryBuf::new(), patience: PATIENCE })
             }
-            Journal::Off => Place::Direct(events, Batch::default()),
+            OpenJournal::Off => RecordTarget::Direct(events, Batch::default()),
         };
         // It notes all there is, and lets none of it through.
         let history = Excerpt::new(Stretch { from_us: u64::MAX, until_us: u64::MAX });
@@ -88,7 +88,7 @@ impl RecordSink {
             recording.close()?;
             return Ok(format!("recorded {path}"));
         }
-        let recording = Recording::create(&recording::Place::of_now(), self.events.clone());
+        let recording = Recording::create(&recording::RecordingFile::of_now(), self.events.clone());
         let recording = recording.context("not recording")?;
         let text = format!("recording from now on into {}", recording.path().display());
         self.recording = Some(recording.begin_with(&self.history));
@@ -101,8 +101,8 @@ impl RecordSink {
     /// When the end of one of them is missing.
     pub(crate) fn close(self) -> Result<(), CloseError> {
         let closed = match self.journal {
-            Place::File(writer, _) => writer.close(),
-            Place::Daemon(_) | Place::Direct(..) => Ok(()),
+            RecordTarget::File(writer, _) => writer.close(),
+            RecordTarget::Daemon(_) | RecordTarget::Direct(..) => Ok(()),
         };
         // Closed whatever became of the journal.
         let recorded = self.recording.map_or(Ok(()), Recording::close);
@@ -146,7 +146,7 @@ impl Sink for RecordSink {
     }
 }
 
-impl Sink for Place {
+impl Sink for RecordTarget {
     fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         match self {
             Self::File(writer, entry) => {

@@ -1,4 +1,4 @@
-//! What is measured, as the recorder sees it: settings and their values.
+//! What is measured, as the controller sees it: settings and their values.
 
 use loadgen::Load;
 use proxy_core::Proxy;
@@ -6,7 +6,7 @@ use telemetry::{LoadState, ProcessTree, Setting, SettingError, Value};
 
 /// What is measured.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
     pub(crate) load: Option<Load>,
     /// Another process that is observed beside them.
@@ -15,7 +15,7 @@ pub(crate) struct Measured {
     pub(crate) ends_with_load: bool,
 }
 
-impl Measured {
+impl Workload {
     /// Every setting, with its value.
     pub(super) fn settings(&self) -> Vec<Setting> {
         let mut settings = self.proxy.as_ref().map(Proxy::settings).unwrap_or_default();
@@ -51,16 +51,16 @@ impl Measured {
             Some(Value::Number(number)) => *number,
             _ => 0.0,
         };
-        let measured = load.measured();
+        let workload = load.measured();
         Some(LoadState {
             running: value("load.running") == Some(&Value::Flag(true)) && !load.is_finished(),
             rate: number("load.rate"),
             resume_percent: number("load.resume"),
             connections: number("load.connections") as u64,
             threads: number("load.threads") as u64,
-            due_us: measured.scheduled.as_micros() as u64,
-            sending_us: measured.sending.as_micros() as u64,
-            measured_us: measured.whole.as_micros() as u64,
+            due_us: workload.scheduled.as_micros() as u64,
+            sending_us: workload.sending.as_micros() as u64,
+            measured_us: workload.whole.as_micros() as u64,
         })
     }
 }

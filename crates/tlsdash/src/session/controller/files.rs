@@ -21,13 +21,13 @@ pub(super) struct FileWatch {
     looked: Receiver<Looked>,
     next: Instant,
     /// The look that has not ended yet.
-    under_way: Option<Look>,
+    under_way: Option<FileCheck>,
     /// Somebody asked for all files to be read, and no look for that has begun.
     is_asked: bool,
 }
 
 #[derive(Debug)]
-struct Look {
+struct FileCheck {
     since: Instant,
     /// Somebody asked for it.
     at_once: bool,
@@ -37,7 +37,7 @@ struct Look {
 /// What came of watching.
 #[expect(clippy::large_enum_variant, reason = "there is one a second")]
 #[derive(Debug)]
-pub(super) enum Watching {
+pub(super) enum FileWatchEvent {
     /// A look has ended. `was_asked`: somebody had asked for it.
     Ended { looked: Looked, was_asked: bool },
     /// A look has not ended for so long; told once.
@@ -70,10 +70,10 @@ impl FileWatch {
     }
 
     /// Begins a look if it is time for one, and gives what came of the last. Never waits.
-    pub(super) fn poll(&mut self, now: Instant) -> Option<Watching> {
+    pub(super) fn poll(&mut self, now: Instant) -> Option<FileWatchEvent> {
         if let Ok(looked) = self.looked.try_recv() {
             let was_asked = self.under_way.take().is_some_and(|look| look.at_once);
-            return Some(Watching::Ended { looked, was_asked });
+            return Some(FileWatchEvent::Ended { looked, was_asked });
         }
         let is_due = now >= self.next;
         if is_due {
@@ -82,15 +82,15 @@ impl FileWatch {
         if let Some(look) = &mut self.under_way {
             let waited = now.saturating_duration_since(look.since);
             return match waited >= PATIENCE {
-                true if !std::mem::replace(&mut look.is_told, true) => Some(Watching::Stuck(waited)),
-                true if is_due => Some(Watching::StillStuck),
+                true if !std::mem::replace(&mut look.is_told, true) => Some(FileWatchEvent::Stuck(waited)),
+                true if is_due => Some(FileWatchEvent::StillStuck),
                 _ => None,
             };
         }
         // It only fails after a panic of the thread, which has been told then.
         if (is_due || self.is_asked) && self.ask.send(self.is_asked).is_ok() {
             let at_once = std::mem::take(&mut self.is_asked);
-            self.under_way = Some(Look { since: now, at_once, is_told: false });
+            self.under_way = Some(FileCheck { since: now, at_once, is_told: false });
         }
         None
     }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     /// Polls at `now` until something comes of it.
-    fn wait(watch: &mut FileWatch, now: Instant) -> Watching {
+    fn wait(watch: &mut FileWatch, now: Instant) -> FileWatchEvent {
         loop {
             if let Some(watching) = watch.poll(now) {
                 return watching;
@@ -119,11 +119,11 @@ mod tests {
         })
         .unwrap();
         let begun = Instant::now();
-        assert!(matches!(wait(&mut watch, begun), Watching::Ended { was_asked: false, .. }));
+        assert!(matches!(wait(&mut watch, begun), FileWatchEvent::Ended { was_asked: false, .. }));
         assert!(watch.poll(begun).is_none() && watch.under_way.is_none(), "it is not time yet");
         watch.reload();
-        assert!(matches!(wait(&mut watch, begun), Watching::Ended { was_asked: true, .. }));
-        assert!(matches!(wait(&mut watch, begun + INTERVAL), Watching::Ended { was_asked: false, .. }));
+        assert!(matches!(wait(&mut watch, begun), FileWatchEvent::Ended { was_asked: true, .. }));
+        assert!(matches!(wait(&mut watch, begun + INTERVAL), FileWatchEvent::Ended { was_asked: false, .. }));
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [false, true, false]);
     }
 
@@ -138,12 +138,12 @@ mod tests {
         let begun = Instant::now();
         assert!(watch.poll(begun).is_none() && watch.poll(begun + PATIENCE / 2).is_none());
         watch.reload();
-        assert!(matches!(watch.poll(begun + PATIENCE), Some(Watching::Stuck(PATIENCE))));
-        assert!(matches!(watch.poll(begun + PATIENCE + INTERVAL), Some(Watching::StillStuck)));
+        assert!(matches!(watch.poll(begun + PATIENCE), Some(FileWatchEvent::Stuck(PATIENCE))));
+        assert!(matches!(watch.poll(begun + PATIENCE + INTERVAL), Some(FileWatchEvent::StillStuck)));
         assert!(watch.poll(begun + PATIENCE + INTERVAL).is_none());
         go_on.send(()).unwrap();
-        assert!(matches!(wait(&mut watch, begun + PATIENCE), Watching::Ended { was_asked: false, .. }));
+        assert!(matches!(wait(&mut watch, begun + PATIENCE), FileWatchEvent::Ended { was_asked: false, .. }));
         go_on.send(()).unwrap();
-        assert!(matches!(wait(&mut watch, begun + PATIENCE), Watching::Ended { was_asked: true, .. }));
+        assert!(matches!(wait(&mut watch, begun + PATIENCE), FileWatchEvent::Ended { was_asked: true, .. }));
     }
 }

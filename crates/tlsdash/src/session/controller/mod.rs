@@ -3,7 +3,7 @@
 mod certificates;
 mod experiment;
 mod files;
-mod measured;
+mod workload;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,15 +22,15 @@ use telemetry::{
 use crate::cli::usage;
 use crate::service::signals::Reload;
 use crate::service::{self, Watchdog};
-use crate::session::experiments::{Experiments, Wanted};
-use crate::session::sink::{CloseError, RecordSink};
-use crate::session::voice::Voice;
+use crate::session::console::Console;
+use crate::session::experiments::{ExperimentRequest, Experiments};
+use crate::session::record_sink::{CloseError, RecordSink};
 use files::FileWatch;
 
 pub(crate) use certificates::CERTIFICATE;
-pub(crate) use measured::Measured;
+pub(crate) use workload::Workload;
 
-/// How often the recorder looks whether what it waits for has ended.
+/// How often the controller looks whether what it waits for has ended.
 const POLL: Duration = Duration::from_millis(20);
 /// How long it waits for busy workers' counters: they come with the next interval otherwise.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -43,22 +43,22 @@ const END_POLL: Duration = Duration::from_millis(1);
 
 /// What a run begins with.
 #[derive(Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct RunSetup {
     pub(crate) header: RunRecord,
     /// What was said before.
     pub(crate) notices: Vec<NoticeRecord>,
     /// How often counters become records.
     pub(crate) interval: Duration,
     /// What is compared, from the beginning on.
-    pub(crate) experiment: Option<Wanted>,
+    pub(crate) experiment: Option<ExperimentRequest>,
 }
 
 /// Owns what is measured, and publishes it.
-pub(crate) struct Recorder {
-    measured: Measured,
+pub(crate) struct RunController {
+    workload: Workload,
     publisher: Publisher<RecordSink>,
-    beginning: Beginning,
-    voice: Voice,
+    setup: RunSetup,
+    console: Console,
     /// Messages of this process that journald says it dropped.
     suppressed_total: Arc<AtomicU64>,
     reload: Reload,
@@ -75,7 +75,7 @@ pub(crate) struct Recorder {
 
 /// What became of the records of a run.
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct JournalOutcome {
     /// Records that the journal has accepted.
     pub(crate) made: u64,
     /// Why the last of them may not be in it.
@@ -84,7 +84,7 @@ pub(crate) struct Recorded {
 
 /// How far the end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ShutdownStage {
     Running,
     /// The load ends its requests; the proxy still serves them.
     StoppingLoad,
@@ -93,21 +93,21 @@ enum Stage {
     Ended,
 }
 
-impl Recorder {
+impl RunController {
     pub(crate) fn new(
-        measured: Measured,
+        workload: Workload,
         publisher: Publisher<RecordSink>,
-        mut beginning: Beginning,
-        voice: Voice,
+        mut setup: RunSetup,
+        console: Console,
         suppressed_total: Arc<AtomicU64>,
         reload: Reload,
     ) -> Self {
-        let experiments = Experiments::new(beginning.experiment.take());
+        let experiments = Experiments::new(setup.experiment.take());
         Self {
-            measured,
+            workload,
             publisher,
-            beginning,
-            voice,
+            setup,
+            console,
             suppressed_total,
             reload,
             files: None,
@@ -126,37 +126,39 @@ impl Recorder {
     ///
     /// # Errors
     /// When a part of the program panicked, a worker of the proxy failed, or what is to be compared cannot be.
-    pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<Recorded> {
+    pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<JournalOutcome> {
         self.experiments
-            .check(&self.measured.settings(), self.beginning.interval)
+            .check(&self.workload.settings(), self.setup.interval)
             .map_err(|error| usage(format!("--ab {error}")))?;
         // So that it knows every thread, however soon it ends.
         self.host.sample();
-        if let Some(load) = &self.measured.load {
+        if let Some(load) = &self.workload.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
         }
-        if let Some(files) = self.measured.proxy.as_ref().map(Proxy::files) {
+        if let Some(files) = self.workload.proxy.as_ref().map(Proxy::files) {
             let watch = FileWatch::start(move |at_once| files.look(at_once));
             self.files = Some(watch.context("cannot watch the files of certificates")?);
         }
         self.publisher.start(self.with_settings(), Timestamps::now());
-        for notice in std::mem::take(&mut self.beginning.notices) {
+        for notice in std::mem::take(&mut self.setup.notices) {
             self.publisher.notice(notice, Timestamps::now());
         }
         let mut next_us = self.next_tick_us();
-        let mut stage = Stage::Running;
+        let mut stage = ShutdownStage::Running;
         let mut watchdog = Watchdog::new();
-        while stage != Stage::Ended {
+        while stage != ShutdownStage::Ended {
             let to_tick = Duration::from_micros(next_us.saturating_sub(Timestamps::now().monotonic_us));
             match commands.recv_timeout(to_tick.min(POLL)) {
                 Ok(command) => self.carry_out(command),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) if stage == Stage::Running => stage = self.stop_load(),
+                Err(RecvTimeoutError::Disconnected) if stage == ShutdownStage::Running => {
+                    stage = self.stop_load()
+                }
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(to_tick.min(POLL)),
             }
             self.tell_worker_failure();
             stage = self.advance(stage);
-            watchdog.feed(|| self.measured.proxy.as_ref().is_none_or(Proxy::is_responsive));
+            watchdog.feed(|| self.workload.proxy.as_ref().is_none_or(Proxy::is_responsive));
             if self.publisher.pending() > 0 {
                 self.publisher.retry();
             }
@@ -172,16 +174,16 @@ impl Recorder {
     /// Says something to the person on the box, and records it.
     fn tell(&mut self, notice: NoticeRecord) {
         if self.is_refusing {
-            self.voice.say(notice.level, &notice.text);
+            self.console.say(notice.level, &notice.text);
         } else {
-            self.voice.echo(notice.level, &notice.text);
+            self.console.echo(notice.level, &notice.text);
         }
         self.publisher.notice(notice, Timestamps::now());
     }
 
     /// Says once that a worker of the proxy has ended by itself, in whatever stage that happens.
     fn tell_worker_failure(&mut self) {
-        let failure = self.measured.proxy.as_ref().and_then(Proxy::failure);
+        let failure = self.workload.proxy.as_ref().and_then(Proxy::failure);
         if let Some(failure) = failure.filter(|_| !self.has_worker_failed) {
             self.has_worker_failed = true;
             let text = format!("{failure}; the proxy drains and ends");
@@ -189,40 +191,42 @@ impl Recorder {
         }
     }
 
-    fn stop_load(&mut self) -> Stage {
+    fn stop_load(&mut self) -> ShutdownStage {
         service::stopping();
         self.end_experiment();
-        if let Some(load) = &self.measured.load {
+        if let Some(load) = &self.workload.load {
             load.stop();
         }
-        Stage::StoppingLoad
+        ShutdownStage::StoppingLoad
     }
 
     /// Intervals end on whole multiples of the monotonic clock, so that several runs line up.
     fn next_tick_us(&self) -> u64 {
-        let interval_us = self.beginning.interval.as_micros() as u64;
+        let interval_us = self.setup.interval.as_micros() as u64;
         (Timestamps::now().monotonic_us / interval_us + 1) * interval_us
     }
 
-    fn advance(&mut self, stage: Stage) -> Stage {
-        let load_ended = self.measured.load.as_ref().is_none_or(Load::is_finished);
+    fn advance(&mut self, stage: ShutdownStage) -> ShutdownStage {
+        let load_ended = self.workload.load.as_ref().is_none_or(Load::is_finished);
         match stage {
-            Stage::Running if self.measured.ends_with_load && load_ended => {
+            ShutdownStage::Running if self.workload.ends_with_load && load_ended => {
                 self.end_experiment();
-                Stage::StoppingLoad
+                ShutdownStage::StoppingLoad
             }
-            Stage::Running if self.experiments.ends_the_run() => self.stop_load(),
+            ShutdownStage::Running if self.experiments.ends_the_run() => self.stop_load(),
             // Clients would wait for it in vain.
-            Stage::Running if self.has_worker_failed => self.stop_load(),
-            Stage::StoppingLoad if load_ended => {
+            ShutdownStage::Running if self.has_worker_failed => self.stop_load(),
+            ShutdownStage::StoppingLoad if load_ended => {
                 // The load's threads have ended and the proxy's have not: what they used last is the load's.
                 self.host.sample();
-                if let Some(proxy) = &self.measured.proxy {
+                if let Some(proxy) = &self.workload.proxy {
                     proxy.drain();
                 }
-                Stage::Draining
+                ShutdownStage::Draining
             }
-            Stage::Draining if self.measured.proxy.as_ref().is_none_or(Proxy::is_drained) => Stage::Ended,
+            ShutdownStage::Draining if self.workload.proxy.as_ref().is_none_or(Proxy::is_drained) => {
+                ShutdownStage::Ended
+            }
             stage => stage,
         }
     }
@@ -232,17 +236,17 @@ impl Recorder {
         telemetry::Delta::clear(&mut self.proxy_delta);
         telemetry::Delta::clear(&mut self.load_delta);
         let deadline = Instant::now() + patience;
-        if let Some(proxy) = &mut self.measured.proxy {
+        if let Some(proxy) = &mut self.workload.proxy {
             proxy.collect(&mut self.proxy_delta, patience);
         }
-        if let Some(load) = &mut self.measured.load {
+        if let Some(load) = &mut self.workload.load {
             load.collect(&mut self.load_delta, deadline.saturating_duration_since(Instant::now()));
         }
     }
 
     /// Ends the interval that was due to end at `due_us`, and publishes it.
     fn tick(&mut self, due_us: u64) {
-        let interval = self.beginning.interval;
+        let interval = self.setup.interval;
         // A busy worker alone never makes an interval late by half of it.
         self.gather(PATIENCE.min(interval / 4));
         let host = self.sample_host();
@@ -253,8 +257,8 @@ impl Recorder {
             self.publisher.note_gap(now.monotonic_us.saturating_sub(interval.as_micros() as u64));
         }
         let cpu = host.cpu;
-        let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
-        let load = self.measured.load_state().map(|state| (&self.load_delta, state));
+        let proxy = self.workload.proxy.is_some().then_some(&self.proxy_delta);
+        let load = self.workload.load_state().map(|state| (&self.load_delta, state));
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host), now);
         self.tell_refusals();
@@ -263,14 +267,14 @@ impl Recorder {
     }
 
     fn tell_of_proxy(&mut self) {
-        for notice in self.measured.proxy.as_ref().map(Proxy::take_notices).unwrap_or_default() {
+        for notice in self.workload.proxy.as_ref().map(Proxy::take_notices).unwrap_or_default() {
             self.tell(notice);
         }
     }
 
     fn sample_host(&mut self) -> HostRecord {
         let mut host = self.host.sample();
-        if let Some(observed) = &mut self.measured.observed {
+        if let Some(observed) = &mut self.workload.observed {
             observed.sample(&mut host);
         }
         host
@@ -283,10 +287,10 @@ impl Recorder {
         self.refused_total = health.refused_total;
         if is_refusing && !self.is_refusing {
             let text = format!("the journal takes no records: {}", health.error);
-            self.voice.say(Level::Warning, &text);
+            self.console.say(Level::Warning, &text);
         }
         if self.is_refusing && !is_refusing {
-            self.voice.say(Level::Notice, "the journal takes records again");
+            self.console.say(Level::Notice, "the journal takes records again");
         }
         self.is_refusing = is_refusing;
     }
@@ -297,16 +301,16 @@ impl Recorder {
             Command::Set { name, value } => match self.change(&name, &value) {
                 Ok(true) => self.experiments.disturb(&format!("{name} was changed")),
                 Ok(false) => {}
-                Err(error) => self.voice.say(Level::Warning, &error.to_string()),
+                Err(error) => self.console.say(Level::Warning, &error.to_string()),
             },
             Command::Experiment(words) => match words.parse() {
                 Ok(plan) => self.experiments.want(plan),
-                Err(error) => self.voice.say(Level::Warning, &format!("no experiment: {error}")),
+                Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
             },
             Command::EndExperiment => self.end_experiment(),
             Command::Record => match self.publisher.sink_mut().toggle_recording() {
-                Ok(text) => self.voice.say(Level::Notice, &text),
-                Err(error) => self.voice.say(Level::Warning, &format!("{error:#}")),
+                Ok(text) => self.console.say(Level::Notice, &text),
+                Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
             },
             Command::Notice(notice) => self.tell(notice),
         }
@@ -314,7 +318,7 @@ impl Recorder {
 
     /// Changes a setting and records it; false if it had that value already.
     fn change(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
-        let (before, after) = self.measured.set(name, value)?;
+        let (before, after) = self.workload.set(name, value)?;
         if before.value == after.value {
             return Ok(false);
         }
@@ -325,7 +329,7 @@ impl Recorder {
     }
 
     fn with_settings(&self) -> RunRecord {
-        RunRecord { settings: self.measured.settings(), ..self.beginning.header.clone() }
+        RunRecord { settings: self.workload.settings(), ..self.setup.header.clone() }
     }
 
     /// Offers the last records until the journal has taken them, or patience ends.
@@ -342,24 +346,24 @@ impl Recorder {
         Ok(())
     }
 
-    fn finish(mut self) -> anyhow::Result<Recorded> {
+    fn finish(mut self) -> anyhow::Result<JournalOutcome> {
         // All threads have ended and handed over their last counters: this gathers them, and waits for none.
         self.gather(PATIENCE);
         self.tell_of_proxy();
         self.tell_worker_failure();
         let host = self.sample_host();
         let stop = self.with_settings();
-        let proxy = self.measured.proxy.is_some().then_some(&self.proxy_delta);
+        let proxy = self.workload.proxy.is_some().then_some(&self.proxy_delta);
         let load =
-            self.measured.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));
+            self.workload.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));
         self.publisher.stop(stop, proxy, load, Some(host), Timestamps::now());
         let missing = self.await_the_end();
         self.tell_refusals();
         let made = self.publisher.made();
         let closed = self.publisher.into_sink().close().and(missing);
-        if let Some(proxy) = self.measured.proxy {
+        if let Some(proxy) = self.workload.proxy {
             proxy.join()?;
         }
-        Ok(Recorded { made, closed })
+        Ok(JournalOutcome { made, closed })
     }
 }
