@@ -6,13 +6,12 @@ pub(crate) mod environment;
 mod experiments;
 pub(crate) mod frontend;
 pub(crate) mod progress;
+mod read_back;
 mod record_sink;
 pub(crate) mod recording;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,17 +21,14 @@ use journal::Timestamps;
 use report::Figures;
 use telemetry::model::Run;
 use telemetry::output_file::FileIdentity;
-use telemetry::{
-    Batch, Body, Follower, LoadCounter, Model, NoticeRecord, Phase, Publisher, RunFilter, RunId, RunRecord,
-    Update,
-};
+use telemetry::{LoadCounter, Model, NoticeRecord, Publisher, RunFilter, RunId, RunRecord};
 use tui::{Event, Inbox, Sender};
 
 use self::frontend::{Frontend, HeadlessOptions};
+use self::read_back::{LAST_RECORD, ReadBack};
 use crate::cli::appearance::Appearance;
 use crate::cli::{Format, RunOptions, usage};
 use crate::journals::choice::{JournalChoice, OpenJournal};
-use crate::journals::source::Source;
 use crate::service::signals::{self, HangUp, Reload};
 use crate::session::console::Console;
 use crate::session::controller::{JournalOutcome, RunController, RunSetup, Workload};
@@ -43,9 +39,6 @@ use crate::summary;
 
 /// Commands that wait to be carried out; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
-/// So long is waited for the last record to be read back: journald stores entries some time after it took them.
-const LAST_RECORD: Duration = Duration::from_secs(2);
-
 /// How a run is shown and recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionConfig {
@@ -244,7 +237,8 @@ impl Session {
         let place = journal.source();
         let source = place.as_ref().map(ToString::to_string);
         let filter = RunFilter::own(run, journal.origin());
-        let following = place.as_ref().map(|place| follow(place, run, filter, events.clone())).transpose()?;
+        let read_back =
+            place.as_ref().map(|place| ReadBack::start(place, run, filter, events.clone())).transpose()?;
         let options = frontend::Options {
             title,
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
@@ -259,7 +253,7 @@ impl Session {
         let records_per_second = journal.records_per_second();
         let record_sink = RecordSink::new(journal, recording, events.clone());
         let publisher = Publisher::new(run, record_sink, records_per_second, Timestamps::now());
-        let suppressed = following.as_ref().map(ReadBack::suppressed_total).unwrap_or_default();
+        let suppressed = read_back.as_ref().map(ReadBack::suppressed_total).unwrap_or_default();
         let console = Console::new(events.clone(), config.frontend);
         let experiment = config.experiment.map(|plan| match config.frontend {
             Frontend::Headless => ExperimentRequest { plan, ends_the_run: true },
@@ -285,7 +279,7 @@ impl Session {
         let shown = frontend::show(config.frontend, options, inbox, commands)?;
         let ending = spawn("ending", move || {
             let result = recording.join();
-            (result, following.is_none_or(ReadBack::finish))
+            (result, read_back.is_none_or(ReadBack::finish))
         })?;
         let (model, failure) = shown.until_ended(&ending);
         // Nothing if a thread panicked.
@@ -294,49 +288,6 @@ impl Session {
             Err(_) => (None, false),
         };
         Ok(FinishedRun { id: run, source, model, recorded: outcome, end_was_read, failure, ends_with_load })
-    }
-}
-
-/// Reads back what a run writes.
-struct ReadBack {
-    follower: Follower,
-    /// Hears when the run's last record was read.
-    stopped: Receiver<()>,
-}
-
-/// Reads a run back, as far as this process has written it.
-fn follow(source: &Source, run: RunId, filter: RunFilter, events: Sender) -> anyhow::Result<ReadBack> {
-    let (tell, stopped) = sync_channel(1);
-    let deliver = move |update| {
-        let has_stopped = matches!(&update, Update::Batch(batch) if stops(batch));
-        let is_wanted = events.send(Event::Update(update)).is_ok();
-        if has_stopped {
-            // Said after what was read is delivered, and once is enough.
-            let _ = tell.try_send(());
-        }
-        is_wanted
-    };
-    let follower = Follower::start(source.opener_of_run(run), filter, deliver)?;
-    Ok(ReadBack { follower, stopped })
-}
-
-/// True if the batch, of one run, holds its last record.
-fn stops(batch: &Batch) -> bool {
-    batch.records.iter().any(|record| matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop))
-}
-
-impl ReadBack {
-    /// Messages of this process that journald says it dropped.
-    fn suppressed_total(&self) -> Arc<AtomicU64> {
-        self.follower.suppressed_total()
-    }
-
-    /// Ends it once the run's last record was read, or does not come; tells whether it was.
-    fn finish(self) -> bool {
-        let came = self.stopped.recv_timeout(LAST_RECORD).is_ok();
-        self.follower.finish();
-        // What was written meanwhile has been read to the end.
-        came || self.stopped.try_recv().is_ok()
     }
 }
 

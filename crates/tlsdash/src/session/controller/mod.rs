@@ -3,10 +3,11 @@
 mod certificates;
 mod experiment;
 mod files;
+mod interval;
 mod workload;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,8 @@ use journal::Timestamps;
 use loadgen::Load;
 use proxy_core::Proxy;
 use telemetry::{
-    Command, HostRecord, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProxyDelta, Publisher,
-    RunRecord, SettingError, SettingRecord, Value,
+    Command, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProxyDelta, Publisher, RunRecord,
+    SettingError, SettingRecord, Value,
 };
 
 use crate::cli::usage;
@@ -26,16 +27,13 @@ use crate::session::console::Console;
 use crate::session::experiments::{ExperimentRequest, Experiments};
 use crate::session::record_sink::{CloseError, RecordSink};
 use files::FileWatch;
+use interval::PATIENCE;
 
 pub(crate) use certificates::CERTIFICATE;
 pub(crate) use workload::Workload;
 
 /// How often the controller looks whether what it waits for has ended.
 const POLL: Duration = Duration::from_millis(20);
-/// How long it waits for busy workers' counters: they come with the next interval otherwise.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// How late even a short interval may end without being a gap: a busy machine delays it by as much.
-const LATE_MAX: Duration = Duration::from_millis(250);
 /// How long the end of a run may wait for a journal that is busy or away.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the end is offered to it: the socket of a busy journald holds few records at a time.
@@ -229,70 +227,6 @@ impl RunController {
             }
             stage => stage,
         }
-    }
-
-    /// Gathers what was counted since the last time into the two deltas. Waits for both together until patience ends.
-    fn gather(&mut self, patience: Duration) {
-        telemetry::Delta::clear(&mut self.proxy_delta);
-        telemetry::Delta::clear(&mut self.load_delta);
-        let deadline = Instant::now() + patience;
-        if let Some(proxy) = &mut self.workload.proxy {
-            proxy.collect(&mut self.proxy_delta, patience);
-        }
-        if let Some(load) = &mut self.workload.load {
-            load.collect(&mut self.load_delta, deadline.saturating_duration_since(Instant::now()));
-        }
-    }
-
-    /// Ends the interval that was due to end at `due_us`, and publishes it.
-    fn tick(&mut self, due_us: u64) {
-        let interval = self.setup.interval;
-        // A busy worker alone never makes an interval late by half of it.
-        self.gather(PATIENCE.min(interval / 4));
-        let host = self.sample_host();
-        let now = Timestamps::now();
-        // The process was stopped (SIGSTOP) or starved: nobody knows what it would have measured.
-        let late = Duration::from_micros(now.monotonic_us.saturating_sub(due_us));
-        if late > LATE_MAX.max(interval / 2) {
-            self.publisher.note_gap(now.monotonic_us.saturating_sub(interval.as_micros() as u64));
-        }
-        let cpu = host.cpu;
-        let proxy = self.workload.proxy.is_some().then_some(&self.proxy_delta);
-        let load = self.workload.load_state().map(|state| (&self.load_delta, state));
-        self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
-        self.publisher.interval(proxy, load, Some(host), now);
-        self.tell_refusals();
-        self.tell_of_proxy();
-        self.go_on_with_experiment(now, &cpu);
-    }
-
-    fn tell_of_proxy(&mut self) {
-        for notice in self.workload.proxy.as_ref().map(Proxy::take_notices).unwrap_or_default() {
-            self.tell(notice);
-        }
-    }
-
-    fn sample_host(&mut self) -> HostRecord {
-        let mut host = self.host.sample();
-        if let Some(observed) = &mut self.workload.observed {
-            observed.sample(&mut host);
-        }
-        host
-    }
-
-    /// Says once an episode that the journal refuses records: the journal itself cannot.
-    fn tell_refusals(&mut self) {
-        let health = self.publisher.health();
-        let is_refusing = health.refused_total > self.refused_total || self.publisher.stalled().is_some();
-        self.refused_total = health.refused_total;
-        if is_refusing && !self.is_refusing {
-            let text = format!("the journal takes no records: {}", health.error);
-            self.console.say(Level::Warning, &text);
-        }
-        if self.is_refusing && !is_refusing {
-            self.console.say(Level::Notice, "the journal takes records again");
-        }
-        self.is_refusing = is_refusing;
     }
 
     fn carry_out(&mut self, command: Command) {

@@ -1,0 +1,65 @@
+//! Reading back what a run writes: the dashboard and the summary show nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use telemetry::{Batch, Body, Follower, Phase, RunFilter, RunId, Update};
+use tui::{Event, Sender};
+
+use crate::journals::source::Source;
+
+/// So long is waited for the last record to be read back: journald stores entries some time after it took them.
+pub(super) const LAST_RECORD: Duration = Duration::from_secs(2);
+
+/// Reads back what a run writes.
+pub(super) struct ReadBack {
+    follower: Follower,
+    /// Hears when the run's last record was read.
+    stopped: Receiver<()>,
+}
+
+/// True if the batch, of one run, holds its last record.
+fn stops(batch: &Batch) -> bool {
+    batch.records.iter().any(|record| matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop))
+}
+
+impl ReadBack {
+    /// Follows what this process writes of the run.
+    ///
+    /// # Errors
+    /// When there can be no thread for it.
+    pub(super) fn start(
+        source: &Source,
+        run: RunId,
+        filter: RunFilter,
+        events: Sender,
+    ) -> anyhow::Result<Self> {
+        let (tell, stopped) = sync_channel(1);
+        let deliver = move |update| {
+            let has_stopped = matches!(&update, Update::Batch(batch) if stops(batch));
+            let is_wanted = events.send(Event::Update(update)).is_ok();
+            if has_stopped {
+                // After the record was delivered. A second one changes nothing.
+                let _ = tell.try_send(());
+            }
+            is_wanted
+        };
+        let follower = Follower::start(source.opener_of_run(run), filter, deliver)?;
+        Ok(Self { follower, stopped })
+    }
+
+    /// Messages of this process that journald says it dropped.
+    pub(super) fn suppressed_total(&self) -> Arc<AtomicU64> {
+        self.follower.suppressed_total()
+    }
+
+    /// Ends it once the run's last record was read, or does not come; tells whether it was.
+    pub(super) fn finish(self) -> bool {
+        let came = self.stopped.recv_timeout(LAST_RECORD).is_ok();
+        self.follower.finish();
+        // What was written meanwhile has been read to the end.
+        came || self.stopped.try_recv().is_ok()
+    }
+}
