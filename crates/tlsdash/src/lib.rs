@@ -1,6 +1,6 @@
 //! A terminal dashboard for live TLS proxy observation: arguments, wiring, exit codes.
 //!
-//! A library only so that fuzzing can reach what reads configuration files; it promises nothing to other programs.
+//! It is a library for fuzzing only, which reads configurations; its interface may change at any time.
 
 #![forbid(unsafe_code)]
 mod cli;
@@ -46,14 +46,14 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// An error with its causes, without those that it quotes itself.
+/// An error with its causes, each once.
 fn line(error: &anyhow::Error) -> String {
     error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |line, cause| {
         if line.ends_with(&cause) { line } else { format!("{line}: {cause}") }
     })
 }
 
-/// Prints help and the version as they are; of a mistake the one line that says what it is.
+/// Prints help and version as they are, and an error as one line.
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
@@ -66,14 +66,14 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let what = lines.next().unwrap_or_default().trim_start_matches("error: ");
-    // What is missing, or a word that may be meant, stands on lines of its own.
+    // Missing arguments and suggestions stand on lines of their own.
     let more = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
     let words: Vec<_> = std::iter::once(what).chain(more).collect();
     say(format_args!("{} (--help tells more)", words.join("; ").replace(":;", ":")));
     ExitCode::from(2)
 }
 
-/// The line about a value that was read and cannot be: flag, value, reason.
+/// The line about a value that a flag cannot have: flag, value, reason.
 fn refused_value(error: &clap::Error) -> Option<String> {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -85,8 +85,8 @@ fn refused_value(error: &clap::Error) -> Option<String> {
     Some(flag.map_or_else(|| reason.to_string(), |flag| format!("{flag} {value}: {reason}")))
 }
 
-/// Says one line on standard error, made printable: it may quote peers, paths and files. Nothing can be done if that is
-/// gone, as when the terminal was closed.
+/// Prints one line on standard error, made printable, since it may quote peers, paths and files. A closed standard
+/// error is ignored.
 fn say(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "tlsdash: {}", telemetry::clean::line(&line.to_string()));
 }

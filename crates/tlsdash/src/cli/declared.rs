@@ -116,7 +116,7 @@ fn shown_time(time: Duration) -> String {
     let short = [("s", 1_000_000_000, 1), ("ms", 1_000_000, 1), ("us", 1_000, 1)];
     let nanos = time.as_nanos();
     let mut units = units.into_iter().chain(short);
-    let fits = |&(_, unit, least): &(&str, u128, u128)| nanos % unit == 0 && nanos / unit >= least;
+    let fits = |&(_, unit, least): &(&str, u128, u128)| nanos.is_multiple_of(unit) && nanos / unit >= least;
     units.find(fits).map_or_else(|| format!("{nanos}ns"), |(name, unit, _)| format!("{}{name}", nanos / unit))
 }
 
@@ -125,7 +125,7 @@ impl<T: DeclaredOptions> Args for Declared<T> {
         let defaults = Self::default();
         let arg = |(option, help): (&'static OptionSpec<T>, &str)| {
             let default = defaults.text(option);
-            let holds = default.as_deref().or(option.absent.map(|absent| absent.holds));
+            let holds = default.as_deref().or_else(|| Some(option.absent?.holds));
             let range = option.range().and_then(|range| bounds(option.unit(), range));
             let range = range.map_or_else(String::new, |range| format!(" ({range})"));
             Arg::new(option.name)

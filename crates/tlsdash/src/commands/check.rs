@@ -1,4 +1,4 @@
-//! `tlsdash check`: whether a run, as a journal holds it, meets conditions.
+//! `tlsdash check`: whether a run in a journal meets conditions.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -23,13 +23,13 @@ impl fmt::Display for AssertionFailed {
 impl std::error::Error for AssertionFailed {}
 
 impl AssertionFailed {
-    /// The error of these assertions, each with the reason.
+    /// An error that lists the failed assertions with their reasons.
     pub(crate) fn of(breaches: &[String]) -> anyhow::Error {
         anyhow::Error::new(Self(format!("assertion does not hold: {}", breaches.join("; "))))
     }
 }
 
-/// Checks, tells of each condition on standard output, and fails if one does not hold.
+/// Prints the result of each condition, and fails if one does not hold.
 pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     let assertions = assertions(args)?;
     let output_files = OutputFiles::check(&[("--junit", &args.junit)], &args.assert_file)?;
@@ -74,7 +74,7 @@ fn told(checked: &[Checked]) -> String {
     text
 }
 
-/// Those of the command line and of files, one a line; blank lines and those that begin with # say nothing.
+/// The assertions of the command line and of files, one a line. Blank lines and those that begin with `#` are skipped.
 fn assertions(args: &CheckArgs) -> anyhow::Result<Vec<Assertion>> {
     let mut all = args.assert.clone();
     for path in &args.assert_file {

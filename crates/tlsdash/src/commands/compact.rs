@@ -18,12 +18,12 @@ use crate::journals::writers::WriterArgs;
 use crate::session::progress::Bar;
 use crate::session::recording::check_new;
 
-/// What intervals are put together to.
+/// The length of the merged intervals.
 const STRETCH: Duration = Duration::from_secs(10);
-/// As the program's own files are bounded.
+/// Size at which the copy's file is archived, as for the program's own files.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Writes the thinned copy, reads it back, and leaves it only if it says the same.
+/// Writes the copy, reads it back, and keeps it only if it gives the same figures.
 pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
     check_new("compact", &args.out)?;
     let beside = files_of(&args.out)?;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
     let source = place("compact", Some(&args.source), &args.writers)?;
     let filter = RunFilter { writers: args.writers.filter(&source), ..RunFilter::default() };
     let whole = CopySource { source: &source, filter: &filter, writers: &args.writers };
-    // In a folder of its own, so that what is there under its name is whole, and what is removed is ours.
+    // In a folder of its own, so that the final name never holds an unfinished copy, and cleaning up removes only ours.
     let folder = tempfile::Builder::new().prefix(".tlsdash-").tempdir_in(folder_of(&args.out));
     let folder = folder.with_context(|| cannot_write(&args.out))?;
     let made = folder.path().join(args.out.file_name().unwrap_or_default());
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves the copy to where it is wanted, archives first; replaces nothing.
+/// Moves the copy to its place, archives first. Replaces nothing.
 fn put_in_place(made: &Path, out: &Path) -> anyhow::Result<()> {
     let mut files = files_of(made)?;
     files.sort_unstable_by_key(|file| file == made);
@@ -75,7 +75,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
-/// The file, if it is there, and its archives.
+/// The file, if it exists, and its archives.
 fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let folder = folder_of(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -88,10 +88,10 @@ fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(entries.flatten().filter(is_of_it).map(|entry| entry.path()).collect())
 }
 
-/// Those that wrote the records, each with the fields that the journal has of it.
+/// The writers of the records, each with its trusted fields.
 type Writers = HashMap<telemetry::Origin, (Writer, EntryBuf)>;
 
-/// What is copied.
+/// The source of the copy.
 struct CopySource<'a> {
     source: &'a Source,
     filter: &'a RunFilter,
@@ -104,7 +104,7 @@ fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
     if let Some(why) = tail.refusal() {
         bail!("{source} cannot be read whole, and nothing is to be lost: {why}");
     }
-    // What the fields say of the process is that of the original.
+    // The trusted fields are those of the original's process.
     let options = FileOptions { size_max: FILE_BYTES_MAX, common: EntryBuf::new(), ..FileOptions::default() };
     let file = FileWriter::create(out, options)?;
     let mut copy =
@@ -122,7 +122,7 @@ fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
     Ok(copy.file.close()?)
 }
 
-/// Hands out all entries.
+/// Passes every entry to `take`.
 fn read(
     tail: &mut Tail,
     source: &Source,
@@ -170,7 +170,7 @@ impl CompactCopy {
         self.flush(trusted)
     }
 
-    /// Writes what is complete.
+    /// Writes the completed records.
     fn flush(&mut self, trusted: &EntryBuf) -> anyhow::Result<()> {
         for record in self.thin.drain(..) {
             telemetry::encode(&record, &mut self.entry);
@@ -183,7 +183,7 @@ impl CompactCopy {
         Ok(())
     }
 
-    /// Takes over what is no record: journald's word that it dropped some.
+    /// Copies an entry that is no record: journald's message that it dropped some.
     fn keep(&mut self, entry: &Entry) -> anyhow::Result<()> {
         self.entry.clear();
         for (name, value) in entry.iter() {
@@ -209,7 +209,7 @@ fn trusted(entry: &Entry) -> EntryBuf {
     trusted
 }
 
-/// Reads both, and refuses to leave a copy that says something else; tells what they have in common.
+/// Reads both, and refuses a copy with other figures. Returns a line about both.
 fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
     let copy = Source::Path(out.to_owned());
     let before = JournalContents::read(whole.source, whole.filter, whole.writers, 1)?;
@@ -229,7 +229,7 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
     ))
 }
 
-/// What must be the same: totals, clients, losses, and every bucket of every latency.
+/// What must be equal: totals, clients, losses, and every bucket of every latency.
 fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetry::Distribution>) {
     let mut summary = model.summary(run, Some(""));
     if let Some(journal) = &mut summary.journal {

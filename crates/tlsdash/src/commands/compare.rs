@@ -1,4 +1,4 @@
-//! `tlsdash compare`: two runs, as journals hold them.
+//! `tlsdash compare`: two runs from journals.
 
 use std::ffi::OsString;
 
@@ -10,10 +10,10 @@ use crate::journals::reading::{RecordedRun, RunChoice, RunPrefix, RunQuery};
 use crate::session::environment::command;
 use crate::summary;
 
-/// Intervals that are kept of each run: more than a day of seconds.
+/// Intervals kept of each run: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
 
-/// Compares, and prints what came of it.
+/// Compares the runs and prints the result.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let how = Comparing { metrics: args.metric.clone(), block: args.block, discard: args.discard };
     let output_files =
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     };
     let (a, b) = (read(&args.a, &args.run_a)?, read(&args.b, &args.run_b)?);
     let (run_a, run_b) = (a.run()?, b.run()?);
-    // Two stretches of one run can be compared.
+    // Two time ranges of one run can be compared.
     if run_a.id() == run_b.id() && a.source == b.source {
         return Err(usage(format!(
             "compare: both are run {}; name others with --run-a and --run-b",

@@ -16,7 +16,7 @@ use crate::session::{Channels, SessionConfig};
 /// The demo's load: an open loop from many addresses, most connections resumed.
 const PLAN: &str = "rate=1000,connections=32,sources=16,keepalive=10,resume=80%";
 
-/// The demo's plan with the words that are given put in place of its own.
+/// The demo's plan, with the given words in place of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct DemoPlan(Plan);
 
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DemoArgs, flags: &Flags) -> anyhow::Result<()> {
     let session = SessionConfig::resolve(&args.run, args.duration.map(|duration| duration.0), appearance)?;
     privileges::forbid_dumps()?;
     let tls = args.tls_files.load(&args.tls, true)?;
-    // Before there is a folder that a signal would leave behind.
+    // Before the folder exists, which a signal would leave behind.
     let channels = Channels::new(&session)?;
     let folder = tempfile::Builder::new()
         .prefix("tlsdash-")

@@ -1,4 +1,4 @@
-//! What the program can be asked to do: a file for each command.
+//! The commands of the program, a file each.
 
 pub(crate) mod check;
 pub(crate) mod compact;

@@ -1,4 +1,4 @@
-//! The files that a command's flags ask for. They are looked at before anything is read or started.
+//! The output files of a command, checked before anything is read or started.
 
 use std::path::{Path, PathBuf};
 
@@ -8,15 +8,15 @@ use telemetry::output_file::{self, FileIdentity};
 use crate::cli::usage;
 use crate::summary;
 
-/// Which flag asks for which file; - is standard output.
+/// Output files by flag; `-` is standard output.
 #[derive(Debug)]
 pub(crate) struct OutputFiles(Vec<(&'static str, PathBuf)>);
 
 impl OutputFiles {
-    /// Those of the flags that were given. `inputs` are files that the command reads.
+    /// Checks the files of the given flags. `inputs` are files that the command reads.
     ///
     /// # Errors
-    /// If a file must not or cannot be written, is read too, or is asked for twice.
+    /// When a file may not or cannot be written, is an input, or is named twice.
     pub(crate) fn check<'a>(
         flags: &[(&'static str, &'a Option<PathBuf>)],
         inputs: impl IntoIterator<Item = &'a PathBuf>,
@@ -61,10 +61,10 @@ impl OutputFiles {
         self.0.iter().any(|(_, path)| output_file::is_stdout(path))
     }
 
-    /// Writes what a flag asks for, if it was given.
+    /// Writes the file of a flag, if it was given.
     ///
     /// # Errors
-    /// If the text cannot be made, or the file not be written.
+    /// When the text cannot be made, or the file cannot be written.
     pub(crate) fn write(
         &self,
         flag: &str,
@@ -79,7 +79,7 @@ impl OutputFiles {
     }
 }
 
-/// What two outputs must not have in common.
+/// What no two outputs may share.
 #[derive(Debug, PartialEq)]
 enum Identity {
     Stdout,

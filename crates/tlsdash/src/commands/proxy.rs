@@ -50,7 +50,7 @@ pub(crate) fn run(args: ProxyArgs, flags: &Flags) -> anyhow::Result<()> {
     bound.start(options.load.as_deref().cloned(), Vec::new(), session, channels)
 }
 
-/// What a person should know before the proxy serves anybody.
+/// Warnings before the proxy serves anybody.
 fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
     let warning = |topic, text: String| NoticeRecord::new(Level::Warning, topic, &text);
     let files = config.tls.warnings().map(|of_file| warning(CERTIFICATE, of_file.to_string()));
@@ -65,17 +65,17 @@ fn warnings(config: &ProxyConfig) -> Vec<NoticeRecord> {
     files.chain(absent).collect()
 }
 
-/// A proxy that has its addresses, and what is told of it.
+/// A proxy that is bound to its addresses, and its first records.
 pub(crate) struct BoundSession {
     proxy: BoundProxy,
     header: RunRecord,
-    /// They have been said, and are still to be recorded.
+    /// Printed already, and still to be recorded.
     notices: Vec<NoticeRecord>,
 }
 
 impl BoundSession {
-    /// Says what a person should know, and asks for everything that the proxy can be refused, before the first connection
-    /// is accepted. It listens on the `inherited` sockets, if there are any.
+    /// Prints the warnings, and acquires everything that can be refused to the proxy, before it accepts a connection.
+    /// Listens on the `inherited` sockets, if there are any.
     pub(crate) fn bind(config: ProxyConfig, inherited: Vec<TcpListener>) -> anyhow::Result<Self> {
         let notices = warnings(&config);
         notices.iter().for_each(console::say_early);
@@ -93,7 +93,7 @@ impl BoundSession {
         Ok(Self { proxy, header, notices })
     }
 
-    /// Starts the proxy and what goes with it, and runs them to the end.
+    /// Starts proxy, load and journal, and runs them to the end.
     pub(crate) fn start(
         self,
         plan: Option<Plan>,
@@ -113,7 +113,7 @@ impl BoundSession {
                 let presented = proxy.presented();
                 let trust = Trust::Known(Known::new(move |der| presented.contains(der)));
                 let config = LoadConfig::new(target, plan, trust);
-                // Paused: the controller lets it go when everything stands.
+                // Paused: the controller starts it when everything is ready.
                 Some(Load::start(LoadConfig { requests, paused: true, ..config })?)
             }
             None => None,
@@ -141,7 +141,7 @@ fn header(config: &ProxyConfig) -> RunRecord {
     }
 }
 
-/// The built-in load comes in by the front door, over loopback if the proxy listens everywhere.
+/// The address of the proxy for the built-in load: loopback if the proxy listens everywhere.
 fn load_target(listening: SocketAddr) -> anyhow::Result<Target> {
     let ip = match listening.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -188,7 +188,7 @@ fn certificate_kinds(tls: &Tls) -> String {
     kinds.join(", ")
 }
 
-/// A certificate for this host, made in memory.
+/// Makes a certificate for this host, in memory.
 pub(crate) fn generated() -> anyhow::Result<Certificate> {
     Certificate::generate(&["localhost".to_owned(), host_name()]).context("cannot make a certificate")
 }

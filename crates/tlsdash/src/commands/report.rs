@@ -1,4 +1,4 @@
-//! `tlsdash report`: files for others, from a run as a journal holds it.
+//! `tlsdash report`: files about a run in a journal.
 
 use ::report::Report;
 use anyhow::Context;
@@ -8,13 +8,13 @@ use crate::commands::output_files::OutputFiles;
 use crate::journals::reading::{RecordedRun, RunQuery};
 use crate::session::environment::command;
 
-/// Intervals that are kept: more than a day of seconds.
+/// Intervals kept of the run: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
 
 /// Why there is no file of latencies.
 const NOTHING: &str = "the run has neither proxy nor load";
 
-/// Writes the files that are wanted; - is standard output.
+/// Writes the requested files; `-` is standard output.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let flags = [
         ("--html", &args.html),

@@ -1,4 +1,4 @@
-//! `tlsdash watch`: the dashboard, or the summary, over a journal that is or was written elsewhere.
+//! `tlsdash watch`: the dashboard, or the summary, of a journal.
 
 use std::sync::mpsc::sync_channel;
 
@@ -17,7 +17,7 @@ use crate::session::frontend::{self, Frontend, HeadlessOptions, Replay};
 use crate::session::spawn;
 use crate::summary;
 
-/// Watches until a person leaves, or prints the summary.
+/// Shows the dashboard until the person quits, or prints the summary.
 pub(crate) fn run(args: &WatchArgs, flags: &Flags) -> anyhow::Result<()> {
     let prefix = args.run.as_deref();
     let appearance = Appearance::with_file(args.config.as_deref(), flags)?;
@@ -51,7 +51,7 @@ fn show(
         Some(_) => Some(part.read(1)?.run(prefix)?.id()),
         None => None,
     };
-    // The others can be looked at too.
+    // The person can switch to the other runs.
     part.filter.id_prefix.clear();
     let (events, inbox) = tui::channel();
     let opening = Opening { from: args.from.clone(), speed: args.play };
@@ -83,7 +83,7 @@ fn show(
 fn follow(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<Follower> {
     let warned = events.clone();
     let warn = move |text| {
-        // Only fails once nobody watches any more.
+        // Only fails once the front end has ended.
         let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
     };
     let mut excerpt = Excerpt::new(part.filter.stretch);
@@ -103,7 +103,7 @@ fn follow(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<Follower> {
     Ok(Follower::start(opener(&part.place, warn), part.filter.clone(), deliver)?)
 }
 
-/// Reads the journal again for what the dashboard holds no more.
+/// Starts the reader of moments that the dashboard no longer holds.
 fn history_reader(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<HistoryReader> {
     let place = part.place.clone();
     let open = move |start| place.opener(start)();

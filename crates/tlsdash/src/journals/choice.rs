@@ -15,9 +15,9 @@ use crate::service::privileges;
 /// Where records go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JournalChoice {
-    /// The system's journald if what it takes can be read back, else a file in the state directory.
+    /// The system's journald if records can be read back from it, else a file in the state directory.
     Auto,
-    /// The same, with the state directory as it was before root was given up.
+    /// The same, with the state directory from before root was given up.
     AutoIn(PathBuf),
     /// This journald.
     Instance(Instance),
@@ -32,7 +32,7 @@ pub(crate) enum JournalChoice {
 pub(crate) enum OpenJournal {
     /// A file of our own.
     File(Box<FileWriter>),
-    /// A journald, and this process as it knows it.
+    /// A journald, and this process as journald identifies it.
     Daemon(Instance, Sender, Origin),
     /// None.
     Off,
@@ -81,7 +81,7 @@ impl JournalChoice {
         }
     }
 
-    /// Makes sure that `owner`, whom the program is about to become, finds the state directory and can write to it.
+    /// Creates the state directory, and makes it `owner`'s, whom the program is about to become.
     pub(crate) fn hand_to(self, owner: &privileges::ServiceUser) -> anyhow::Result<Self> {
         if self != Self::Auto {
             return Ok(self);
@@ -92,7 +92,7 @@ impl JournalChoice {
     }
 }
 
-/// `folder` is only asked for if a file is to be begun in it.
+/// `folder` is only called if a file is created in it.
 fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<OpenJournal> {
     let system = Instance::system();
     let why_not = match probe::open(&system) {
@@ -100,7 +100,7 @@ fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result
         Err(why_not) => why_not,
     };
     let writer = state_directory::begin_in(&folder()?)?;
-    // A box without journald is nothing to be told of.
+    // A host without journald is no reason for a message.
     if !matches!(why_not.downcast_ref(), Some(SendError::Absent { .. })) {
         crate::say(format_args!("not the system's journal but {}: {why_not}", writer.path().display()));
     }
@@ -108,7 +108,7 @@ fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result
 }
 
 impl OpenJournal {
-    /// Where what is written can be read; `None` if nothing is.
+    /// Where the records can be read back; `None` with `--journal off`.
     pub(crate) fn source(&self) -> Option<Source> {
         match self {
             Self::File(writer) => Some(Source::Path(writer.path().to_owned())),
@@ -117,7 +117,7 @@ impl OpenJournal {
         }
     }
 
-    /// This process, as what it writes there says.
+    /// This process, as its records there identify it.
     pub(crate) fn origin(&self) -> Origin {
         match self {
             Self::Daemon(_, _, origin) => *origin,
@@ -125,8 +125,8 @@ impl OpenJournal {
         }
     }
 
-    /// How many records it may be given each second. journald drops silently above 10,000 in 30 s of a service, of
-    /// whatever that service says; a namespace is ours.
+    /// How many records it takes each second. journald silently drops what a service sends above 10,000 messages in
+    /// 30 s; a namespace is ours alone.
     pub(crate) fn records_per_second(&self) -> u32 {
         match self {
             Self::Daemon(instance, ..) if *instance == Instance::system() => RECORDS_PER_SECOND_SYSTEM,
@@ -135,7 +135,7 @@ impl OpenJournal {
     }
 }
 
-/// The journal that `auto` writes to, or has written to last; the system's if that holds records of those who are read.
+/// The file that `auto` writes now; else the system's journal if it holds wanted records; else the file written last.
 pub(crate) fn auto_source(writers: &WriterArgs) -> anyhow::Result<Source> {
     let own = state_directory::newest();
     if let Ok((path, true)) = own {

@@ -1,4 +1,4 @@
-//! What a journal holds of the runs that are asked for, read to its present end.
+//! Reading the runs of a journal to its present end.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
@@ -14,7 +14,7 @@ use crate::journals::writers::{IgnoredRuns, WriterArgs};
 use crate::session::progress::Bar;
 use crate::session::spawn;
 
-/// What was read of a journal.
+/// The runs read from a journal.
 #[derive(Debug)]
 pub(crate) struct JournalContents<'a> {
     place: &'a Source,
@@ -24,8 +24,8 @@ pub(crate) struct JournalContents<'a> {
 }
 
 impl<'a> JournalContents<'a> {
-    /// Reads the runs that pass the filter, and says what cannot be read. Keeps the latest `history` intervals of each
-    /// series.
+    /// Reads the runs that pass the filter, and warns of what cannot be read. Keeps the latest `history` intervals
+    /// of each series.
     pub(crate) fn read(
         place: &'a Source,
         filter: &RunFilter,
@@ -53,11 +53,11 @@ impl<'a> JournalContents<'a> {
             }
         }
         bar.clear();
-        // It has delivered all there is: its end of the channel is closed.
+        // The channel is closed, so everything was delivered.
         let _ = ending.join();
         let unread = unread(&contents.model);
         if contents.model.current().is_none() && (!notices.is_empty() || !unread.is_empty()) {
-            // A journal of a newer tlsdash says so, and is nothing but malformed to this one.
+            // To this version, the records of a newer tlsdash are all malformed.
             anyhow::bail!(no_run(place, if notices.is_empty() { &unread } else { &notices }));
         }
         for notice in notices {
@@ -69,7 +69,7 @@ impl<'a> JournalContents<'a> {
         Ok(contents)
     }
 
-    /// Says which runs were left out because of who wrote them, unless somebody was asked for by name.
+    /// Says which runs were ignored because of who wrote them, unless `--uid` or `--unit` was given.
     pub(crate) fn say_ignored(&self) {
         if self.writers.uid.is_none() && self.writers.unit.is_none() {
             self.ignored.lines().into_iter().for_each(crate::say);
@@ -84,7 +84,7 @@ impl<'a> JournalContents<'a> {
         })
     }
 
-    /// The one run whose id begins so, or the one that began last.
+    /// The one run with this prefix of its id, or the newest.
     pub(crate) fn run(&self, prefix: Option<&str>) -> anyhow::Result<&Run> {
         let Some(prefix) = prefix else { return self.newest() };
         let place = self.place;
@@ -99,8 +99,8 @@ impl<'a> JournalContents<'a> {
         }
     }
 
-    /// The run of this id, or of each host the one that began last; of another host, where users and units are others,
-    /// those of each of its services.
+    /// The run with this prefix, or the newest run of each host. Of a remote host, whose users and units differ, the
+    /// newest of each service.
     pub(crate) fn chosen(&self, prefix: Option<&str>) -> anyhow::Result<Vec<RunId>> {
         let newest = self.run(prefix)?;
         if prefix.is_some() {
@@ -121,7 +121,7 @@ impl<'a> JournalContents<'a> {
     }
 }
 
-/// True if the one run is taken and the other for that is not.
+/// Whether `other` is chosen in place of `run`.
 fn is_in_place_of(other: &Run, run: &Run) -> bool {
     let (a, b) = (other.writer(), run.writer());
     let is_same_host = a.origin.machine == b.origin.machine && other.hostname() == run.hostname();
@@ -132,13 +132,13 @@ fn is_in_place_of(other: &Run, run: &Run) -> bool {
     is_same_host && !is_apart && order(other) > order(run)
 }
 
-/// That there is nothing to tell of, and what may be the reason.
+/// A message that there is no run, with possible reasons.
 fn no_run(place: &Source, reasons: &[String]) -> String {
     let because = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) };
     format!("{place} holds no records of a run of tlsdash{because}")
 }
 
-/// What of a journal could not be read.
+/// What of the journal could not be read, in words.
 fn unread(model: &Model) -> Vec<String> {
     let bytes =
         (model.skipped_bytes() > 0).then(|| format!("{} bytes cannot be read", model.skipped_bytes()));
@@ -146,8 +146,8 @@ fn unread(model: &Model) -> Vec<String> {
     bytes.into_iter().chain(records).collect()
 }
 
-/// What opens the journal, and warns of a part of it that cannot be read: on many systems a user may read the own
-/// records in the system's journal, and needs to hear why nothing else is found.
+/// Returns a function that opens the journal and warns of parts that cannot be read. On many systems a user may only
+/// read the own records in the system's journal, and needs to know why no others are found.
 pub(crate) fn opener(
     source: &Source,
     warn: impl FnOnce(String) + Send + 'static,

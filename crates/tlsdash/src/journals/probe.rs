@@ -6,25 +6,25 @@ use anyhow::Context;
 use journal::{EntryBuf, Instance, SendError, Sender, Start, Tail};
 use telemetry::{Origin, RunId};
 
-/// The field by which the probe is known again.
+/// The field that identifies the probe.
 const FIELD: &str = "TLSDASH_PROBE";
-/// Longest that journald may take to store an entry: a slow disk, or one that is being rotated.
+/// How long journald may take to store an entry, on a slow disk or during a rotation.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often it is looked for.
+/// Time between two looks for it.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Opens journald for writing, once an entry that was sent to it could be read back; with this process as journald knows
-/// it, which in a namespace of users or processes has other numbers than here.
+/// Opens journald for writing, once a probe could be sent and read back. Also returns this process as journald
+/// identifies it, whose numbers differ from ours in a user or PID namespace.
 ///
 /// # Errors
-/// If it takes no entries, its files may not be read, or they do not get what it takes.
+/// When it takes no entries, its files cannot be read, or the probe does not appear in them.
 pub(crate) fn open(instance: &Instance) -> anyhow::Result<(Sender, Origin)> {
     let mut sender = Sender::open(instance)?;
     let token = RunId::random().context("cannot draw a number for the probe")?.to_string();
     let mut tail = Tail::open_instance(instance, Start::End)?.only_with(&[&format!("{FIELD}={token}")]);
     let mut entry = EntryBuf::new();
     entry.push("MESSAGE", b"tlsdash looks whether it can read back what it writes to this journal");
-    // As the least important of our records, the figures: a journal may be told to store nothing so unimportant.
+    // The priority of our least important records: journald may be configured not to store it.
     entry.push("PRIORITY", b"7");
     entry.push("SYSLOG_IDENTIFIER", b"tlsdash");
     entry.push(FIELD, token.as_bytes());
@@ -35,7 +35,7 @@ pub(crate) fn open(instance: &Instance) -> anyhow::Result<(Sender, Origin)> {
         let was_found = found.is_some();
         let progress = tail.poll(|entry| {
             let at = (entry.realtime_us(), Origin::of_entry(entry));
-            // Who reads the token in the journal may write it again, into another file that is read first.
+            // Another user may read the token and write it again, into a file that is read first. The earliest counts.
             found = Some(found.filter(|first| first.0 <= at.0).unwrap_or(at));
         })?;
         if let Some((_, origin)) = found.filter(|_| was_found && !progress.more) {
@@ -53,7 +53,7 @@ pub(crate) fn open(instance: &Instance) -> anyhow::Result<(Sender, Origin)> {
     }
 }
 
-/// Sends an entry, and waits for room: the queue of a journald that is busy holds as few as ten.
+/// Sends an entry, and waits for room in the queue, which holds as few as ten.
 fn send(sender: &mut Sender, entry: &EntryBuf, patience: Duration) -> Result<(), SendError> {
     let deadline = Instant::now() + patience;
     loop {

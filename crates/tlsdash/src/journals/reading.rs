@@ -1,4 +1,4 @@
-//! Runs as journals hold them, for everything that needs no screen: one, a stretch of it, or several as one.
+//! Reading runs from journals for everything but the dashboard: one run, a time range of it, or several merged.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -17,26 +17,26 @@ use crate::journals::contents::JournalContents;
 use crate::journals::source::Source;
 use crate::journals::writers::WriterArgs;
 
-/// Which runs are meant.
+/// Which runs to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunChoice<'a> {
-    /// Who asks.
+    /// The command, for messages.
     pub(crate) mode: &'a str,
-    /// The beginning of the run's id; otherwise the newest of each host.
+    /// A prefix of the run's id; `None` for the newest run of each host.
     pub(crate) run: Option<&'a str>,
-    /// Whose.
+    /// Whose runs.
     pub(crate) writers: &'a WriterArgs,
 }
 
-/// What is to be read.
+/// A query for runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunQuery<'a> {
     pub(crate) choice: RunChoice<'a>,
-    /// Intervals that are kept of each series.
+    /// Intervals kept of each series.
     pub(crate) history: usize,
-    /// By the clock: what is earlier is left out.
+    /// Leave out what is earlier, by the clock.
     pub(crate) since: Option<&'a Parsed<Moment>>,
-    /// And what is later.
+    /// Leave out what is later.
     pub(crate) until: Option<&'a Parsed<Moment>>,
 }
 
@@ -47,22 +47,22 @@ impl<'a> RunQuery<'a> {
     }
 }
 
-/// A journal, or a stretch of what it holds.
+/// A journal, or a time range of it.
 #[derive(Debug)]
 pub(crate) struct SourcePart<'a> {
     pub(crate) place: Source,
-    /// Which runs, and of when.
+    /// Which runs, and which time range.
     pub(crate) filter: RunFilter,
-    /// As a person would name it.
+    /// Its name for people.
     pub(crate) name: String,
     writers: &'a WriterArgs,
 }
 
 impl<'a> SourcePart<'a> {
-    /// Understands a source with or without a window behind it. What a window is of is read once for that.
+    /// Parses a source with an optional `@FROM..TO`. To resolve that, the run is read once.
     ///
     /// # Errors
-    /// If it means nothing, or a window of a run that cannot be read.
+    /// When the source or the range cannot be parsed, or the run cannot be read.
     pub(crate) fn parse(source: Option<&OsStr>, choice: RunChoice<'a>) -> anyhow::Result<Self> {
         let RunChoice { mode, run, writers } = choice;
         let (place, window) = place_and_window(mode, source, writers)?;
@@ -80,28 +80,28 @@ impl<'a> SourcePart<'a> {
         Ok(part)
     }
 
-    /// Reads it to its present end. Keeps the latest `history` intervals of each series.
+    /// Reads it to its present end, and keeps the latest `history` intervals of each series.
     pub(crate) fn read(&self, history: usize) -> anyhow::Result<JournalContents<'_>> {
         JournalContents::read(&self.place, &self.filter, self.writers, history)
     }
 }
 
-/// A run as a journal holds it, or several as one.
+/// A run read from a journal, or several merged.
 #[derive(Debug)]
 pub(crate) struct RecordedRun {
     model: Model,
     run: RunId,
-    /// Where it was read.
+    /// The journals it was read from.
     pub(crate) source: String,
-    /// What is to be known of runs that were taken together.
+    /// A line for each of the merged runs.
     pub(crate) parts: Vec<String>,
 }
 
 impl RecordedRun {
-    /// Reads a run of one source, or of several sources as one.
+    /// Reads a run from one source, or merges the runs of several.
     ///
     /// # Errors
-    /// If a journal cannot be read, or holds no such run.
+    /// When a journal cannot be read, or holds no such run.
     pub(crate) fn read(sources: &[OsString], wanted: &RunQuery<'_>) -> anyhow::Result<Self> {
         let RunQuery { choice, history, .. } = *wanted;
         let clock = by_clock(wanted)?;
@@ -157,7 +157,7 @@ impl RecordedRun {
     }
 }
 
-/// What tells them apart: hosts with their units, and runs where several are of one.
+/// Names that tell runs apart: host and unit, and the run's id where these are the same.
 fn names(runs: &[(&Model, &Run)]) -> Vec<String> {
     let host = |run: &Run| {
         let unit = run.writer().service().unwrap_or_default();
@@ -171,7 +171,7 @@ fn names(runs: &[(&Model, &Run)]) -> Vec<String> {
     runs.iter().map(name).collect()
 }
 
-/// A run in words: its id, and whose it is.
+/// A run's id and account.
 pub(crate) fn run_name(run: &Run) -> String {
     match &*run.writer().account() {
         "" => format!("run {}", run.id()),
@@ -179,7 +179,7 @@ pub(crate) fn run_name(run: &Run) -> String {
     }
 }
 
-/// Which runs they are, and how far apart their clocks say that they began.
+/// A line for each run: its name, and when it began and ended after the first.
 fn described(parts: &[model::Part<'_>]) -> Vec<String> {
     let first_us = parts.iter().map(|part| part.run.began_realtime_us()).min().unwrap_or(0);
     let part = |part: &model::Part<'_>| {
@@ -201,7 +201,7 @@ fn described(parts: &[model::Part<'_>]) -> Vec<String> {
     parts.iter().map(part).collect()
 }
 
-/// What `--since` and `--until` leave.
+/// The time range of `--since` and `--until`.
 fn by_clock(wanted: &RunQuery<'_>) -> anyhow::Result<Stretch> {
     let now_us = Timestamps::now().realtime_us;
     let place = |flag: &str, moment: Option<&Parsed<Moment>>, open: u64| {
@@ -226,7 +226,7 @@ fn shown(source: Option<&OsStr>) -> String {
     telemetry::clean::text(&source.unwrap_or_default().to_string_lossy())
 }
 
-/// The journal that is named, or where `--journal auto` writes.
+/// The named journal, or the one that `--journal auto` writes to.
 pub(crate) fn place(mode: &str, source: Option<&OsStr>, writers: &WriterArgs) -> anyhow::Result<Source> {
     match source {
         Some(text) => {
@@ -236,7 +236,7 @@ pub(crate) fn place(mode: &str, source: Option<&OsStr>, writers: &WriterArgs) ->
     }
 }
 
-/// The same with the window that stands behind an @, if that is not a part of a file's name.
+/// The journal, and the range behind an `@` that is not part of a file's name.
 fn place_and_window(
     mode: &str,
     source: Option<&OsStr>,
@@ -256,7 +256,7 @@ fn place_and_window(
     }
 }
 
-/// The beginning of a run's id, in hexadecimal digits.
+/// A prefix of a run's id, in hexadecimal digits.
 #[derive(Clone, Debug)]
 pub(crate) struct RunPrefix(String);
 

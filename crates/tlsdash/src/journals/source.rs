@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use journal::{Entry, Instance, InstanceError, ReadError, Start, Tail};
 use telemetry::{RunId, WriterFilter};
 
-/// Fields of which an entry must have one to mean anything to us: those of our records, and journald's own number
-/// of messages that it dropped.
+/// An entry is read if it has one of these fields: that of our records, or journald's own number of messages that it
+/// dropped.
 const FIELDS: &[&str] = &["TLSDASH_KIND", "N_DROPPED"];
 
 /// Where journald keeps its files, in folders of their own.
@@ -28,7 +28,7 @@ impl Source {
     /// Understands `system`, `namespace:NAME`, `file:PATH` and plain paths.
     ///
     /// # Errors
-    /// If no namespace can be called so.
+    /// When it is no valid name of a namespace.
     pub(crate) fn parse(text: &OsStr) -> Result<Self, InstanceError> {
         let Some(text) = text.to_str() else { return Ok(Self::Path(text.into())) };
         match text.split_once(':') {
@@ -39,14 +39,14 @@ impl Source {
         }
     }
 
-    /// Gives what opens it. A tail lives on the thread that opened it, so that this is called there.
+    /// Returns a function that opens it. A tail stays on the thread that opened it, so the function is called there.
     pub(crate) fn opener(&self, start: Start) -> impl FnOnce() -> Result<Tail, ReadError> + Send + 'static {
         let source = self.clone();
         move || Ok(source.open(start)?.only_with(FIELDS))
     }
 
-    /// Gives what opens it for a run that begins now: whatever others write is not even read. A file of our own is read
-    /// from its beginning, since it may have been begun before it is opened here.
+    /// Returns a function that opens it for a run that begins now, and skips the records of others. A file of our own
+    /// is read from its beginning, since it may have records by then.
     pub(crate) fn opener_of_run(
         &self,
         run: RunId,
@@ -57,7 +57,7 @@ impl Source {
                 Self::Path(_) => Start::File,
                 Self::Instance(_) => Start::End,
             };
-            // What journald says itself no client can claim.
+            // Clients cannot forge messages of journald itself.
             Ok(source.open(start)?.only_with(&[&format!("TLSDASH_RUN={run}"), "_TRANSPORT=driver"]))
         }
     }
@@ -69,8 +69,8 @@ impl Source {
         }
     }
 
-    /// True for what journald keeps on this host, where every user may write: then the trusted fields say who did. Not so
-    /// for what systemd-journal-remote keeps there, and for files that were made or copied elsewhere.
+    /// Whether journald keeps it on this host, where every user may write, and trusted fields say who did. False for
+    /// what systemd-journal-remote keeps there, and for files made or copied elsewhere.
     pub(crate) fn is_of_this_host(&self) -> bool {
         let Self::Path(path) = self else { return true };
         let Ok(path) = path.canonicalize() else { return false };
@@ -80,7 +80,7 @@ impl Source {
         })
     }
 
-    /// What there is of it to read, in bytes, as far as that can be told.
+    /// Its size in bytes, as far as it is known.
     pub(crate) fn size_bytes(&self) -> u64 {
         match self {
             Self::Path(path) if path.is_dir() => files_in(path, 2),
@@ -98,7 +98,7 @@ impl Source {
         }
     }
 
-    /// Tells whether there is a record of those who are read, and it may be read.
+    /// Whether it holds a readable record of one of the `writers`.
     pub(crate) fn holds_records(&self, writers: &WriterFilter) -> bool {
         let Ok(mut tail) = self.opener(Start::Oldest)() else { return false };
         let mut found = false;
@@ -113,7 +113,7 @@ impl Source {
     }
 }
 
-/// The sizes of the journal files in a folder that are called so, together.
+/// The total size of the wanted journal files in a folder.
 fn journals(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> u64 {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let size = |entry: DirEntry| {
@@ -124,14 +124,14 @@ fn journals(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> u64 {
     entries.filter_map(size).sum()
 }
 
-/// The same of all of them, also in the folders within it.
+/// The total size of all journal files in a folder and its subfolders.
 fn files_in(folder: &Path, depth: u32) -> u64 {
     let within = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let within = within.filter(|path| depth > 1 && path.is_dir()).map(|path| files_in(&path, depth - 1));
     within.sum::<u64>() + journals(folder, |_| true)
 }
 
-/// Made printable: it stands in summaries and reports, on terminals and in files.
+/// Printable, since it stands in summaries and reports.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let printable = |path: &Path| telemetry::clean::line(&path.to_string_lossy());

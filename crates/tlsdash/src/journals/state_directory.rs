@@ -1,4 +1,4 @@
-//! The folder in which `--journal auto` keeps files of our own, and the files in it.
+//! The state directory, where `--journal auto` keeps journal files, and the files in it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -6,31 +6,31 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use journal::{FileOptions, FileWriter, WriteError};
 
-/// Size that a file may reach before it is archived and the next begun. Our values are short, so that its hash table,
-/// which grows with this, is full first: at about 19 MB, ten minutes of the demo. Whoever follows a file keeps its
-/// values in memory, at some three times their size, until the next begins: this bounds what watching takes.
+/// Size at which a file is archived and the next begun. Our values are short, so that its hash table,
+/// which grows with this, is full first: at about 19 MB, ten minutes of the demo. A reader of a growing file keeps its
+/// values in memory, at some three times their size, until the next begins: this bounds the memory of watching.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// What the archives in the state directory may take together: some ten hours of the demo, far more of a quiet proxy.
+/// Most bytes of all archives in the state directory: some ten hours of the demo, far more of a quiet proxy.
 const ARCHIVES_BYTES_MAX: u64 = 1 << 30;
-/// Archives are removed when their last record is so old.
+/// Age of its last record at which an archive is removed.
 const ARCHIVES_AGE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// A file is archived when its first record is so old: archives of a quiet proxy can only be removed whole.
+/// Age of its first record at which a file is archived, since archives are only removed whole.
 const FILE_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Writers that may use the same state directory at once.
 const WRITERS_MAX: u32 = 16;
 
-/// A file that was changed so lately is being written: a run writes each interval.
+/// A file changed within this time is being written: a run writes each interval.
 const WRITTEN: Duration = Duration::from_secs(60);
 
-/// Begins a file at a place that was named: it is the user's, and nothing is removed there.
+/// Creates a file at a path that the user named. No archive is ever removed there.
 pub(crate) fn create_named(path: &Path) -> Result<FileWriter, WriteError> {
     FileWriter::create(path, FileOptions { size_max: FILE_BYTES_MAX, ..FileOptions::default() })
 }
 
-/// The state directory, made if there is none.
+/// Returns the state directory, creating it if needed.
 ///
 /// # Errors
-/// If there is none and none can be made.
+/// When it cannot be created.
 pub(crate) fn make() -> anyhow::Result<PathBuf> {
     let folder = folder()?;
     std::fs::create_dir_all(&folder)
@@ -38,10 +38,10 @@ pub(crate) fn make() -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Begins the first of `tlsdash.journal`, `tlsdash-2.journal` and so on that no running tlsdash is writing.
+/// Creates the first of `tlsdash.journal`, `tlsdash-2.journal` and so on that no running tlsdash writes.
 ///
 /// # Errors
-/// If no file can be begun in the folder.
+/// When no file can be created in the folder.
 pub(crate) fn begin_in(folder: &Path) -> anyhow::Result<FileWriter> {
     for n in 1..=WRITERS_MAX {
         let name = if n == 1 { "tlsdash.journal".to_owned() } else { format!("tlsdash-{n}.journal") };
@@ -80,7 +80,7 @@ fn folder() -> anyhow::Result<PathBuf> {
         .context("cannot tell where to write the journal: neither XDG_STATE_HOME nor HOME is set; give --journal file:PATH")
 }
 
-/// The file that was written last, and whether that was just now.
+/// The file written last, and whether it is being written.
 ///
 /// # Errors
 /// If there is none.

@@ -1,4 +1,4 @@
-//! Whose runs are read from a journal, and which were left out for that.
+//! Whose runs are read from a journal, and which runs of others were ignored.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use telemetry::{Origin, Writer, WriterFilter};
 use crate::cli::value::{Expected, Parsed};
 use crate::journals::source::Source;
 
-/// Accounts that are named, each with its runs that were left out; a user may have thousands of subordinate UIDs.
+/// Accounts named in messages about ignored runs; a user may have thousands of subordinate UIDs.
 const ACCOUNTS_MAX: usize = 8;
 
 /// Whose runs are read.
@@ -42,7 +42,7 @@ impl WriterArgs {
         }
     }
 
-    /// Those who are read, in words.
+    /// Whose runs are read, in words.
     fn described(&self) -> String {
         match (self.uid.as_ref().map(Parsed::text), &self.unit) {
             (Some(uid), Some(unit)) => format!("of user {uid} in {unit}"),
@@ -64,7 +64,7 @@ pub(crate) struct UserId(u32);
 impl FromStr for UserId {
     type Err = Expected;
 
-    /// Reads a number, or looks up a name.
+    /// Parses a number, or looks up a name.
     fn from_str(text: &str) -> Result<Self, Expected> {
         if let Ok(uid) = text.parse() {
             return Ok(Self(uid));
@@ -77,7 +77,7 @@ impl FromStr for UserId {
     }
 }
 
-/// Runs that were left out because of who wrote them.
+/// Runs ignored because of who wrote them.
 #[derive(Debug, Default)]
 pub(crate) struct IgnoredRuns {
     accounts: Vec<(Writer, usize)>,
@@ -86,12 +86,12 @@ pub(crate) struct IgnoredRuns {
 }
 
 impl IgnoredRuns {
-    /// Counts a run; the line about it if it is the first of its account.
+    /// Counts a run. Returns a line about it if it is the first of its account.
     pub(crate) fn note_first(&mut self, writer: Writer) -> Option<String> {
         self.note(writer).then(|| self.lines().pop()).flatten()
     }
 
-    /// Counts a run; true if it is the first of its account.
+    /// Counts a run. Returns whether it is the first of its account.
     pub(crate) fn note(&mut self, writer: Writer) -> bool {
         if let Some((_, runs)) =
             self.accounts.iter_mut().find(|(known, _)| known.account() == writer.account())
@@ -108,7 +108,7 @@ impl IgnoredRuns {
         has_room
     }
 
-    /// A line for each account: what was left out, and what shows it.
+    /// A line for each account: what was ignored, and which flags show it.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |(writer, runs): &(Writer, usize)| {
             let (it, account) = (it(*runs), writer.account());
@@ -119,14 +119,14 @@ impl IgnoredRuns {
         self.accounts.iter().map(line).chain(others).collect()
     }
 
-    /// What is there instead of what was asked for; nothing if that is nothing.
+    /// What the journal holds in place of the runs asked for; `None` if it holds nothing else.
     pub(crate) fn instead(&self, asked: &WriterArgs) -> Option<String> {
         let lines = self.lines();
         (!lines.is_empty()).then(|| format!("no run {}: {}", asked.described(), lines.join(", ")))
     }
 }
 
-/// What shows the runs of an account.
+/// The flags that show the runs of an account.
 fn flags(writer: &Writer) -> String {
     let unit = writer.service().map(|unit| format!("--unit {unit}"));
     let uid = writer.origin.uid.map(|uid| format!("--uid {uid}"));

@@ -1,5 +1,5 @@
-//! The service manager: sockets that it hands over, and what it is told (`sd_listen_fds(3)`, `sd_notify(3)`). Under
-//! none of them, none of this does anything.
+//! The service manager: sockets it passes, and notifications (`sd_listen_fds(3)`, `sd_notify(3)`). Without a service
+//! manager, none of this does anything.
 
 pub(crate) mod privileges;
 pub(crate) mod signals;
@@ -12,11 +12,11 @@ use sd_notify::NotifyState;
 
 use crate::cli::usage;
 
-/// The listening sockets that were handed over, by `LISTEN_FDS` and `LISTEN_PID`. To be called once, before there is
-/// any other thread, since it clears these.
+/// The listening sockets passed by `LISTEN_FDS` and `LISTEN_PID`. To be called once, while there is only one thread,
+/// since it clears these variables.
 ///
 /// # Errors
-/// When something else than a TCP socket was handed over.
+/// When something other than a TCP socket was passed.
 pub(crate) fn inherited() -> anyhow::Result<Vec<TcpListener>> {
     let mut handed = ListenFd::from_env();
     let count = handed.len();
@@ -29,26 +29,26 @@ pub(crate) fn inherited() -> anyhow::Result<Vec<TcpListener>> {
     )
 }
 
-/// Says that everything is served.
+/// Notifies that the service is ready.
 pub(crate) fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// Says that what is there is served to its end, and nothing else.
+/// Notifies that the service is stopping.
 pub(crate) fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// Says that certificates and the like are read again; [`ready`] must follow.
+/// Notifies that certificates and keys are read again; [`ready`] must follow.
 pub(crate) fn reloading() {
-    // A manager before version 253 does not know the time, and a clock that cannot be read is no reason to be silent.
+    // systemd before 253 ignores the time. Without a clock, the notification goes without it.
     let now = NotifyState::monotonic_usec_now().ok();
     let states: Vec<_> = [NotifyState::Reloading].into_iter().chain(now).collect();
     tell(&states);
 }
 
 fn tell(states: &[NotifyState<'_>]) {
-    // Whoever started the program may have gone, and it serves all the same.
+    // The service manager may be gone. The program serves all the same.
     let _ = sd_notify::notify(states);
 }
 
@@ -61,12 +61,12 @@ pub(crate) struct Watchdog {
 
 impl Watchdog {
     pub(crate) fn new() -> Self {
-        // Twice as often as it wants, as its manual page says.
+        // At half its timeout, as its manual page recommends.
         let every = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         Self { every, told_at: Instant::now() }
     }
 
-    /// Tells it, when it is due, that the program is alive, unless `is_alive` says otherwise.
+    /// Sends the keep-alive if it is due, unless `is_alive` returns false.
     pub(crate) fn feed(&mut self, is_alive: impl FnOnce() -> bool) {
         let now = Instant::now();
         if self.every.is_some_and(|every| now - self.told_at >= every) {

@@ -1,4 +1,4 @@
-//! What a process that holds keys may do, and what others may do with it: `--user`, no core dumps, no debugger.
+//! Privileges of a process that holds keys: `--user`, no core dumps, no debugger.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use telemetry::{Level, NoticeRecord};
 
 use crate::cli::usage;
 
-/// Keeps what is in memory, such as keys, from files and from other processes of the same user: no core dump, no
-/// debugger, no `/proc/PID/mem`. To be called before keys are read.
+/// Keeps memory, with its keys, from files and from other processes of the same user: no core dump, no debugger, no
+/// `/proc/PID/mem`. To be called before keys are read.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -21,13 +21,13 @@ pub(crate) fn forbid_dumps() -> anyhow::Result<()> {
         .context("cannot rule out core dumps")
 }
 
-/// What a person should know who serves as root.
+/// A warning if the program serves as root.
 pub(crate) fn warning_of_root() -> Option<NoticeRecord> {
     let text = "serving as root: use --user, or User= in the unit";
     Uid::effective().is_root().then(|| NoticeRecord::new(Level::Warning, "root", text))
 }
 
-/// Who the program becomes.
+/// The user that the program becomes.
 #[derive(Debug)]
 pub(crate) struct ServiceUser {
     name: String,
@@ -39,7 +39,7 @@ impl ServiceUser {
     /// Looks up `NAME` or `NAME:GROUP`.
     ///
     /// # Errors
-    /// When there is no such user or group, it is root, or the program is not.
+    /// When there is no such user or group, it is root, or the program does not run as root.
     pub(crate) fn resolve(text: &str) -> anyhow::Result<Self> {
         let (name, group) = text.split_once(':').map_or((text, None), |(name, group)| (name, Some(group)));
         let user = User::from_name(name).ok().flatten();
@@ -62,22 +62,22 @@ impl ServiceUser {
         Ok(Self { name: user.name, uid: user.uid, gid })
     }
 
-    /// Makes `folder` this user's, so that what is written to it later can be.
+    /// Makes this user the owner of `folder`, so that it can write there later.
     pub(crate) fn give(&self, folder: &Path) -> anyhow::Result<()> {
         std::os::unix::fs::chown(folder, Some(self.uid.as_raw()), Some(self.gid.as_raw()))
             .with_context(|| format!("cannot give {} to {}", folder.display(), self.name))
     }
 
-    /// Becomes this user, with its supplementary groups, for good. To be called before there is any other thread: a
-    /// thread keeps what it has begun with for as long as the kernel is asked directly.
+    /// Becomes this user for good, with its supplementary groups. To be called while there is only one thread: the
+    /// kernel changes the user of the calling thread alone.
     ///
     /// # Errors
-    /// When the kernel refuses, or could be asked for root again.
+    /// When the kernel refuses, or would let the program become root again.
     pub(crate) fn become_it(&self) -> anyhow::Result<()> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         anyhow::ensure!(threads == 1, "cannot become {}: there are {threads} threads already", self.name);
         let name = std::ffi::CString::new(self.name.as_str())?;
-        // In this order: whoever is not root any more may change no groups.
+        // In this order, since only root may change groups.
         unistd::initgroups(&name, self.gid)
             .and_then(|()| unistd::setgid(self.gid))
             .and_then(|()| unistd::setuid(self.uid))
@@ -88,7 +88,7 @@ impl ServiceUser {
             self.name
         );
         rustix::thread::set_no_new_privs(true).context("cannot rule out new privileges")?;
-        // The kernel decides anew who may dump a process that became another user (`fs.suid_dumpable`).
+        // The kernel resets who may dump a process that changed its user (`fs.suid_dumpable`).
         forbid_dumps()
     }
 }

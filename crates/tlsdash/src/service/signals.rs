@@ -11,7 +11,7 @@ use tui::{Event, Sender};
 
 use crate::session::frontend::Frontend;
 
-/// Whether somebody has asked for certificates and keys to be read again. Clones share.
+/// A request to read certificates and keys again. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reload(Arc<AtomicBool>);
 
@@ -20,18 +20,18 @@ impl Reload {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True once for each time, or for several that came close together.
+    /// Takes the request; true if there was one.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
 }
 
-/// What a hang-up means once the terminal is gone.
+/// What SIGHUP means once the terminal is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HangUp {
     /// The program ends in order.
     Ends,
-    /// It goes on, and further ones are those of a program without a terminal.
+    /// It goes on, and a further SIGHUP means a reload.
     IsSurvived,
 }
 
@@ -43,14 +43,14 @@ pub(crate) fn asked_to_end() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
-/// Makes a file that may not grow any more an error of the write, like a full disk, instead of the end of the program: a
-/// recording is not worth a proxy.
+/// Makes writing beyond the file size limit an error, like a full disk. By default the signal would end the program,
+/// and the proxy with it.
 pub(crate) fn survive_file_limits() {
     // Only fails for signals that cannot be caught.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
 }
 
-/// Listens for signals on a thread of its own, and tells the program.
+/// Starts a thread that turns signals into events.
 pub(crate) fn listen(
     frontend: Frontend,
     hang_up: HangUp,
@@ -58,11 +58,11 @@ pub(crate) fn listen(
     reload: Reload,
 ) -> anyhow::Result<()> {
     let mut wanted = vec![SIGTERM, SIGINT];
-    // nohup and the like ask for hang-ups to be ignored; so they are.
+    // nohup ignores SIGHUP, and this keeps it so.
     if !is_ignored(SIGHUP) {
         wanted.push(SIGHUP);
     }
-    // Without a dashboard the default action, stopping, is what a shell expects.
+    // Without a dashboard the default action stands: the shell stops the program.
     if frontend == Frontend::Dashboard {
         wanted.push(SIGTSTP);
     }
@@ -86,7 +86,7 @@ pub(crate) fn listen(
                     _ => {
                         ending = true;
                         ASKED.store(true, Ordering::Relaxed);
-                        // Sending may wait for a busy program; a second signal must not wait for that.
+                        // Sending may block while the program is busy. A second signal must still get through.
                         let events = events.clone();
                         let tell = move || events.send(Event::Terminate);
                         if std::thread::Builder::new().name("signals".into()).spawn(tell).is_err() {
@@ -100,7 +100,7 @@ pub(crate) fn listen(
     Ok(())
 }
 
-/// A dashboard that is on the screen must be taken off it first.
+/// Ends the program, after restoring the terminal.
 fn end_at_once(frontend: Frontend) -> ! {
     if frontend == Frontend::Dashboard {
         tui::restore();

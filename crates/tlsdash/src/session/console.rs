@@ -1,11 +1,11 @@
-//! What is said to whoever looks, beside what the journal holds.
+//! Messages to the person who runs the program, beside what the journal holds.
 
 use telemetry::{Level, NoticeRecord, Update};
 use tui::{Event, Sender};
 
 use crate::session::frontend::Frontend;
 
-/// Speaks to the front end: a dashboard, or standard error.
+/// Sends messages to the front end, which shows them on the dashboard or on standard error.
 #[derive(Clone, Debug)]
 pub(crate) struct Console {
     events: Sender,
@@ -17,13 +17,13 @@ impl Console {
         Self { events, frontend }
     }
 
-    /// Says what stands in no journal.
+    /// Shows a message that no journal holds.
     pub(crate) fn say(&self, level: Level, text: &str) {
-        // Only fails once nobody watches any more.
+        // Only fails once the front end has ended.
         let _ = self.events.send(Event::Update(Update::Notice(level, telemetry::clean::line(text))));
     }
 
-    /// Says what a record says too, and which a dashboard reads back from the journal.
+    /// Shows a message that is also a record. A dashboard reads the record back, so only a headless run shows it here.
     pub(crate) fn echo(&self, level: Level, text: &str) {
         if self.frontend == Frontend::Headless {
             self.say(level, text);
@@ -31,7 +31,7 @@ impl Console {
     }
 }
 
-/// Says a notice on standard error before there is anything else, as a warning where it is one.
+/// Prints a notice on standard error, before there is a front end. Warnings are marked.
 pub(crate) fn say_early(notice: &NoticeRecord) {
     let NoticeRecord { level, text, .. } = notice;
     if *level == Level::Warning {

@@ -1,11 +1,11 @@
-//! What a run happens on, for its first record: figures mean little without it; and how the program was called.
+//! The host and the command line, for a run's first record.
 
 use std::fs;
 use std::num::NonZeroUsize;
 
 use telemetry::RunRecord;
 
-/// The command line, as a shell takes it, so that a reader can ask again.
+/// The command line, quoted for a shell.
 pub(crate) fn command() -> String {
     let words = std::env::args_os().skip(1).map(|word| {
         let word = telemetry::clean::text(&word.to_string_lossy());
@@ -19,7 +19,7 @@ pub(crate) fn command() -> String {
     std::iter::once("tlsdash".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A run's first record as far as it is the same for all runs here.
+/// The part of a run's first record that is the same for all runs on this host.
 pub(crate) fn header() -> RunRecord {
     let uname = rustix::system::uname();
     RunRecord {
@@ -40,14 +40,14 @@ fn memory_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// What stands behind the colon of the first line that begins so.
+/// The value of the first line `begin: value`.
 fn line_of(path: &str, begin: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(begin))?;
     Some(telemetry::clean::text(line.split_once(':')?.1.trim()))
 }
 
-/// A file of one line; nothing where there is none.
+/// A file of one line; empty if it cannot be read.
 fn read(path: &str) -> String {
     fs::read_to_string(path).map(|text| telemetry::clean::text(text.trim())).unwrap_or_default()
 }

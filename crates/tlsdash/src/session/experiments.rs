@@ -1,25 +1,25 @@
-//! The experiments of a run: which is under way, and what it sees of each interval.
+//! The experiments of a run: which one is running, and what it observes of each interval.
 
 use std::time::Duration;
 
 use experiment::{Experiment, Metric, Observation, Plan, PlanError, Side, Step};
 use telemetry::{Counters, CpuGroup, ExperimentRecord, LoadDelta, LoadState, ProxyDelta, Setting};
 
-/// An experiment that a run begins with.
+/// An experiment that starts with the run.
 #[derive(Debug)]
 pub(crate) struct ExperimentRequest {
     pub(crate) plan: Plan,
-    /// Whether the run has nothing more to do after it.
+    /// Whether the run ends with it.
     pub(crate) ends_the_run: bool,
 }
 
-/// An experiment that was wanted cannot be.
+/// Why an experiment cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExperimentError {
-    /// There is one at a time.
+    /// Another one is running.
     #[error("one is under way; end it first")]
     UnderWay,
-    /// This run cannot compare that.
+    /// The run cannot make this comparison.
     #[error(transparent)]
     Plan(#[from] PlanError),
 }
@@ -28,7 +28,7 @@ pub(crate) enum ExperimentError {
 #[derive(Debug)]
 pub(crate) struct Tick<'a> {
     pub(crate) now_us: u64,
-    /// How long it was meant to be.
+    /// Its nominal length.
     pub(crate) interval: Duration,
     pub(crate) proxy: Option<&'a ProxyDelta>,
     pub(crate) load: Option<(&'a LoadDelta, LoadState)>,
@@ -42,7 +42,7 @@ pub(crate) struct Experiments {
     wanted: Option<Plan>,
     running: Option<Experiment>,
     ends_the_run: bool,
-    /// Experiments that have begun.
+    /// Experiments started so far.
     number: u64,
     /// End of the last interval, and the CPU time then.
     last: Option<(u64, Counters<CpuGroup>)>,
@@ -54,23 +54,23 @@ impl Experiments {
         Self { wanted: wanted.map(|wanted| wanted.plan), ends_the_run, ..Self::default() }
     }
 
-    /// Finds out whether the experiment that is wanted can be.
+    /// Checks that the requested experiment is possible.
     ///
     /// # Errors
-    /// If not.
+    /// When it is not.
     pub(crate) fn check(&self, settings: &[Setting], interval: Duration) -> Result<(), PlanError> {
         self.wanted.as_ref().map_or(Ok(()), |plan| plan.resolve(settings, interval).map(|_| ()))
     }
 
-    /// Begins this one with the next interval.
+    /// Requests an experiment, which starts with the next interval.
     pub(crate) fn want(&mut self, plan: Plan) {
         self.wanted = Some(plan);
     }
 
-    /// Takes in an interval; gives what is to be done now.
+    /// Takes in an interval and returns the steps to carry out.
     ///
     /// # Errors
-    /// When an experiment that was wanted cannot be; it is given up.
+    /// When the requested experiment is not possible; the request is dropped.
     pub(crate) fn tick(
         &mut self,
         tick: &Tick<'_>,
@@ -82,7 +82,7 @@ impl Experiments {
             running.observe(&observation(tick, start_us, &cpu), load_threads(tick));
             let steps = running.advance(tick.now_us);
             return match self.wanted.take() {
-                // Its steps come first; who asked can ask again.
+                // The running experiment's steps come first. The request can be repeated.
                 Some(_) if steps.is_empty() => Err(ExperimentError::UnderWay),
                 _ => Ok(steps),
             };
@@ -95,29 +95,29 @@ impl Experiments {
         Ok(steps)
     }
 
-    /// Tells the experiment that is under way that something else changed.
+    /// Notes a change that disturbs the running experiment.
     pub(crate) fn disturb(&mut self, what: &str) {
         if let Some(running) = self.under_way() {
             running.disturb(what);
         }
     }
 
-    /// Ends the experiment that is under way before its time; gives what is to be done then.
+    /// Stops the running experiment early and returns the steps to carry out.
     pub(crate) fn stop(&mut self) -> Vec<Step> {
         self.under_way().map(Experiment::stop).unwrap_or_default()
     }
 
-    /// True if the run was for an experiment that is over.
+    /// Whether the run ends now, because its experiment is over.
     pub(crate) fn ends_the_run(&self) -> bool {
         self.ends_the_run && self.running.as_ref().is_some_and(Experiment::is_over)
     }
 
-    /// The setting that is compared; empty before any is.
+    /// The setting under comparison; empty before the first experiment.
     pub(crate) fn setting(&self) -> &str {
         self.running.as_ref().map_or("", |running| &running.change().setting)
     }
 
-    /// The records that tell a step.
+    /// The records of a step.
     pub(crate) fn records(&self, step: &Step) -> Vec<ExperimentRecord> {
         self.running.as_ref().map(|running| running.records(self.number, step)).unwrap_or_default()
     }
@@ -135,7 +135,7 @@ fn begin(mut plan: Plan, settings: &[Setting], tick: &Tick<'_>) -> Result<Experi
     Ok(Experiment::new(plan, change, fastrand::u64(..)))
 }
 
-/// What a client waits for, as far as this run can tell.
+/// The default metric: what a client waits for, as far as this run measures it.
 fn usual_metric(tick: &Tick<'_>) -> Result<Metric, PlanError> {
     let name = match &tick.load {
         Some((_, state)) if state.rate > 0.0 => "response.p50",
@@ -154,7 +154,7 @@ fn observation<'a>(tick: &Tick<'a>, start_us: u64, cpu_before: &Counters<CpuGrou
     Observation {
         start_us,
         end_us: tick.now_us,
-        // A process that was stopped meanwhile, or starved, measured that.
+        // A longer interval measured that the process was stopped or starved.
         is_whole: tick.now_us.saturating_sub(start_us) < meant_us + meant_us / 2,
         proxy: tick.proxy.map(|delta| Side { counters: &delta.counters, latencies: &delta.latencies }),
         load: tick

@@ -1,4 +1,4 @@
-//! Who looks at the model: a dashboard, or nobody until the summary.
+//! Front ends: the dashboard, plain sentences, or nothing until the summary.
 
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
@@ -11,22 +11,22 @@ use tui::{Event, Exit, Inbox, Opening};
 use crate::cli::appearance::Appearance;
 use crate::session::progress::Progress;
 
-/// How often a front end that has ended looks whether the rest of the program has.
+/// How often an ended front end polls for the end of the program.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Who looks.
+/// What shows the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frontend {
-    /// A person, at a terminal.
+    /// The dashboard, in a terminal.
     Dashboard,
-    /// A person or a program that reads sentences.
+    /// Sentences on standard output.
     Plain,
-    /// Nobody, until the end.
+    /// Nothing until the summary.
     Headless,
 }
 
 impl Frontend {
-    /// Sentences where they are wanted, a dashboard where there is a terminal, unless none is wanted.
+    /// Headless if asked for, or without a terminal; sentences with `--plain`; otherwise the dashboard.
     pub(crate) fn choose(headless: bool, appearance: &Appearance) -> Self {
         match (headless, appearance.plain) {
             (false, true) => Self::Plain,
@@ -35,7 +35,7 @@ impl Frontend {
         }
     }
 
-    /// Says so if a dashboard was wanted and there is none.
+    /// Says so if there is no terminal for the dashboard.
     pub(crate) fn say_if_forced(self, headless: bool) {
         if self == Self::Headless && !headless {
             crate::say("no terminal to draw on: running as with --headless");
@@ -43,7 +43,7 @@ impl Frontend {
     }
 }
 
-/// What a front end shows.
+/// The options of a front end.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) title: String,
@@ -51,45 +51,45 @@ pub(crate) struct Options {
     pub(crate) read_only: bool,
     pub(crate) run: Option<RunId>,
     pub(crate) appearance: Appearance,
-    /// True if connections may outlast the front end.
+    /// Whether connections may outlast the front end.
     pub(crate) drains: bool,
-    /// True if the run goes on when the terminal goes away.
+    /// Whether the run goes on when the terminal goes away.
     pub(crate) keep_running: bool,
     pub(crate) headless: HeadlessOptions,
     pub(crate) replay: Replay,
 }
 
-/// How earlier moments are read again, and what is played.
+/// Reading earlier moments again, and playing them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) history: Option<HistoryReader>,
     pub(crate) opening: Option<Opening>,
 }
 
-/// What is done where there is no dashboard.
+/// What a headless run keeps and shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeadlessOptions {
-    /// Intervals that are kept.
+    /// Intervals kept in memory.
     pub(crate) history: usize,
-    /// Whether a line on the terminal tells how a load gets on.
+    /// Whether a line on the terminal shows the load's progress.
     pub(crate) shows_progress: bool,
 }
 
-/// A front end that has ended, while the rest of the program is still ending.
+/// A front end that has ended, while the rest of the program shuts down.
 #[derive(Debug)]
 pub(crate) struct EndedFrontend {
     inbox: Inbox,
-    /// `None` if it was lost with a dashboard that panicked.
+    /// `None` if the dashboard panicked.
     model: Option<Model>,
     failure: Option<anyhow::Error>,
 }
 
 impl EndedFrontend {
-    /// Takes in what still comes until `ending` is done; then the model holds the whole run.
+    /// Takes in further records until `ending` is done. The model then holds the whole run.
     pub(crate) fn until_ended<T>(mut self, ending: &JoinHandle<T>) -> (Option<Model>, Option<anyhow::Error>) {
         let mut unseen = Model::new(1);
         loop {
-            // Looked at first: what was sent before the end is taken in after it.
+            // Asked first, so that everything sent before the end is still taken in.
             let ended = ending.is_finished();
             match self.inbox.recv_timeout(POLL) {
                 Some(event) => take_in(self.model.as_mut().unwrap_or(&mut unseen), event),
@@ -100,7 +100,7 @@ impl EndedFrontend {
     }
 }
 
-/// Shows the model until a person leaves, or the program is told to end. Drops `commands` then.
+/// Shows the run until the person quits or the program is told to end. Drops `commands` then.
 pub(crate) fn show(
     frontend: Frontend,
     options: Options,
@@ -110,7 +110,7 @@ pub(crate) fn show(
     match frontend {
         Frontend::Headless => Ok(headless(&options, inbox, commands)),
         Frontend::Dashboard | Frontend::Plain => {
-            // Exclusively, since a receiver is not to be shared; it comes back even if the dashboard panics.
+            // Lent, since a receiver cannot be shared; it comes back even if the dashboard panics.
             let lent = &mut inbox;
             let kept = options.keep_running.then(|| commands.clone());
             let drawn = std::thread::scope(|scope| {
@@ -121,7 +121,7 @@ pub(crate) fn show(
                 Ok::<_, std::io::Error>(thread.join())
             })
             .context("cannot start the thread dashboard")?;
-            // The rest of the program ends in order also after a panic.
+            // After a panic too, the rest of the program shuts down in order.
             let DashboardExit { model, failure, terminal_lost } = drawn.unwrap_or_else(|_| DashboardExit {
                 model: None,
                 failure: Some(anyhow::anyhow!("the dashboard panicked")),
@@ -135,7 +135,7 @@ pub(crate) fn show(
     }
 }
 
-/// What a dashboard leaves behind.
+/// How a dashboard ended.
 struct DashboardExit {
     model: Option<Model>,
     failure: Option<anyhow::Error>,
@@ -174,11 +174,11 @@ fn dashboard(
     DashboardExit { model: Some(ended.model), failure, terminal_lost }
 }
 
-/// Goes on without the terminal that a dashboard has lost, and puts that on record.
+/// Goes on without a terminal, and records that.
 fn go_on(mut model: Model, inbox: Inbox, commands: SyncSender<Command>) -> EndedFrontend {
     let text = "the terminal is gone: going on without a dashboard until SIGTERM";
     let lost = NoticeRecord::new(Level::Warning, "terminal", text);
-    // Fails only if the run ends at this moment.
+    // Fails only if the run is ending.
     let _ = commands.send(Command::Notice(lost));
     loop {
         match inbox.recv() {

@@ -37,7 +37,7 @@ use crate::session::record_sink::RecordSink;
 use crate::session::recording::{Recording, RecordingFile};
 use crate::summary;
 
-/// Commands that wait to be carried out; a person does not press keys faster.
+/// Capacity of the command queue; a person does not press keys faster.
 const COMMANDS_MAX: usize = 64;
 /// How a run is shown and recorded.
 #[derive(Clone, Debug)]
@@ -45,26 +45,26 @@ pub(crate) struct SessionConfig {
     pub(crate) journal: JournalChoice,
     pub(crate) interval: Duration,
     pub(crate) frontend: Frontend,
-    /// Whether no dashboard was wanted.
+    /// Whether `--headless` was given.
     pub(crate) headless: bool,
     /// Whether the run outlives its terminal.
     pub(crate) keep_running: bool,
     pub(crate) format: Format,
     pub(crate) appearance: Appearance,
     pub(crate) duration: Option<Duration>,
-    /// Intervals that are kept without a dashboard. A summary needs totals only; a service may run for months.
+    /// Intervals kept in memory without a dashboard. A summary needs totals only, and a service may run for months.
     pub(crate) history: usize,
-    /// Where a second copy of all records goes.
+    /// The file of `--record`.
     pub(crate) record: Option<RecordingFile>,
-    /// What is compared during the run.
+    /// The experiment of `--ab`.
     pub(crate) experiment: Option<Plan>,
 }
 
 impl SessionConfig {
-    /// Puts the options that shape a run together, before anything is started.
+    /// Resolves the options of a run before anything is started.
     ///
     /// # Errors
-    /// When they do not go together, or the recording cannot be called so.
+    /// When two options exclude each other, or the path of `--record` is refused.
     pub(crate) fn resolve(
         run: &RunOptions,
         duration: Option<Duration>,
@@ -115,13 +115,13 @@ impl SessionConfig {
     }
 }
 
-/// Whether both paths lead to one file, which need not exist.
+/// Whether both paths are the same file, which need not exist.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     FileIdentity::of(a).is_ok_and(|a| FileIdentity::of(b).is_ok_and(|b| a == b))
 }
 
-/// How the parts of the program hear of each other, and of signals. Comes before anything that would have to be
-/// ended in order.
+/// The channels between the parts of the program, and the signals. Created before anything that needs an orderly
+/// shutdown.
 #[derive(Debug)]
 pub(crate) struct Channels {
     events: Sender,
@@ -140,14 +140,14 @@ impl Channels {
     }
 }
 
-/// What a run is made of.
+/// Everything that a run consists of.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) config: SessionConfig,
     pub(crate) channels: Channels,
     pub(crate) title: String,
     pub(crate) header: RunRecord,
-    /// What was said before there was a journal to say it in.
+    /// Notices from before the journal was open; still to be recorded.
     pub(crate) notices: Vec<NoticeRecord>,
     pub(crate) workload: Workload,
     pub(crate) journal: OpenJournal,
@@ -159,9 +159,9 @@ pub(crate) struct FinishedRun {
     id: RunId,
     source: Option<String>,
     model: Option<Model>,
-    /// What became of its records; `None` if a thread panicked.
+    /// What the journal accepted; `None` if a thread panicked.
     recorded: Option<anyhow::Result<JournalOutcome>>,
-    /// Whether the last of them came back; true without a journal.
+    /// Whether the last record was read back; true without a journal.
     end_was_read: bool,
     failure: Option<anyhow::Error>,
     ends_with_load: bool,
@@ -184,7 +184,7 @@ impl FinishedRun {
         let Some((model, run)) = self.model.as_ref().zip(self.run()) else { return Ok(()) };
         let mut summary = model.summary(run, self.source.as_deref());
         let made = self.recorded.as_ref().and_then(|recorded| recorded.as_ref().ok()).map_or(0, |r| r.made);
-        // Records after the last one that was read are lost too.
+        // Records after the last one read are lost too.
         if let Some(journal) = &mut summary.journal {
             journal.made = journal.made.max(made);
             journal.lost = journal.made - journal.read;
@@ -194,7 +194,7 @@ impl FinishedRun {
     }
 
     /// # Errors
-    /// When a part of the run failed, or its load was answered nothing.
+    /// When a part of the run failed, or no request of its load succeeded.
     pub(crate) fn check(self) -> anyhow::Result<()> {
         let is_answered = |run: &Run| run.load().is_some_and(|load| load.totals()[LoadCounter::Ok] > 0);
         let nothing_answered = self.ends_with_load && self.run().is_some_and(|run| !is_answered(run));

@@ -10,7 +10,7 @@ use telemetry::{LoadCounter, LoadLatency};
 #[derive(Debug)]
 pub(crate) struct Progress {
     is_wanted: bool,
-    /// The end of the interval that was told last.
+    /// The end of the last interval shown.
     told_us: u64,
 }
 
@@ -19,7 +19,7 @@ impl Progress {
         Self { is_wanted: is_wanted && std::io::stderr().is_terminal(), told_us: 0 }
     }
 
-    /// Tells the last interval, once.
+    /// Shows the last interval, once.
     pub(crate) fn show(&mut self, run: Option<&Run>) {
         let load = run.filter(|_| self.is_wanted).and_then(|run| Some((run, run.load()?)));
         let Some((run, track)) = load else { return };
@@ -44,7 +44,7 @@ impl Progress {
         write(&line);
     }
 
-    /// Takes the line off again.
+    /// Erases the line.
     pub(crate) fn clear(&self) {
         if self.told_us > 0 {
             write("");
@@ -53,21 +53,21 @@ impl Progress {
 }
 
 fn write(line: &str) {
-    // Back to the first column, and the rest of the line erased. A terminal that is gone is no failure.
+    // Returns to the first column and erases the rest of the line. A closed terminal is no failure.
     let _ = write!(std::io::stderr(), "\r\x1b[K{line}").and_then(|()| std::io::stderr().flush());
 }
 
-/// Reading that is over sooner needs no bar.
+/// The bar appears after this time; most journals are read sooner.
 const SOON: Duration = Duration::from_millis(500);
-/// How often a bar is drawn anew.
+/// Time between two drawings of a bar.
 const REDRAW: Duration = Duration::from_millis(200);
-/// Columns of a bar.
+/// Width of a bar, in columns.
 const BAR_COLUMNS: usize = 30;
 
 /// How far a journal has been read.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    /// In bytes; nothing where nobody is to be told.
+    /// In bytes; 0 where standard error is no terminal.
     total: Option<u64>,
     begun: Instant,
     next: Duration,
@@ -75,13 +75,13 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// Over so many bytes, which are only asked for where there is a terminal.
+    /// A bar over a total of bytes. `total` is only called if there is a terminal.
     pub(crate) fn new(total: impl FnOnce() -> u64) -> Self {
         let total = std::io::stderr().is_terminal().then(total);
         Self { total, begun: Instant::now(), next: SOON, is_shown: false }
     }
 
-    /// Tells how far it has come, now and then.
+    /// Draws the bar if it is due.
     pub(crate) fn show(&mut self, read_bytes: u64) {
         let Some(total) = self.total.filter(|total| *total > 0) else { return };
         let elapsed = self.begun.elapsed();
@@ -93,7 +93,7 @@ impl Bar {
         write(&bar_line(read_bytes, total, elapsed));
     }
 
-    /// Takes the line off again.
+    /// Erases the line.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             write("");

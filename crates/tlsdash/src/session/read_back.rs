@@ -10,13 +10,13 @@ use tui::{Event, Sender};
 
 use crate::journals::source::Source;
 
-/// So long is waited for the last record to be read back: journald stores entries some time after it took them.
+/// How long to wait until the run's last record is read back. journald stores entries some time after it took them.
 pub(super) const LAST_RECORD: Duration = Duration::from_secs(2);
 
 /// Reads back what a run writes.
 pub(super) struct ReadBack {
     follower: Follower,
-    /// Hears when the run's last record was read.
+    /// Signals that the run's last record was read.
     stopped: Receiver<()>,
 }
 
@@ -55,11 +55,11 @@ impl ReadBack {
         self.follower.suppressed_total()
     }
 
-    /// Ends it once the run's last record was read, or does not come; tells whether it was.
+    /// Waits for the run's last record, then stops. Returns whether the record was read.
     pub(super) fn finish(self) -> bool {
         let came = self.stopped.recv_timeout(LAST_RECORD).is_ok();
         self.follower.finish();
-        // What was written meanwhile has been read to the end.
+        // The follower has read the journal to its end, so the record may have come meanwhile.
         came || self.stopped.try_recv().is_ok()
     }
 }

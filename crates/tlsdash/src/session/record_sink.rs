@@ -1,4 +1,4 @@
-//! Where the publisher's records go: a journal file, journald, or straight to the model; and into a recording besides.
+//! Where the publisher's records go: a journal file, journald, or directly the model; and a recording, if there is one.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use tui::{Event, Sender};
 use crate::journals::choice::OpenJournal;
 use crate::session::recording::{self, Recording, RecordingError};
 
-/// So long may the records of one interval wait, in all, for room in journald's queue: that holds as few as ten, and
-/// sixty records go through it in some 2 ms.
+/// How long the records of one interval may wait, in all, for room in journald's queue. The queue holds as few as ten;
+/// sixty records pass it in some 2 ms.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Where records go, and where they are recorded besides.
+/// The journal of a run, and its recording.
 #[derive(Debug)]
 pub(crate) struct RecordSink {
     journal: RecordTarget,
     recording: Option<Recording>,
-    /// How the run stands, for a recording that begins in its middle.
+    /// The run's state so far, for a recording that begins in mid-run.
     history: Excerpt,
     events: Sender,
 }
@@ -31,7 +31,7 @@ enum RecordTarget {
     File(Box<FileWriter>, EntryBuf),
     /// To journald, to be read back.
     Daemon(DaemonSink),
-    /// Straight to the model, when no journal is wanted. Records of an interval travel together.
+    /// Directly to the model, with `--journal off`. The records of an interval travel together.
     Direct(Sender, Batch),
 }
 
@@ -40,7 +40,7 @@ enum RecordTarget {
 pub(crate) struct DaemonSink {
     sender: journal::Sender,
     entry: EntryBuf,
-    /// What is left of the patience with this interval.
+    /// What is left of [`PATIENCE`] in this interval.
     patience: Duration,
 }
 
@@ -73,15 +73,15 @@ impl RecordSink {
             }
             OpenJournal::Off => RecordTarget::Direct(events, Batch::default()),
         };
-        // It notes all there is, and lets none of it through.
+        // A range in which no record lies: the excerpt notes the state, and passes nothing on.
         let history = Excerpt::new(Stretch { from_us: u64::MAX, until_us: u64::MAX });
         Self { journal, recording, history, events: told }
     }
 
-    /// Begins to record from now on, or ends what is being recorded; what came of it, in words.
+    /// Starts a recording, or ends the one in progress. Returns a message about it.
     ///
     /// # Errors
-    /// When there can be no recording, or something is missing in it.
+    /// When the recording cannot start, or lacks records.
     pub(crate) fn toggle_recording(&mut self) -> anyhow::Result<String> {
         if let Some(recording) = self.recording.take() {
             let path = recording.path().display().to_string();
@@ -130,7 +130,7 @@ impl DaemonSink {
 impl Sink for RecordSink {
     fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         self.journal.accept(record)?;
-        // Only what the journal has taken has its number for good.
+        // A record's number is final once the journal has taken it.
         if let Some(recording) = &mut self.recording {
             recording.append(record);
         }

@@ -12,21 +12,21 @@ use tui::{Event, Sender};
 use crate::cli::usage;
 use crate::journals::state_directory;
 
-/// A recording that is being made. What befalls it is told, and the run goes on without it.
+/// A recording in progress. The run goes on if it fails; a notice says so.
 #[derive(Debug)]
 pub(crate) struct Recording {
     writer: FileWriter,
     entry: EntryBuf,
     events: Sender,
-    /// What makes a run of its own of one that is recorded from its middle on.
+    /// Gives a recording that begins in mid-run the run's state so far.
     excerpt: Option<Excerpt>,
-    /// Records that it lacks.
+    /// Records that could not be written.
     missing: u64,
-    /// Records that the writer holds, and the disk does not yet.
+    /// Records that the writer has buffered.
     waiting: u64,
-    /// Whether a record was refused since the last attempt to write what waits.
+    /// Whether a record was refused since the last flush.
     has_refused: bool,
-    /// Whether the last attempt to write failed.
+    /// Whether the last write failed.
     is_failing: bool,
 }
 
@@ -41,19 +41,19 @@ pub(crate) enum RecordingError {
     Close { path: PathBuf, records: u64, error: WriteError },
 }
 
-/// What is wanted of the file.
+/// The file to record into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordingFile {
     path: PathBuf,
-    /// What is there already goes beside it as an archive, of which it is the continuation.
+    /// An existing file becomes an archive beside it, and the recording continues that.
     appends: bool,
 }
 
 impl RecordingFile {
-    /// Finds out, before anything is started, whether a recording may be called so.
+    /// Checks the path before anything is started.
     ///
     /// # Errors
-    /// If the file exists and is not to be continued, or is not called so that journalctl reads it.
+    /// When the file exists without `--append`, or its name does not end in `.journal`.
     pub(crate) fn check(path: &Path, appends: bool) -> anyhow::Result<Self> {
         let place = Self { path: path.to_owned(), appends };
         place.look()?;
@@ -64,7 +64,7 @@ impl RecordingFile {
         if self.appends { check_name("--record", &self.path) } else { check_new("--record", &self.path) }
     }
 
-    /// One in the working directory, named after the time.
+    /// A file in the working directory, named after the present time.
     pub(crate) fn of_now() -> Self {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let path = format!("tlsdash-{}.journal", now.replace(['-', ':'], ""));
@@ -73,7 +73,7 @@ impl RecordingFile {
     }
 }
 
-/// Refuses a file that exists, or is not called so that journalctl reads it; `what` names the word that asked for it.
+/// Refuses a file that exists, or whose name does not end in `.journal`. `what` is the flag or command that asked.
 pub(crate) fn check_new(what: &str, path: &Path) -> anyhow::Result<()> {
     check_name(what, path)?;
     if path.exists() {
@@ -95,7 +95,7 @@ impl Recording {
     /// Begins a recording.
     ///
     /// # Errors
-    /// If the file exists by now, or cannot be begun.
+    /// When the file exists by now, or cannot be created.
     pub(crate) fn create(place: &RecordingFile, events: Sender) -> anyhow::Result<Self> {
         place.look()?;
         let path = &place.path;
@@ -115,7 +115,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Makes it begin with the run as it stands now.
+    /// Begins the recording with the run's state so far.
     pub(crate) fn begin_with(self, history: &Excerpt) -> Self {
         Self { excerpt: Some(history.from_now_on()), ..self }
     }
@@ -151,13 +151,13 @@ impl Recording {
             Ok(()) => self.waiting = 0,
             Err(error) => return self.fails(&error),
         }
-        // What the writer took while it refused something else says nothing yet.
+        // The writer may accept one record and refuse the next: only a flush without a refusal is a recovery.
         if !std::mem::take(&mut self.has_refused) {
             self.goes_on();
         }
     }
 
-    /// Says it once an episode.
+    /// Says once that writing fails, until it works again.
     fn fails(&mut self, error: &WriteError) {
         if !std::mem::replace(&mut self.is_failing, true) {
             self.tell(telemetry::Recording::Failing);
@@ -180,7 +180,7 @@ impl Recording {
     }
 
     fn notice(&self, level: Level, text: String) {
-        // Only fails once nobody watches any more.
+        // Only fails once the front end has ended.
         let _ = self.events.send(Event::Update(Update::Notice(level, text)));
     }
 
@@ -191,7 +191,7 @@ impl Recording {
     /// Ends it in order.
     ///
     /// # Errors
-    /// When something is missing in it.
+    /// When records are missing.
     pub(crate) fn close(mut self) -> Result<(), RecordingError> {
         if let Some(mut excerpt) = self.excerpt.take() {
             let mut last = Vec::new();

@@ -1,4 +1,4 @@
-//! The words of `tlsdash load`. Short flags are those of wrk and h2load where these agree.
+//! The arguments of `tlsdash load`. Short flags are those of wrk and h2load where these agree.
 
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(
@@ -212,7 +212,7 @@ fn tls_version(text: &str) -> Result<TlsVersion, Expected> {
     }
 }
 
-/// Of a figure that every load has.
+/// Parses an assertion on a figure that every load has.
 fn load_assertion(text: &str) -> Result<Assertion, AssertionError> {
     let assertion: Assertion = text.parse()?;
     assertion.is_known_of_load().map(|()| assertion)

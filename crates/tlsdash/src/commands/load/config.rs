@@ -1,4 +1,4 @@
-//! From the words of the command line to what a load is started with.
+//! From arguments to the configuration of a load.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use super::args::{LoadArgs, PlanArgs, RequestArgs, TlsArgs};
 use crate::cli::usage;
 use crate::cli::value::{Parsed, Time};
 
-/// Length of a load that is given none.
+/// The default length of a load.
 const DURATION: Duration = Duration::from_secs(10);
-/// Longest file of requests.
+/// Largest file of `--targets`, in bytes.
 const TARGETS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// One load of several that are run one after the other.
+/// One of several loads that run one after the other.
 #[derive(Debug)]
 pub(crate) struct LoadVariant {
-    /// What is special about it; empty if it is the only one.
+    /// What distinguishes it; empty if it is the only one.
     pub(crate) name: String,
     pub(crate) config: LoadConfig,
 }
 
-/// The loads to run: one, or one for each size of bodies.
+/// The loads to run: one, or one for each size of `--body-bytes`.
 pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     let target: Target = (*args.url).clone();
     if !target.is_tls() {
@@ -61,7 +61,7 @@ pub(crate) fn variants(args: &LoadArgs) -> anyhow::Result<Vec<LoadVariant>> {
     Ok(bodies.into_iter().map(variant).collect())
 }
 
-/// The one request that the command line describes; `None` if it says nothing of one.
+/// The request that the arguments describe; `None` for the default.
 fn template(args: &RequestArgs, target: &Target, body: Option<Body>) -> Option<Template> {
     let is_plain = args.method.is_none() && args.header.is_empty() && body.is_none();
     if is_plain && !args.expect_echo && args.expect_bytes.is_none() {
@@ -120,7 +120,7 @@ fn tls(args: &TlsArgs) -> TlsOptions {
     }
 }
 
-/// Words that would say nothing without TLS are a mistake; those about trust may stand in a script for both.
+/// Refuses options that need TLS. Those about trust are allowed, for scripts that load both kinds of servers.
 fn refuse_tls_words(args: &TlsArgs, target: &Target) -> anyhow::Result<()> {
     let words = [
         ("resume", args.resume.is_some()),

@@ -22,12 +22,12 @@ use crate::session::{Channels, FinishedRun, Session, SessionConfig};
 pub(crate) use args::LoadArgs;
 use output::LoadOutput;
 
-/// How long the server may take to be connected to, and to shake hands, before anything starts.
+/// How long the server may take to accept a connection and a handshake, before the load starts.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
-/// Intervals that are kept for an interval log: more than a day of seconds.
+/// Intervals kept for an interval log: more than a day of seconds.
 const INTERVALS_MAX: usize = 100_000;
 
-/// Runs the load to its end, as often as it is wanted.
+/// Runs the load, as often as asked for.
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<()> {
     let appearance = Appearance::resolve(&args.appearance, &AppearanceTables::default())?;
     let mut session = SessionConfig::resolve(&args.run, None, appearance)?;
@@ -80,7 +80,7 @@ fn once(args: &LoadArgs, session: &SessionConfig, config: &LoadConfig) -> anyhow
     let observed = observed.transpose()?;
     let header = RunRecord { upstream: telemetry::clean::text(args.url.text()), ..environment::header() };
     let channels = Channels::new(session)?;
-    // Paused: the controller lets it go when everything stands.
+    // Paused: the controller starts it when everything is ready.
     let load = Load::start(LoadConfig { paused: true, ..config.clone() })?;
     let journal = session.journal.open()?;
     let title = format!("load > {}", header.upstream);

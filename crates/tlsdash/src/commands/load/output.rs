@@ -1,4 +1,4 @@
-//! What a load leaves behind: the summary in the summary_format that is wanted, files, and whether its assertions hold.
+//! The output of a load: its summary, files, and whether its assertions hold.
 
 use loadgen::report::Style;
 use report::{Assertion, Figure, Verdict};
@@ -11,7 +11,7 @@ use crate::commands::output_files::OutputFiles;
 use crate::session::FinishedRun;
 use crate::summary;
 
-/// How runs are printed.
+/// The format of the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SummaryFormat {
     Own(Format),
@@ -19,14 +19,14 @@ enum SummaryFormat {
     Csv,
 }
 
-/// Gathers what runs come to.
+/// Collects the results of the runs.
 #[derive(Debug)]
 pub(crate) struct LoadOutput {
     summary_format: SummaryFormat,
     assertions: Vec<Assertion>,
     files: OutputFiles,
     wants_intervals: bool,
-    /// The figures of the runs so far, those of one variant together.
+    /// The figures of the runs so far, by variant.
     runs: Vec<(String, Vec<Vec<Figure>>)>,
     breaches: Vec<String>,
 }
@@ -43,7 +43,7 @@ impl LoadOutput {
         Ok(Self {
             summary_format,
             assertions: args.assert.clone(),
-            // A file that cannot be written is found out before the load, not after it.
+            // A file that cannot be written is refused before the load, not after it.
             files: OutputFiles::check(
                 &[("--hgrm", &args.hgrm), ("--hlog", &args.hlog)],
                 inputs.into_iter().flatten(),
@@ -54,7 +54,7 @@ impl LoadOutput {
         })
     }
 
-    /// True if all intervals of a run have to be kept.
+    /// Whether all intervals of a run must be kept.
     pub(crate) fn wants_intervals(&self) -> bool {
         self.wants_intervals
     }
@@ -67,7 +67,7 @@ impl LoadOutput {
                 summary::print_text(&loadgen::report::report(run, style).unwrap_or_default())?;
             }
             SummaryFormat::Own(format) => finished.print(format)?,
-            // One line of names stands above those of all runs.
+            // Printed at the end, under one line of names.
             SummaryFormat::Csv => {}
         }
         let figures = report::load_figures(run).unwrap_or_default();
@@ -85,13 +85,13 @@ impl LoadOutput {
             match assertion.check(&figures) {
                 Verdict::Holds => {}
                 Verdict::Breached(reason) => self.breaches.push(format!("{assertion}: {reason}")),
-                // Such as a figure of an observed process where none is.
+                // Such as a figure of an observed process, if there is none.
                 Verdict::Unknown => self.breaches.push(format!("{assertion}: there is no such figure")),
             }
         }
     }
 
-    /// With several runs the files hold the last one.
+    /// Of several runs, the files hold the last.
     fn write_files(&self, run: &Run) -> anyhow::Result<()> {
         let (Some(percentiles), Some((log, lacking))) =
             (report::percentile_file(run), report::interval_log(run))
@@ -107,7 +107,7 @@ impl LoadOutput {
         })
     }
 
-    /// Tells what all runs together come to. A breach counts for more than a run's own failure.
+    /// Prints the result of all runs. A failed assertion takes precedence over a failed run.
     pub(crate) fn finish(self, failure: anyhow::Result<()>) -> anyhow::Result<()> {
         let all: Vec<_> = self.runs.iter().flat_map(|(_, runs)| runs.clone()).collect();
         match self.summary_format {
@@ -115,7 +115,7 @@ impl LoadOutput {
             SummaryFormat::Own(Format::Text) | SummaryFormat::Style(_) if all.len() > 1 => {
                 summary::print_text(&format!("\n{}", report::repeated(&self.runs)))?;
             }
-            // A program that reads JSON finds the spread itself.
+            // A program that reads JSON computes the spread itself.
             SummaryFormat::Own(_) | SummaryFormat::Style(_) => {}
         }
         if self.breaches.is_empty() {

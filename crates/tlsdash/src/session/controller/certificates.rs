@@ -14,7 +14,7 @@ use crate::service;
 pub(crate) const CERTIFICATE: &str = "certificate";
 
 impl RunController {
-    /// Follows the files of certificates and keys, and tells what came of it.
+    /// Checks the files of certificates and keys, and reports changes.
     pub(super) fn look_at_certificates(&mut self) {
         let Some(files) = &mut self.files else { return };
         if self.reload.take() {
@@ -24,7 +24,7 @@ impl RunController {
         match files.poll(Instant::now()) {
             None => {}
             Some(FileWatchEvent::Ended { looked, was_asked }) => self.take_certificates(looked, was_asked),
-            // A new key for tickets needs no file.
+            // Ticket keys of our own still rotate.
             Some(FileWatchEvent::StillStuck) => self.take_certificates(Looked::default(), false),
             Some(FileWatchEvent::Stuck(waited)) => {
                 let text = format!(

@@ -1,4 +1,4 @@
-//! The controller's part in an experiment: it shows it each interval, and carries out its steps.
+//! The controller's part in an experiment: it passes on each interval, and carries out the steps.
 
 use experiment::Step;
 use journal::Timestamps;
@@ -10,7 +10,7 @@ use super::RunController;
 use crate::session::experiments::Tick;
 
 impl RunController {
-    /// Shows the experiment the interval that has ended, and does what it asks for.
+    /// Passes the last interval to the experiment, and carries out its steps.
     pub(super) fn go_on_with_experiment(&mut self, now: Timestamps, cpu: &Counters<CpuGroup>) {
         let tick = Tick {
             now_us: now.monotonic_us,
@@ -46,7 +46,7 @@ impl RunController {
             if let Some(refusal) = refusal.map(|error| error.to_string()) {
                 self.console.say(Level::Warning, &format!("the experiment cannot go on: {refusal}"));
                 self.experiments.disturb(&refusal);
-                // Ends in steps that give the setting its value back, of which none calls for another end.
+                // The last steps restore the setting. None of them stops the experiment again.
                 return self.end_experiment();
             }
         }
@@ -60,14 +60,14 @@ impl RunController {
         Ok(())
     }
 
-    /// Both sides, so that no client offers what the proxy does not know any more.
+    /// In the load too, so that no client offers a session that the proxy has forgotten.
     fn forget_sessions(&self) -> Result<(), ForgetError> {
         self.workload.load.iter().for_each(Load::forget_sessions);
         self.workload.proxy.as_ref().map_or(Ok(()), Proxy::forget_sessions)
     }
 }
 
-/// The setting that is compared cannot be switched.
+/// Why the experiment's setting cannot be switched.
 #[derive(Debug, thiserror::Error)]
 enum SwitchError {
     #[error(transparent)]

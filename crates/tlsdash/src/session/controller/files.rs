@@ -1,7 +1,7 @@
-//! Files of certificates and keys, looked at by a thread of their own.
+//! Checks the files of certificates and keys for changes, on a thread of its own.
 //!
-//! Looking at a file can take for ever, where a network that it is on has gone. No record shall wait for that, nor the
-//! service manager's watchdog.
+//! Reading a file can hang if it is on a network that is gone. Neither records nor the service manager's watchdog may
+//! wait for that.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -9,48 +9,48 @@ use std::time::{Duration, Instant};
 
 use proxy_core::Looked;
 
-/// How often the files are looked at.
+/// Time between two checks.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// After so long without an end to a look, it is told.
+/// A check that takes longer is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Looks at files now and then.
+/// Checks the files once a second.
 #[derive(Debug)]
 pub(super) struct FileWatch {
     ask: Sender<bool>,
     looked: Receiver<Looked>,
     next: Instant,
-    /// The look that has not ended yet.
+    /// The check in progress.
     under_way: Option<FileCheck>,
-    /// Somebody asked for all files to be read, and no look for that has begun.
+    /// A reload was requested, and its check has not begun.
     is_asked: bool,
 }
 
 #[derive(Debug)]
 struct FileCheck {
     since: Instant,
-    /// Somebody asked for it.
+    /// It is a requested reload.
     at_once: bool,
     is_told: bool,
 }
 
-/// What came of watching.
+/// An event of the watch.
 #[expect(clippy::large_enum_variant, reason = "there is one a second")]
 #[derive(Debug)]
 pub(super) enum FileWatchEvent {
-    /// A look has ended. `was_asked`: somebody had asked for it.
+    /// A check has ended. `was_asked`: it was a requested reload.
     Ended { looked: Looked, was_asked: bool },
-    /// A look has not ended for so long; told once.
+    /// A check has not ended for this long; reported once.
     Stuck(Duration),
-    /// It still has not, and what does not need it is to be done.
+    /// The check still hangs. Work that needs no file is due.
     StillStuck,
 }
 
 impl FileWatch {
-    /// Starts the thread that looks. It ends with this, or stays where it waits for a file.
+    /// Starts the thread. It ends when this is dropped, unless it hangs on a file.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// When the thread cannot be started.
     pub(super) fn start(look: impl Fn(bool) -> Looked + Send + 'static) -> std::io::Result<Self> {
         let (ask, asked) = channel();
         let (tell, looked) = channel();
@@ -64,12 +64,12 @@ impl FileWatch {
         Ok(Self { ask, looked, next: Instant::now(), under_way: None, is_asked: false })
     }
 
-    /// Has all files read at once, as soon as a look that is under way has ended.
+    /// Requests that all files are read again, as soon as a check in progress has ended.
     pub(super) fn reload(&mut self) {
         self.is_asked = true;
     }
 
-    /// Begins a look if it is time for one, and gives what came of the last. Never waits.
+    /// Starts a check if one is due, and returns the result of the last. Never waits.
     pub(super) fn poll(&mut self, now: Instant) -> Option<FileWatchEvent> {
         if let Ok(looked) = self.looked.try_recv() {
             let was_asked = self.under_way.take().is_some_and(|look| look.at_once);
@@ -87,7 +87,7 @@ impl FileWatch {
                 _ => None,
             };
         }
-        // It only fails after a panic of the thread, which has been told then.
+        // Sending only fails after the thread panicked, which has printed its message.
         if (is_due || self.is_asked) && self.ask.send(self.is_asked).is_ok() {
             let at_once = std::mem::take(&mut self.is_asked);
             self.under_way = Some(FileCheck { since: now, at_once, is_told: false });

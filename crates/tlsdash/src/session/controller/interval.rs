@@ -14,7 +14,7 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 /// How late even a short interval may end without being a gap: a busy machine delays it by as much.
 const LATE_MAX: Duration = Duration::from_millis(250);
 impl RunController {
-    /// Gathers what was counted since the last time into the two deltas. Waits for both together until patience ends.
+    /// Collects what was counted since the last time into the two deltas. Waits at most `patience` for both.
     pub(super) fn gather(&mut self, patience: Duration) {
         telemetry::Delta::clear(&mut self.proxy_delta);
         telemetry::Delta::clear(&mut self.load_delta);
@@ -27,7 +27,7 @@ impl RunController {
         }
     }
 
-    /// Ends the interval that was due to end at `due_us`, and publishes it.
+    /// Ends the interval that was due at `due_us`, and publishes it.
     pub(super) fn tick(&mut self, due_us: u64) {
         let interval = self.setup.interval;
         // A busy worker alone never makes an interval late by half of it.
@@ -63,7 +63,7 @@ impl RunController {
         host
     }
 
-    /// Says once an episode that the journal refuses records: the journal itself cannot.
+    /// Shows once that the journal refuses records, and once that it takes them again. The journal cannot hold this.
     pub(super) fn tell_refusals(&mut self) {
         let health = self.publisher.health();
         let is_refusing = health.refused_total > self.refused_total || self.publisher.stalled().is_some();

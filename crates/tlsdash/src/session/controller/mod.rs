@@ -1,4 +1,4 @@
-//! The thread that owns what is measured: it ticks, publishes, carries out commands, and ends everything in order.
+//! The thread that runs a session: it publishes intervals, carries out commands, and shuts everything down in order.
 
 mod certificates;
 mod experiment;
@@ -32,26 +32,26 @@ use interval::PATIENCE;
 pub(crate) use certificates::CERTIFICATE;
 pub(crate) use workload::Workload;
 
-/// How often the controller looks whether what it waits for has ended.
+/// How often the controller polls for what it waits for.
 const POLL: Duration = Duration::from_millis(20);
-/// How long the end of a run may wait for a journal that is busy or away.
+/// How long the end of a run waits for a journal that is busy or gone.
 const END_PATIENCE: Duration = Duration::from_secs(2);
-/// How often the end is offered to it: the socket of a busy journald holds few records at a time.
+/// How often the last records are offered to it: the socket of a busy journald holds few at a time.
 const END_POLL: Duration = Duration::from_millis(1);
 
 /// What a run begins with.
 #[derive(Debug)]
 pub(crate) struct RunSetup {
     pub(crate) header: RunRecord,
-    /// What was said before.
+    /// Notices from before the journal was open.
     pub(crate) notices: Vec<NoticeRecord>,
     /// How often counters become records.
     pub(crate) interval: Duration,
-    /// What is compared, from the beginning on.
+    /// The experiment that starts with the run.
     pub(crate) experiment: Option<ExperimentRequest>,
 }
 
-/// Owns what is measured, and publishes it.
+/// Owns the workload, publishes what it counts, and ends it.
 pub(crate) struct RunController {
     workload: Workload,
     publisher: Publisher<RecordSink>,
@@ -71,22 +71,22 @@ pub(crate) struct RunController {
     experiments: Experiments,
 }
 
-/// What became of the records of a run.
+/// What the journal accepted of a run.
 #[derive(Debug)]
 pub(crate) struct JournalOutcome {
     /// Records that the journal has accepted.
     pub(crate) made: u64,
-    /// Why the last of them may not be in it.
+    /// Why the last records may be missing.
     pub(crate) closed: Result<(), CloseError>,
 }
 
-/// How far the end has come.
+/// The stages of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShutdownStage {
     Running,
     /// The load ends its requests; the proxy still serves them.
     StoppingLoad,
-    /// The proxy serves what it has.
+    /// The proxy serves its open connections to their end.
     Draining,
     Ended,
 }
@@ -119,16 +119,16 @@ impl RunController {
         }
     }
 
-    /// Lets the load go, and runs until nobody can send commands any more, or the load that it ends with has ended;
-    /// then ends everything in order and closes the journal.
+    /// Starts the load, and runs until the command channel is closed, or until the load has ended if the run ends with
+    /// it. Then shuts everything down in order and closes the journal.
     ///
     /// # Errors
-    /// When a part of the program panicked, a worker of the proxy failed, or what is to be compared cannot be.
+    /// When a part of the program panicked, a worker of the proxy failed, or the experiment is not possible.
     pub(crate) fn run(mut self, commands: &Receiver<Command>) -> anyhow::Result<JournalOutcome> {
         self.experiments
             .check(&self.workload.settings(), self.setup.interval)
             .map_err(|error| usage(format!("--ab {error}")))?;
-        // So that it knows every thread, however soon it ends.
+        // The first sample knows every thread, however soon it ends.
         self.host.sample();
         if let Some(load) = &self.workload.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
@@ -150,7 +150,7 @@ impl RunController {
                 Ok(command) => self.carry_out(command),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) if stage == ShutdownStage::Running => {
-                    stage = self.stop_load()
+                    stage = self.stop_load();
                 }
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(to_tick.min(POLL)),
             }
@@ -169,7 +169,7 @@ impl RunController {
         self.finish()
     }
 
-    /// Says something to the person on the box, and records it.
+    /// Shows a notice, and records it.
     fn tell(&mut self, notice: NoticeRecord) {
         if self.is_refusing {
             self.console.say(notice.level, &notice.text);
@@ -179,7 +179,7 @@ impl RunController {
         self.publisher.notice(notice, Timestamps::now());
     }
 
-    /// Says once that a worker of the proxy has ended by itself, in whatever stage that happens.
+    /// Reports once that a worker of the proxy has failed, in any stage.
     fn tell_worker_failure(&mut self) {
         let failure = self.workload.proxy.as_ref().and_then(Proxy::failure);
         if let Some(failure) = failure.filter(|_| !self.has_worker_failed) {
@@ -212,10 +212,10 @@ impl RunController {
                 ShutdownStage::StoppingLoad
             }
             ShutdownStage::Running if self.experiments.ends_the_run() => self.stop_load(),
-            // Clients would wait for it in vain.
+            // The failed worker serves no client any more.
             ShutdownStage::Running if self.has_worker_failed => self.stop_load(),
             ShutdownStage::StoppingLoad if load_ended => {
-                // The load's threads have ended and the proxy's have not: what they used last is the load's.
+                // The last CPU time of the load's threads is sampled while the proxy's threads still run.
                 self.host.sample();
                 if let Some(proxy) = &self.workload.proxy {
                     proxy.drain();
@@ -250,7 +250,7 @@ impl RunController {
         }
     }
 
-    /// Changes a setting and records it; false if it had that value already.
+    /// Changes a setting and records it. Returns false if it already had this value.
     fn change(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
         let (before, after) = self.workload.set(name, value)?;
         if before.value == after.value {
@@ -266,7 +266,7 @@ impl RunController {
         RunRecord { settings: self.workload.settings(), ..self.setup.header.clone() }
     }
 
-    /// Offers the last records until the journal has taken them, or patience ends.
+    /// Offers the last records until the journal has taken them, for at most [`END_PATIENCE`].
     fn await_the_end(&mut self) -> Result<(), CloseError> {
         let deadline = Instant::now() + END_PATIENCE;
         while self.publisher.pending() > 0 {
@@ -281,7 +281,7 @@ impl RunController {
     }
 
     fn finish(mut self) -> anyhow::Result<JournalOutcome> {
-        // All threads have ended and handed over their last counters: this gathers them, and waits for none.
+        // All threads have ended and handed over their last counters.
         self.gather(PATIENCE);
         self.tell_of_proxy();
         self.tell_worker_failure();

@@ -1,15 +1,15 @@
-//! What is measured, as the controller sees it: settings and their values.
+//! The proxy and the load of a run, and their settings.
 
 use loadgen::Load;
 use proxy_core::Proxy;
 use telemetry::{LoadState, ProcessTree, Setting, SettingError, Value};
 
-/// What is measured.
+/// What a run measures.
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
     pub(crate) load: Option<Load>,
-    /// Another process that is observed beside them.
+    /// Another process, observed beside them.
     pub(crate) observed: Option<ProcessTree>,
     /// True if the run ends when its load does.
     pub(crate) ends_with_load: bool,
@@ -23,7 +23,7 @@ impl Workload {
         settings
     }
 
-    /// Changes a setting; how it stood before, and how it stands now.
+    /// Changes a setting. Returns it as it was before, and as it is now.
     pub(super) fn set(&self, name: &str, value: &Value) -> Result<(Setting, Setting), SettingError> {
         let unknown = || SettingError::Unknown(name.to_owned());
         let (before, now) = match name.split_once('.') {
@@ -41,7 +41,7 @@ impl Workload {
         Ok((before, after))
     }
 
-    /// What the load is asked for and how far it is; `None` if there is none.
+    /// The state of the load; `None` without one.
     pub(super) fn load_state(&self) -> Option<LoadState> {
         let load = self.load.as_ref()?;
         let settings = load.settings();
