@@ -6,7 +6,7 @@ use clap::Args;
 use nix::unistd::User;
 use telemetry::{Origin, Writer, WriterFilter};
 
-use crate::cli::value::{Expected, Parsed};
+use crate::cli::value::Parsed;
 use crate::journals::source::Source;
 
 /// Accounts named in messages about ignored runs; a user may have thousands of subordinate UIDs.
@@ -61,18 +61,23 @@ impl WriterArgs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserId(u32);
 
+/// No user has this name.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("there is no user of this name")]
+pub(crate) struct UnknownUser;
+
 impl FromStr for UserId {
-    type Err = Expected;
+    type Err = UnknownUser;
 
     /// Parses a number, or looks up a name.
-    fn from_str(text: &str) -> Result<Self, Expected> {
+    fn from_str(text: &str) -> Result<Self, UnknownUser> {
         if let Ok(uid) = text.parse() {
             return Ok(Self(uid));
         }
         let user = User::from_name(text)
             .ok()
             .flatten()
-            .ok_or(Expected("the name or number of a user of this host"))?;
+            .ok_or(UnknownUser)?;
         Ok(Self(user.uid.as_raw()))
     }
 }
