@@ -35,7 +35,7 @@ fn assert_ends(output: &Output, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn a_run_that_meets_all_conditions_passes_and_one_that_does_not_says_by_how_much() {
+fn a_failed_condition_says_by_how_much() {
     let folder = tempfile::tempdir().unwrap();
     let source = recorded(folder.path());
     let file = folder.path().join("conditions");

@@ -33,7 +33,7 @@ fn s_client(address: SocketAddr, args: &[&str]) -> Output {
 }
 
 #[test]
-fn openssl_resumes_in_both_versions_and_the_journal_has_each_client_to_the_byte() {
+fn openssl_resumes_in_both_versions_and_every_byte_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let socket = upstream(folder.path(), BODY);
     let mut running = proxy(folder.path(), &socket, &[]);

@@ -15,7 +15,7 @@ fn text<'a>(record: &'a Value, field: &str) -> &'a str {
 }
 
 #[test]
-fn an_experiment_switches_as_its_records_say_ends_the_run_and_tells_its_verdict() {
+fn an_experiment_switches_as_recorded_and_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let at = format!("file:{}", journal(folder.path()).display());
     let args =

@@ -107,7 +107,7 @@ fn mib(bytes: u64) -> u64 {
 }
 
 #[test]
-fn a_serving_process_takes_no_more_memory_however_others_flood_the_journal() {
+fn floods_of_others_cost_a_serving_process_no_memory() {
     let journald = journald();
     let app = upstream(journald.root.path(), b"hello");
     let mut command = journald.tlsdash(&["--headless", "--listen", "127.0.0.1:0", "--format", "json"]);

@@ -49,7 +49,7 @@ fn printed(output: &Output) -> String {
 const IGNORED: &str = "1 run of uid 1000 ignored: --uid 1000 or --any-user shows it";
 
 #[test]
-fn a_run_that_another_user_wrote_is_neither_shown_nor_reported_nor_checked() {
+fn runs_written_by_another_user_are_ignored() {
     let host = with_a_forged_run();
     let watched = host.run(&["watch", "system", "--headless"]);
     assert!(printed(&watched).contains("of uid 0, session-1.scope"), "{}", printed(&watched));
@@ -136,7 +136,7 @@ fn where_only_others_wrote_the_error_says_who_and_what_to_type() {
 }
 
 #[test]
-fn the_rule_is_for_what_journald_keeps_on_this_host_and_not_for_recordings() {
+fn recordings_are_read_whoever_wrote_them() {
     let host = with_a_forged_run();
     let folder = host.folder().file_name().unwrap().to_str().unwrap().to_owned();
     for place in ["/var/log/journal".to_owned(), format!("/var/log/journal/{folder}")] {
@@ -241,7 +241,7 @@ fn who_watches_stays_with_the_account_that_is_shown() {
 }
 
 #[test]
-fn a_user_who_is_not_root_sees_the_own_runs_those_of_root_and_those_of_the_unit() {
+fn a_user_sees_own_runs_and_those_of_root_and_the_unit() {
     assert!(rustix::process::geteuid().is_root(), "this test needs root: it becomes another user");
     let host = with_a_forged_run();
     let own = Told { run: 1, late_s: 10, ..HONEST };

@@ -23,7 +23,7 @@ fn json(output: &Output) -> Value {
 const DEMO: &[&str] = &["demo", "--headless", "--duration", "3s", "--format", "json"];
 
 #[test]
-fn every_record_of_a_run_comes_back_from_the_systems_journal_and_from_a_namespace() {
+fn every_record_comes_back_from_journald_and_a_namespace() {
     for (journald, place) in
         [(Journald::system(""), "system"), (Journald::start("test", ""), "namespace:test")]
     {
@@ -52,7 +52,7 @@ fn every_record_of_a_run_comes_back_from_the_systems_journal_and_from_a_namespac
 }
 
 #[test]
-fn auto_takes_the_systems_journal_if_it_can_be_read_back_and_else_a_file_and_says_why() {
+fn auto_takes_a_file_and_says_why_if_journald_cannot_be_read_back() {
     let journald = Journald::system("");
     let summary = json(&journald.tlsdash(DEMO).output().unwrap());
     assert_eq!(summary["journal"]["source"], "system", "{summary}");

@@ -103,7 +103,7 @@ fn a_terminal_that_goes_away_ends_the_program_in_order() {
 }
 
 #[test]
-fn with_keep_running_a_terminal_that_goes_away_takes_only_the_dashboard_with_it() {
+fn with_keep_running_a_lost_terminal_ends_only_the_dashboard() {
     let folder = tempfile::tempdir().unwrap();
     let file = journal(folder.path());
     let at = format!("file:{}", file.display());
@@ -159,7 +159,7 @@ fn read_no_further(mut program: std::process::Child) -> std::process::Output {
 }
 
 #[test]
-fn sentences_that_nobody_reads_any_more_end_the_run_in_order_and_without_a_word() {
+fn a_closed_reader_of_sentences_ends_the_run_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let file = journal(folder.path());
     let at = format!("file:{}", file.display());

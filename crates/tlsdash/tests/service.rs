@@ -65,7 +65,7 @@ fn told(socket: &UnixDatagram, last: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_service_manager_is_told_when_it_is_ready_alive_reloading_and_stopping() {
+fn the_service_manager_hears_ready_alive_reloading_stopping() {
     let folder = tempfile::tempdir().unwrap();
     let app = upstream(folder.path(), b"ok");
     let path = folder.path().join("notify");
@@ -171,7 +171,7 @@ fn without_root(folder: &Path) -> Command {
 }
 
 #[test]
-fn what_is_in_memory_is_kept_from_core_dumps_and_from_processes_of_the_same_user() {
+fn core_dumps_and_processes_of_the_same_user_see_no_memory() {
     let folder = tempfile::tempdir().unwrap();
     let listen = ["--headless", "--journal", "off", "--listen", "127.0.0.1:0"];
     let mut command = without_root(folder.path());

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journald_that_is_busy_for_a_moment_is_waited_for_and_one_that_stands_still_is_not() {
+    fn sending_waits_for_a_busy_journald_but_not_for_a_stuck_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let journald = UnixDatagram::bind(&path).unwrap();

@@ -74,10 +74,7 @@ impl FromStr for UserId {
         if let Ok(uid) = text.parse() {
             return Ok(Self(uid));
         }
-        let user = User::from_name(text)
-            .ok()
-            .flatten()
-            .ok_or(UnknownUser)?;
+        let user = User::from_name(text).ok().flatten().ok_or(UnknownUser)?;
         Ok(Self(user.uid.as_raw()))
     }
 }
