@@ -39,17 +39,17 @@ deny:
 
 # Write docs/options.md and the tables of docs/journal-schema.md anew.
 schema:
-    UPDATE_DOCS=1 cargo test --locked -p telemetry --test schema
+    UPDATE_DOCS=1 cargo test --locked -p tlsdash-telemetry --test schema
     UPDATE_DOCS=1 cargo test --locked -p tlsdash --lib the_document_lists_every_option
 
 # Benchmarks: figures to compare, never a test.
 bench:
-    cargo run --release --locked -p journal --example append_rate
+    cargo run --release --locked -p tlsdash-journal --example append_rate
 
 # What a request costs the generator, compared with wrk, oha, h2load, s_time and bare rustls: just bench-load --only HTTPS
 bench-load *ARGS:
     cargo build --release --locked -p tlsdash
-    cargo build --release --locked -p loadgen --example bare_handshakes
+    cargo build --release --locked -p tlsdash-loadgen --example bare_handshakes
     cargo bench --locked -p bench --bench generators -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" \
         --bare "$(realpath "${CARGO_TARGET_DIR:-target}/release/examples/bare_handshakes")" {{ARGS}}
@@ -78,12 +78,12 @@ bench-burst *ARGS:
 
 # CPU of a frame of the dashboard, and with --count its instructions.
 bench-frame *ARGS:
-    cargo bench --locked -p tui --bench frame -- {{ARGS}}
+    cargo bench --locked -p tlsdash-tui --bench frame -- {{ARGS}}
 
 # How soon a key shows in a terminal, and CPU of the dashboard's threads at four frames a second with 10,000 clients.
 bench-terminal:
     cargo build --release --locked -p tlsdash
-    cargo bench --locked -p tui --bench terminal -- "$(realpath "${CARGO_TARGET_DIR:-target}")/release/tlsdash" demo \
+    cargo bench --locked -p tlsdash-tui --bench terminal -- "$(realpath "${CARGO_TARGET_DIR:-target}")/release/tlsdash" demo \
         --interval 250ms --load rate=1000,connections=64,sources=10000,keepalive=1,resume=80%
 
 # Instructions of each path against its budget; with a revision, the proxy's against that: just bench-instructions main
@@ -96,12 +96,12 @@ budgets:
 
 # A GiB each way over both versions of TLS and both kinds of upstream, compared byte by byte.
 soak MIB="1024":
-    cargo run --release --locked -p proxy-core --example soak {{MIB}}
+    cargo run --release --locked -p tlsdash-proxy-core --example soak {{MIB}}
 
 # Connections lost in 100 drains at 1,000 new ones a second, also as another user: just drains --user nobody
 drains *ARGS:
     cargo build --release --locked -p tlsdash
-    cargo run --release --locked -p proxy-core --example drains -- \
+    cargo run --release --locked -p tlsdash-proxy-core --example drains -- \
         --program "$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash")" {{ARGS}}
 
 # Ten seconds of the demo without a screen, checked against itself.

@@ -46,7 +46,7 @@ struct Place<'a> {
 }
 
 const OK: Count = Count::Column("requests.ok");
-const BARE: &str = "cargo build --release -p loadgen --example bare_handshakes";
+const BARE: &str = "cargo build --release -p tlsdash-loadgen --example bare_handshakes";
 const DEBIAN_WRK: &str = "apt-get install wrk";
 
 const COMPARISONS: [Comparison; 9] = [

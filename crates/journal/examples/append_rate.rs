@@ -1,6 +1,6 @@
 //! Prints how many entries a second are written and read back, one flush every `BATCH` entries.
 //!
-//! `cargo run --release -p journal --example append_rate -- [ENTRIES [BATCH [FOLDER]]]`
+//! `cargo run --release -p tlsdash-journal --example append_rate -- [ENTRIES [BATCH [FOLDER]]]`
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 

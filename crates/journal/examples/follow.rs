@@ -1,6 +1,6 @@
 //! Follows a journal while it is written, and prints what became of the entries and how late they came.
 //!
-//! `cargo run --release -p journal --example follow -- [ENTRIES [A_SECOND [SIZE_MAX [FOLDER]]]]`: by default 100,000
+//! `cargo run --release -p tlsdash-journal --example follow -- [ENTRIES [A_SECOND [SIZE_MAX [FOLDER]]]]`: by default 100,000
 //! entries as fast as they can be written, into files of 4 MiB. With `A_SECOND` they are written at this rate, each
 //! flushed, and looked for every 20 ms, as the dashboard does.
 

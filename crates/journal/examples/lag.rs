@@ -1,6 +1,6 @@
 //! Follows a journal that somebody else writes, such as journald, and prints how late entries come, by their own time.
 //!
-//! `cargo run --release -p journal --example lag -- system|namespace:NAME|PATH [SECONDS]`
+//! `cargo run --release -p tlsdash-journal --example lag -- system|namespace:NAME|PATH [SECONDS]`
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 

@@ -1,6 +1,6 @@
 //! Makes a journal in which few entries have a certain field, and prints how long it takes to read these, or all.
 //!
-//! `cargo run --release -p journal --example only_with -- [ENTRIES [WANTED [FOLDER]]]`
+//! `cargo run --release -p tlsdash-journal --example only_with -- [ENTRIES [WANTED [FOLDER]]]`
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 

@@ -1,7 +1,7 @@
 //! Prints how many entries a second are read from a journal file or a folder; for a file also by the reader below
 //! alone, in turns, and the ratio of the two.
 //!
-//! `cargo run --release -p journal --example read_rate -- PATH`, to compare with
+//! `cargo run --release -p tlsdash-journal --example read_rate -- PATH`, to compare with
 //! `time journalctl --file PATH -o json | wc -l`.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]

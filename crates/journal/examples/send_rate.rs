@@ -1,6 +1,6 @@
 //! Prints how many entries a second are sent, how often there was no room, and what that cost.
 //!
-//! `cargo run --release -p journal --example send_rate -- [ENTRIES [INSTANCE|SOCKET]]`
+//! `cargo run --release -p tlsdash-journal --example send_rate -- [ENTRIES [INSTANCE|SOCKET]]`
 //!
 //! Without a socket it sends to a thread of its own that only receives.
 

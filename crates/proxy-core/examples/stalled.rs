@@ -1,7 +1,7 @@
 //! What clients cost that ask and then read nothing. It is the upstream too, on the unix socket PATH, and writes 64 MB to
 //! each connection; the terminator at ADDR is another process, PID, which forwards to that socket:
 //!
-//! `cargo run --release -p proxy-core --example stalled -- PATH ADDR PID [CLIENTS [SECONDS]]`
+//! `cargo run --release -p tlsdash-proxy-core --example stalled -- PATH ADDR PID [CLIENTS [SECONDS]]`
 //!
 //! Every second it prints the memory of the process (its proportional set size), what the kernel holds for TCP, of both
 //! ends where they are on one host, and how many clients the terminator has closed.

@@ -6,32 +6,43 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 /// Which crates of ours each may depend on, whatever the kind of dependency.
 const MAY_KNOW: &[(&str, &[&str])] = &[
-    ("journal", &[]),
-    ("telemetry", &["journal"]),
-    ("proxy-core", &["telemetry"]),
-    ("loadgen", &["telemetry"]),
-    ("tui", &["telemetry"]),
-    ("experiment", &["telemetry"]),
-    ("report", &["telemetry", "experiment"]),
-    ("bench", &["journal", "telemetry", "loadgen"]),
-    ("tlsdash", &["journal", "telemetry", "proxy-core", "loadgen", "tui", "experiment", "report"]),
+    ("tlsdash-journal", &[]),
+    ("tlsdash-telemetry", &["tlsdash-journal"]),
+    ("tlsdash-proxy-core", &["tlsdash-telemetry"]),
+    ("tlsdash-loadgen", &["tlsdash-telemetry"]),
+    ("tlsdash-tui", &["tlsdash-telemetry"]),
+    ("tlsdash-experiment", &["tlsdash-telemetry"]),
+    ("tlsdash-report", &["tlsdash-telemetry", "tlsdash-experiment"]),
+    ("bench", &["tlsdash-journal", "tlsdash-telemetry", "tlsdash-loadgen"]),
+    (
+        "tlsdash",
+        &[
+            "tlsdash-journal",
+            "tlsdash-telemetry",
+            "tlsdash-proxy-core",
+            "tlsdash-loadgen",
+            "tlsdash-tui",
+            "tlsdash-experiment",
+            "tlsdash-report",
+        ],
+    ),
 ];
 
 /// Which crates of ours alone may depend on a library.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("rustls", &["proxy-core", "loadgen"]),
-    ("aws-lc-rs", &["proxy-core"]),
-    ("x509-parser", &["proxy-core"]),
-    ("ratatui", &["tui"]),
-    ("crossterm", &["tui"]),
+    ("rustls", &["tlsdash-proxy-core", "tlsdash-loadgen"]),
+    ("aws-lc-rs", &["tlsdash-proxy-core"]),
+    ("x509-parser", &["tlsdash-proxy-core"]),
+    ("ratatui", &["tlsdash-tui"]),
+    ("crossterm", &["tlsdash-tui"]),
     ("clap", &["tlsdash"]),
     ("anyhow", &["tlsdash"]),
-    ("systemd-journal-reader", &["journal"]),
-    ("hdrhistogram", &["telemetry"]),
-    ("statrs", &["experiment"]),
-    ("maud", &["report"]),
-    ("hyper", &["loadgen"]),
-    ("tokio", &["loadgen"]),
+    ("systemd-journal-reader", &["tlsdash-journal"]),
+    ("hdrhistogram", &["tlsdash-telemetry"]),
+    ("statrs", &["tlsdash-experiment"]),
+    ("maud", &["tlsdash-report"]),
+    ("hyper", &["tlsdash-loadgen"]),
+    ("tokio", &["tlsdash-loadgen"]),
 ];
 
 /// What the manifests say. Without their dependencies, which would have to be fetched for every platform.

@@ -30,7 +30,11 @@ struct Session {
 fn fixture() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.ancestors().nth(2).unwrap().join("examples/pty_fixture");
-    assert!(path.exists(), "{} is missing: run `cargo build -p tui --examples` first", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo build -p tlsdash-tui --examples` first",
+        path.display()
+    );
     path
 }
 
