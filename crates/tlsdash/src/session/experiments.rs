@@ -84,7 +84,7 @@ impl Experiments {
             return match self.wanted.take() {
                 // The running experiment's steps come first. The request can be repeated.
                 Some(_) if steps.is_empty() => Err(ExperimentError::UnderWay),
-                _ => Ok(steps),
+                Some(_) | None => Ok(steps),
             };
         }
         let Some(plan) = self.wanted.take() else { return Ok(Vec::new()) };

@@ -31,7 +31,7 @@ impl Frontend {
         match (headless, appearance.plain) {
             (false, true) => Self::Plain,
             (false, false) if tui::has_terminal() => Self::Dashboard,
-            _ => Self::Headless,
+            (false, false) | (true, _) => Self::Headless,
         }
     }
 

@@ -49,18 +49,19 @@ impl Workload {
             |name: &str| settings.iter().find(|setting| setting.name == name).map(|setting| &setting.value);
         let number = |name| match value(name) {
             Some(Value::Number(number)) => *number,
-            _ => 0.0,
+            // The rate of a closed loop is a text.
+            Some(Value::Text(_) | Value::Flag(_)) | None => 0.0,
         };
-        let workload = load.measured();
+        let measured = load.measured();
         Some(LoadState {
             running: value("load.running") == Some(&Value::Flag(true)) && !load.is_finished(),
             rate: number("load.rate"),
             resume_percent: number("load.resume"),
             connections: number("load.connections") as u64,
             threads: number("load.threads") as u64,
-            due_us: workload.scheduled.as_micros() as u64,
-            sending_us: workload.sending.as_micros() as u64,
-            measured_us: workload.whole.as_micros() as u64,
+            due_us: measured.scheduled.as_micros() as u64,
+            sending_us: measured.sending.as_micros() as u64,
+            measured_us: measured.whole.as_micros() as u64,
         })
     }
 }
