@@ -14,23 +14,16 @@
 //!
 //! | module | its one job |
 //! |---|---|
-//! | `config`, `settings` | what a proxy is told at its start, and what can change while it runs |
-//! | `listen`, `upstream` | addresses, the sockets behind them, and why they cannot be had |
-//! | `upstreams` | the choice between several upstreams, and which of them are left alone for a while |
-//! | `proxy_protocol` | the header that tells who the client is |
-//! | `listeners`, `sockopt` | the listening sockets of a worker, and their end without a lost connection; socket options |
-//! | `descriptors`, `per_client` | how many connections the process can hold, and a client may have |
-//! | `proxy`, `control` | the handle (bind, start, collect, set, drain, join), and what it tells the workers |
-//! | `crew`, `cpus` | the workers as the handle knows them; which cores they run on |
-//! | `worker` | the loop of one thread: events, deadlines, reading, writing, accepting, hand-over |
-//! | `connection` | one connection from accept to close: two directions, deadlines, endings |
-//! | `context` | what the connections of a worker share |
-//! | `stream`, `dial` | a socket with what is known of its readiness; connecting to an upstream |
-//! | `notices` | what the proxy has to say, once an episode |
-//! | `buffer`, `timers` | pending bytes and the pool of their memory; deadlines in order |
-//! | `pending` | what waits to be written on all connections of a worker, and who has waited longest |
+//! | `config` | what a proxy is told at its start, what can change while it runs, which cores the workers run on |
+//! | `accept` | addresses, listening sockets and their end without a lost connection, the PROXY header, limits on connections |
 //! | `tls` | everything that knows rustls: certificates, settings, the engine without I/O, what was negotiated |
-//! | `account`, `clients` | counting: every figure is a plain addition in its worker |
+//! | `upstream` | addresses, the choice between several upstreams, connecting |
+//! | `connection` | one connection from accept to close: two directions, deadlines, endings |
+//! | `worker` | the loop of one thread (events, deadlines, reading, writing, accepting), and the pool of workers |
+//! | `io` | sockets with what is known of their readiness, pending bytes and the pool of their memory |
+//! | `stats` | counting: every figure is a plain addition in its worker |
+//! | `notices` | what the proxy has to say, once an episode |
+//! | `proxy` | the handle: bind, start, collect, set, drain, join |
 //!
 //! # What holds
 //!
@@ -52,43 +45,28 @@
 
 #![forbid(unsafe_code)]
 
-mod account;
-mod buffer;
-mod clients;
+mod accept;
 mod config;
 mod connection;
-mod context;
-mod control;
-mod cpus;
-mod crew;
-mod descriptors;
-mod dial;
-mod listen;
-mod listeners;
+mod io;
 mod notices;
-mod pending;
-mod per_client;
 mod proxy;
-pub mod proxy_protocol;
-mod settings;
-mod sockopt;
-mod stream;
-mod timers;
+mod stats;
 mod tls;
 mod upstream;
-mod upstreams;
 mod worker;
 
+pub use accept::descriptors::DescriptorsError;
+pub use accept::listen::{ListenAddr, ListenError, ParseListenAddrError};
+pub use accept::proxy_protocol;
+pub use config::cpus::{Cpus, CpusError, ParseCpusError};
+pub use config::settings::ConfigError;
 pub use config::{Limits, ProxyConfig};
-pub use cpus::{Cpus, CpusError, ParseCpusError};
-pub use crew::WorkerFailed;
-pub use descriptors::DescriptorsError;
-pub use listen::{ListenAddr, ListenError, ParseListenAddrError};
 pub use proxy::{BoundProxy, Proxy, StartError};
-pub use settings::ConfigError;
 pub use tls::{
     Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, Looked, Presented, RefreshError, Refreshed,
     Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError, TlsFileWarning, TlsFiles,
     TlsSettings, TlsVersion, TlsWordError, Trial, Tried,
 };
-pub use upstream::{ParseUpstreamError, ProbeError, ResolveError, Upstream};
+pub use upstream::target::{ParseUpstreamError, ProbeError, ResolveError, Upstream};
+pub use worker::pool::WorkerFailed;

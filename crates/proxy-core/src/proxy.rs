@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use telemetry::{NoticeRecord, ProxyDelta, Setting, SettingError, Value};
 
+use crate::accept::descriptors::{self, DescriptorsError};
+use crate::accept::listen::{self, ListenAddr, ListenError};
 use crate::config::ProxyConfig;
-use crate::control::Control;
-use crate::cpus::{Cpus, CpusError};
-use crate::crew::{Crew, WorkerFailed};
-use crate::descriptors::{self, DescriptorsError};
-use crate::listen::{self, ListenAddr, ListenError};
+use crate::config::cpus::{Cpus, CpusError};
+use crate::config::settings::{self, ConfigError};
 use crate::notices::Notices;
-use crate::settings::{self, ConfigError};
 use crate::tls::{ForgetError, LiveTls, Looked, Presented, Refreshed, Tls, TlsConfigError, TlsFiles};
-use crate::upstream::{ResolveError, Upstream};
-use crate::upstreams::{UPSTREAMS_MAX, Upstreams};
+use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
+use crate::upstream::target::{ResolveError, Upstream};
 use crate::worker::Shared;
+use crate::worker::control::Control;
+use crate::worker::pool::{Crew, WorkerFailed};
 
 /// How often [`Proxy::wait`] looks.
 const WAIT_STEP: Duration = Duration::from_millis(2);

@@ -5,8 +5,8 @@ use std::time::Instant;
 use telemetry::Outcome;
 
 use super::{Connection, LINGER_TIMEOUT, Phase};
-use crate::context::Context;
-use crate::timers::Kind;
+use crate::worker::context::Context;
+use crate::worker::timers::Kind;
 
 impl Connection {
     /// Takes notice of a deadline that has passed. [`Connection::write`] must follow.

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use crate::buffer::Buffer;
-use crate::pending::{Stalled, Stalls};
+use crate::io::buffer::Buffer;
+use crate::worker::pending::{Stalled, Stalls};
 
 /// Bytes that wait in one direction before its source is no longer read. A sink that is slow still has what its socket
 /// holds; reading more for it would move bytes from the kernel's memory to ours and make its buffer grow.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use telemetry::{ConnectionRecord, Outcome, ProxyCounter, clean};
 
 use super::{Connection, LINGER_TIMEOUT, Phase, READ_BYTES_MAX};
-use crate::context::Context;
-use crate::stream::Moved;
-use crate::timers::Kind;
+use crate::io::socket::Moved;
 use crate::tls::EngineError;
+use crate::worker::context::Context;
+use crate::worker::timers::Kind;
 
 impl Connection {
     pub(super) fn engine_failed(&mut self, error: &EngineError, context: &mut Context) {

@@ -7,9 +7,9 @@ use mio::net::TcpStream;
 use telemetry::{ClientId, Level, Outcome};
 
 use super::{Connection, Phase};
-use crate::context::Context;
+use crate::accept::proxy_protocol::{self, ClientCertificate, Endpoints, Negotiated, Parsed, ProxyProtocol};
 use crate::notices::Subject;
-use crate::proxy_protocol::{self, ClientCertificate, Endpoints, Negotiated, Parsed, ProxyProtocol};
+use crate::worker::context::Context;
 
 /// What the PROXY protocol needs to know of a connection, where it is used at all.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::time::Instant;
 use telemetry::{Outcome, ProxyCounter, ProxyLatency};
 
 use super::{Connection, Link, Phase, Which, token};
-use crate::context::Context;
-use crate::dial::{Caller, Dialled};
-use crate::timers::Kind;
+use crate::upstream::dial::{Caller, Dialled};
+use crate::worker::context::Context;
+use crate::worker::timers::Kind;
 
 impl Connection {
     pub(super) fn dial(&mut self, context: &mut Context) {

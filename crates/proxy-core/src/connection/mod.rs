@@ -25,12 +25,12 @@ use telemetry::{ClientId, ConnId, Outcome, ProxyCounter};
 
 use self::direction::Direction;
 use self::header::Header;
-use crate::clients::ClientSlot;
-use crate::context::Context;
-use crate::dial::Dial;
-use crate::stream::{Moved, Side};
-use crate::timers::{Armed, Kind};
+use crate::io::socket::{Moved, Side};
+use crate::stats::clients::ClientSlot;
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
+use crate::upstream::dial::Dial;
+use crate::worker::context::Context;
+use crate::worker::timers::{Armed, Kind};
 
 /// Most that is read at once. Smaller reads cost up to a third of the throughput of large bodies.
 pub(crate) const READ_BYTES_MAX: usize = 64 << 10;

@@ -3,7 +3,7 @@
 use telemetry::Outcome;
 
 use super::{Connection, Phase};
-use crate::context::Context;
+use crate::worker::context::Context;
 
 impl Connection {
     /// Gives memory back in which nothing waits, and notes what is left.

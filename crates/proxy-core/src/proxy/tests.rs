@@ -4,8 +4,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 
 use super::*;
-use crate::crew::Order;
 use crate::tls::Certificate;
+use crate::worker::pool::Order;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

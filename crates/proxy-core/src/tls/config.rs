@@ -10,7 +10,7 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 use telemetry::Value;
 
 use super::Certificate;
-use super::chooser::Chooser;
+use super::cert_resolver::Chooser;
 use super::client_auth::ClientCa;
 use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, TlsVersion};
 use super::tickets::{OWN_KEYS_MAX, Ticketer};

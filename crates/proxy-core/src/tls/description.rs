@@ -13,7 +13,7 @@ use x509_parser::public_key::PublicKey;
 use x509_parser::time::ASN1Time;
 use x509_parser::x509::{AttributeTypeAndValue, SubjectPublicKeyInfo};
 
-use crate::proxy_protocol::COMMON_NAME_BYTES_MAX;
+use crate::accept::proxy_protocol::COMMON_NAME_BYTES_MAX;
 
 /// Bytes of a fingerprint that are shown: enough to tell certificates apart, too few to trust one by.
 const FINGERPRINT_BYTES: usize = 8;

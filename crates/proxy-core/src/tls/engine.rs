@@ -5,10 +5,10 @@ use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, WriteTraffic,
 };
 
-use super::chooser::take_server_name;
+use super::cert_resolver::take_server_name;
 use super::config::TlsConfig;
 use super::session::Session;
-use crate::buffer::Buffer;
+use crate::io::buffer::Buffer;
 
 /// Ciphertext that the engine keeps because it is not a whole message yet, in bytes at most. A record has at most
 /// 18 KiB; only a handshake message in many fragments needs more.

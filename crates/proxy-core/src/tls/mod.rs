@@ -9,14 +9,15 @@
 //! A [`TlsConfig`] never changes. What does, a certificate that was renewed or a setting, makes a new one, which the
 //! workers take up for connections that begin afterwards.
 
+mod cert_resolver;
 mod certificate;
-mod chooser;
 mod client_auth;
 mod config;
 mod description;
 mod engine;
 mod error;
 mod files;
+mod harness;
 mod live;
 mod session;
 mod sessions;
@@ -24,7 +25,6 @@ mod settings;
 #[cfg(test)]
 mod testing;
 mod tickets;
-mod trial;
 mod watch;
 mod words;
 
@@ -34,11 +34,11 @@ pub(crate) use config::TlsConfig;
 pub use config::TlsConfigError;
 pub(crate) use engine::{Engine, EngineError, PARTIAL_BYTES_MAX};
 pub use error::{TlsFileError, TlsFileWarning};
+pub use harness::{Trial, Tried};
 pub(crate) use live::LiveTls;
 pub use live::{ForgetError, Presented, RefreshError, Refreshed, Tls};
 pub(crate) use session::Session;
 pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
 pub use tickets::TicketKeyFile;
-pub use trial::{Trial, Tried};
 pub use watch::{Looked, TlsFiles};
 pub use words::TlsWordError;

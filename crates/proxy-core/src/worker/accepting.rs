@@ -6,8 +6,8 @@ use std::time::Duration;
 use telemetry::ProxyCounter;
 
 use super::Worker;
+use crate::accept::listeners::Listeners;
 use crate::connection::Connection;
-use crate::listeners::Listeners;
 
 /// How long to wait before accepting again when the process or the system is out of descriptors or memory.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);

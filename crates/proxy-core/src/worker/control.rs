@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::account::ConnIds;
+use crate::accept::per_client::PerClient;
 use crate::config::Limits;
-use crate::per_client::PerClient;
+use crate::stats::account::ConnIds;
 use crate::tls::TlsConfig;
 
 /// Shared by the handle and all workers. None of it is touched on the path of a byte: workers look when they are

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use telemetry::Level;
 
 use crate::notices::{Notices, Subject, is_shortage};
-use crate::upstream::{ResolveError, Target, Upstream};
+use crate::upstream::target::{ResolveError, Target, Upstream};
 
 /// Most upstreams of a proxy: which of them a connection has tried is kept in the bits of a word.
 pub(crate) const UPSTREAMS_MAX: usize = 64;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use mio::event::Event;
 use mio::{Registry, Token};
 
-use crate::stream::Side;
-use crate::upstream::Target;
-use crate::upstreams::Upstreams;
+use crate::io::socket::Side;
+use crate::upstream::balance::Upstreams;
+use crate::upstream::target::Target;
 
 /// How soon to try a Unix socket again whose backlog is full, of which no event would tell. Only the first of those
 /// that wait for it tries.
@@ -257,7 +257,7 @@ impl Attempt {
 mod tests {
     use super::*;
     use crate::notices::Notices;
-    use crate::upstream::Upstream;
+    use crate::upstream::target::Upstream;
     use socket2::{Domain, SockAddr, Socket, Type};
     use std::os::unix::net::UnixStream;
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 use mio::Waker;
 use telemetry::{Collector, ProxyDelta};
 
-use crate::listen;
-use crate::listeners::Set;
+use crate::accept::listen;
+use crate::accept::listeners::Set;
 use crate::worker::{Setup, Shared, Worker};
 
 /// What a worker is told while it runs. The mutex is taken by the handle when it has something to say, and by the

@@ -10,7 +10,7 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use socket2::SockRef;
 
-use crate::sockopt;
+use crate::io::socket_options;
 
 /// A stream socket of either kind.
 #[derive(Debug)]
@@ -214,7 +214,7 @@ impl Side {
     /// Whether the peer has acknowledged all that was written, after [`Side::shut_down`].
     pub(crate) fn is_end_acknowledged(&self) -> bool {
         match &self.socket {
-            Socket::Tcp(tcp) => sockopt::is_end_acknowledged(tcp).unwrap_or(true),
+            Socket::Tcp(tcp) => socket_options::is_end_acknowledged(tcp).unwrap_or(true),
             Socket::Unix(_) => true,
         }
     }

@@ -3,7 +3,7 @@
 use super::config::{TlsConfig, TlsConfigError};
 use super::engine::{Engine, PARTIAL_BYTES_MAX};
 use super::live::{LiveTls, Tls};
-use crate::buffer::Buffer;
+use crate::io::buffer::Buffer;
 
 /// Hands bytes of a client to TLS as a connection of a proxy does, but for the socket: for fuzzing and measuring.
 #[derive(Debug)]

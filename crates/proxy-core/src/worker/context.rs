@@ -5,16 +5,16 @@ use std::time::Instant;
 
 use mio::Registry;
 
-use crate::account::Account;
-use crate::buffer::Pool;
+use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::config::Limits;
-use crate::control::Control;
-use crate::dial::Ways;
+use crate::io::buffer::Pool;
 use crate::notices::Notices;
-use crate::pending::Pending;
-use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
-use crate::timers::Timers;
+use crate::stats::account::Account;
 use crate::tls::TlsConfig;
+use crate::upstream::dial::Ways;
+use crate::worker::control::Control;
+use crate::worker::pending::Pending;
+use crate::worker::timers::Timers;
 
 /// What the connections of a worker share.
 #[derive(Debug)]

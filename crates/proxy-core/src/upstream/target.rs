@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use socket2::{SockAddr, Socket, Type};
 
-use crate::proxy_protocol::{self, ProxyProtocol};
+use crate::accept::proxy_protocol::{self, ProxyProtocol};
 
 /// How long [`Upstream::probe`] waits for each address.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);

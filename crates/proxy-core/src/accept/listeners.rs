@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 
-use crate::sockopt;
+use crate::io::socket_options;
 
 /// How long connections that were begun before a drain have to be established. Whoever has had an answer to its
 /// first packet takes itself for connected, and closing the socket would reset it.
@@ -76,7 +76,7 @@ impl Listeners {
         self.last_call_at = Some(now + LAST_CALL);
         let turn_away = |listener: &Listener| {
             let is_ipv6 = listener.socket.local_addr()?.is_ipv6();
-            sockopt::set_min_ttl(&listener.socket, is_ipv6, NO_NEW_CONNECTIONS_TTL)
+            socket_options::set_min_ttl(&listener.socket, is_ipv6, NO_NEW_CONNECTIONS_TTL)
         };
         // All of them, also where the first one fails.
         self.all.iter().map(turn_away).fold(Ok(()), io::Result::and)
@@ -85,7 +85,7 @@ impl Listeners {
     /// Lets a connection that was accepted after a last call began receive: it may have inherited that it takes no
     /// packets. What was dropped until now comes again.
     pub(crate) fn admit(socket: &TcpStream, peer: SocketAddr) -> io::Result<()> {
-        sockopt::set_min_ttl(socket, peer.is_ipv6(), 0)
+        socket_options::set_min_ttl(socket, peer.is_ipv6(), 0)
     }
 
     /// When to look again although no event has come.
@@ -167,7 +167,7 @@ impl Listeners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listen::ListenError;
+    use crate::accept::listen::ListenError;
     use socket2::{Domain, Socket, Type};
     use std::io::{Read, Write};
     use std::net::TcpStream as Client;
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn whoever_is_connected_when_the_last_call_comes_is_served() {
-        let bound = crate::listen::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
+        let bound = crate::accept::listen::bind("127.0.0.1:0".parse().unwrap(), 2).unwrap();
         let mut poll = mio::Poll::new().unwrap();
         let mut events = mio::Events::with_capacity(8);
         let mut listeners = Listeners::new(poll.registry().try_clone().unwrap(), 100);
@@ -237,7 +237,7 @@ mod tests {
 
     /// A listener, and its address as a client at `host` sees it.
     fn listening(at: &str, host: &str) -> Result<(Listeners, SocketAddr), ListenError> {
-        let bound = crate::listen::bind(at.parse().unwrap(), 1)?;
+        let bound = crate::accept::listen::bind(at.parse().unwrap(), 1)?;
         let poll = mio::Poll::new().unwrap();
         let mut listeners = Listeners::new(poll.registry().try_clone().unwrap(), 100);
         for socket in bound.listeners {
@@ -258,10 +258,10 @@ mod tests {
             };
             let client = Socket::new(Domain::for_address(addr), Type::STREAM, None).unwrap();
             // The answer to its first packet is lost until it is sent again, a second later.
-            sockopt::set_min_ttl(&client, addr.is_ipv6(), u8::MAX).unwrap();
+            socket_options::set_min_ttl(&client, addr.is_ipv6(), u8::MAX).unwrap();
             client.connect_timeout(&addr.into(), Duration::from_millis(10)).unwrap_err();
             listeners.begin_last_call(Instant::now()).unwrap();
-            sockopt::set_min_ttl(&client, addr.is_ipv6(), 0).unwrap();
+            socket_options::set_min_ttl(&client, addr.is_ipv6(), 0).unwrap();
             let later = Client::connect_timeout(&addr, Duration::from_millis(100)).unwrap_err();
             assert_eq!(later.kind(), io::ErrorKind::TimedOut, "{at}");
 
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_socket_that_is_given_up_stays_open_with_the_others_that_have_it() {
-        let bound = crate::listen::bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
+        let bound = crate::accept::listen::bind("127.0.0.1:0".parse().unwrap(), 1).unwrap();
         let mut poll = mio::Poll::new().unwrap();
         let mut listeners = Listeners::new(poll.registry().try_clone().unwrap(), 100);
         let [socket] = <[_; 1]>::try_from(bound.listeners).unwrap();

@@ -1,14 +1,17 @@
 //! What a proxy is told at its start.
 
+pub(crate) mod cpus;
+pub(crate) mod settings;
+
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::cpus::Cpus;
-use crate::listen::ListenAddr;
-use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
-use crate::settings::ConfigError;
+use self::cpus::Cpus;
+use self::settings::ConfigError;
+use crate::accept::listen::ListenAddr;
+use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::tls::Tls;
-use crate::upstream::Upstream;
+use crate::upstream::target::Upstream;
 
 /// Everything that [`Proxy::start`](crate::Proxy::start) needs to know.
 #[derive(Clone, Debug)]
@@ -39,7 +42,7 @@ impl ProxyConfig {
     /// # Errors
     /// When one cannot.
     pub fn check(&self) -> Result<(), ConfigError> {
-        crate::settings::check(self)
+        settings::check(self)
     }
 
     /// A proxy with a worker for each core that the process may use, and the default limits. A certificate stands for
@@ -96,7 +99,7 @@ impl Limits {
     /// # Errors
     /// When one cannot.
     pub fn check(&self) -> Result<(), ConfigError> {
-        crate::settings::check_limits(self)
+        settings::check_limits(self)
     }
 }
 

@@ -1,7 +1,12 @@
 //! One worker: a thread with an event loop, listening sockets and connections of its own.
 
 mod accepting;
+pub(crate) mod context;
+pub(crate) mod control;
+pub(crate) mod pending;
+pub(crate) mod pool;
 mod ready;
+pub(crate) mod timers;
 mod turn;
 
 use std::io;
@@ -13,20 +18,20 @@ use slab::Slab;
 use telemetry::{Level, ProxyDelta, Reporter};
 
 use self::ready::ReadyQueue;
-use crate::account::Account;
-use crate::buffer::Pool;
+use crate::accept::listeners::Listeners;
+use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use crate::config::cpus::Cpus;
 use crate::connection::{Connection, SCRATCH_BYTES, untoken};
-use crate::context::Context;
-use crate::control::Control;
-use crate::cpus::Cpus;
-use crate::crew::{Mailbox, Order};
-use crate::dial::Ways;
-use crate::listeners::Listeners;
+use crate::io::buffer::Pool;
 use crate::notices::{Notices, Subject};
-use crate::pending::Pending;
-use crate::proxy_protocol::{ProxyProtocol, TrustedPeers};
-use crate::timers::Timers;
-use crate::upstreams::Upstreams;
+use crate::stats::account::Account;
+use crate::upstream::balance::Upstreams;
+use crate::upstream::dial::Ways;
+use crate::worker::context::Context;
+use crate::worker::control::Control;
+use crate::worker::pending::Pending;
+use crate::worker::pool::{Mailbox, Order};
+use crate::worker::timers::Timers;
 
 /// Events taken from the kernel in one turn.
 const EVENTS_MAX: usize = 256;

@@ -14,7 +14,7 @@ use telemetry::{
     ProxyLatency,
 };
 
-use crate::clients::{ClientSlot, Clients};
+use crate::stats::clients::{ClientSlot, Clients};
 use crate::tls::Session;
 
 /// Of the connections that end well, one is recorded in this time.
