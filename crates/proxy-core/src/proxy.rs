@@ -15,13 +15,13 @@ use crate::accept::listen::{self, ListenAddr, ListenError};
 use crate::config::ProxyConfig;
 use crate::config::cpus::{Cpus, CpusError};
 use crate::config::settings::{self, ConfigError};
-use crate::notices::Notices;
+use crate::notices::NoticeLog;
 use crate::tls::{ForgetError, LiveTls, Looked, Presented, Refreshed, Tls, TlsConfigError, TlsFiles};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
 use crate::upstream::target::{ResolveError, Upstream};
 use crate::worker::Shared;
 use crate::worker::control::Control;
-use crate::worker::pool::{Crew, WorkerFailed};
+use crate::worker::pool::{WorkerFailed, WorkerPool};
 
 /// How often [`Proxy::wait`] looks.
 const WAIT_STEP: Duration = Duration::from_millis(2);
@@ -74,12 +74,12 @@ pub struct Proxy {
     possible: usize,
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
-    notices: Arc<Notices>,
+    notices: Arc<NoticeLog>,
     /// Taken by whoever reads or changes settings, never by a worker.
     tls: Mutex<LiveTls>,
     files: TlsFiles,
     /// Taken by whoever uses the handle, never by a worker.
-    crew: Mutex<Crew>,
+    pool: Mutex<WorkerPool>,
 }
 
 /// A proxy that has everything it can be refused, and serves nobody yet: connections wait in its backlog. Dropping
@@ -89,16 +89,16 @@ pub struct BoundProxy {
     possible: usize,
     addrs: Vec<SocketAddr>,
     control: Arc<Control>,
-    notices: Arc<Notices>,
+    notices: Arc<NoticeLog>,
     tls: LiveTls,
-    crew: Crew,
+    pool: WorkerPool,
 }
 
 #[cfg(test)]
 impl BoundProxy {
     /// Where it listens, and a worker to be driven by hand.
     pub(crate) fn into_first_worker(self) -> (SocketAddr, crate::worker::Worker) {
-        (self.addrs[0], self.crew.into_first_worker())
+        (self.addrs[0], self.pool.into_first_worker())
     }
 }
 
@@ -113,12 +113,12 @@ impl BoundProxy {
     /// # Errors
     /// When the kernel refuses a thread; none is left running.
     pub fn start(self) -> Result<Proxy, StartError> {
-        let Self { config, possible, addrs, control, notices, tls, crew } = self;
+        let Self { config, possible, addrs, control, notices, tls, pool } = self;
         let files = tls.files();
-        let (tls, crew) = (Mutex::new(tls), Mutex::new(crew));
-        let proxy = Proxy { config, possible, addrs, control, notices, tls, files, crew };
+        let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
+        let proxy = Proxy { config, possible, addrs, control, notices, tls, files, pool };
         // What was started before a failure ends when the half-made proxy is dropped here.
-        proxy.crew().start().map_err(|(worker, source)| StartError::Worker { worker, source })?;
+        proxy.pool().start().map_err(|(worker, source)| StartError::Worker { worker, source })?;
         Ok(proxy)
     }
 }
@@ -191,7 +191,7 @@ impl Proxy {
             ..config.tls.clone()
         };
         let mut tls = LiveTls::new(tls)?;
-        let notices = Arc::new(Notices::default());
+        let notices = Arc::new(NoticeLog::default());
         let control = Control::new(config.limits.clone(), connections_max, tls.config()?, is_handed_over);
         let control = Arc::new(control);
         control.set_workers(config.workers.get());
@@ -208,9 +208,9 @@ impl Proxy {
             control: Arc::clone(&control),
             notices: Arc::clone(&notices),
         };
-        let crew = Crew::new(shared, addrs.clone(), sets)
+        let pool = WorkerPool::new(shared, addrs.clone(), sets)
             .map_err(|(worker, source)| StartError::Worker { worker, source })?;
-        Ok(BoundProxy { config, possible, addrs, control, notices, tls, crew })
+        Ok(BoundProxy { config, possible, addrs, control, notices, tls, pool })
     }
 
     /// Binds and starts at once.
@@ -236,7 +236,7 @@ impl Proxy {
     /// Its settings as they stand.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings =
-            settings::list(&self.config, &self.control.limits(), self.possible, self.crew().len());
+            settings::list(&self.config, &self.control.limits(), self.possible, self.pool().len());
         settings.extend(self.lock_tls().list());
         settings
     }
@@ -249,20 +249,20 @@ impl Proxy {
         if let Some(result) = self.lock_tls().set(name, value) {
             let (before, tls) = result?;
             self.control.set_tls(tls);
-            self.crew().wake();
+            self.pool().wake();
             return Ok(before);
         }
-        let mut crew = self.crew();
-        let workers = crew.len();
+        let mut pool = self.pool();
+        let workers = pool.len();
         let (before, wanted) = self
             .control
             .change(|limits| settings::set(&self.config, limits, self.possible, workers, name, value))?;
         if let Some(wanted) = wanted.filter(|_| !self.control.is_draining()) {
-            let resized = crew.resize(wanted);
-            self.control.set_workers(crew.len());
+            let resized = pool.resize(wanted);
+            self.control.set_workers(pool.len());
             resized.map_err(|error| settings::refused(name, value, error.to_string()))?;
         }
-        crew.wake();
+        pool.wake();
         Ok(before)
     }
 
@@ -286,7 +286,7 @@ impl Proxy {
         }
         if let Some(tls) = tls {
             self.control.set_tls(tls);
-            self.crew().wake();
+            self.pool().wake();
         }
         refreshed
     }
@@ -308,7 +308,7 @@ impl Proxy {
     pub fn forget_sessions(&self) -> Result<(), ForgetError> {
         let tls = self.lock_tls().forget_sessions()?;
         self.control.set_tls(tls);
-        self.crew().wake();
+        self.pool().wake();
         Ok(())
     }
 
@@ -320,8 +320,8 @@ impl Proxy {
     /// Adds to `into` what all workers counted since the last call. Waits up to `patience` for busy ones; what a
     /// late one counted comes with the next call.
     pub fn collect(&mut self, into: &mut ProxyDelta, patience: Duration) {
-        let crew = self.crew.get_mut().unwrap_or_else(PoisonError::into_inner);
-        crew.collect(into, patience);
+        let pool = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner);
+        pool.collect(into, patience);
     }
 
     /// Turns new connections away, takes those that have begun, lets all of them go on until they end by themselves,
@@ -330,27 +330,27 @@ impl Proxy {
     /// Without knowing the protocol inside nobody can tell a pause in an answer from its end, so that what is cut ends
     /// without a `close_notify`. Only connections on which nothing has ever moved are closed earlier, and cleanly.
     pub fn drain(&self) {
-        let mut crew = self.crew();
-        crew.let_go();
+        let mut pool = self.pool();
+        pool.let_go();
         self.control.drain();
-        crew.wake();
+        pool.wake();
     }
 
     /// True once every worker has ended; one more [`Proxy::collect`] then gets all that was counted.
     pub fn is_drained(&self) -> bool {
-        self.crew().have_all_ended()
+        self.pool().have_all_ended()
     }
 
     /// The first failure of a worker, if there was any: it panicked, or cannot wait for events. To be asked for now and
     /// then. What a failed worker served is cut off, and those who come next may wait for it in vain, so that
     /// [`Proxy::drain`] should follow: it lets the others take those who wait.
     pub fn failure(&self) -> Option<WorkerFailed> {
-        self.crew().failure().cloned()
+        self.pool().failure().cloned()
     }
 
     /// Whether every worker has had a turn since the last call, for a watchdog that asks now and then.
     pub fn is_responsive(&self) -> bool {
-        self.crew().have_all_turned()
+        self.pool().have_all_turned()
     }
 
     /// Waits for the workers to end, which they do after [`Proxy::drain`]; false if `patience` ran out first.
@@ -370,22 +370,22 @@ impl Proxy {
     /// # Errors
     /// When a worker has failed.
     pub fn join(self) -> Result<(), WorkerFailed> {
-        self.crew().join()
+        self.pool().join()
     }
 
-    fn crew(&self) -> MutexGuard<'_, Crew> {
+    fn pool(&self) -> MutexGuard<'_, WorkerPool> {
         // A panic in the midst of a change leaves workers that run, and those are what it is asked for.
-        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.control.stop();
-        let mut crew = self.crew();
-        crew.wake();
+        let mut pool = self.pool();
+        pool.wake();
         // A panic has been printed by the thread itself, and there is nobody to return a failure to.
-        let _ = crew.join();
+        let _ = pool.join();
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use telemetry::{ConnectionRecord, Outcome, ProxyCounter, clean};
 
 use super::{Connection, LINGER_TIMEOUT, Phase, READ_BYTES_MAX};
-use crate::io::socket::Moved;
+use crate::io::socket::IoResult;
 use crate::tls::EngineError;
 use crate::worker::context::Context;
 use crate::worker::timers::Kind;
@@ -80,9 +80,9 @@ impl Connection {
             return;
         }
         match self.client.read(&mut context.scratch[..READ_BYTES_MAX]) {
-            Ok(Moved::Bytes(n)) => context.account.count(ProxyCounter::WireIn, n as u64),
-            Ok(Moved::Blocked) => {}
-            Ok(Moved::End) => self.inward.ended = true,
+            Ok(IoResult::Bytes(n)) => context.account.count(ProxyCounter::WireIn, n as u64),
+            Ok(IoResult::Blocked) => {}
+            Ok(IoResult::End) => self.inward.ended = true,
             Err(_) => self.phase = Phase::Done,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use telemetry::{Outcome, ProxyCounter, ProxyLatency};
 
 use super::{Connection, Link, Phase, Which, token};
-use crate::upstream::dial::{Caller, Dialled};
+use crate::upstream::dial::{Caller, ConnectProgress};
 use crate::worker::context::Context;
 use crate::worker::timers::Kind;
 
@@ -16,8 +16,8 @@ impl Connection {
         let began_at = dial.began_at();
         let token = token(self.key, Which::Upstream);
         let caller = Caller { registry: &context.registry, key: self.key, token, now: context.now };
-        match dial.advance(&mut context.ways, caller) {
-            Ok(Dialled::Established(side, upstream)) => {
+        match dial.advance(&mut context.dialer, caller) {
+            Ok(ConnectProgress::Established(side, upstream)) => {
                 let now = Instant::now();
                 context.account.count(ProxyCounter::UpstreamConnects, 1);
                 context.account.time(ProxyLatency::Connect, now - began_at);
@@ -27,7 +27,7 @@ impl Connection {
                 self.moved_at = now;
                 self.arm_idle(context);
             }
-            Ok(Dialled::Wait(until)) => {
+            Ok(ConnectProgress::Wait(until)) => {
                 context.timers.arm(&mut self.deadline, self.key, Kind::Phase, until);
             }
             Err(error) => {
@@ -39,7 +39,7 @@ impl Connection {
     }
 
     /// Lets the attempt to connect go on, as its turn has come.
-    pub(crate) fn rouse(&mut self) {
+    pub(crate) fn wake(&mut self) {
         self.dial_is_due = true;
     }
 
@@ -47,8 +47,8 @@ impl Connection {
     pub(super) fn unlink(&mut self, context: &mut Context) {
         match std::mem::replace(&mut self.link, Link::None) {
             Link::None => {}
-            Link::Dialling(mut dial) => dial.abandon(&mut context.ways),
-            Link::Open(_) => context.ways.upstreams.leave(self.upstream),
+            Link::Dialling(mut dial) => dial.abandon(&mut context.dialer),
+            Link::Open(_) => context.dialer.upstreams.leave(self.upstream),
         }
     }
 }

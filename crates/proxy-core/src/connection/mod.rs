@@ -25,10 +25,10 @@ use telemetry::{ClientId, ConnId, Outcome, ProxyCounter};
 
 use self::direction::Direction;
 use self::header::Header;
-use crate::io::socket::{Moved, Side};
+use crate::io::socket::{IoResult, Socket};
 use crate::stats::clients::ClientSlot;
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
-use crate::upstream::dial::Dial;
+use crate::upstream::dial::ConnectAttempt;
 use crate::worker::context::Context;
 use crate::worker::timers::{Armed, Kind};
 
@@ -63,8 +63,8 @@ enum Phase {
 #[derive(Debug)]
 enum Link {
     None,
-    Dialling(Box<Dial>),
-    Open(Side),
+    Dialling(Box<ConnectAttempt>),
+    Open(Socket),
 }
 
 /// Which socket of a connection an event is for.
@@ -91,7 +91,7 @@ pub(crate) struct Connection {
     id: ConnId,
     client_id: ClientId,
     slot: ClientSlot,
-    client: Side,
+    client: Socket,
     /// Only where the PROXY protocol is used, and until its header is on its way to the upstream.
     header: Option<Box<Header>>,
     /// How much of what waits for the upstream is our header, which is nobody's payload.
@@ -144,7 +144,7 @@ impl Connection {
     ) -> io::Result<Self> {
         let engine = Engine::new(&context.tls).map_err(io::Error::other)?;
         let header = Header::of(&socket, peer, context)?;
-        let client = Side::accepted(socket, &context.registry, token(key, Which::Client))?;
+        let client = Socket::accepted(socket, &context.registry, token(key, Which::Client))?;
         let client_id = ClientId::from(peer.ip());
         let id = context.account.accepted(&context.control.ids);
         let slot = context.account.clients.hold(client_id);
@@ -238,7 +238,7 @@ impl Connection {
         }
     }
 
-    /// What waits to be written, both ways.
+    /// What waits to be written, both dialer.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.inward.pending.len() + self.outward.pending.len()
     }
@@ -259,19 +259,19 @@ impl Connection {
             }
             let reserved = self.partial_len();
             match self.client.read(&mut context.scratch[reserved..reserved + READ_BYTES_MAX]) {
-                Ok(Moved::Bytes(n)) => {
+                Ok(IoResult::Bytes(n)) => {
                     self.moved_at = context.now;
                     context.account.count(ProxyCounter::WireIn, n as u64);
                     self.receive(reserved + n, context);
                 }
-                Ok(Moved::Blocked) => {}
+                Ok(IoResult::Blocked) => {}
                 // An end without close_notify is passed on like one with it: many clients end so, and only the
                 // protocol inside can tell whether something is missing.
-                Ok(Moved::End) if self.phase == Phase::Handshake => {
+                Ok(IoResult::End) if self.phase == Phase::Handshake => {
                     self.end(Outcome::HandshakeEof, "the client went away", context);
                     self.phase = Phase::Done;
                 }
-                Ok(Moved::End) => self.inward.ended = true,
+                Ok(IoResult::End) => self.inward.ended = true,
                 Err(error) => self.client_broke(&error, context),
             }
         }
@@ -332,7 +332,7 @@ impl Connection {
         context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
         self.write_header(context);
         self.phase = Phase::Connect;
-        self.link = Link::Dialling(Box::new(Dial::new(now, context.limits.connect_timeout)));
+        self.link = Link::Dialling(Box::new(ConnectAttempt::new(now, context.limits.connect_timeout)));
         self.dial_is_due = true;
     }
 
@@ -340,9 +340,9 @@ impl Connection {
         while self.phase == Phase::Open && self.wants_upstream() {
             let Link::Open(upstream) = &mut self.link else { return };
             match upstream.read(&mut context.scratch[..READ_BYTES_MAX]) {
-                Ok(Moved::Bytes(n)) => self.answer(n, context),
-                Ok(Moved::Blocked) => {}
-                Ok(Moved::End) => {
+                Ok(IoResult::Bytes(n)) => self.answer(n, context),
+                Ok(IoResult::Blocked) => {}
+                Ok(IoResult::End) => {
                     self.outward.ended = true;
                     self.upstream_ended_at = Some(context.now);
                     self.release_ticket(context);
@@ -398,7 +398,7 @@ impl Connection {
         let mut is_gone = upstream.is_write_closed();
         while !is_gone && !self.inward.pending.is_empty() && upstream.is_writable() {
             match upstream.write(self.inward.pending.as_slice(), &context.registry) {
-                Ok(Moved::Bytes(n)) => {
+                Ok(IoResult::Bytes(n)) => {
                     self.inward.pending.consume(n);
                     self.inward.has_moved = true;
                     self.moved_at = context.now;
@@ -428,7 +428,7 @@ impl Connection {
     fn write_client(&mut self, context: &mut Context) {
         while !self.outward.pending.is_empty() && self.client.is_writable() {
             match self.client.write(self.outward.pending.as_slice(), &context.registry) {
-                Ok(Moved::Bytes(n)) => {
+                Ok(IoResult::Bytes(n)) => {
                     self.outward.pending.consume(n);
                     self.outward.has_moved = true;
                     self.moved_at = context.now;

@@ -1,4 +1,4 @@
-//! One side of a connection: a non-blocking socket and what is known of its readiness.
+//! A non-blocking socket and what is known of its readiness.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -14,7 +14,7 @@ use crate::io::socket_options;
 
 /// A stream socket of either kind.
 #[derive(Debug)]
-enum Socket {
+enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -23,8 +23,8 @@ enum Socket {
 /// or write falls short.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
-pub(crate) struct Side {
-    socket: Socket,
+pub(crate) struct Socket {
+    socket: Stream,
     token: Token,
     readable: bool,
     /// The peer has ended or broken its direction: a short read is then no sign that nothing is left.
@@ -43,7 +43,7 @@ pub(crate) struct Side {
 
 /// How a read or write went.
 #[derive(Debug)]
-pub(crate) enum Moved {
+pub(crate) enum IoResult {
     /// So many bytes, at least one.
     Bytes(usize),
     /// None for now.
@@ -52,35 +52,35 @@ pub(crate) enum Moved {
     End,
 }
 
-impl Side {
+impl Socket {
     /// Takes over an accepted connection, of which nothing is known yet.
     pub(crate) fn accepted(socket: TcpStream, registry: &Registry, token: Token) -> io::Result<Self> {
-        Self::register(Socket::Tcp(socket), registry, token, Interest::READABLE)
+        Self::register(Stream::Tcp(socket), registry, token, Interest::READABLE)
     }
 
     /// Connects at once, as Unix sockets do.
     pub(crate) fn connect_unix(addr: &UnixAddr, registry: &Registry, token: Token) -> io::Result<Self> {
-        Self::register(Socket::Unix(UnixStream::connect_addr(addr)?), registry, token, Interest::READABLE)
+        Self::register(Stream::Unix(UnixStream::connect_addr(addr)?), registry, token, Interest::READABLE)
     }
 
-    /// Begins to connect; [`Side::connected`] tells the end of it once an event has come.
+    /// Begins to connect; [`Socket::connected`] tells the end of it once an event has come.
     pub(crate) fn connect_tcp(addr: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
         let socket = TcpStream::connect(addr)?;
         socket.set_nodelay(true)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
-        let side = Self::register(Socket::Tcp(socket), registry, token, interest)?;
-        Ok(Self { writable: false, ..side })
+        let registered = Self::register(Stream::Tcp(socket), registry, token, interest)?;
+        Ok(Self { writable: false, ..registered })
     }
 
     fn register(
-        mut socket: Socket,
+        mut socket: Stream,
         registry: &Registry,
         token: Token,
         interest: Interest,
     ) -> io::Result<Self> {
         match &mut socket {
-            Socket::Tcp(tcp) => registry.register(tcp, token, interest)?,
-            Socket::Unix(unix) => registry.register(unix, token, interest)?,
+            Stream::Tcp(tcp) => registry.register(tcp, token, interest)?,
+            Stream::Unix(unix) => registry.register(unix, token, interest)?,
         }
         Ok(Self {
             socket,
@@ -116,8 +116,8 @@ impl Side {
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
         match &self.socket {
-            Socket::Tcp(tcp) => tcp.take_error(),
-            Socket::Unix(unix) => unix.take_error(),
+            Stream::Tcp(tcp) => tcp.take_error(),
+            Stream::Unix(unix) => unix.take_error(),
         }
     }
 
@@ -147,49 +147,49 @@ impl Side {
 
     // A call of its own is 0.5 % of a small request.
     #[inline]
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Moved> {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<IoResult> {
         let result = match &self.socket {
-            Socket::Tcp(tcp) => retry(|| (&mut &*tcp).read(buffer)),
-            Socket::Unix(unix) => retry(|| (&mut &*unix).read(buffer)),
+            Stream::Tcp(tcp) => retry(|| (&mut &*tcp).read(buffer)),
+            Stream::Unix(unix) => retry(|| (&mut &*unix).read(buffer)),
         };
         match result {
             Ok(0) => {
                 self.readable = false;
-                self.broken.map_or(Ok(Moved::End), |kind| Err(kind.into()))
+                self.broken.map_or(Ok(IoResult::End), |kind| Err(kind.into()))
             }
             Ok(n) => {
                 // After a short read the next one would only say that there is nothing left, and the kernel tells
                 // of what comes later; only the end of the stream is not told twice.
                 self.readable = n == buffer.len() || self.hung_up;
-                Ok(Moved::Bytes(n))
+                Ok(IoResult::Bytes(n))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.readable = false;
-                Ok(Moved::Blocked)
+                Ok(IoResult::Blocked)
             }
             Err(error) => Err(error),
         }
     }
 
     /// Writes as much as fits; arranges to be told when more does.
-    pub(crate) fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<Moved> {
-        let result = match &self.socket {
-            Socket::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
-            Socket::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
+    pub(crate) fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
+        let written = match &self.socket {
+            Stream::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
+            Stream::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
         };
-        let moved = match result {
-            Ok(n) => Moved::Bytes(n),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Moved::Blocked,
+        let result = match written {
+            Ok(n) => IoResult::Bytes(n),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => IoResult::Blocked,
             Err(error) => {
                 self.broken = Some(error.kind()).filter(|kind| *kind != io::ErrorKind::BrokenPipe);
                 return Err(error);
             }
         };
-        if !matches!(moved, Moved::Bytes(n) if n == bytes.len()) {
+        if !matches!(result, IoResult::Bytes(n) if n == bytes.len()) {
             self.writable = false;
             self.tell_writable(registry)?;
         }
-        Ok(moved)
+        Ok(result)
     }
 
     fn tell_writable(&mut self, registry: &Registry) -> io::Result<()> {
@@ -198,30 +198,30 @@ impl Side {
         }
         self.interest |= Interest::WRITABLE;
         match &mut self.socket {
-            Socket::Tcp(tcp) => registry.reregister(tcp, self.token, self.interest),
-            Socket::Unix(unix) => registry.reregister(unix, self.token, self.interest),
+            Stream::Tcp(tcp) => registry.reregister(tcp, self.token, self.interest),
+            Stream::Unix(unix) => registry.reregister(unix, self.token, self.interest),
         }
     }
 
     /// Acknowledges at once what has been received, where the kernel would wait for an answer to go with.
     pub(crate) fn acknowledge(&self) {
-        if let Socket::Tcp(tcp) = &self.socket {
+        if let Stream::Tcp(tcp) = &self.socket {
             // It only saves time; without it the acknowledgement comes 40 ms later.
             let _ = SockRef::from(tcp).set_tcp_quickack(true);
         }
     }
 
-    /// Whether the peer has acknowledged all that was written, after [`Side::shut_down`].
+    /// Whether the peer has acknowledged all that was written, after [`Socket::shut_down`].
     pub(crate) fn is_end_acknowledged(&self) -> bool {
         match &self.socket {
-            Socket::Tcp(tcp) => socket_options::is_end_acknowledged(tcp).unwrap_or(true),
-            Socket::Unix(_) => true,
+            Stream::Tcp(tcp) => socket_options::is_end_acknowledged(tcp).unwrap_or(true),
+            Stream::Unix(_) => true,
         }
     }
 
     /// Makes closing a reset, with which the kernel drops what it still holds for the peer.
     pub(crate) fn reset_when_closed(&self) {
-        if let Socket::Tcp(tcp) = &self.socket {
+        if let Stream::Tcp(tcp) = &self.socket {
             // Where it fails the kernel goes on trying to send for a while.
             let _ = SockRef::from(tcp).set_linger(Some(Duration::ZERO));
         }
@@ -230,8 +230,8 @@ impl Side {
     /// Tells the peer that nothing more will come. A peer that is gone already shows when it is read from.
     pub(crate) fn shut_down(&self) {
         let _ = match &self.socket {
-            Socket::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
-            Socket::Unix(unix) => unix.shutdown(Shutdown::Write),
+            Stream::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
+            Stream::Unix(unix) => unix.shutdown(Shutdown::Write),
         };
     }
 }

@@ -17,7 +17,7 @@ type Candidates = Vec<Arc<CertifiedKey>>;
 /// Chooses by the name that a client asks for, and among the certificates for that name by the signatures that it
 /// can verify.
 #[derive(Debug)]
-pub(super) struct Chooser {
+pub(super) struct CertResolver {
     exact: HashMap<String, Candidates>,
     /// By what follows `*.`; a wildcard stands for one label (RFC 9525, 6.3).
     wildcard: HashMap<String, Candidates>,
@@ -25,7 +25,7 @@ pub(super) struct Chooser {
     default: Candidates,
 }
 
-impl Chooser {
+impl CertResolver {
     pub(super) fn new(certificates: &[&Certificate]) -> Self {
         let mut sorted = certificates.to_vec();
         sorted.sort_by_key(|certificate| signing_work(certificate));
@@ -83,7 +83,7 @@ pub(super) fn take_server_name() -> Option<Box<str>> {
     SERVER_NAME.take()
 }
 
-impl ResolvesServerCert for Chooser {
+impl ResolvesServerCert for CertResolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         // rustls gives it in lower case.
         let name = hello.server_name();
@@ -103,8 +103,8 @@ mod tests {
 
     /// The place in `certificates` of the one that is chosen.
     fn chosen(certificates: &[Certificate], name: Option<&str>, schemes: &[SignatureScheme]) -> usize {
-        let chooser = Chooser::new(&certificates.iter().collect::<Vec<_>>());
-        let chosen = chooser.choose(name, schemes).unwrap();
+        let resolver = CertResolver::new(&certificates.iter().collect::<Vec<_>>());
+        let chosen = resolver.choose(name, schemes).unwrap();
         certificates.iter().position(|one| Arc::ptr_eq(&one.certified(), chosen)).unwrap()
     }
 

@@ -10,7 +10,7 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 use telemetry::Value;
 
 use super::Certificate;
-use super::cert_resolver::Chooser;
+use super::cert_resolver::CertResolver;
 use super::client_auth::ClientCa;
 use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, TlsVersion};
 use super::tickets::{OWN_KEYS_MAX, Ticketer};
@@ -145,7 +145,7 @@ impl TlsConfig {
             Some(ca) => builder.with_client_cert_verifier(ca.verifier(settings.client_auth, &provider)?),
             None => builder.with_no_client_auth(),
         };
-        let mut config = builder.with_cert_resolver(Arc::new(Chooser::new(&material.certificates)));
+        let mut config = builder.with_cert_resolver(Arc::new(CertResolver::new(&material.certificates)));
         config.ignore_client_order = settings.cipher_order == CipherOrder::Proxy;
         config.alpn_protocols = settings.alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});

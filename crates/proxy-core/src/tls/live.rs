@@ -333,7 +333,7 @@ mod tests {
             for text in [format!("{live:?}"), format!("{config:?}"), format!("{live:#?}{config:#?}")] {
                 // Also where it is a list of numbers over several lines.
                 let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-                assert!(text.contains("Chooser") || text.contains("LiveTls"), "{text}");
+                assert!(text.contains("CertResolver") || text.contains("LiveTls"), "{text}");
                 // The file of a key holds its public half too, and the certificate may show.
                 let is_public = |part: &&[u8]| leaf.windows(part.len()).any(|window| window == *part);
                 for part in der.chunks_exact(8).filter(|part| !is_public(part)) {

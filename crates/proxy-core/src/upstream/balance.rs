@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use telemetry::Level;
 
-use crate::notices::{Notices, Subject, is_shortage};
+use crate::notices::{NoticeLog, Subject, is_shortage};
 use crate::upstream::target::{ResolveError, Target, Upstream};
 
 /// Most upstreams of a proxy: which of them a connection has tried is kept in the bits of a word.
@@ -28,7 +28,7 @@ pub(crate) struct Upstreams {
     members: Box<[Member]>,
     /// What the times of `Health` count from.
     epoch: Instant,
-    notices: Arc<Notices>,
+    notices: Arc<NoticeLog>,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(crate) struct Choice {
 
 impl Upstreams {
     /// Resolves the names of `upstreams`.
-    pub(crate) fn resolve(upstreams: &[Upstream], notices: Arc<Notices>) -> Result<Self, ResolveError> {
+    pub(crate) fn resolve(upstreams: &[Upstream], notices: Arc<NoticeLog>) -> Result<Self, ResolveError> {
         let member = |upstream: &Upstream| {
             Ok(Member {
                 name: upstream.to_string(),
@@ -209,8 +209,8 @@ mod tests {
     use super::*;
     use rustix::io::Errno;
 
-    fn upstreams(n: u16) -> (Upstreams, Arc<Notices>) {
-        let notices = Arc::new(Notices::default());
+    fn upstreams(n: u16) -> (Upstreams, Arc<NoticeLog>) {
+        let notices = Arc::new(NoticeLog::default());
         let members: Vec<Upstream> =
             (1..=n).map(|port| format!("127.0.0.1:{port}").parse().unwrap()).collect();
         (Upstreams::resolve(&members, Arc::clone(&notices)).unwrap(), notices)

@@ -70,7 +70,7 @@ impl Worker {
             }
             Err(error) => error,
         };
-        self.control.gate.leave();
+        self.control.limiter.leave();
         match error.kind() {
             // Nobody waits, or the client has left the backlog before its turn came.
             io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
@@ -93,9 +93,9 @@ impl Worker {
 
     /// Takes a place for a connection, if there is one.
     fn has_place(&self) -> bool {
-        let has_place = self.control.gate.enter();
+        let has_place = self.control.limiter.enter();
         if !has_place {
-            self.notices.connections_met(self.control.gate.max(), self.context.now);
+            self.notices.connections_met(self.control.limiter.max(), self.context.now);
         }
         has_place
     }

@@ -8,10 +8,10 @@ use mio::Registry;
 use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::config::Limits;
 use crate::io::buffer::Pool;
-use crate::notices::Notices;
+use crate::notices::NoticeLog;
 use crate::stats::account::Account;
 use crate::tls::TlsConfig;
-use crate::upstream::dial::Ways;
+use crate::upstream::dial::UpstreamDialer;
 use crate::worker::control::Control;
 use crate::worker::pending::Pending;
 use crate::worker::timers::Timers;
@@ -20,7 +20,7 @@ use crate::worker::timers::Timers;
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) registry: Registry,
-    pub(crate) ways: Ways,
+    pub(crate) dialer: UpstreamDialer,
     pub(crate) tls: TlsConfig,
     pub(crate) limits: Arc<Limits>,
     /// The header that goes to the upstream, and who must send one to us.
@@ -36,7 +36,7 @@ pub(crate) struct Context {
     /// Handshakes that are under way.
     pub(crate) handshaking: usize,
     pub(crate) control: Arc<Control>,
-    pub(crate) notices: Arc<Notices>,
+    pub(crate) notices: Arc<NoticeLog>,
     /// When the worker last looked at the clock, which it does once for each connection that it turns to.
     pub(crate) now: Instant,
 }

@@ -9,7 +9,7 @@ use crate::stats::account::ConnIds;
 use crate::tls::TlsConfig;
 
 /// Shared by the handle and all workers. None of it is touched on the path of a byte: workers look when they are
-/// woken, and at the gate when they accept.
+/// woken, and at the limiter when they accept.
 #[derive(Debug)]
 pub(crate) struct Control {
     draining: AtomicBool,
@@ -20,7 +20,7 @@ pub(crate) struct Control {
     limits: Mutex<Arc<Limits>>,
     /// Taken like the limits.
     tls: Mutex<TlsConfig>,
-    pub(crate) gate: Gate,
+    pub(crate) limiter: ConnectionLimiter,
     /// How many workers there are.
     workers: AtomicUsize,
     /// Whether the listening sockets are somebody else's, who keeps them open: then they are left to them.
@@ -39,7 +39,7 @@ impl Control {
             generation: AtomicU64::new(0),
             limits: Mutex::new(Arc::new(limits)),
             tls: Mutex::new(tls),
-            gate: Gate { open: AtomicUsize::new(0), max: AtomicUsize::new(connections_max) },
+            limiter: ConnectionLimiter { open: AtomicUsize::new(0), max: AtomicUsize::new(connections_max) },
             workers: AtomicUsize::new(1),
             is_handed_over,
             per_client: PerClient::default(),
@@ -74,7 +74,7 @@ impl Control {
         let mut limits = Limits::clone(&current);
         let result = change(&mut limits)?;
         if let Some(max) = limits.connections_max {
-            self.gate.max.store(max, Ordering::Relaxed);
+            self.limiter.max.store(max, Ordering::Relaxed);
         }
         *current = Arc::new(limits);
         self.generation.fetch_add(1, Ordering::Release);
@@ -123,12 +123,12 @@ impl Control {
 /// own: two, as processors fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Gate {
+pub(crate) struct ConnectionLimiter {
     open: AtomicUsize,
     max: AtomicUsize,
 }
 
-impl Gate {
+impl ConnectionLimiter {
     /// Takes the place of one connection, if there is one. Workers that try at the same moment for the last place
     /// may both fail; they try again.
     pub(crate) fn enter(&self) -> bool {

@@ -23,14 +23,14 @@ use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::config::cpus::Cpus;
 use crate::connection::{Connection, SCRATCH_BYTES, untoken};
 use crate::io::buffer::Pool;
-use crate::notices::{Notices, Subject};
+use crate::notices::{NoticeLog, Subject};
 use crate::stats::account::Account;
 use crate::upstream::balance::Upstreams;
-use crate::upstream::dial::Ways;
+use crate::upstream::dial::UpstreamDialer;
 use crate::worker::context::Context;
 use crate::worker::control::Control;
 use crate::worker::pending::Pending;
-use crate::worker::pool::{Mailbox, Order};
+use crate::worker::pool::{CommandQueue, WorkerCommand};
 use crate::worker::timers::Timers;
 
 /// Events taken from the kernel in one turn.
@@ -45,7 +45,7 @@ const FIRST_LISTENER: usize = usize::MAX - 1;
 pub(crate) struct Setup {
     pub(crate) index: usize,
     pub(crate) listeners: Vec<std::net::TcpListener>,
-    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) commands: Arc<CommandQueue>,
     pub(crate) shared: Shared,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,
     pub(crate) control: Arc<Control>,
-    pub(crate) notices: Arc<Notices>,
+    pub(crate) notices: Arc<NoticeLog>,
 }
 
 pub(crate) struct Worker {
@@ -66,8 +66,8 @@ pub(crate) struct Worker {
     cpus: Option<Cpus>,
     poll: Poll,
     control: Arc<Control>,
-    mailbox: Arc<Mailbox>,
-    notices: Arc<Notices>,
+    commands: Arc<CommandQueue>,
+    notices: Arc<NoticeLog>,
     listeners: Listeners,
     /// Not to accept before this moment, unless a connection leaves its place.
     accept_at: Option<Instant>,
@@ -93,13 +93,13 @@ impl Worker {
         let registry = poll.registry().try_clone()?;
         let waker = Waker::new(&registry, WAKER)?;
         let mut listeners = Listeners::new(registry.try_clone()?, FIRST_LISTENER);
-        let Setup { index, mailbox, shared, .. } = setup;
+        let Setup { index, commands, shared, .. } = setup;
         for socket in setup.listeners {
             listeners.add(index, socket)?;
         }
         let context = Context {
             registry,
-            ways: Ways::new(shared.upstreams, index),
+            dialer: UpstreamDialer::new(shared.upstreams, index),
             tls: shared.control.tls().for_worker(),
             limits: shared.control.limits(),
             sends_header: shared.sends_header,
@@ -121,7 +121,7 @@ impl Worker {
             cpus: shared.cpus,
             poll,
             control: shared.control,
-            mailbox,
+            commands,
             notices: shared.notices,
             listeners,
             accept_at: None,
@@ -158,7 +158,7 @@ impl Worker {
         while !self.is_over() {
             let timeout = self.timeout();
             if self.wait(&mut events, timeout)? {
-                self.obey();
+                self.run_commands();
                 let account = &mut self.context.account;
                 let clients = &mut account.clients;
                 reporter.answer(&mut account.delta, |delta| clients.hand_over(delta));
@@ -224,9 +224,9 @@ impl Worker {
     }
 
     /// Looks at what the handle wants.
-    fn obey(&mut self) {
-        for order in self.mailbox.take() {
-            self.carry_out(order);
+    fn run_commands(&mut self) {
+        for command in self.commands.take() {
+            self.run_command(command);
         }
         let generation = self.control.generation();
         let begins_drain = self.control.is_draining() && self.drain_until.is_none();
@@ -255,9 +255,9 @@ impl Worker {
         self.accept_at = None;
     }
 
-    fn carry_out(&mut self, order: Order) {
-        match order {
-            Order::Share(set, sockets) => {
+    fn run_command(&mut self, command: WorkerCommand) {
+        match command {
+            WorkerCommand::ShareListeners(set, sockets) => {
                 for socket in sockets {
                     if let Err(error) = self.listeners.add(set, socket) {
                         let text = format!("a worker cannot take over a listening socket: {error}");
@@ -266,13 +266,13 @@ impl Worker {
                     }
                 }
             }
-            Order::GiveUp(set) => self.listeners.give_up(set),
-            Order::Retire => {
+            WorkerCommand::ReleaseListeners(set) => self.listeners.give_up(set),
+            WorkerCommand::Retire => {
                 self.listeners.give_up_all();
                 self.is_retired = true;
             }
             #[cfg(test)]
-            Order::Panic => panic!("told to panic"),
+            WorkerCommand::Panic => panic!("told to panic"),
         }
     }
 
@@ -311,7 +311,7 @@ impl Worker {
 
     fn close(&mut self, key: usize) {
         self.connections.remove(key).close(&mut self.context);
-        self.control.gate.leave();
+        self.control.limiter.leave();
         self.accept_at = None;
     }
 
@@ -322,7 +322,7 @@ impl Worker {
             connection.cut(&mut self.context);
             connection.write(&mut self.context);
             connection.close(&mut self.context);
-            self.control.gate.leave();
+            self.control.limiter.leave();
         }
     }
 }

@@ -21,39 +21,39 @@ use crate::worker::{Setup, Shared, Worker};
 /// What a worker is told while it runs. The mutex is taken by the handle when it has something to say, and by the
 /// worker when it is woken, which happens about once a second.
 #[derive(Debug)]
-pub(crate) struct Mailbox {
-    orders: Mutex<Vec<Order>>,
+pub(crate) struct CommandQueue {
+    queue: Mutex<Vec<WorkerCommand>>,
     /// Whether the worker has looked since it was last asked.
     looked: AtomicBool,
 }
 
-impl Default for Mailbox {
+impl Default for CommandQueue {
     fn default() -> Self {
-        Self { orders: Mutex::default(), looked: AtomicBool::new(true) }
+        Self { queue: Mutex::default(), looked: AtomicBool::new(true) }
     }
 }
 
 /// What a worker is told.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum WorkerCommand {
     /// To accept from the sockets of another worker too.
-    Share(Set, Vec<TcpListener>),
+    ShareListeners(Set, Vec<TcpListener>),
     /// To give up the sockets of another worker that it shares.
-    GiveUp(Set),
+    ReleaseListeners(Set),
     /// To accept no more, serve what it has, and end.
     Retire,
     #[cfg(test)]
     Panic,
 }
 
-impl Mailbox {
-    fn post(&self, order: Order) {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner).push(order);
+impl CommandQueue {
+    fn post(&self, command: WorkerCommand) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(command);
     }
 
-    pub(crate) fn take(&self) -> Vec<Order> {
+    pub(crate) fn take(&self) -> Vec<WorkerCommand> {
         self.looked.store(true, Ordering::Relaxed);
-        std::mem::take(&mut *self.orders.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -67,40 +67,40 @@ pub struct WorkerFailed {
 
 /// A worker that is prepared, or that runs, or has ended.
 #[derive(Debug)]
-struct Hand {
+struct WorkerHandle {
     index: usize,
     waker: Arc<Waker>,
-    mailbox: Arc<Mailbox>,
+    commands: Arc<CommandQueue>,
     /// `None` before it is started, and once its end was noted.
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 /// All workers of a proxy.
-pub(crate) struct Crew {
+pub(crate) struct WorkerPool {
     shared: Shared,
     addrs: Vec<SocketAddr>,
     /// The sockets of each worker that there is or has been.
     sets: Vec<Vec<TcpListener>>,
     /// Prepared, and not started yet.
-    waiting: Vec<Worker>,
-    hands: Vec<Hand>,
+    prepared: Vec<Worker>,
+    active: Vec<WorkerHandle>,
     /// Those that serve what they have, and end.
-    retired: Vec<Hand>,
+    retired: Vec<WorkerHandle>,
     /// The first failure of a worker.
     failure: Option<WorkerFailed>,
     collector: Collector<ProxyDelta>,
 }
 
-impl std::fmt::Debug for Crew {
+impl std::fmt::Debug for WorkerPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Crew")
-            .field("hands", &self.hands)
+        f.debug_struct("WorkerPool")
+            .field("active", &self.active)
             .field("retired", &self.retired)
             .finish_non_exhaustive()
     }
 }
 
-impl Crew {
+impl WorkerPool {
     /// Prepares a worker for each of `sets`.
     ///
     /// # Errors
@@ -110,13 +110,13 @@ impl Crew {
         addrs: Vec<SocketAddr>,
         sets: Vec<Vec<TcpListener>>,
     ) -> Result<Self, (usize, io::Error)> {
-        let (waiting, hands, retired) = (Vec::new(), Vec::new(), Vec::new());
+        let (prepared, active, retired) = (Vec::new(), Vec::new(), Vec::new());
         let (failure, collector) = (None, Collector::default());
-        let mut crew = Self { shared, addrs, sets, waiting, hands, retired, failure, collector };
-        for index in 0..crew.sets.len() {
-            crew.prepare(index).map_err(|error| (index, error))?;
+        let mut pool = Self { shared, addrs, sets, prepared, active, retired, failure, collector };
+        for index in 0..pool.sets.len() {
+            pool.prepare(index).map_err(|error| (index, error))?;
         }
-        Ok(crew)
+        Ok(pool)
     }
 
     /// Starts those that are prepared.
@@ -124,32 +124,32 @@ impl Crew {
     /// # Errors
     /// The number of the worker for which the kernel refuses a thread.
     pub(crate) fn start(&mut self) -> Result<(), (usize, io::Error)> {
-        let first = self.hands.len() - self.waiting.len();
-        for (index, worker) in (first..).zip(std::mem::take(&mut self.waiting)) {
-            let waker = Arc::clone(&self.hands[index].waker);
+        let first = self.active.len() - self.prepared.len();
+        for (index, worker) in (first..).zip(std::mem::take(&mut self.prepared)) {
+            let waker = Arc::clone(&self.active[index].waker);
             let reporter = self.collector.add_worker(move || wake_up(&waker));
             let thread = thread::Builder::new()
                 .name(format!("proxy-{index}"))
                 .spawn(|| worker.run(reporter))
                 .map_err(|error| (index, error))?;
-            self.hands[index].thread = Some(thread);
+            self.active[index].thread = Some(thread);
         }
         Ok(())
     }
 
     fn prepare(&mut self, index: usize) -> io::Result<()> {
-        let mailbox = Arc::new(Mailbox::default());
+        let commands = Arc::new(CommandQueue::default());
         let listeners = clones(&self.sets[index])?;
-        let setup = Setup { index, listeners, mailbox: Arc::clone(&mailbox), shared: self.shared.clone() };
+        let setup = Setup { index, listeners, commands: Arc::clone(&commands), shared: self.shared.clone() };
         let (worker, waker) = Worker::new(setup)?;
-        self.waiting.push(worker);
-        self.hands.push(Hand { index, waker: Arc::new(waker), mailbox, thread: None });
+        self.prepared.push(worker);
+        self.active.push(WorkerHandle { index, waker: Arc::new(waker), commands, thread: None });
         Ok(())
     }
 
     /// How many there are, less those that only serve what they have.
     pub(crate) fn len(&self) -> usize {
-        self.hands.len()
+        self.active.len()
     }
 
     /// Adds workers or retires some, so that there are `n`, at least one.
@@ -158,18 +158,18 @@ impl Crew {
     /// When the kernel refuses a socket or a thread; there may be more workers than before then, and never fewer.
     pub(crate) fn resize(&mut self, n: usize) -> io::Result<()> {
         self.failure();
-        self.retired.retain(|hand| !hand.has_ended());
-        while self.hands.len() < n {
+        self.retired.retain(|worker| !worker.has_ended());
+        while self.active.len() < n {
             self.add()?;
         }
-        while self.hands.len() > n {
+        while self.active.len() > n {
             self.retire_last()?;
         }
         Ok(())
     }
 
     fn add(&mut self) -> io::Result<()> {
-        let index = self.hands.len();
+        let index = self.active.len();
         let has_ended = self.sets.len() > index;
         if !has_ended {
             let another = |addr: &SocketAddr| listen::another(*addr);
@@ -184,25 +184,27 @@ impl Crew {
         if added.is_err() {
             // Sockets that nobody accepts from would keep clients waiting.
             self.sets.truncate(if has_ended { self.sets.len() } else { index });
-            self.hands.truncate(index);
-            self.waiting.clear();
+            self.active.truncate(index);
+            self.prepared.clear();
         } else if has_ended {
-            self.hands[..index].iter().for_each(|hand| hand.tell(Order::GiveUp(index)));
+            self.active[..index]
+                .iter()
+                .for_each(|worker| worker.tell(WorkerCommand::ReleaseListeners(index)));
         }
         added
     }
 
     fn retire_last(&mut self) -> io::Result<()> {
-        let set = self.hands.len() - 1;
+        let set = self.active.len() - 1;
         if !self.shared.control.is_handed_over() {
             let shares: Vec<_> = (0..set).map(|_| clones(&self.sets[set])).collect::<Result<_, _>>()?;
-            for (hand, share) in self.hands.iter().zip(shares) {
-                hand.tell(Order::Share(set, share));
+            for (worker, share) in self.active.iter().zip(shares) {
+                worker.tell(WorkerCommand::ShareListeners(set, share));
             }
         }
-        if let Some(hand) = self.hands.pop() {
-            hand.tell(Order::Retire);
-            self.retired.push(hand);
+        if let Some(worker) = self.active.pop() {
+            worker.tell(WorkerCommand::Retire);
+            self.retired.push(worker);
         }
         Ok(())
     }
@@ -215,35 +217,36 @@ impl Crew {
     /// for a worker that has ended is for another one.
     pub(crate) fn let_go(&mut self) {
         for (index, set) in std::mem::take(&mut self.sets).into_iter().enumerate() {
-            let has_ended = self.hands.get(index).is_some_and(Hand::has_ended);
-            let other = self.hands.iter().find(|hand| has_ended && !hand.has_ended());
+            let has_ended = self.active.get(index).is_some_and(WorkerHandle::has_ended);
+            let other = self.active.iter().find(|worker| has_ended && !worker.has_ended());
             if let Some(other) = other.filter(|_| !self.shared.control.is_handed_over()) {
-                other.tell(Order::Share(index, set));
+                other.tell(WorkerCommand::ShareListeners(index, set));
             }
         }
     }
 
     pub(crate) fn wake(&self) {
-        self.everybody().for_each(|hand| wake_up(&hand.waker));
+        self.all().for_each(|worker| wake_up(&worker.waker));
     }
 
     /// Whether all that have not ended have looked into their mailboxes since the last call; wakes them to do so
     /// again.
     pub(crate) fn have_all_turned(&self) -> bool {
-        let is_stuck =
-            |hand: &&Hand| !hand.mailbox.looked.swap(false, Ordering::Relaxed) && !hand.has_ended();
-        let stuck = self.everybody().filter(is_stuck).count();
+        let is_stuck = |worker: &&WorkerHandle| {
+            !worker.commands.looked.swap(false, Ordering::Relaxed) && !worker.has_ended()
+        };
+        let stuck = self.all().filter(is_stuck).count();
         self.wake();
         stuck == 0
     }
 
     pub(crate) fn have_all_ended(&self) -> bool {
-        self.everybody().all(Hand::has_ended)
+        self.all().all(WorkerHandle::has_ended)
     }
 
     /// Notes which workers have ended; the first failure of one, if there was any.
     pub(crate) fn failure(&mut self) -> Option<&WorkerFailed> {
-        self.join_if(Hand::has_ended)
+        self.join_if(WorkerHandle::has_ended)
     }
 
     /// Waits for all to end.
@@ -254,9 +257,9 @@ impl Crew {
         self.join_if(|_| true).cloned().map_or(Ok(()), Err)
     }
 
-    fn join_if(&mut self, is_wanted: fn(&Hand) -> bool) -> Option<&WorkerFailed> {
-        for hand in self.hands.iter_mut().chain(&mut self.retired).filter(|hand| is_wanted(hand)) {
-            let failed = hand.join().err();
+    fn join_if(&mut self, is_wanted: fn(&WorkerHandle) -> bool) -> Option<&WorkerFailed> {
+        for worker in self.active.iter_mut().chain(&mut self.retired).filter(|worker| is_wanted(worker)) {
+            let failed = worker.join().err();
             self.failure = self.failure.take().or(failed);
         }
         self.failure.as_ref()
@@ -264,26 +267,26 @@ impl Crew {
 
     #[cfg(test)]
     pub(crate) fn have_retired_ended(&self) -> bool {
-        self.retired.iter().all(Hand::has_ended)
+        self.retired.iter().all(WorkerHandle::has_ended)
     }
 
     #[cfg(test)]
-    pub(crate) fn tell(&self, worker: usize, order: Order) {
-        let hand = self.everybody().find(|hand| hand.index == worker && !hand.has_ended());
-        hand.expect("it runs").tell(order);
+    pub(crate) fn tell(&self, index: usize, command: WorkerCommand) {
+        let worker = self.all().find(|worker| worker.index == index && !worker.has_ended());
+        worker.expect("it runs").tell(command);
     }
 
-    fn everybody(&self) -> impl Iterator<Item = &Hand> {
-        self.hands.iter().chain(&self.retired)
+    fn all(&self) -> impl Iterator<Item = &WorkerHandle> {
+        self.active.iter().chain(&self.retired)
     }
 
     #[cfg(test)]
     pub(crate) fn into_first_worker(mut self) -> Worker {
-        self.waiting.remove(0)
+        self.prepared.remove(0)
     }
 }
 
-impl Hand {
+impl WorkerHandle {
     fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -303,8 +306,8 @@ impl Hand {
         Err(WorkerFailed { worker: self.index, cause })
     }
 
-    fn tell(&self, order: Order) {
-        self.mailbox.post(order);
+    fn tell(&self, command: WorkerCommand) {
+        self.commands.post(command);
         wake_up(&self.waker);
     }
 }

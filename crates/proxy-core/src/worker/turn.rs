@@ -21,7 +21,7 @@ impl Worker {
             self.context.now = Instant::now();
             self.serve_handshakes(began_at, handshakes_until(began_at, self.context.now));
         }
-        self.rouse();
+        self.wake();
         self.accept();
     }
 
@@ -56,10 +56,10 @@ impl Worker {
     }
 
     /// Has those that may go on to connect do so in the next turn.
-    fn rouse(&mut self) {
-        for key in self.context.ways.take_roused() {
+    fn wake(&mut self) {
+        for key in self.context.dialer.take_woken() {
             if let Some(connection) = self.connections.get_mut(key) {
-                connection.rouse();
+                connection.wake();
                 self.again.push(key);
             }
         }
