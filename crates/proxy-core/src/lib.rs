@@ -51,6 +51,7 @@ mod connection;
 mod io;
 mod notices;
 mod proxy;
+mod relay;
 mod stats;
 mod tls;
 mod upstream;
@@ -62,6 +63,7 @@ pub use accept::proxy_protocol;
 pub use config::cpus::{Cpus, CpusError, ParseCpusError};
 pub use config::settings::ConfigError;
 pub use config::{Limits, ProxyConfig};
+pub use connection::handler;
 pub use proxy::{BoundProxy, Proxy, StartError};
 pub use tls::{
     Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, Looked, Presented, RefreshError, Refreshed,

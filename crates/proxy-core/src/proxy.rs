@@ -15,13 +15,16 @@ use crate::accept::listen::{self, ListenAddr, ListenError};
 use crate::config::ProxyConfig;
 use crate::config::cpus::{Cpus, CpusError};
 use crate::config::settings::{self, ConfigError};
+use crate::connection::handler::Handler;
 use crate::notices::NoticeLog;
+use crate::relay::Relay;
 use crate::tls::{ForgetError, LiveTls, Looked, Presented, Refreshed, Tls, TlsConfigError, TlsFiles};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
+use crate::upstream::dial::UpstreamDialer;
 use crate::upstream::target::{ResolveError, Upstream};
-use crate::worker::Shared;
 use crate::worker::control::Control;
-use crate::worker::pool::{WorkerFailed, WorkerPool};
+use crate::worker::pool::{RunWorker, WorkerFailed, WorkerPool, run_with};
+use crate::worker::setup::Shared;
 
 /// How often [`Proxy::wait`] looks.
 const WAIT_STEP: Duration = Duration::from_millis(2);
@@ -97,8 +100,10 @@ pub struct BoundProxy {
 #[cfg(test)]
 impl BoundProxy {
     /// Where it listens, and a worker to be driven by hand.
-    pub(crate) fn into_first_worker(self) -> (SocketAddr, crate::worker::Worker) {
-        (self.addrs[0], self.pool.into_first_worker())
+    pub(crate) fn into_first_worker(self) -> (SocketAddr, crate::worker::Worker<Relay>) {
+        let upstreams = Upstreams::resolve(&self.config.upstreams, self.notices).expect("it was resolved");
+        let dialer = UpstreamDialer::new(Arc::new(upstreams), 0);
+        (self.addrs[0], crate::worker::Worker::new(self.pool.into_first_prepared(), dialer))
     }
 }
 
@@ -137,6 +142,25 @@ impl Proxy {
     /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
     /// refuses.
     pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
+        Self::bind_to(config, relay)
+    }
+
+    /// The same for a proxy whose clients are served by another handler than the one that relays bytes to an upstream.
+    /// `resources` makes what the handlers of a worker share, on its thread, from the worker's number.
+    ///
+    /// # Errors
+    /// For the reasons of [`Proxy::bind`].
+    pub fn bind_with<H: Handler>(
+        config: ProxyConfig,
+        resources: impl Fn(usize) -> H::Resources + Send + Sync + 'static,
+    ) -> Result<BoundProxy, StartError> {
+        Self::bind_to(config, |_| run_with::<H>(resources))
+    }
+
+    fn bind_to(
+        config: ProxyConfig,
+        run: impl FnOnce(Arc<Upstreams>) -> RunWorker,
+    ) -> Result<BoundProxy, StartError> {
         settings::check(&config)?;
         let workers = config.workers.get();
         let bound =
@@ -145,7 +169,7 @@ impl Proxy {
         let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
         let set = |_| listeners.iter_mut().filter_map(Iterator::next).collect();
         let sets = (0..workers).map(set).collect();
-        Self::prepare(config, addrs, sets, false)
+        Self::prepare(config, addrs, sets, false, run)
     }
 
     /// The same on sockets that listen already, which serve all workers, instead of the addresses of `config`. They
@@ -164,7 +188,7 @@ impl Proxy {
         config.listen = addrs.iter().copied().map(ListenAddr::Addr).collect();
         let clones = |_| set.iter().map(TcpListener::try_clone).collect();
         let sets = (0..config.workers.get()).map(clones).collect::<io::Result<_>>();
-        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true)
+        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true, relay)
     }
 
     fn prepare(
@@ -172,6 +196,7 @@ impl Proxy {
         addrs: Vec<SocketAddr>,
         sets: Vec<Vec<TcpListener>>,
         is_handed_over: bool,
+        run: impl FnOnce(Arc<Upstreams>) -> RunWorker,
     ) -> Result<BoundProxy, StartError> {
         if addrs.is_empty() {
             return Err(StartError::NoListener);
@@ -202,13 +227,12 @@ impl Proxy {
         let shared = Shared {
             clients_max: config.clients_max,
             cpus: config.cpus.clone(),
-            upstreams: Arc::new(upstreams),
             sends_header: config.proxy_protocol,
             trusted: Arc::new(config.accept_proxy.clone()),
             control: Arc::clone(&control),
             notices: Arc::clone(&notices),
         };
-        let pool = WorkerPool::new(shared, addrs.clone(), sets)
+        let pool = WorkerPool::new(run(Arc::new(upstreams)), shared, addrs.clone(), sets)
             .map_err(|(worker, source)| StartError::Worker { worker, source })?;
         Ok(BoundProxy { config, possible, addrs, control, notices, tls, pool })
     }
@@ -377,6 +401,11 @@ impl Proxy {
         // A panic in the midst of a change leaves workers that run, and those are what it is asked for.
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Runs workers that relay bytes to the upstreams.
+fn relay(upstreams: Arc<Upstreams>) -> RunWorker {
+    run_with::<Relay>(move |worker| UpstreamDialer::new(Arc::clone(&upstreams), worker))
 }
 
 impl Drop for Proxy {

@@ -7,29 +7,35 @@ use crate::worker::pending::{Stalled, Stalls};
 
 /// Bytes that wait in one direction before its source is no longer read. A sink that is slow still has what its socket
 /// holds; reading more for it would move bytes from the kernel's memory to ours and make its buffer grow.
-pub(super) const HIGH_WATER_BYTES: usize = 16 << 10;
+const HIGH_WATER_BYTES: usize = 16 << 10;
 
 /// What goes one way.
 #[derive(Debug, Default)]
 pub(super) struct Direction {
-    /// What its sink has not taken yet.
+    /// What the sink has not taken yet.
     pub(super) pending: Buffer,
-    /// Whether its sink has taken anything since that was last looked at.
+    /// Whether the sink has taken anything since that was last looked at.
     pub(super) has_moved: bool,
     /// Since when the sink has taken nothing of what is pending.
     pub(super) stalled: Stalled,
-    /// Its source will send nothing more.
-    pub(super) ended: bool,
-    /// Its sink has been told so, or takes nothing any more.
-    pub(super) passed_on: bool,
+    /// The source sends nothing more.
+    pub(super) source_ended: bool,
+    /// The sink has been told so, or takes nothing any more.
+    pub(super) sink_closed: bool,
 }
 
 impl Direction {
     pub(super) fn has_room(&self) -> bool {
-        !self.ended && self.pending.len() < HIGH_WATER_BYTES
+        !self.source_ended && self.pending.len() < HIGH_WATER_BYTES
     }
 
-    /// Notes after writing whether anything is left that the sink did not take.
+    /// Takes what the sink has taken off the front.
+    pub(super) fn consume(&mut self, n: usize) {
+        self.pending.consume(n);
+        self.has_moved = true;
+    }
+
+    /// Notes after writing whether the sink has left anything.
     pub(super) fn note_stall(&mut self, stalls: &mut Stalls, key: usize, now: Instant) {
         if self.pending.is_empty() {
             stalls.forget(&mut self.stalled, key);
@@ -40,6 +46,6 @@ impl Direction {
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.ended && self.passed_on && self.pending.is_empty()
+        self.source_ended && self.sink_closed && self.pending.is_empty()
     }
 }

@@ -8,13 +8,14 @@ use telemetry::ProxyCounter;
 use super::Worker;
 use crate::accept::listeners::Listeners;
 use crate::connection::Connection;
+use crate::connection::handler::Handler;
 
 /// How long to wait before accepting again when the process or the system is out of descriptors or memory.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
 /// How soon to look again for a place when all are taken, in case another worker's connection leaves one.
 const FULL_BACK_OFF: Duration = Duration::from_millis(10);
 
-impl Worker {
+impl<H: Handler> Worker<H> {
     /// Takes connections from the backlog, as long as there are places and descriptors for them.
     pub(super) fn accept(&mut self) {
         self.takes_last |= self.listeners.is_last_call(self.context.now);
@@ -56,10 +57,10 @@ impl Worker {
             }
             let entry = self.connections.vacant_entry();
             let key = entry.key();
-            let connection = Connection::accept(socket, peer, key, &mut self.context)?;
-            let is_over = connection.is_over();
+            let connection = Connection::accept(socket, peer, key, &mut self.context, &mut self.resources)?;
+            let is_closed = connection.is_closed();
             entry.insert(Box::new(connection));
-            Ok(is_over.then_some(key))
+            Ok(is_closed.then_some(key))
         });
         let error = match accepted {
             Ok(over) => {

@@ -11,16 +11,14 @@ use crate::io::buffer::Pool;
 use crate::notices::NoticeLog;
 use crate::stats::account::Account;
 use crate::tls::TlsConfig;
-use crate::upstream::dial::UpstreamDialer;
 use crate::worker::control::Control;
 use crate::worker::pending::Pending;
 use crate::worker::timers::Timers;
 
 /// What the connections of a worker share.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub struct Context {
     pub(crate) registry: Registry,
-    pub(crate) dialer: UpstreamDialer,
     pub(crate) tls: TlsConfig,
     pub(crate) limits: Arc<Limits>,
     /// The header that goes to the upstream, and who must send one to us.

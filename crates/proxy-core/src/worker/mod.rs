@@ -6,6 +6,7 @@ pub(crate) mod control;
 pub(crate) mod pending;
 pub(crate) mod pool;
 mod ready;
+pub(crate) mod setup;
 pub(crate) mod timers;
 mod turn;
 
@@ -13,20 +14,19 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::{Events, Poll, Token, Waker};
+use mio::{Events, Poll, Token};
 use slab::Slab;
 use telemetry::{Level, ProxyDelta, Reporter};
 
 use self::ready::ReadyQueue;
+use self::setup::PreparedWorker;
 use crate::accept::listeners::Listeners;
-use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::config::cpus::Cpus;
+use crate::connection::handler::Handler;
 use crate::connection::{Connection, SCRATCH_BYTES, untoken};
 use crate::io::buffer::Pool;
 use crate::notices::{NoticeLog, Subject};
 use crate::stats::account::Account;
-use crate::upstream::balance::Upstreams;
-use crate::upstream::dial::UpstreamDialer;
 use crate::worker::context::Context;
 use crate::worker::control::Control;
 use crate::worker::pending::Pending;
@@ -37,31 +37,8 @@ use crate::worker::timers::Timers;
 const EVENTS_MAX: usize = 256;
 
 const WAKER: Token = Token(usize::MAX);
-/// Listeners have the tokens from here downwards.
-const FIRST_LISTENER: usize = usize::MAX - 1;
 
-/// What tells one worker from another, and what they share.
-#[derive(Debug)]
-pub(crate) struct Setup {
-    pub(crate) index: usize,
-    pub(crate) listeners: Vec<std::net::TcpListener>,
-    pub(crate) commands: Arc<CommandQueue>,
-    pub(crate) shared: Shared,
-}
-
-/// What all workers have in common.
-#[derive(Clone, Debug)]
-pub(crate) struct Shared {
-    pub(crate) clients_max: usize,
-    pub(crate) cpus: Option<Cpus>,
-    pub(crate) upstreams: Arc<Upstreams>,
-    pub(crate) sends_header: Option<ProxyProtocol>,
-    pub(crate) trusted: Arc<TrustedPeers>,
-    pub(crate) control: Arc<Control>,
-    pub(crate) notices: Arc<NoticeLog>,
-}
-
-pub(crate) struct Worker {
+pub(crate) struct Worker<H: Handler> {
     index: usize,
     cpus: Option<Cpus>,
     poll: Poll,
@@ -71,8 +48,9 @@ pub(crate) struct Worker {
     listeners: Listeners,
     /// Not to accept before this moment, unless a connection leaves its place.
     accept_at: Option<Instant>,
-    connections: Slab<Box<Connection>>,
+    connections: Slab<Box<Connection<H>>>,
     context: Context,
+    resources: H::Resources,
     /// Connections that have something to do, and those that have in the next turn without waiting for an event.
     ready: ReadyQueue,
     again: Vec<usize>,
@@ -86,20 +64,14 @@ pub(crate) struct Worker {
     takes_last: bool,
 }
 
-impl Worker {
-    /// Prepares everything that can fail; returns the worker and what wakes it.
-    pub(crate) fn new(setup: Setup) -> io::Result<(Self, Waker)> {
-        let poll = Poll::new()?;
-        let registry = poll.registry().try_clone()?;
-        let waker = Waker::new(&registry, WAKER)?;
-        let mut listeners = Listeners::new(registry.try_clone()?, FIRST_LISTENER);
-        let Setup { index, commands, shared, .. } = setup;
-        for socket in setup.listeners {
-            listeners.add(index, socket)?;
-        }
+impl<H: Handler> Worker<H> {
+    /// Takes over what was prepared; `resources` are what its handlers share.
+    pub(crate) fn new(prepared: PreparedWorker, resources: H::Resources) -> Self {
+        let PreparedWorker { index, poll, registry, listeners, commands, shared } = prepared;
+        // Before what it tells of, so that no change is missed.
+        let generation = shared.control.generation();
         let context = Context {
             registry,
-            dialer: UpstreamDialer::new(shared.upstreams, index),
             tls: shared.control.tls().for_worker(),
             limits: shared.control.limits(),
             sends_header: shared.sends_header,
@@ -115,8 +87,7 @@ impl Worker {
             notices: Arc::clone(&shared.notices),
             now: Instant::now(),
         };
-        let generation = shared.control.generation();
-        let worker = Self {
+        Self {
             index,
             cpus: shared.cpus,
             poll,
@@ -127,14 +98,14 @@ impl Worker {
             accept_at: None,
             connections: Slab::new(),
             context,
+            resources,
             ready: ReadyQueue::default(),
             again: Vec::new(),
             generation,
             drain_until: None,
             is_retired: false,
             takes_last: false,
-        };
-        Ok((worker, waker))
+        }
     }
 
     /// Serves until a drain has ended, and hands over whenever the collector asks.
@@ -279,7 +250,7 @@ impl Worker {
     fn expire(&mut self) {
         while let Some((key, kind)) = self.context.timers.expired(self.context.now) {
             if let Some(connection) = self.connections.get_mut(key) {
-                connection.expired(kind, &mut self.context);
+                connection.expired(kind, &mut self.context, &mut self.resources);
                 self.ready.push(connection, key, self.context.now);
             }
         }
@@ -293,7 +264,7 @@ impl Worker {
         while let Some((_, key)) = self.context.next_send_timeout().filter(|&(at, _)| at <= self.context.now)
         {
             let connection = &mut self.connections[key];
-            connection.send_timed_out(&mut self.context);
+            connection.send_timed_out(&mut self.context, &mut self.resources);
             self.ready.push(connection, key, self.context.now);
         }
     }
@@ -304,13 +275,13 @@ impl Worker {
         while self.context.has_too_much_pending() {
             let Some(key) = self.context.pending.oldest() else { return };
             self.notices.pending_met(self.context.limits.pending_bytes_max, self.context.now);
-            self.connections[key].cut_for_room(&mut self.context);
+            self.connections[key].cut_for_room(&mut self.context, &mut self.resources);
             self.again.push(key);
         }
     }
 
     fn close(&mut self, key: usize) {
-        self.connections.remove(key).close(&mut self.context);
+        self.connections.remove(key).close(&mut self.context, &mut self.resources);
         self.control.limiter.leave();
         self.accept_at = None;
     }
@@ -319,91 +290,13 @@ impl Worker {
     fn cut(&mut self) {
         self.context.now = Instant::now();
         for mut connection in std::mem::take(&mut self.connections).drain() {
-            connection.cut(&mut self.context);
-            connection.write(&mut self.context);
-            connection.close(&mut self.context);
+            connection.cut(&mut self.context, &mut self.resources);
+            connection.write(&mut self.context, &mut self.resources);
+            connection.close(&mut self.context, &mut self.resources);
             self.control.limiter.leave();
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{ErrorKind, Read, Write};
-    use std::net::{Shutdown, TcpStream};
-    use std::os::unix::net::UnixListener;
-
-    use rustls::pki_types::{CertificateDer, ServerName};
-    use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-    use telemetry::ProxyCounter;
-
-    use super::*;
-    use crate::connection::{READ_BYTES_MAX, READS_PER_TURN_MAX};
-    use crate::{Certificate, Proxy, ProxyConfig, Upstream};
-
-    type Tls = StreamOwned<ClientConnection, TcpStream>;
-
-    /// Shakes hands, sends two bytes, and encrypts a flood that is not sent yet.
-    fn client(addr: std::net::SocketAddr, leaf: Vec<u8>) -> (Tls, Vec<u8>) {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from(leaf)).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = Arc::new(config.unwrap().with_root_certificates(roots).with_no_client_auth());
-        let connection = ClientConnection::new(config, ServerName::try_from("localhost").unwrap()).unwrap();
-        let mut tls = StreamOwned::new(connection, TcpStream::connect(addr).unwrap());
-        tls.write_all(b"go").unwrap();
-        tls.conn.set_buffer_limit(None);
-        tls.conn.writer().write_all(&vec![1; 8 << 20]).unwrap();
-        let mut flood = Vec::new();
-        while tls.conn.wants_write() {
-            tls.conn.write_tls(&mut flood).unwrap();
-        }
-        (tls, flood)
-    }
-
-    #[test]
-    fn a_flooding_client_has_a_bounded_part_read_in_a_turn() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("app.sock");
-        let upstream = UnixListener::bind(&socket).unwrap();
-        let certificate = Certificate::generate(&[]).unwrap();
-        let leaf = certificate.leaf_der().to_vec();
-        let listen = vec!["127.0.0.1:0".parse().unwrap()];
-        let mut config = ProxyConfig::new(listen, Upstream::Unix(socket), certificate);
-        config.workers = std::num::NonZeroUsize::MIN;
-        let (addr, mut worker) = Proxy::bind(config).unwrap().into_first_worker();
-        let mut events = Events::with_capacity(EVENTS_MAX);
-        let mut turn = |worker: &mut Worker| {
-            worker.wait(&mut events, Some(Duration::from_millis(10))).unwrap();
-            worker.serve();
-            worker.context.account.delta.counters[ProxyCounter::WireIn]
-        };
-        let shaking = std::thread::spawn(move || client(addr, leaf));
-        while !shaking.is_finished() {
-            turn(&mut worker);
-        }
-        let (mut tls, flood) = shaking.join().unwrap();
-        turn(&mut worker);
-        // The upstream takes nothing more, so that what the client sends fills no buffer.
-        let (mut deaf, _) = upstream.accept().unwrap();
-        deaf.read_exact(&mut [0; 2]).unwrap();
-        deaf.shutdown(Shutdown::Read).unwrap();
-        tls.sock.set_nonblocking(true).unwrap();
-        let (mut sent, mut taken, mut most) = (0, turn(&mut worker), 0);
-        while sent < flood.len() {
-            match tls.sock.write(&flood[sent..]) {
-                Ok(n) => sent += n,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let now = turn(&mut worker);
-                    most = most.max(now - taken);
-                    taken = now;
-                }
-                Err(error) => panic!("{error}"),
-            }
-        }
-        let bound = u64::from(READS_PER_TURN_MAX) * READ_BYTES_MAX as u64;
-        assert!(most > bound / 2, "nothing waited to be read: {most} bytes a turn at the most");
-        assert!(most <= bound, "{most} bytes in one turn");
-    }
-}
+mod tests;

@@ -12,11 +12,13 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use mio::Waker;
-use telemetry::{Collector, ProxyDelta};
+use telemetry::{Collector, ProxyDelta, Reporter};
 
 use crate::accept::listen;
 use crate::accept::listeners::Set;
-use crate::worker::{Setup, Shared, Worker};
+use crate::connection::handler::Handler;
+use crate::worker::Worker;
+use crate::worker::setup::{PreparedWorker, Shared};
 
 /// What a worker is told while it runs. The mutex is taken by the handle when it has something to say, and by the
 /// worker when it is woken, which happens about once a second.
@@ -75,14 +77,28 @@ struct WorkerHandle {
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
+/// Runs a worker on the thread that calls it, until it ends. The pool does not know by which handlers it serves.
+pub(crate) type RunWorker = Arc<dyn Fn(PreparedWorker, Reporter<ProxyDelta>) -> io::Result<()> + Send + Sync>;
+
+/// Runs workers whose clients are served by `H`; `resources` makes what the handlers of a worker share.
+pub(crate) fn run_with<H: Handler>(
+    resources: impl Fn(usize) -> H::Resources + Send + Sync + 'static,
+) -> RunWorker {
+    Arc::new(move |prepared, reporter| {
+        let resources = resources(prepared.index);
+        Worker::<H>::new(prepared, resources).run(reporter)
+    })
+}
+
 /// All workers of a proxy.
 pub(crate) struct WorkerPool {
+    run: RunWorker,
     shared: Shared,
     addrs: Vec<SocketAddr>,
     /// The sockets of each worker that there is or has been.
     sets: Vec<Vec<TcpListener>>,
     /// Prepared, and not started yet.
-    prepared: Vec<Worker>,
+    prepared: Vec<PreparedWorker>,
     active: Vec<WorkerHandle>,
     /// Those that serve what they have, and end.
     retired: Vec<WorkerHandle>,
@@ -106,13 +122,14 @@ impl WorkerPool {
     /// # Errors
     /// The number of the worker for which the kernel refuses something.
     pub(crate) fn new(
+        run: RunWorker,
         shared: Shared,
         addrs: Vec<SocketAddr>,
         sets: Vec<Vec<TcpListener>>,
     ) -> Result<Self, (usize, io::Error)> {
         let (prepared, active, retired) = (Vec::new(), Vec::new(), Vec::new());
         let (failure, collector) = (None, Collector::default());
-        let mut pool = Self { shared, addrs, sets, prepared, active, retired, failure, collector };
+        let mut pool = Self { run, shared, addrs, sets, prepared, active, retired, failure, collector };
         for index in 0..pool.sets.len() {
             pool.prepare(index).map_err(|error| (index, error))?;
         }
@@ -128,9 +145,10 @@ impl WorkerPool {
         for (index, worker) in (first..).zip(std::mem::take(&mut self.prepared)) {
             let waker = Arc::clone(&self.active[index].waker);
             let reporter = self.collector.add_worker(move || wake_up(&waker));
+            let run = Arc::clone(&self.run);
             let thread = thread::Builder::new()
                 .name(format!("proxy-{index}"))
-                .spawn(|| worker.run(reporter))
+                .spawn(move || run(worker, reporter))
                 .map_err(|error| (index, error))?;
             self.active[index].thread = Some(thread);
         }
@@ -140,9 +158,9 @@ impl WorkerPool {
     fn prepare(&mut self, index: usize) -> io::Result<()> {
         let commands = Arc::new(CommandQueue::default());
         let listeners = clones(&self.sets[index])?;
-        let setup = Setup { index, listeners, commands: Arc::clone(&commands), shared: self.shared.clone() };
-        let (worker, waker) = Worker::new(setup)?;
-        self.prepared.push(worker);
+        let (prepared, waker) =
+            PreparedWorker::new(index, listeners, Arc::clone(&commands), self.shared.clone())?;
+        self.prepared.push(prepared);
         self.active.push(WorkerHandle { index, waker: Arc::new(waker), commands, thread: None });
         Ok(())
     }
@@ -281,7 +299,7 @@ impl WorkerPool {
     }
 
     #[cfg(test)]
-    pub(crate) fn into_first_worker(mut self) -> Worker {
+    pub(crate) fn into_first_prepared(mut self) -> PreparedWorker {
         self.prepared.remove(0)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
+use crate::connection::handler::Handler;
 
 /// CPU time of handshakes in a turn: the last one may exceed it. An established connection that becomes ready meanwhile
 /// waits for so long, and each turn costs a look at the kernel's events. One RSA-2048 signature takes more.
@@ -46,7 +47,7 @@ impl Default for ReadyQueue {
 
 impl ReadyQueue {
     /// Adds a connection, unless it is there already.
-    pub(super) fn push(&mut self, connection: &mut Connection, key: usize, now: Instant) {
+    pub(super) fn push<H: Handler>(&mut self, connection: &mut Connection<H>, key: usize, now: Instant) {
         if connection.is_listed {
             return;
         }

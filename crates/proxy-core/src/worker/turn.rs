@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use super::Worker;
 use super::ready::handshakes_until;
-use crate::connection::Next;
+use crate::connection::handler::{Handler, Next};
 
 /// What connections may have read, in bytes, before it is written. Peers that are written to in one go are woken together
 /// and answer together, so that small messages are best read all before any is written; what is large has left the
 /// processor's caches by then.
 const BATCH_BYTES: usize = 64 << 10;
 
-impl Worker {
+impl<H: Handler> Worker<H> {
     /// Serves every connection that is ready but for handshakes, then handshakes for a while, then accepts.
     pub(super) fn serve(&mut self) {
         let began_at = self.context.now;
@@ -46,7 +46,7 @@ impl Worker {
     /// Lets handshakes go on in the turn that began at `began_at`: at least one, and no further one after `until`.
     fn serve_handshakes(&mut self, began_at: Instant, until: Instant) {
         while let Some(key) = self.ready.take_handshake(began_at) {
-            self.connections[key].read(&mut self.context);
+            self.connections[key].read(&mut self.context, &mut self.resources);
             self.write(&[key]);
             self.context.now = Instant::now();
             if self.context.now >= until {
@@ -57,7 +57,7 @@ impl Worker {
 
     /// Has those that may go on to connect do so in the next turn.
     fn wake(&mut self) {
-        for key in self.context.dialer.take_woken() {
+        for key in H::take_woken(&mut self.resources) {
             if let Some(connection) = self.connections.get_mut(key) {
                 connection.wake();
                 self.again.push(key);
@@ -71,7 +71,7 @@ impl Worker {
         for (i, &key) in keys.iter().enumerate() {
             self.context.now = Instant::now();
             let connection = &mut self.connections[key];
-            connection.read(&mut self.context);
+            connection.read(&mut self.context, &mut self.resources);
             bytes += connection.pending_bytes();
             if bytes >= BATCH_BYTES {
                 return i + 1;
@@ -84,7 +84,7 @@ impl Worker {
         for &key in keys {
             let connection = &mut self.connections[key];
             connection.is_listed = false;
-            match connection.write(&mut self.context) {
+            match connection.write(&mut self.context, &mut self.resources) {
                 Next::Wait => {}
                 Next::Again => self.again.push(key),
                 Next::Close => self.close(key),

@@ -1,0 +1,129 @@
+//! How a session ends, and what is told of it.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use telemetry::{ConnectionRecord, Outcome, ProxyCounter};
+
+use super::{Account, ClientSession, READ_BYTES_MAX};
+use crate::connection::LINGER_TIMEOUT;
+use crate::connection::handler::{End, Next};
+use crate::io::socket::IoResult;
+use crate::tls::EngineError;
+use crate::worker::context::Context;
+
+impl ClientSession {
+    /// The end that an error of the client's socket leads to.
+    #[cold]
+    pub(crate) fn broken(&self, error: &io::Error) -> End {
+        // A client that has said or been told that this is the end, and has all it was owed, may leave as it likes.
+        let has_sent_all = self.from_client.source_ended && self.from_client.pending.is_empty();
+        let is_over = !self.owes_client && (has_sent_all || self.to_client.source_ended);
+        let outcome = if self.is_handshaking() {
+            Outcome::HandshakeEof
+        } else if is_over {
+            Outcome::Ended
+        } else {
+            Outcome::ClientBroken
+        };
+        End::at_once(outcome, error)
+    }
+
+    #[cold]
+    pub(crate) fn tls_failed(&self, error: &EngineError) -> End {
+        let outcome = if self.is_handshaking() {
+            error.handshake_outcome(self.engine.has_answered())
+        } else {
+            Outcome::ClientBroken
+        };
+        End::after_sending(outcome, error)
+    }
+
+    /// Gives the client a moment to take the last bytes and end its side.
+    pub(crate) fn begin_closing(&mut self, context: &mut Context) {
+        self.release_ticket(context);
+        self.from_client.pending.clear();
+        self.to_client.source_ended = true;
+        self.set_deadline(context.now + LINGER_TIMEOUT, context);
+    }
+
+    /// Reads and drops what the client still sends, so that closing does not reset the connection.
+    pub(crate) fn drop_input(&mut self, context: &mut Context) -> io::Result<()> {
+        if self.socket.is_readable() && matches!(self.receive_last(context)?, IoResult::End) {
+            self.from_client.source_ended = true;
+        }
+        Ok(())
+    }
+
+    fn receive_last(&mut self, context: &mut Context) -> io::Result<IoResult> {
+        let result = self.socket.read(&mut context.scratch[..READ_BYTES_MAX]);
+        if let Ok(IoResult::Bytes(n)) = result {
+            context.account.count(ProxyCounter::WireIn, n as u64);
+        }
+        result
+    }
+
+    /// Until when a client that takes what waits for it may go on, if there is anything.
+    pub(crate) fn linger_until(&self, context: &Context) -> Option<Instant> {
+        let until = self.active_at + LINGER_TIMEOUT;
+        (!self.to_client.pending.is_empty() && until > context.now).then_some(until)
+    }
+
+    /// What a session that is closing needs next.
+    pub(crate) fn next_closing(&self) -> Next {
+        if self.from_client.source_ended {
+            if self.to_client.sink_closed { Next::Close } else { Next::Wait }
+        } else if self.socket.is_readable() {
+            Next::Again
+        } else {
+            Next::Wait
+        }
+    }
+
+    /// Lets the kernel drop what it still holds for the client when the socket is closed.
+    pub(crate) fn reset(&mut self, context: &mut Context) {
+        self.socket.reset_when_closed();
+        self.drop_pending(context);
+    }
+
+    /// Counts its end, if that is an error.
+    pub(crate) fn count_error(&self, outcome: Outcome, in_handshake: bool, context: &mut Context) {
+        if outcome.is_error() {
+            context.account.error(self.account.slot, outcome, in_handshake);
+        }
+    }
+
+    /// Counts its end, and closes its socket.
+    pub(crate) fn close(mut self, outcome: Outcome, detail: String, context: &mut Context) {
+        self.clear_deadline(context);
+        self.release_ticket(context);
+        self.drop_pending(context);
+        let Account { client, slot, holds_place, accepted_at, bytes_in, .. } = self.account;
+        if holds_place {
+            context.control.per_client.leave(client);
+        }
+        let lifetime = context.now.saturating_duration_since(accepted_at);
+        context.account.closed(slot, bytes_in > 0, lifetime);
+        context.account.record(outcome, context.now, || self.record(outcome, detail, lifetime));
+    }
+
+    fn record(&self, outcome: Outcome, detail: String, lifetime: Duration) -> ConnectionRecord {
+        let session = self.engine.session();
+        ConnectionRecord {
+            conn: self.account.id,
+            client: self.account.client,
+            outcome,
+            detail,
+            tls_version: session.version_name().to_owned(),
+            cipher: session.cipher_name(),
+            group: session.group_name().to_owned(),
+            sni: session.server_name(),
+            alpn: session.alpn(),
+            client_name: session.client_name(),
+            resumed: session.is_resumed(),
+            bytes_in: self.account.bytes_in,
+            bytes_out: self.account.bytes_out,
+            lifetime_us: u64::try_from(lifetime.as_micros()).unwrap_or(u64::MAX),
+        }
+    }
+}
