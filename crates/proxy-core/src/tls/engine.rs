@@ -123,8 +123,12 @@ impl Engine {
         output: &mut Buffer,
     ) -> Result<usize, EngineError> {
         let before = output.len();
+        let was_handshaking = self.is_handshaking();
         let result = self.process_until_blocked(buffer, plaintext, output);
-        self.server_name = take_server_name().or_else(|| self.server_name.take());
+        // Only a handshake brings one.
+        if was_handshaking {
+            self.server_name = take_server_name().or_else(|| self.server_name.take());
+        }
         if result.is_ok() {
             self.has_answered |= output.len() > before;
         } else {
