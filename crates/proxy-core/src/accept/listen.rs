@@ -81,7 +81,7 @@ impl FromStr for ListenAddr {
 
 /// The sockets behind one [`ListenAddr`].
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub(crate) struct BoundListeners {
     /// Where they listen; the port that was chosen if 0 was asked for.
     pub(crate) addr: SocketAddr,
     /// One listening, non-blocking socket for each worker.
@@ -105,7 +105,7 @@ pub(crate) fn inherit(listener: TcpListener) -> io::Result<(SocketAddr, TcpListe
 }
 
 /// Binds a socket for each worker, unless anybody listens there already.
-pub(crate) fn bind(addr: ListenAddr, workers: usize) -> Result<Bound, ListenError> {
+pub(crate) fn bind(addr: ListenAddr, workers: usize) -> Result<BoundListeners, ListenError> {
     let explain = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(addr),
         _ => ListenError::Refused { addr, source },
@@ -125,8 +125,8 @@ fn is_without_ipv6(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL))
 }
 
-fn bind_each(addr: SocketAddr, workers: usize) -> io::Result<Bound> {
-    let _turn = Turn::take(addr.port());
+fn bind_each(addr: SocketAddr, workers: usize) -> io::Result<BoundListeners> {
+    let _lock = BindLock::take(addr.port());
     // A socket without SO_REUSEPORT is refused where anybody listens, on this address or one that overlaps with
     // it; the kernel would accept ours beside those of another process of the same user. It also holds the port
     // that the kernel chose for 0 while the others bind to it.
@@ -134,7 +134,7 @@ fn bind_each(addr: SocketAddr, workers: usize) -> io::Result<Bound> {
     probe.bind(&addr.into())?;
     let addr = probe.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
     let listeners = (0..workers).map(|_| listener(addr)).collect::<io::Result<_>>()?;
-    Ok(Bound { addr, listeners })
+    Ok(BoundListeners { addr, listeners })
 }
 
 fn listener(addr: SocketAddr) -> io::Result<TcpListener> {
@@ -172,11 +172,11 @@ fn socket(addr: SocketAddr) -> io::Result<Socket> {
 /// The right to bind a port: of several proxies that start at once on one port, each looks for the others only
 /// after those before it have begun to listen. An abstract Unix socket named after user and port, as only
 /// processes of one user can share a port.
-struct Turn {
+struct BindLock {
     _held: Option<UnixListener>,
 }
 
-impl Turn {
+impl BindLock {
     /// Waits for the turn, but not for ever: whoever squats on the name must not keep the proxy from starting.
     fn take(port: u16) -> Self {
         let name = format!("tlsdash-bind-{}-{port}", rustix::process::geteuid().as_raw());

@@ -1,6 +1,7 @@
 //! Where clients come in: addresses, listening sockets, the PROXY header, and how many connections there may be.
 
 pub(crate) mod descriptors;
+pub(crate) mod limiter;
 pub(crate) mod listen;
 pub(crate) mod listeners;
 pub(crate) mod per_client;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::io::buffer::Buffer;
-use crate::worker::pending::{Stalled, Stalls};
+use crate::worker::pending::{StallEntry, StallQueue};
 
 /// Bytes that wait in one direction before its source is no longer read. A sink that is slow still has what its socket
 /// holds; reading more for it would move bytes from the kernel's memory to ours and make its buffer grow.
@@ -17,7 +17,7 @@ pub(super) struct Direction {
     /// Whether the sink has taken anything since that was last looked at.
     pub(super) has_moved: bool,
     /// Since when the sink has taken nothing of what is pending.
-    pub(super) stalled: Stalled,
+    pub(super) stalled: StallEntry,
     /// The source sends nothing more.
     pub(super) source_ended: bool,
     /// The sink has been told so, or takes nothing any more.
@@ -36,7 +36,7 @@ impl Direction {
     }
 
     /// Notes after writing whether the sink has left anything.
-    pub(super) fn note_stall(&mut self, stalls: &mut Stalls, key: usize, now: Instant) {
+    pub(super) fn note_stall(&mut self, stalls: &mut StallQueue, key: usize, now: Instant) {
         if self.pending.is_empty() {
             stalls.forget(&mut self.stalled, key);
         } else {

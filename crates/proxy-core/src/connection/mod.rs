@@ -29,7 +29,7 @@ use self::session::ClientSession;
 pub(crate) use self::session::READS_PER_TURN_MAX;
 pub(crate) use self::session::{READ_BYTES_MAX, SCRATCH_BYTES};
 use crate::worker::context::Context;
-use crate::worker::timers::Kind;
+use crate::worker::timers::TimerKind;
 
 /// How long a client has to take the last bytes and end its side, once the proxy has decided to end. Closing at
 /// once would reset a connection on which the client is still sending, and lose what it has not read yet.
@@ -154,8 +154,8 @@ impl<H: Handler> Connection<H> {
     }
 
     /// Acts on a deadline that has passed; [`Connection::write`] must follow.
-    pub(crate) fn expired(&mut self, kind: Kind, context: &mut Context, resources: &mut H::Resources) {
-        if kind == Kind::Ticket {
+    pub(crate) fn expired(&mut self, kind: TimerKind, context: &mut Context, resources: &mut H::Resources) {
+        if kind == TimerKind::Ticket {
             return self.session.release_ticket(context);
         }
         // It is no longer armed, and must not be taken for one that comes soon enough.

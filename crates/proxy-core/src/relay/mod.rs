@@ -143,8 +143,8 @@ impl Relay {
         match attempt.advance(dialer, caller) {
             Ok(ConnectProgress::Established(socket, index)) => {
                 let now = Instant::now();
-                context.account.count(ProxyCounter::UpstreamConnects, 1);
-                context.account.time(ProxyLatency::Connect, now - began_at);
+                context.stats.count(ProxyCounter::UpstreamConnects, 1);
+                context.stats.time(ProxyLatency::Connect, now - began_at);
                 self.upstream = UpstreamConn::Connected { socket, index };
                 session.touch(now);
                 self.arm_idle(session, context);

@@ -7,7 +7,7 @@ use rustls::unbuffered::{
 
 use super::cert_resolver::take_server_name;
 use super::config::TlsConfig;
-use super::session::Session;
+use super::negotiated::NegotiatedTls;
 use crate::io::buffer::Buffer;
 
 /// Ciphertext that the engine keeps because it is not a whole message yet, in bytes at most. A record has at most
@@ -83,8 +83,8 @@ impl Engine {
     }
 
     /// What was negotiated so far.
-    pub(crate) fn session(&self) -> Session<'_> {
-        Session::new(&self.connection, self.server_name.as_deref())
+    pub(crate) fn session(&self) -> NegotiatedTls<'_> {
+        NegotiatedTls::new(&self.connection, self.server_name.as_deref())
     }
 
     /// Processes what was received: `buffer` holds it behind [`Engine::partial_len`] free bytes, and is decrypted

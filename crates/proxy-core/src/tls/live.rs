@@ -9,7 +9,7 @@ use super::Certificate;
 use super::client_auth::{ClientCa, binding};
 use super::config::{Material, TlsConfig, TlsConfigError};
 use super::error::{TlsFileError, TlsFileWarning};
-use super::sessions::Sessions;
+use super::session_cache::SessionCache;
 use super::settings::TlsSettings;
 use super::tickets::{Binding, OwnKeys, TicketKeyFile, Ticketer};
 use super::watch::{Looked, TlsFiles};
@@ -125,7 +125,7 @@ pub(crate) struct LiveTls {
     ticket_keys: Option<TicketKeyFile>,
     settings: TlsSettings,
     own_keys: OwnKeys,
-    sessions: Sessions,
+    sessions: SessionCache,
     presented: Presented,
 }
 
@@ -141,7 +141,7 @@ impl LiveTls {
             ticket_keys: tls.ticket_keys,
             settings: tls.settings,
             own_keys,
-            sessions: Sessions::new(1, Binding::default()),
+            sessions: SessionCache::new(1, Binding::default()),
         })
     }
 
@@ -212,7 +212,7 @@ impl LiveTls {
             return Err(ForgetError::SharedKeys);
         }
         self.own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
-        self.sessions = Sessions::new(1, Binding::default());
+        self.sessions = SessionCache::new(1, Binding::default());
         Ok(self.config()?)
     }
 

@@ -77,7 +77,7 @@ impl<H: Handler> Worker<H> {
             io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
             // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
             _ => {
-                self.context.account.count(ProxyCounter::AcceptErrors, 1);
+                self.context.stats.count(ProxyCounter::AcceptErrors, 1);
                 let what = || format!("connections cannot be accepted: {error}; they wait in the backlog");
                 self.notices.short_of(what, self.context.now);
                 self.accept_at = Some(self.context.now + ACCEPT_BACK_OFF);

@@ -9,10 +9,10 @@ use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
 use crate::config::Limits;
 use crate::io::buffer::Pool;
 use crate::notices::NoticeLog;
-use crate::stats::account::Account;
+use crate::stats::proxy_stats::ProxyStats;
 use crate::tls::TlsConfig;
 use crate::worker::control::Control;
-use crate::worker::pending::Pending;
+use crate::worker::pending::PendingBytes;
 use crate::worker::timers::Timers;
 
 /// What the connections of a worker share.
@@ -26,8 +26,8 @@ pub struct Context {
     pub(crate) trusted: Arc<TrustedPeers>,
     pub(crate) timers: Timers,
     pub(crate) pool: Pool,
-    pub(crate) pending: Pending,
-    pub(crate) account: Account,
+    pub(crate) pending: PendingBytes,
+    pub(crate) stats: ProxyStats,
     /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.
     pub(crate) scratch: Box<[u8]>,
     pub(crate) is_draining: bool,

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::accept::limiter::ConnectionLimiter;
 use crate::accept::per_client::PerClient;
 use crate::config::Limits;
-use crate::stats::account::ConnIds;
+use crate::stats::proxy_stats::ConnIds;
 use crate::tls::TlsConfig;
 
 /// Shared by the handle and all workers. None of it is touched on the path of a byte: workers look when they are
@@ -39,7 +40,7 @@ impl Control {
             generation: AtomicU64::new(0),
             limits: Mutex::new(Arc::new(limits)),
             tls: Mutex::new(tls),
-            limiter: ConnectionLimiter { open: AtomicUsize::new(0), max: AtomicUsize::new(connections_max) },
+            limiter: ConnectionLimiter::new(connections_max),
             workers: AtomicUsize::new(1),
             is_handed_over,
             per_client: PerClient::default(),
@@ -74,7 +75,7 @@ impl Control {
         let mut limits = Limits::clone(&current);
         let result = change(&mut limits)?;
         if let Some(max) = limits.connections_max {
-            self.limiter.max.store(max, Ordering::Relaxed);
+            self.limiter.set_max(max);
         }
         *current = Arc::new(limits);
         self.generation.fetch_add(1, Ordering::Release);
@@ -116,35 +117,5 @@ impl Control {
     fn lock_tls(&self) -> MutexGuard<'_, TlsConfig> {
         // The same.
         self.tls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Bounds the connections of all workers together. Written twice a connection by every worker, so it has lines of its
-/// own: two, as processors fetch them in pairs.
-#[derive(Debug)]
-#[repr(align(128))]
-pub(crate) struct ConnectionLimiter {
-    open: AtomicUsize,
-    max: AtomicUsize,
-}
-
-impl ConnectionLimiter {
-    /// Takes the place of one connection, if there is one. Workers that try at the same moment for the last place
-    /// may both fail; they try again.
-    pub(crate) fn enter(&self) -> bool {
-        if self.open.fetch_add(1, Ordering::Relaxed) < self.max.load(Ordering::Relaxed) {
-            return true;
-        }
-        self.leave();
-        false
-    }
-
-    pub(crate) fn leave(&self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// How many may be open.
-    pub(crate) fn max(&self) -> usize {
-        self.max.load(Ordering::Relaxed)
     }
 }

@@ -26,10 +26,10 @@ use crate::connection::handler::Handler;
 use crate::connection::{Connection, SCRATCH_BYTES, untoken};
 use crate::io::buffer::Pool;
 use crate::notices::{NoticeLog, Subject};
-use crate::stats::account::Account;
+use crate::stats::proxy_stats::ProxyStats;
 use crate::worker::context::Context;
 use crate::worker::control::Control;
-use crate::worker::pending::Pending;
+use crate::worker::pending::PendingBytes;
 use crate::worker::pool::{CommandQueue, WorkerCommand};
 use crate::worker::timers::Timers;
 
@@ -78,8 +78,8 @@ impl<H: Handler> Worker<H> {
             trusted: shared.trusted,
             timers: Timers::default(),
             pool: Pool::default(),
-            pending: Pending::default(),
-            account: Account::new(shared.clients_max),
+            pending: PendingBytes::default(),
+            stats: ProxyStats::new(shared.clients_max),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             is_draining: false,
             handshaking: 0,
@@ -119,7 +119,7 @@ impl<H: Handler> Worker<H> {
         }
         let served = self.serve_until_over(&reporter);
         self.cut();
-        let Account { delta, mut clients, .. } = self.context.account;
+        let ProxyStats { delta, mut clients, .. } = self.context.stats;
         reporter.finish(delta, |delta| clients.hand_over(delta));
         served
     }
@@ -130,9 +130,9 @@ impl<H: Handler> Worker<H> {
             let timeout = self.timeout();
             if self.wait(&mut events, timeout)? {
                 self.run_commands();
-                let account = &mut self.context.account;
-                let clients = &mut account.clients;
-                reporter.answer(&mut account.delta, |delta| clients.hand_over(delta));
+                let stats = &mut self.context.stats;
+                let clients = &mut stats.clients;
+                reporter.answer(&mut stats.delta, |delta| clients.hand_over(delta));
             }
             self.serve();
         }

@@ -5,24 +5,24 @@ use std::time::Instant;
 
 /// Bytes that wait on all connections of a worker.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingBytes {
     /// Memory that holds them. What is empty is in the pool, and does not count.
     pub(crate) held_bytes: usize,
-    pub(crate) to_client: Stalls,
-    pub(crate) to_upstream: Stalls,
+    pub(crate) to_client: StallQueue,
+    pub(crate) to_upstream: StallQueue,
 }
 
 /// Connections by when their socket last took something, the one that has waited longest first. An entry is made where
 /// a write falls short, so that a connection whose peer keeps up costs nothing here.
 #[derive(Debug, Default)]
-pub(crate) struct Stalls(BTreeSet<(Instant, usize)>);
+pub(crate) struct StallQueue(BTreeSet<(Instant, usize)>);
 
 /// Since when bytes have waited without any of them being taken. It is kept beside the bytes, so that the entry is
 /// found.
 #[derive(Debug, Default)]
-pub(crate) struct Stalled(Option<Instant>);
+pub(crate) struct StallEntry(Option<Instant>);
 
-impl Pending {
+impl PendingBytes {
     /// Whether nothing waits, so that nobody stalls either.
     pub(crate) fn is_empty(&self) -> bool {
         self.held_bytes == 0
@@ -35,9 +35,9 @@ impl Pending {
     }
 }
 
-impl Stalls {
+impl StallQueue {
     /// Notes that bytes of the connection `key` were left after writing; `has_moved`: some were taken.
-    pub(crate) fn note(&mut self, stalled: &mut Stalled, key: usize, has_moved: bool, now: Instant) {
+    pub(crate) fn note(&mut self, stalled: &mut StallEntry, key: usize, has_moved: bool, now: Instant) {
         if has_moved || stalled.0.is_none() {
             self.forget(stalled, key);
             self.0.insert((now, key));
@@ -46,7 +46,7 @@ impl Stalls {
     }
 
     /// Forgets a connection of which nothing waits any more.
-    pub(crate) fn forget(&mut self, stalled: &mut Stalled, key: usize) {
+    pub(crate) fn forget(&mut self, stalled: &mut StallEntry, key: usize) {
         if let Some(since) = stalled.0.take() {
             self.0.remove(&(since, key));
         }
@@ -65,9 +65,9 @@ mod tests {
 
     #[test]
     fn the_one_that_has_waited_longest_is_the_oldest_until_its_socket_takes_something() {
-        let (mut stalls, start) = (Stalls::default(), Instant::now());
+        let (mut stalls, start) = (StallQueue::default(), Instant::now());
         let after = |ms| start + Duration::from_millis(ms);
-        let mut stalled: [Stalled; 3] = Default::default();
+        let mut stalled: [StallEntry; 3] = Default::default();
         for (key, ms) in [(2, 0), (0, 10), (1, 20)] {
             stalls.note(&mut stalled[key], key, false, after(ms));
         }
@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn whichever_socket_has_taken_nothing_for_longest_counts() {
-        let (mut pending, start) = (Pending::default(), Instant::now());
-        let [mut first, mut second] = <[Stalled; 2]>::default();
+        let (mut pending, start) = (PendingBytes::default(), Instant::now());
+        let [mut first, mut second] = <[StallEntry; 2]>::default();
         assert_eq!(pending.oldest(), None);
         pending.to_client.note(&mut first, 7, true, start + Duration::from_millis(1));
         assert_eq!(pending.oldest(), Some(7));

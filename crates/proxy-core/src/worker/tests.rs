@@ -47,7 +47,7 @@ fn a_flooding_client_has_a_bounded_part_read_in_a_turn() {
     let mut turn = |worker: &mut Worker<Relay>| {
         worker.wait(&mut events, Some(Duration::from_millis(10))).unwrap();
         worker.serve();
-        worker.context.account.delta.counters[ProxyCounter::WireIn]
+        worker.context.stats.delta.counters[ProxyCounter::WireIn]
     };
     let shaking = std::thread::spawn(move || client(addr, leaf));
     while !shaking.is_finished() {

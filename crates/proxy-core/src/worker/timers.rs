@@ -6,18 +6,18 @@ use std::time::Instant;
 
 /// What a deadline is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// The connection's phase: handshake, connect, idle or closing.
-    Phase,
+pub(crate) enum TimerKind {
+    /// The state of the connection: its handshake, its handler, or its closing.
+    State,
     /// The session ticket that waits for the first answer.
     Ticket,
 }
 
 /// When a deadline of a connection is due. It is kept beside what it belongs to, so that disarming finds it.
 #[derive(Debug, Default)]
-pub(crate) struct Armed(Option<Instant>);
+pub(crate) struct Deadline(Option<Instant>);
 
-impl Armed {
+impl Deadline {
     pub(crate) fn at(&self) -> Option<Instant> {
         self.0
     }
@@ -25,20 +25,20 @@ impl Armed {
 
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    due: BTreeSet<(Instant, usize, Kind)>,
+    due: BTreeSet<(Instant, usize, TimerKind)>,
 }
 
 impl Timers {
     /// Sets the deadline of `kind` of the connection `key`, instead of the one it had.
-    pub(crate) fn arm(&mut self, armed: &mut Armed, key: usize, kind: Kind, at: Instant) {
-        self.disarm(armed, key, kind);
+    pub(crate) fn arm(&mut self, deadline: &mut Deadline, key: usize, kind: TimerKind, at: Instant) {
+        self.disarm(deadline, key, kind);
         self.due.insert((at, key, kind));
-        armed.0 = Some(at);
+        deadline.0 = Some(at);
     }
 
     /// Forgets a deadline, if there is one.
-    pub(crate) fn disarm(&mut self, armed: &mut Armed, key: usize, kind: Kind) {
-        if let Some(at) = armed.0.take() {
+    pub(crate) fn disarm(&mut self, deadline: &mut Deadline, key: usize, kind: TimerKind) {
+        if let Some(at) = deadline.0.take() {
             self.due.remove(&(at, key, kind));
         }
     }
@@ -49,7 +49,7 @@ impl Timers {
     }
 
     /// Takes a deadline that has passed. Its owner still holds it as armed until it arms or disarms it.
-    pub(crate) fn expired(&mut self, now: Instant) -> Option<(usize, Kind)> {
+    pub(crate) fn expired(&mut self, now: Instant) -> Option<(usize, TimerKind)> {
         let &(at, key, kind) = self.due.first()?;
         (at <= now).then(|| {
             self.due.pop_first();
@@ -67,17 +67,17 @@ mod tests {
     fn deadlines_expire_in_order_and_only_when_they_have_passed() {
         let (mut timers, start) = (Timers::default(), Instant::now());
         let after = |ms| start + Duration::from_millis(ms);
-        let mut armed: [Armed; 3] = Default::default();
+        let mut deadlines: [Deadline; 3] = Default::default();
         for (key, ms) in [(0, 30), (1, 10), (2, 20)] {
-            timers.arm(&mut armed[key], key, Kind::Phase, after(ms));
+            timers.arm(&mut deadlines[key], key, TimerKind::State, after(ms));
         }
-        timers.arm(&mut armed[2], 2, Kind::Phase, after(40));
-        timers.disarm(&mut armed[0], 0, Kind::Phase);
+        timers.arm(&mut deadlines[2], 2, TimerKind::State, after(40));
+        timers.disarm(&mut deadlines[0], 0, TimerKind::State);
         assert_eq!(timers.next(), Some(after(10)));
         assert_eq!(timers.expired(after(9)), None);
-        assert_eq!(timers.expired(after(10)), Some((1, Kind::Phase)));
+        assert_eq!(timers.expired(after(10)), Some((1, TimerKind::State)));
         assert_eq!(timers.expired(after(39)), None);
-        assert_eq!(timers.expired(after(40)), Some((2, Kind::Phase)));
+        assert_eq!(timers.expired(after(40)), Some((2, TimerKind::State)));
         assert_eq!(timers.next(), None);
     }
 }

@@ -58,7 +58,7 @@ impl ClientSession {
     fn receive_last(&mut self, context: &mut Context) -> io::Result<IoResult> {
         let result = self.socket.read(&mut context.scratch[..READ_BYTES_MAX]);
         if let Ok(IoResult::Bytes(n)) = result {
-            context.account.count(ProxyCounter::WireIn, n as u64);
+            context.stats.count(ProxyCounter::WireIn, n as u64);
         }
         result
     }
@@ -89,7 +89,7 @@ impl ClientSession {
     /// Counts its end, if that is an error.
     pub(crate) fn count_error(&self, outcome: Outcome, in_handshake: bool, context: &mut Context) {
         if outcome.is_error() {
-            context.account.error(self.account.slot, outcome, in_handshake);
+            context.stats.error(self.account.slot, outcome, in_handshake);
         }
     }
 
@@ -103,8 +103,8 @@ impl ClientSession {
             context.control.per_client.leave(client);
         }
         let lifetime = context.now.saturating_duration_since(accepted_at);
-        context.account.closed(slot, bytes_in > 0, lifetime);
-        context.account.record(outcome, context.now, || self.record(outcome, detail, lifetime));
+        context.stats.closed(slot, bytes_in > 0, lifetime);
+        context.stats.record(outcome, context.now, || self.record(outcome, detail, lifetime));
     }
 
     fn record(&self, outcome: Outcome, detail: String, lifetime: Duration) -> ConnectionRecord {

@@ -21,7 +21,7 @@ use crate::io::socket::Socket;
 use crate::stats::clients::ClientSlot;
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
 use crate::worker::context::Context;
-use crate::worker::timers::{Armed, Kind};
+use crate::worker::timers::{Deadline, TimerKind};
 
 /// Most that is read at once. Smaller reads cost up to a third of the throughput of large bodies.
 pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
@@ -44,9 +44,9 @@ pub struct ClientSession {
     /// Memory of both directions, as it is counted in what all connections hold.
     held_bytes: usize,
     /// When the state, or the handler, has to be turned to though nothing happens.
-    deadline: Armed,
-    /// Armed while what is pending for the client is held back because it is nothing but a session ticket.
-    ticket: Armed,
+    deadline: Deadline,
+    /// Deadline while what is pending for the client is held back because it is nothing but a session ticket.
+    ticket: Deadline,
     /// When a byte last moved, in either direction.
     active_at: Instant,
     account: Account,
@@ -75,9 +75,9 @@ impl ClientSession {
         let socket = Socket::accepted(socket, &context.registry, token(key, SocketRole::Client))?;
         let client = ClientId::from(peer.ip());
         let account = Account {
-            id: context.account.accepted(&context.control.ids),
+            id: context.stats.accepted(&context.control.ids),
             client,
-            slot: context.account.clients.hold(client),
+            slot: context.stats.clients.hold(client),
             holds_place: false,
             accepted_at: context.now,
             bytes_in: 0,
@@ -92,8 +92,8 @@ impl ClientSession {
             prefix_bytes: 0,
             owes_client: false,
             held_bytes: 0,
-            deadline: Armed::default(),
-            ticket: Armed::default(),
+            deadline: Deadline::default(),
+            ticket: Deadline::default(),
             active_at: context.now,
             account,
         };
@@ -108,7 +108,7 @@ impl ClientSession {
 
     /// Counts it as its client's.
     pub(crate) fn count_open(&self, context: &mut Context) {
-        context.account.clients.open(self.account.slot);
+        context.stats.clients.open(self.account.slot);
     }
 
     /// Counts it as its client's, unless that has too many.
@@ -125,7 +125,7 @@ impl ClientSession {
 
     /// Accounts for the connection as that of `client`, whom the PROXY header of its peer has named.
     pub(crate) fn rename_client(&mut self, client: IpAddr, context: &mut Context) -> Result<(), End> {
-        let clients = &mut context.account.clients;
+        let clients = &mut context.stats.clients;
         clients.release(self.account.slot);
         self.account.client = ClientId::from(client);
         self.account.slot = clients.hold(self.account.client);
@@ -134,7 +134,7 @@ impl ClientSession {
 
     /// Counts a handshake that is complete: `took` since its first byte, `compute` of it in rustls.
     pub(crate) fn count_handshake(&mut self, took: Duration, compute: Duration, context: &mut Context) {
-        context.account.handshake(self.account.slot, &self.engine.session(), took, compute);
+        context.stats.handshake(self.account.slot, &self.engine.session(), took, compute);
     }
 
     /// Holds a session ticket back until it can go out with the first answer.
@@ -143,7 +143,7 @@ impl ClientSession {
         // waiting. With TLS 1.2 it waits for what is in the buffer.
         let is_waiting = context.tls.holds_tickets() && !self.to_client.pending.is_empty();
         if is_waiting && self.engine.session().is_tls13() {
-            context.timers.arm(&mut self.ticket, self.key, Kind::Ticket, until);
+            context.timers.arm(&mut self.ticket, self.key, TimerKind::Ticket, until);
             // A client with Nagle's algorithm on sends its request only once its Finished is acknowledged, which
             // the ticket would have done on its way.
             if self.from_client.pending.is_empty() {
@@ -156,7 +156,7 @@ impl ClientSession {
 impl ClientSession {
     /// Sets the deadline, instead of the one it had.
     pub fn set_deadline(&mut self, at: Instant, context: &mut Context) {
-        context.timers.arm(&mut self.deadline, self.key, Kind::Phase, at);
+        context.timers.arm(&mut self.deadline, self.key, TimerKind::State, at);
     }
 
     /// Sets the deadline unless there is an earlier one, after which it can be set again: a byte that moves need not
@@ -168,7 +168,7 @@ impl ClientSession {
     }
 
     pub(crate) fn clear_deadline(&mut self, context: &mut Context) {
-        context.timers.disarm(&mut self.deadline, self.key, Kind::Phase);
+        context.timers.disarm(&mut self.deadline, self.key, TimerKind::State);
     }
 
     /// When a byte last moved, in either direction.
@@ -194,7 +194,7 @@ impl ClientSession {
     }
 
     /// What TLS negotiated.
-    pub(crate) fn negotiated(&self) -> crate::tls::Session<'_> {
+    pub(crate) fn negotiated(&self) -> crate::tls::NegotiatedTls<'_> {
         self.engine.session()
     }
 

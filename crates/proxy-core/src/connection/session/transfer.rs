@@ -10,7 +10,7 @@ use super::{ClientSession, READ_BYTES_MAX};
 use crate::connection::handler::{End, Next};
 use crate::io::socket::IoResult;
 use crate::worker::context::Context;
-use crate::worker::timers::Kind;
+use crate::worker::timers::TimerKind;
 
 /// Reads of a client before the others have their turn. What is read may lead to nothing that would fill a buffer.
 pub(crate) const READS_PER_TURN_MAX: u32 = 4;
@@ -51,7 +51,7 @@ impl ClientSession {
         let result = self.socket.read(&mut context.scratch[reserved..reserved + READ_BYTES_MAX]);
         if let Ok(IoResult::Bytes(n)) = result {
             self.active_at = context.now;
-            context.account.count(ProxyCounter::WireIn, n as u64);
+            context.stats.count(ProxyCounter::WireIn, n as u64);
         }
         result
     }
@@ -108,7 +108,7 @@ impl ClientSession {
         let prefix = n.min(self.prefix_bytes);
         self.prefix_bytes -= prefix;
         let n = (n - prefix) as u64;
-        context.account.bytes_in(self.account.slot, n);
+        context.stats.bytes_in(self.account.slot, n);
         self.account.bytes_in += n;
     }
 
@@ -161,7 +161,7 @@ impl ClientSession {
 
     fn count_sent(&mut self, n: usize, context: &mut Context) {
         self.active_at = context.now;
-        context.account.bytes_out(self.account.slot, n as u64);
+        context.stats.bytes_out(self.account.slot, n as u64);
         self.account.bytes_out += n as u64;
         self.owes_client = true;
         self.release_ticket(context);
@@ -170,7 +170,7 @@ impl ClientSession {
 
     /// Counts an exchange: a request of the client, and the first byte of its answer.
     pub fn count_exchange(&mut self, took: Duration, context: &mut Context) {
-        context.account.exchange(self.account.slot, took);
+        context.stats.exchange(self.account.slot, took);
     }
 
     /// Sends a `close_notify`. More may follow only if that was not the end of the stream.
@@ -220,7 +220,7 @@ impl ClientSession {
                 Ok(IoResult::Bytes(n)) => {
                     self.to_client.consume(n);
                     self.active_at = context.now;
-                    context.account.count(ProxyCounter::WireOut, n as u64);
+                    context.stats.count(ProxyCounter::WireOut, n as u64);
                 }
                 Ok(_) => {}
                 Err(error) => return Err(self.broken(&error)),
@@ -242,6 +242,6 @@ impl ClientSession {
     }
 
     pub(crate) fn release_ticket(&mut self, context: &mut Context) {
-        context.timers.disarm(&mut self.ticket, self.key, Kind::Ticket);
+        context.timers.disarm(&mut self.ticket, self.key, TimerKind::Ticket);
     }
 }

@@ -63,7 +63,7 @@ impl Driven {
     }
 
     fn count(&self, counter: ProxyCounter) -> u64 {
-        self.worker.context.account.delta.counters[counter]
+        self.worker.context.stats.delta.counters[counter]
     }
 
     fn wait(&mut self) {

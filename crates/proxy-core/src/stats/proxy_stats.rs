@@ -15,13 +15,13 @@ use telemetry::{
 };
 
 use crate::stats::clients::{ClientSlot, Clients};
-use crate::tls::Session;
+use crate::tls::NegotiatedTls;
 
 /// Of the connections that end well, one is recorded in this time.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct ProxyStats {
     pub(crate) delta: ProxyDelta,
     pub(crate) clients: Clients,
     next_sample: Option<Instant>,
@@ -49,7 +49,7 @@ impl ConnIds {
     }
 }
 
-impl Account {
+impl ProxyStats {
     pub(crate) fn new(clients_max: usize) -> Self {
         Self {
             delta: ProxyDelta::default(),
@@ -96,7 +96,7 @@ impl Account {
     pub(crate) fn handshake(
         &mut self,
         client: ClientSlot,
-        session: &Session<'_>,
+        session: &NegotiatedTls<'_>,
         took: Duration,
         compute: Duration,
     ) {

@@ -13,7 +13,7 @@ use super::engine::EngineError;
 use super::words::suite_name;
 
 /// What was negotiated so far; everything is absent before its time.
-pub(crate) struct Session<'a> {
+pub(crate) struct NegotiatedTls<'a> {
     version: Option<ProtocolVersion>,
     cipher: Option<CipherSuite>,
     group: Option<NamedGroup>,
@@ -23,7 +23,7 @@ pub(crate) struct Session<'a> {
     client: Option<&'a CertificateDer<'static>>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> NegotiatedTls<'a> {
     pub(super) fn new(connection: &'a CommonState, server_name: Option<&'a str>) -> Self {
         Self {
             version: connection.protocol_version(),

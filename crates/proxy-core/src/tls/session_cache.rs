@@ -1,4 +1,4 @@
-//! Sessions that the proxy keeps itself, instead of handing them out in tickets.
+//! SessionCache that the proxy keeps itself, instead of handing them out in tickets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use super::tickets::{Binding, unix_now};
 
 /// A bounded cache of sessions. Those of another `binding` never come near it.
 #[derive(Debug)]
-pub(super) struct Sessions {
+pub(super) struct SessionCache {
     size: usize,
     binding: Binding,
     cache: Arc<ServerSessionMemoryCache>,
 }
 
-impl Sessions {
+impl SessionCache {
     /// `size`: sessions at most; the library may round it up.
     pub(super) fn new(size: usize, binding: Binding) -> Self {
         Self { size, binding, cache: ServerSessionMemoryCache::new(size) }
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn a_session_is_kept_for_its_lifetime_and_across_configurations() {
-        let mut sessions = Sessions::new(4, [1; 32]);
-        let store = |sessions: &Sessions| Store {
+        let mut sessions = SessionCache::new(4, [1; 32]);
+        let store = |sessions: &SessionCache| Store {
             cache: Arc::clone(&sessions.cache),
             lifetime: Duration::from_secs(60),
         };
