@@ -1,10 +1,11 @@
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 
 use super::*;
 use crate::tls::Certificate;
+use crate::upstream::target::Upstream;
 use crate::worker::pool::WorkerCommand;
 
 const PATIENCE: Duration = Duration::from_secs(20);
