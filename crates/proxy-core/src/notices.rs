@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use telemetry::{Level, NoticeRecord};
 
-/// NoticeLog about one subject that may follow each other at once.
+/// Notices about one subject that may follow each other at once.
 const BURST: u32 = 4;
 /// How long until a subject may be spoken of once more.
 const REFILL: Duration = Duration::from_secs(30);
@@ -51,8 +51,8 @@ impl Subject {
     }
 }
 
-/// NoticeLog that wait to be taken, and the episodes that they tell of. A lock is only taken where something begins or
-/// ends, and once an interval by who shows them; on the path of an ordinary connection nothing here is touched.
+/// Notices that wait to be taken, and the episodes that they tell of. A lock is taken only where something begins or
+/// ends, and once an interval by the reader; an ordinary connection touches nothing here.
 #[derive(Debug)]
 pub(crate) struct NoticeLog {
     epoch: Instant,
@@ -76,7 +76,7 @@ struct Allowance {
     left: u32,
     refilled_at: Instant,
     unsaid: Option<NoticeRecord>,
-    /// NoticeLog for which `unsaid` stands too.
+    /// Notices for which `unsaid` stands too.
     withheld: u64,
 }
 

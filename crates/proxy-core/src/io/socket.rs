@@ -24,7 +24,7 @@ enum Stream {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct Socket {
-    socket: Stream,
+    stream: Stream,
     token: Token,
     readable: bool,
     /// The peer has ended or broken its direction: a short read is then no sign that nothing is left.
@@ -73,17 +73,17 @@ impl Socket {
     }
 
     fn register(
-        mut socket: Stream,
+        mut stream: Stream,
         registry: &Registry,
         token: Token,
         interest: Interest,
     ) -> io::Result<Self> {
-        match &mut socket {
+        match &mut stream {
             Stream::Tcp(tcp) => registry.register(tcp, token, interest)?,
             Stream::Unix(unix) => registry.register(unix, token, interest)?,
         }
         Ok(Self {
-            socket,
+            stream,
             token,
             readable: false,
             hung_up: false,
@@ -115,7 +115,7 @@ impl Socket {
     }
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
-        match &self.socket {
+        match &self.stream {
             Stream::Tcp(tcp) => tcp.take_error(),
             Stream::Unix(unix) => unix.take_error(),
         }
@@ -148,7 +148,7 @@ impl Socket {
     // A call of its own is 0.5 % of a small request.
     #[inline]
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<IoResult> {
-        let result = match &self.socket {
+        let result = match &self.stream {
             Stream::Tcp(tcp) => retry(|| (&mut &*tcp).read(buffer)),
             Stream::Unix(unix) => retry(|| (&mut &*unix).read(buffer)),
         };
@@ -173,7 +173,7 @@ impl Socket {
 
     /// Writes as much as fits; arranges to be told when more does.
     pub(crate) fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
-        let written = match &self.socket {
+        let written = match &self.stream {
             Stream::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
             Stream::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
         };
@@ -197,7 +197,7 @@ impl Socket {
             return Ok(());
         }
         self.interest |= Interest::WRITABLE;
-        match &mut self.socket {
+        match &mut self.stream {
             Stream::Tcp(tcp) => registry.reregister(tcp, self.token, self.interest),
             Stream::Unix(unix) => registry.reregister(unix, self.token, self.interest),
         }
@@ -205,7 +205,7 @@ impl Socket {
 
     /// Acknowledges at once what has been received, where the kernel would wait for an answer to go with.
     pub(crate) fn acknowledge(&self) {
-        if let Stream::Tcp(tcp) = &self.socket {
+        if let Stream::Tcp(tcp) = &self.stream {
             // It only saves time; without it the acknowledgement comes 40 ms later.
             let _ = SockRef::from(tcp).set_tcp_quickack(true);
         }
@@ -213,7 +213,7 @@ impl Socket {
 
     /// Whether the peer has acknowledged all that was written, after [`Socket::shut_down`].
     pub(crate) fn is_end_acknowledged(&self) -> bool {
-        match &self.socket {
+        match &self.stream {
             Stream::Tcp(tcp) => socket_options::is_end_acknowledged(tcp).unwrap_or(true),
             Stream::Unix(_) => true,
         }
@@ -221,7 +221,7 @@ impl Socket {
 
     /// Makes closing a reset, with which the kernel drops what it still holds for the peer.
     pub(crate) fn reset_when_closed(&self) {
-        if let Stream::Tcp(tcp) = &self.socket {
+        if let Stream::Tcp(tcp) = &self.stream {
             // Where it fails the kernel goes on trying to send for a while.
             let _ = SockRef::from(tcp).set_linger(Some(Duration::ZERO));
         }
@@ -229,7 +229,7 @@ impl Socket {
 
     /// Tells the peer that nothing more will come. A peer that is gone already shows when it is read from.
     pub(crate) fn shut_down(&self) {
-        let _ = match &self.socket {
+        let _ = match &self.stream {
             Stream::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
             Stream::Unix(unix) => unix.shutdown(Shutdown::Write),
         };

@@ -1,4 +1,4 @@
-//! SessionCache that the proxy keeps itself, instead of handing them out in tickets.
+//! Sessions that the proxy keeps itself, instead of handing them out in tickets.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -45,7 +45,7 @@ pub struct ClientSession {
     held_bytes: usize,
     /// When the state, or the handler, has to be turned to though nothing happens.
     deadline: Deadline,
-    /// Deadline while what is pending for the client is held back because it is nothing but a session ticket.
+    /// Armed while what is pending for the client is held back because it is nothing but a session ticket.
     ticket: Deadline,
     /// When a byte last moved, in either direction.
     active_at: Instant,
