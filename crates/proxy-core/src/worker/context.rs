@@ -1,4 +1,4 @@
-//! What the connections of a worker share, but for the connections themselves.
+//! What the connections of a worker share.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,12 +15,14 @@ use crate::worker::control::Control;
 use crate::worker::pending::PendingBytes;
 use crate::worker::timers::Timers;
 
-/// What the connections of a worker share.
+/// What the connections of a worker share, for its own part and for their handlers.
 #[derive(Debug)]
 pub struct Context {
-    pub(crate) registry: Registry,
+    /// Where a handler registers its socket.
+    pub registry: Registry,
     pub(crate) tls: TlsConfig,
-    pub(crate) limits: Arc<Limits>,
+    /// The limits as they are now.
+    pub limits: Arc<Limits>,
     /// The header that goes to the upstream, and who must send one to us.
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,
@@ -30,13 +32,14 @@ pub struct Context {
     pub(crate) stats: ProxyStats,
     /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.
     pub(crate) scratch: Box<[u8]>,
-    pub(crate) is_draining: bool,
+    /// Whether a drain has begun: no new connections are accepted.
+    pub is_draining: bool,
     /// Handshakes that are under way.
     pub(crate) handshaking: usize,
     pub(crate) control: Arc<Control>,
     pub(crate) notices: Arc<NoticeLog>,
-    /// When the worker last looked at the clock, which it does once for each connection that it turns to.
-    pub(crate) now: Instant,
+    /// When the worker last looked at the clock, which it does at least once for each connection that it turns to.
+    pub now: Instant,
 }
 
 /// What a worker may hold of bytes that wait, however small its share of the bound is: a few connections' worth.
