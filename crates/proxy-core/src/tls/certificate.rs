@@ -12,7 +12,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
 use zeroize::Zeroizing;
 
-use super::description::{Description, Moment};
+use super::description::{Description, Moment, ParseError};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::files::{self, Contents, FromFiles, Origin, contains};
 
@@ -46,7 +46,7 @@ impl Certificate {
             }
             Err(error) => return Err(TlsFileError::malformed(cert, error.to_string())),
         }
-        let made = Self::new(certified).map_err(|problem| TlsFileError::malformed(cert, problem))?;
+        let made = Self::new(certified).map_err(|error| TlsFileError::malformed(cert, error.to_string()))?;
         let warnings = exposure.into_iter().chain(made.validity_warning(cert)).collect();
         Ok(Self { warnings, origin: Some(origin), ..made })
     }
@@ -68,10 +68,11 @@ impl Certificate {
         let key =
             PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(|e| failed(e.to_owned()))?;
         let signer = any_supported_type(&Zeroizing::new(key)).map_err(|error| failed(error.to_string()))?;
-        Self::new(CertifiedKey::new(vec![made.cert.der().clone()], signer)).map_err(failed)
+        let certified = CertifiedKey::new(vec![made.cert.der().clone()], signer);
+        Self::new(certified).map_err(|error| failed(error.to_string()))
     }
 
-    fn new(certified: CertifiedKey) -> Result<Self, String> {
+    fn new(certified: CertifiedKey) -> Result<Self, ParseError> {
         let leaf = certified.cert.first().expect("a certificate is never made of an empty chain");
         let description = Description::read(leaf)?;
         Ok(Self { certified: Arc::new(certified), description, warnings: Vec::new(), origin: None })

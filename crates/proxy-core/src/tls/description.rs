@@ -6,7 +6,9 @@ use aws_lc_rs::digest;
 use telemetry::clean;
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certificate::X509Certificate;
+use x509_parser::error::X509Error;
 use x509_parser::extensions::GeneralName;
+use x509_parser::nom;
 use x509_parser::oid_registry::{OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521, OID_SIG_ED25519};
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
@@ -17,6 +19,9 @@ use crate::accept::proxy_protocol::COMMON_NAME_BYTES_MAX;
 
 /// Bytes of a fingerprint that are shown: enough to tell certificates apart, too few to trust one by.
 const FINGERPRINT_BYTES: usize = 8;
+
+/// Bytes are not a certificate.
+pub(super) type ParseError = nom::Err<X509Error>;
 
 /// What a certificate says of itself, and its fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +47,7 @@ pub(super) struct Moment {
 
 impl Description {
     /// Reads a certificate in DER.
-    pub(super) fn read(der: &[u8]) -> Result<Self, String> {
+    pub(super) fn read(der: &[u8]) -> Result<Self, ParseError> {
         let certificate = parse(der)?;
         let digest = digest::digest(&digest::SHA256, der);
         let fingerprint = digest.as_ref().iter().take(FINGERPRINT_BYTES);
@@ -143,8 +148,8 @@ pub(super) fn subject(der: &[u8]) -> String {
     common.or_else(other).map(clean::text).unwrap_or_default()
 }
 
-fn parse(der: &[u8]) -> Result<X509Certificate<'_>, String> {
-    X509Certificate::from_der(der).map(|(_, certificate)| certificate).map_err(|error| error.to_string())
+fn parse(der: &[u8]) -> Result<X509Certificate<'_>, ParseError> {
+    X509Certificate::from_der(der).map(|(_, certificate)| certificate)
 }
 
 fn general_names<'a>(certificate: &'a X509Certificate<'_>) -> impl Iterator<Item = &'a GeneralName<'a>> {
