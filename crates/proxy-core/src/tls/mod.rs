@@ -34,7 +34,7 @@ pub(crate) use config::TlsConfig;
 pub use config::TlsConfigError;
 pub(crate) use engine::{Engine, EngineError, PARTIAL_BYTES_MAX};
 pub use error::{TlsFileError, TlsFileWarning};
-pub use harness::{Trial, Tried};
+pub use harness::{HarnessOutcome, TlsHarness};
 pub(crate) use live::LiveTls;
 pub use live::{ForgetError, Presented, RefreshError, Refreshed, Tls};
 pub(crate) use negotiated::NegotiatedTls;
