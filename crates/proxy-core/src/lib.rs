@@ -71,9 +71,9 @@ pub use config::{Limits, ProxyConfig};
 pub use connection::handler;
 pub use proxy::{BoundProxy, Proxy, StartError};
 pub use tls::{
-    Certificate, CipherOrder, ClientAuth, ClientCa, ForgetError, HarnessOutcome, Looked, Presented,
-    RefreshError, Refreshed, Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError, TlsFileError,
-    TlsFileWarning, TlsFiles, TlsHarness, TlsSettings, TlsVersion, TlsWordError,
+    Certificate, CipherOrder, ClientAuth, ClientCa, FileChanges, ForgetError, HarnessOutcome,
+    PresentedCertificates, RefreshError, Resumption, TicketKeyFile, TicketSend, Tls, TlsConfigError,
+    TlsFileError, TlsFileWarning, TlsFiles, TlsHarness, TlsRefresh, TlsSettings, TlsVersion, TlsWordError,
 };
 pub use upstream::target::{ParseUpstreamError, ProbeError, ResolveError, Upstream};
 pub use worker::pool::WorkerFailed;

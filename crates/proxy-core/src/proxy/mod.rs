@@ -13,7 +13,7 @@ pub use self::bind::{BoundProxy, StartError};
 use crate::config::ProxyConfig;
 use crate::config::settings;
 use crate::notices::NoticeLog;
-use crate::tls::{ForgetError, LiveTls, Looked, Presented, Refreshed, TlsFiles};
+use crate::tls::{FileChanges, ForgetError, LiveTls, PresentedCertificates, TlsFiles, TlsRefresh};
 use crate::worker::control::Control;
 use crate::worker::pool::{WorkerFailed, WorkerPool};
 
@@ -91,7 +91,7 @@ impl Proxy {
     }
 
     /// The certificates that it may present, now and after each [`Proxy::refresh`].
-    pub fn presented(&self) -> Presented {
+    pub fn presented(&self) -> PresentedCertificates {
         self.lock_tls().presented()
     }
 
@@ -103,8 +103,8 @@ impl Proxy {
 
     /// Goes on with what was read from the files again, and makes a new ticket key of its own when it is due. Open
     /// connections go on as they are.
-    pub fn take(&self, looked: Looked) -> Refreshed {
-        let (refreshed, tls) = self.lock_tls().take(looked);
+    pub fn take(&self, changes: FileChanges) -> TlsRefresh {
+        let (refreshed, tls) = self.lock_tls().take(changes);
         if let Some(error) = &refreshed.shortage {
             self.notices.short_of(|| format!("{error}; it is tried again every second"), Instant::now());
         }
@@ -116,12 +116,12 @@ impl Proxy {
     }
 
     /// Looks at the files and takes what has changed, both on the caller's thread.
-    pub fn refresh(&self) -> Refreshed {
+    pub fn refresh(&self) -> TlsRefresh {
         self.take(self.files.look(false))
     }
 
     /// The same, with all files read at once and whether they have changed or not.
-    pub fn reload(&self) -> Refreshed {
+    pub fn reload(&self) -> TlsRefresh {
         self.take(self.files.look(true))
     }
 

@@ -12,7 +12,7 @@ use super::error::{TlsFileError, TlsFileWarning};
 use super::session_cache::SessionCache;
 use super::settings::TlsSettings;
 use super::tickets::{Binding, OwnKeys, TicketKeyFile, Ticketer};
-use super::watch::{Looked, TlsFiles};
+use super::watch::{FileChanges, TlsFiles};
 
 /// Begins the names of these settings.
 const PREFIX: &str = "proxy.";
@@ -64,7 +64,7 @@ impl From<Certificate> for Tls {
 
 /// What came of looking at the files.
 #[derive(Debug, Default)]
-pub struct Refreshed {
+pub struct TlsRefresh {
     /// What is different now.
     pub changes: Vec<SettingRecord>,
     /// What a person should know about the new ones.
@@ -100,13 +100,13 @@ pub enum ForgetError {
 
 /// The certificates that a running proxy may present, to be asked from anywhere. Clones share.
 #[derive(Clone, Debug, Default)]
-pub struct Presented {
+pub struct PresentedCertificates {
     /// Those in use, and those that they replaced, with which handshakes may still be under way. Written by who looks
     /// at the files, and read by clients within this process; no worker of the proxy touches it.
     leaves: Arc<RwLock<Vec<Vec<u8>>>>,
 }
 
-impl Presented {
+impl PresentedCertificates {
     /// Whether this, in DER, is one of them.
     pub fn contains(&self, der: &[u8]) -> bool {
         self.leaves.read().unwrap_or_else(PoisonError::into_inner).iter().any(|leaf| leaf == der)
@@ -126,13 +126,13 @@ pub(crate) struct LiveTls {
     settings: TlsSettings,
     own_keys: OwnKeys,
     sessions: SessionCache,
-    presented: Presented,
+    presented: PresentedCertificates,
 }
 
 impl LiveTls {
     pub(crate) fn new(tls: Tls) -> Result<Self, TlsConfigError> {
         let own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
-        let presented = Presented::default();
+        let presented = PresentedCertificates::default();
         presented.replace(tls.certificates.iter().map(|one| one.leaf_der().to_vec()).collect());
         Ok(Self {
             presented,
@@ -167,9 +167,9 @@ impl LiveTls {
 
     /// Takes in what was read again, and makes a new key for tickets when it is due. Returns the configuration if it
     /// is another now.
-    pub(crate) fn take(&mut self, looked: Looked) -> (Refreshed, Option<TlsConfig>) {
-        let Looked { at_once, certificates, client_ca, ticket_keys } = looked;
-        let mut refreshed = Refreshed::default();
+    pub(crate) fn take(&mut self, changes: FileChanges) -> (TlsRefresh, Option<TlsConfig>) {
+        let FileChanges { at_once, certificates, client_ca, ticket_keys } = changes;
+        let mut refreshed = TlsRefresh::default();
         let mut is_new = false;
         let former = self.leaves();
         for (i, read) in certificates {
@@ -220,7 +220,7 @@ impl LiveTls {
         self.certificates.iter().map(|certificate| certificate.leaf_der().to_vec()).collect()
     }
 
-    pub(crate) fn presented(&self) -> Presented {
+    pub(crate) fn presented(&self) -> PresentedCertificates {
         self.presented.clone()
     }
 
@@ -263,7 +263,7 @@ impl LiveTls {
     }
 }
 
-impl Refreshed {
+impl TlsRefresh {
     /// What was read, if it can be used; otherwise notes why not.
     fn usable<T>(&mut self, read: Result<T, TlsFileError>, at_once: bool) -> Option<T> {
         match read {
