@@ -1,5 +1,4 @@
-//! What the proxy has to say to the person on the box: once an episode, and never more than a person can read,
-//! whatever clients do.
+//! Notices to the operator: one an episode, and never more than a person can read, whatever clients do.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,11 +12,12 @@ use telemetry::{Level, NoticeRecord};
 
 /// Notices about one subject that may follow each other at once.
 const BURST: u32 = 4;
-/// How long until a subject may be spoken of once more.
+/// How long until a subject may have one more notice.
 const REFILL: Duration = Duration::from_secs(30);
-/// An episode is over when nothing of it has been seen for so long: descriptors and the like, which are then tried.
+/// A shortage of descriptors, memory or ports is over when it has not been seen for this long and a trial
+/// succeeds.
 const SHORTAGE_QUIET: Duration = Duration::from_secs(1);
-/// The same of a bound that clients meet, which they may do again and again.
+/// The same for a bound, which clients may meet again and again.
 const BOUND_QUIET: Duration = Duration::from_secs(10);
 
 /// What a notice is about.
@@ -25,11 +25,11 @@ const BOUND_QUIET: Duration = Duration::from_secs(10);
 pub(crate) enum Subject {
     /// The process or the system is short of descriptors, memory or ports.
     Descriptors,
-    /// As many connections are open as may be.
+    /// The bound on connections is reached.
     Connections,
-    /// As many handshakes are under way as may be.
+    /// The bound on handshakes is reached.
     Handshakes,
-    /// As many bytes wait to be sent as may.
+    /// The bound on pending bytes is reached.
     Pending,
     /// The common name of a client's certificate, which cannot be passed on.
     CommonName,
@@ -70,7 +70,7 @@ struct PendingNotices {
     subjects: BTreeMap<Subject, Allowance>,
 }
 
-/// How often a subject may be spoken of, and the latest that could not be published yet.
+/// How many notices a subject may still have, and the latest that had to wait.
 #[derive(Debug)]
 struct Allowance {
     left: u32,
@@ -148,7 +148,7 @@ impl NoticeLog {
         waiting.extend(allowance.spend(notice, now));
     }
 
-    /// Takes what there is to say now.
+    /// Takes the notices that may be published now.
     pub(crate) fn take(&self, now: Instant) -> Vec<NoticeRecord> {
         self.settle(now);
         let mut pending = self.lock();
@@ -157,7 +157,7 @@ impl NoticeLog {
         std::mem::take(waiting)
     }
 
-    /// Ends what has not been seen for long enough.
+    /// Ends the episodes that have not been seen for long enough.
     fn settle(&self, now: Instant) {
         let now_ms = self.ms(now);
         let ends = |episode: &Episode, quiet| episode.is_quiet(now_ms, quiet) && episode.end();
@@ -244,7 +244,7 @@ impl Allowance {
     }
 }
 
-/// Whether something failed for want of this host's own, which says nothing of who was to be reached.
+/// Whether an error is a shortage on this host, which says nothing about the peer.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let ours = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];

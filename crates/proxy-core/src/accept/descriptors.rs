@@ -11,7 +11,7 @@ const PER_WORKER: u64 = 4;
 /// Descriptors of a worker's listening socket: the worker's, and the proxy's own.
 const PER_LISTENER: u64 = 2;
 
-/// More connections were asked for than the process can have descriptors for.
+/// More connections were asked for than there are descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{asked} connections need more descriptors than the limit of {limit} allows, which is enough for {possible}; \
@@ -30,19 +30,19 @@ pub struct DescriptorsError {
 pub(crate) fn raise_limit() -> u64 {
     let now = getrlimit(Resource::Nofile);
     if now.current != now.maximum {
-        // A refusal leaves the lower limit in force, which is read back below.
+        // After a refusal the lower limit stays, and is read back below.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
     }
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Connections that are possible under a limit on descriptors, beside so many workers with so many addresses each.
+/// Connections that are possible under a limit on descriptors, beside `workers` with `addrs` each.
 pub(crate) fn possible(limit: u64, workers: usize, addrs: usize) -> usize {
     let others = HEADROOM + workers as u64 * (PER_WORKER + PER_LISTENER * addrs as u64);
     usize::try_from((limit.saturating_sub(others) / PER_CONNECTION).max(1)).unwrap_or(usize::MAX)
 }
 
-/// The bound on connections: what was asked for, or else as many as are possible under a limit on descriptors.
+/// The bound on connections: the number asked for, or as many as the limit on descriptors allows.
 pub(crate) fn connections_max(
     asked: Option<usize>,
     possible: usize,

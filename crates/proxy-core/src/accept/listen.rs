@@ -16,9 +16,9 @@ use socket2::{Domain, Socket, TcpKeepalive, Type};
 
 /// Connections that wait to be accepted on each socket; the kernel caps it at `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
-/// What the kernel takes for a client beyond what is on its way to it, in bytes (`TCP_NOTSENT_LOWAT`); otherwise a client
-/// that does not read makes it hold some MB. It asks for more when half of it is left. Half as much cost a fifth more CPU
-/// time with large bodies.
+/// Bytes that the kernel takes for a client beyond those on their way (`TCP_NOTSENT_LOWAT`). Without this
+/// bound a client that does not read makes it hold megabytes. The kernel asks for more when half of it is
+/// left. Half as much cost a fifth more CPU time with large bodies.
 const UNSENT_BYTES_MAX: u32 = 256 << 10;
 /// How long to wait for another proxy that is binding the same port at this moment.
 const TURN_PATIENCE: Duration = Duration::from_secs(1);
@@ -150,8 +150,8 @@ fn listener(addr: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Finds out within two minutes that a client has gone without a word, and costs one that is there a packet a minute.
-/// Inherited by accepted connections too.
+/// Detects within two minutes that a client has vanished, for a packet a minute and idle client. Accepted
+/// connections inherit it.
 fn keepalive() -> TcpKeepalive {
     TcpKeepalive::new()
         .with_time(Duration::from_secs(60))
@@ -169,15 +169,16 @@ fn socket(addr: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The right to bind a port: of several proxies that start at once on one port, each looks for the others only
-/// after those before it have begun to listen. An abstract Unix socket named after user and port, as only
-/// processes of one user can share a port.
+/// The right to bind a port. Of several proxies that start at once on one port, each looks for the others
+/// only after those before it have begun to listen. It is an abstract Unix socket named after user and port,
+/// as only processes of one user can share a port.
 struct BindLock {
     _held: Option<UnixListener>,
 }
 
 impl BindLock {
-    /// Waits for the turn, but not for ever: whoever squats on the name must not keep the proxy from starting.
+    /// Waits for the lock, but not without end: whoever squats on the name must not keep the proxy from
+    /// starting.
     fn take(port: u16) -> Self {
         let name = format!("tlsdash-bind-{}-{port}", rustix::process::geteuid().as_raw());
         let deadline = Instant::now() + TURN_PATIENCE;

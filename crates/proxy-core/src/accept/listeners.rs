@@ -9,20 +9,21 @@ use mio::{Interest, Registry, Token};
 
 use crate::io::socket_options;
 
-/// How long connections that were begun before a drain have to be established. Whoever has had an answer to its
-/// first packet takes itself for connected, and closing the socket would reset it.
+/// How long a connection that began before a drain has to be established. A client that has had an answer to
+/// its first packet considers itself connected, and closing the socket would reset it.
 const LAST_CALL: Duration = Duration::from_millis(500);
 
-/// Keeps new connections away from a listening socket: the kernel drops packets of a smaller TTL, and the largest one is
-/// only had by neighbours that set it on purpose, as systems begin with 64 or 128. To the client its first packet is lost;
-/// it tries again a second later, when either nobody listens, which tells it so, or the next proxy does. The packet that
-/// completes a handshake is not dropped: it belongs to the request that the kernel keeps since the first one.
+/// Keeps new connections away from a listening socket: the kernel drops packets with a smaller TTL. Systems
+/// start at 64 or 128; only neighbours that set it on purpose have the largest one. To the client its first
+/// packet is lost. It tries again a second later, and meets the next proxy, or is refused if nobody listens.
+/// The packet that completes a handshake is not dropped: it belongs to the request that the kernel keeps
+/// since the first packet.
 const NO_NEW_CONNECTIONS_TTL: u8 = 255;
 
-/// Sockets of which each worker has one, or has had one, for each address: they are handed on together.
+/// The sockets of one worker, one for each address. They are handed on together.
 pub(crate) type Set = usize;
 
-/// A listening socket of a worker; other workers, or the service manager, may have it too.
+/// A listening socket of a worker. Other workers or the service manager may share it.
 #[derive(Debug)]
 struct Listener {
     socket: TcpListener,
@@ -38,7 +39,7 @@ pub(crate) struct Listeners {
     all: Vec<Listener>,
     registry: Registry,
     next_token: usize,
-    /// Once no new ones are wanted, when the last are taken.
+    /// When the last connections are taken, once a drain turns new ones away.
     last_call_at: Option<Instant>,
 }
 
@@ -57,12 +58,12 @@ impl Listeners {
         Ok(())
     }
 
-    /// Gives up the sockets of `set`, which others have.
+    /// Gives up the sockets of `set`, which others keep.
     pub(crate) fn give_up(&mut self, set: Set) {
         self.retain(|listener| listener.set != set);
     }
 
-    /// Gives up all sockets, which others have.
+    /// Gives up all sockets, which others keep.
     pub(crate) fn give_up_all(&mut self) {
         self.retain(|_| false);
     }
@@ -71,29 +72,29 @@ impl Listeners {
     /// [`Listeners::admit`] must follow for each.
     ///
     /// # Errors
-    /// When the kernel refuses to turn them away: then those that begin in the last moment are reset.
+    /// When the kernel refuses. Connections that begin in the last moment may be reset then.
     pub(crate) fn begin_last_call(&mut self, now: Instant) -> io::Result<()> {
         self.last_call_at = Some(now + LAST_CALL);
         let turn_away = |listener: &Listener| {
             let is_ipv6 = listener.socket.local_addr()?.is_ipv6();
             socket_options::set_min_ttl(&listener.socket, is_ipv6, NO_NEW_CONNECTIONS_TTL)
         };
-        // All of them, also where the first one fails.
+        // All of them, even if the first one fails.
         self.all.iter().map(turn_away).fold(Ok(()), io::Result::and)
     }
 
-    /// Lets a connection that was accepted after a last call began receive: it may have inherited that it takes no
-    /// packets. What was dropped until now comes again.
+    /// Lets a connection receive that was accepted after the last call: it may have inherited the bound on
+    /// TTLs. The client sends again what was dropped until now.
     pub(crate) fn admit(socket: &TcpStream, peer: SocketAddr) -> io::Result<()> {
         socket_options::set_min_ttl(socket, peer.is_ipv6(), 0)
     }
 
-    /// When to look again although no event has come.
+    /// When to look again if no event comes before.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.last_call_at.filter(|_| !self.all.is_empty())
     }
 
-    /// Takes the last connections if it is time, for which every socket is to be looked at.
+    /// Whether it is time to take the last connections, for which it marks every socket as ready.
     pub(crate) fn is_last_call(&mut self, now: Instant) -> bool {
         let is_due = self.last_call_at.is_some_and(|at| at <= now);
         if is_due {
@@ -108,14 +109,14 @@ impl Listeners {
         self.retain(|listener| listener.is_ready);
     }
 
-    /// Notes what an event tells; false if it is for somebody else.
+    /// Notes an event; false if it is not for a listening socket.
     pub(crate) fn note(&mut self, token: Token) -> bool {
         let listener = self.all.iter_mut().find(|listener| listener.token == token);
         if let Some(listener) = listener {
             listener.is_ready = true;
             return true;
         }
-        // One that was given up may have had an event in the same turn.
+        // The socket may have been given up in the same turn.
         token.0 > self.next_token
     }
 
@@ -135,7 +136,7 @@ impl Listeners {
         self.all[index].is_ready
     }
 
-    /// Takes the next connection from a backlog, and notes if there is none.
+    /// Accepts the next connection of a backlog, and notes if there is none.
     pub(crate) fn accept(&mut self, index: usize) -> io::Result<(TcpStream, SocketAddr)> {
         let listener = &mut self.all[index];
         let accepted = listener.socket.accept();
@@ -145,7 +146,7 @@ impl Listeners {
         accepted
     }
 
-    /// A crowd at one address must not keep those at the others waiting: who was first is last next time.
+    /// Puts the first listener last, so that a crowd at one address does not delay clients at the others.
     pub(crate) fn rotate(&mut self) {
         self.all.rotate_left(1);
     }
@@ -155,8 +156,8 @@ impl Listeners {
         self.all.retain_mut(|listener| {
             let is_kept = is_kept(listener);
             if !is_kept {
-                // Closing alone would not do: as long as anybody else has the socket, the kernel would go on telling
-                // of it.
+                // Closing alone is not enough: the kernel would go on reporting events while anybody else has
+                // the socket.
                 let _ = registry.deregister(&mut listener.socket);
             }
             is_kept

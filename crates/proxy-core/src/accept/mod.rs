@@ -1,4 +1,4 @@
-//! Where clients come in: addresses, listening sockets, the PROXY header, and how many connections there may be.
+//! Where clients come in: addresses, listening sockets, the PROXY header, limits on connections.
 
 pub(crate) mod descriptors;
 pub(crate) mod limiter;

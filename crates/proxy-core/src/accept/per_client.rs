@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 
 use telemetry::ClientId;
 
-/// Parts of the table that are locked apart, so that workers seldom wait for each other.
+/// Parts of the table with a lock each, so that workers seldom wait for each other.
 const PARTS: usize = 64;
 
-/// How many connections each client has. Only used where there is a bound; then a mutex is taken twice a connection,
-/// and held for a look into a table.
+/// How many connections each client has. Only used where there is a bound; then each connection takes a mutex
+/// twice, for a lookup in a table.
 #[derive(Debug)]
 pub(crate) struct PerClient {
     parts: [Mutex<HashMap<ClientId, usize>>; PARTS],
-    /// Keyed anew in each process, so that nobody can choose addresses that meet in one part.
+    /// Keyed anew in each process, so that nobody can choose addresses that share a part.
     hasher: RandomState,
 }
 

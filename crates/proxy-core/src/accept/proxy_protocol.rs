@@ -1,8 +1,8 @@
 //! The PROXY protocol: how a proxy tells the next one who the client is, in front of the first byte.
 //!
-//! Source: "The PROXY protocol, versions 1 & 2", the `HAProxy` project's `proxy-protocol.txt`. Reading and writing
-//! the header itself is the `proxy-header` crate's; here stand what of it is trusted, how long it may be, and what
-//! a TLS terminator has to say in it.
+//! Source: "The PROXY protocol, versions 1 & 2", the `HAProxy` project's `proxy-protocol.txt`. The
+//! `proxy-header` crate reads and writes headers. This module decides whom to trust, bounds their length, and
+//! adds what a TLS terminator knows.
 
 mod checksum;
 
@@ -13,12 +13,13 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use proxy_header::{Error, ParseConfig, Protocol, ProxiedAddress, ProxyHeader, SslInfo, Tlv};
 
-/// Longest header that is accepted, in bytes: one of version 2 with the addresses and every field of the specification
-/// at its usual size, where 65,551 bytes could be announced.
+/// Longest header that is accepted, in bytes. A header of version 2 with the addresses and every field of the
+/// specification at its usual size fits; up to 65,551 bytes could be announced.
 pub const HEADER_BYTES_MAX: usize = 1024;
 /// Longest header of version 1, in bytes.
 const V1_BYTES_MAX: usize = 107;
-/// Longest common name that is passed on, in bytes: what a header of version 2 has room for beside everything else.
+/// Longest common name that is forwarded, in bytes: the room that a header of version 2 has beside everything
+/// else.
 pub(crate) const COMMON_NAME_BYTES_MAX: usize = 60_000;
 
 /// Which header goes to the upstream.
@@ -154,32 +155,32 @@ pub struct Negotiated<'a> {
 /// A client's certificate that was verified, as a header of version 2 tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCertificate<'a> {
-    /// Whether it was shown on this connection. Otherwise it was when the session began that is resumed.
+    /// Whether it was shown on this connection, or else when the resumed session began.
     pub is_of_connection: bool,
-    /// The common name of its subject, whole and as it stands there.
+    /// The common name of its subject, unchanged.
     pub common_name: Option<&'a str>,
 }
 
-/// What stands at the beginning of what a trusted peer sends.
+/// What a trusted peer's first bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A whole header of so many bytes. No endpoints: the peer speaks for itself, as in its health checks, or for a
-    /// client of another family than IP.
+    /// A whole header and its length in bytes. Without endpoints the peer speaks for itself, as in its health
+    /// checks, or for a client of another address family than IP.
     Header(Option<Endpoints>, usize),
     /// The beginning of a header.
     Partial,
 }
 
-/// What a peer sent that had to begin with a header is none.
+/// The first bytes of a trusted peer are not a valid header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// It is none.
+    /// They are not a header.
     #[error("what a trusted peer sent does not begin with a PROXY header")]
     Malformed,
-    /// It is longer than its version allows, or than [`HEADER_BYTES_MAX`].
+    /// The header is longer than its version allows, or than [`HEADER_BYTES_MAX`].
     #[error("the PROXY header of a trusted peer is too long")]
     TooLong,
-    /// It is not what its own checksum says.
+    /// The header does not match its own checksum.
     #[error("the PROXY header of a trusted peer does not match its checksum")]
     Checksum,
 }
@@ -187,7 +188,7 @@ pub enum HeaderError {
 /// Reads the header that `bytes` begins with, of either version.
 ///
 /// # Errors
-/// When it cannot become one, whatever comes.
+/// When no further bytes can make it a header.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, HeaderError> {
     let config = ParseConfig { include_tlvs: false, allow_v1: true, allow_v2: true };
     // The library knows this bound too, but not of a line that comes at once.
@@ -207,7 +208,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, HeaderError> {
     }
 }
 
-/// Writes the header for a connection that TLS was terminated of.
+/// Writes the header for a client's connection, behind which TLS was terminated.
 pub fn encode(version: ProxyProtocol, endpoints: Endpoints, negotiated: &Negotiated<'_>) -> Vec<u8> {
     let addr = ProxiedAddress::stream(endpoints.source, endpoints.destination);
     let mut header = Vec::with_capacity(256);

@@ -18,7 +18,7 @@ use crate::upstream::target::Upstream;
 pub struct ProxyConfig {
     /// Where clients connect; at least one.
     pub listen: Vec<ListenAddr>,
-    /// Where the plaintext goes: to that of these that has the least connections. At least one, and at most 64.
+    /// Where the plaintext goes: to the upstream with the fewest connections. At least one, and at most 64.
     pub upstreams: Vec<Upstream>,
     /// How the proxy speaks TLS, and with which certificates.
     pub tls: Tls,
@@ -37,7 +37,7 @@ pub struct ProxyConfig {
 }
 
 impl ProxyConfig {
-    /// Looks whether every number and time of it can be, as [`Proxy::bind`](crate::Proxy::bind) does.
+    /// Checks the range of every number and time, as [`Proxy::bind`](crate::Proxy::bind) does.
     ///
     /// # Errors
     /// When one cannot.
@@ -88,13 +88,13 @@ pub struct Limits {
     pub half_closed_timeout: Duration,
     /// How long a drain lets connections go on before it cuts them.
     pub drain_timeout: Duration,
-    /// How long nothing may move, while a drain lasts, on a connection that is certainly owed nothing: none has ever used
-    /// it, or its upstream has ended and the client has had all of it.
+    /// How long, in a drain, nothing may move on a connection that is owed nothing: nobody has used it, or
+    /// its upstream has ended and the client has everything.
     pub drain_quiet: Duration,
 }
 
 impl Limits {
-    /// Looks whether each of them can be, as far as that does not depend on the process.
+    /// Checks the range of each of them, as far as that does not depend on the process.
     ///
     /// # Errors
     /// When one cannot.

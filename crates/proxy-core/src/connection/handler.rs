@@ -23,7 +23,7 @@ pub trait Handler: Sized + 'static {
     /// Notes an event of the socket that is registered with [`ClientSession::handler_token`].
     fn note(&mut self, event: &Event);
 
-    /// Notes that what it waits for among the resources has come.
+    /// Notes that the resources have woken it.
     fn wake(&mut self);
 
     /// Reads what has come, from the client by [`ClientSession::read`] and from its own socket.
@@ -58,7 +58,7 @@ pub trait Handler: Sized + 'static {
     /// Gives back what it holds of the resources, before it is dropped.
     fn stop(&mut self, resources: &mut Self::Resources);
 
-    /// The keys of connections that must be turned to. One of them may have been closed since.
+    /// The keys of connections to wake. One of them may have been closed since.
     fn take_woken(resources: &mut Self::Resources) -> Vec<usize>;
 }
 

@@ -131,7 +131,7 @@ impl Handshake {
     pub(super) fn abandon(&self, session: &ClientSession, context: &mut Context) {
         context.handshaking -= 1;
         if self.awaits_header() {
-            // It ends before anybody was named: it was the peer's own.
+            // No client was named, so it counts as the peer's own.
             session.count_open(context);
         }
     }

@@ -117,7 +117,7 @@ impl<H: Handler> Connection<H> {
             State::Serving(handler) => handler.read(&mut self.session, context),
             State::Handshake(handshake) => {
                 let result = handshake.read(&mut self.session, context);
-                // Also when what came right behind it was bad: to the client the handshake is done.
+                // To the client the handshake is complete, even if bad data came right behind it.
                 if !self.session.is_handshaking() {
                     let endpoints = handshake.complete(&mut self.session, context);
                     self.state = State::Serving(H::start(&mut self.session, endpoints, context));
@@ -158,7 +158,7 @@ impl<H: Handler> Connection<H> {
         if kind == TimerKind::Ticket {
             return self.session.release_ticket(context);
         }
-        // It is no longer armed, and must not be taken for one that comes soon enough.
+        // It is no longer armed, and must not keep a later one from being set.
         self.session.clear_deadline(context);
         let result = match &mut self.state {
             State::Handshake(_) => {
@@ -213,7 +213,7 @@ impl<H: Handler> Connection<H> {
         self.end(end, context, resources);
     }
 
-    /// Goes on to one of the last two states: the only way there.
+    /// Enters one of the last two states. No other function does.
     #[cold]
     fn end(&mut self, end: End, context: &mut Context, resources: &mut H::Resources) {
         let End { outcome, detail, manner } = end;

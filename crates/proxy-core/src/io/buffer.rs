@@ -1,14 +1,14 @@
-//! Bytes on their way, and the pool that lends the memory for them.
+//! Buffers of pending bytes, and the pool of their memory.
 //!
-//! A connection owns memory only while bytes of it wait to be written. Memory in the pool stays initialised, so
-//! that encrypting into a buffer costs neither an allocation nor the clearing of what is overwritten anyway.
+//! A connection owns memory only while its bytes wait to be written. Memory in the pool stays initialised, so
+//! that encrypting into a buffer neither allocates nor clears.
 
 use std::mem;
 
 /// Memory grows in steps of this many bytes: a small answer fits into one.
 const STEP_BYTES: usize = 4 << 10;
-/// Memory that the pool keeps for the next connections, in bytes. What is freed beyond goes back to the kernel, which
-/// has to clear it before the next connection gets it: where many clients are slow, that costs more than encrypting.
+/// Memory that the pool keeps, in bytes. The rest goes back to the kernel, which clears it before the next
+/// connection gets it: with many slow clients that costs more than encrypting.
 const POOL_BYTES_MAX: usize = 8 << 20;
 /// Buffers that the pool keeps, so that it stays small after thousands of small answers.
 const POOL_BUFFERS_MAX: usize = 128;
@@ -51,7 +51,7 @@ impl Buffer {
             (self.head, self.tail) = (0, self.len());
             let needed = (self.tail + n).next_multiple_of(STEP_BYTES);
             if self.memory.len() < needed {
-                // Exactly, since a client that does not read costs what the buffer's limit says and no more.
+                // Exactly: a client that does not read costs the buffer's limit and no more.
                 self.memory.reserve_exact(needed - self.memory.len());
                 self.memory.resize(needed, 0);
             }

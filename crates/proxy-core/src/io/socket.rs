@@ -19,32 +19,32 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// A registered socket. Events are edge-triggered: readiness is noted when it is told, and forgotten when a read
-/// or write falls short.
+/// A registered socket. Events are edge-triggered: an event sets readiness, and a read or write that falls
+/// short clears it.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct Socket {
     stream: Stream,
     token: Token,
     readable: bool,
-    /// The peer has ended or broken its direction: a short read is then no sign that nothing is left.
+    /// The peer has ended or broken its direction: a short read does not mean then that nothing is left.
     hung_up: bool,
     /// The connection has failed: the peer has reset it, or the kernel has given it up.
     failed: bool,
     /// The peer takes nothing more.
     write_closed: bool,
     writable: bool,
-    /// How writing has failed, unless because the peer has ended. The kernel tells of a reset only once, and to
-    /// a read that comes after it the stream would seem to have ended well.
+    /// How writing has failed, unless the peer has ended. The kernel reports a reset only once, and a later
+    /// read would see a clean end.
     broken: Option<io::ErrorKind>,
-    /// What the kernel was asked to tell. Most clients never need to be waited for when writing.
+    /// The events that the kernel reports. Most clients never block a write.
     interest: Interest,
 }
 
 /// How a read or write went.
 #[derive(Debug)]
 pub(crate) enum IoResult {
-    /// So many bytes, at least one.
+    /// The number of bytes, at least one.
     Bytes(usize),
     /// None for now.
     Blocked,
@@ -63,7 +63,7 @@ impl Socket {
         Self::register(Stream::Unix(UnixStream::connect_addr(addr)?), registry, token, Interest::READABLE)
     }
 
-    /// Begins to connect; [`Socket::connected`] tells the end of it once an event has come.
+    /// Begins to connect; [`Socket::connected`] tells the result once an event has come.
     pub(crate) fn connect_tcp(addr: SocketAddr, registry: &Registry, token: Token) -> io::Result<Self> {
         let socket = TcpStream::connect(addr)?;
         socket.set_nodelay(true)?;
@@ -95,7 +95,7 @@ impl Socket {
         })
     }
 
-    /// Notes what an event tells.
+    /// Notes an event.
     pub(crate) fn note(&mut self, event: &Event) {
         self.failed |= event.is_error();
         if event.is_read_closed() || self.failed {
@@ -133,7 +133,7 @@ impl Socket {
 
     /// How it has failed.
     pub(crate) fn failure(&self) -> io::Error {
-        // The kernel tells it once, and a read or write may have been told.
+        // The kernel reports it once, and a read or write may have taken the report.
         self.take_error().ok().flatten().unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
     }
 
@@ -158,8 +158,8 @@ impl Socket {
                 self.broken.map_or(Ok(IoResult::End), |kind| Err(kind.into()))
             }
             Ok(n) => {
-                // After a short read the next one would only say that there is nothing left, and the kernel tells
-                // of what comes later; only the end of the stream is not told twice.
+                // After a short read another one would find nothing, and an event reports what comes later.
+                // Only the end of the stream is not reported twice.
                 self.readable = n == buffer.len() || self.hung_up;
                 Ok(IoResult::Bytes(n))
             }
@@ -171,7 +171,7 @@ impl Socket {
         }
     }
 
-    /// Writes as much as fits; arranges to be told when more does.
+    /// Writes as much as fits, and asks for an event when more does.
     pub(crate) fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
         let written = match &self.stream {
             Stream::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
@@ -219,15 +219,15 @@ impl Socket {
         }
     }
 
-    /// Makes closing a reset, with which the kernel drops what it still holds for the peer.
+    /// Makes closing a reset, so that the kernel drops what it still holds for the peer.
     pub(crate) fn reset_when_closed(&self) {
         if let Stream::Tcp(tcp) = &self.stream {
-            // Where it fails the kernel goes on trying to send for a while.
+            // If it fails, the kernel goes on trying to send for a while.
             let _ = SockRef::from(tcp).set_linger(Some(Duration::ZERO));
         }
     }
 
-    /// Tells the peer that nothing more will come. A peer that is gone already shows when it is read from.
+    /// Tells the peer that nothing more comes. A peer that is gone shows when it is read from.
     pub(crate) fn shut_down(&self) {
         let _ = match &self.stream {
             Stream::Tcp(tcp) => tcp.shutdown(Shutdown::Write),

@@ -1,4 +1,4 @@
-//! Socket options that the libraries in use have no function for.
+//! Socket options for which the libraries in use have no function.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! The way to a running proxy: what can be refused comes first, then the workers start.
+//! Starting a proxy: everything that can be refused comes first, then the workers start.
 
 use std::fmt;
 use std::io;
@@ -29,7 +29,7 @@ pub enum StartError {
     /// No address to listen at was given.
     #[error("there is no address to listen at")]
     NoListener,
-    /// It was told something that cannot be.
+    /// A value of the configuration is out of its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// It would forward to itself.
@@ -63,8 +63,8 @@ pub enum StartError {
     },
 }
 
-/// A proxy that has everything it can be refused, and serves nobody yet: connections wait in its backlog. Dropping
-/// it gives its addresses back.
+/// A proxy that listens and does not serve yet: connections wait in its backlog. Dropping it gives its
+/// addresses back.
 pub struct BoundProxy {
     config: ProxyConfig,
     possible: usize,
@@ -128,8 +128,8 @@ impl Proxy {
         Self::bind_to(config, relay)
     }
 
-    /// The same for a proxy whose clients are served by another handler than the one that relays bytes to an upstream.
-    /// `resources` makes what the handlers of a worker share, on its thread, from the worker's number.
+    /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream.
+    /// `resources` is called on each worker's thread, with the worker's number.
     ///
     /// # Errors
     /// For the reasons of [`Proxy::bind`].

@@ -50,14 +50,14 @@ impl Proxy {
         &self.addrs
     }
 
-    /// What it had to say to the person on the box since the last call: an upstream that is gone or back, connections
-    /// that cannot be accepted, a bound that is reached. Once an episode each, and of one matter four times and then
-    /// twice a minute at the most. To be called about once a second.
+    /// The notices since the last call: an upstream that is gone or back, connections that cannot be
+    /// accepted, a bound that is reached. Each episode has one, and each subject at most four, then two a
+    /// minute. Call it about once a second.
     pub fn take_notices(&self) -> Vec<NoticeRecord> {
         self.notices.take(Instant::now())
     }
 
-    /// Its settings as they stand.
+    /// Its settings.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings =
             settings::list(&self.config, &self.control.limits(), self.possible, self.pool().len());
@@ -65,7 +65,7 @@ impl Proxy {
         settings
     }
 
-    /// Changes a setting and returns it as it stood before.
+    /// Changes a setting and returns its former state.
     ///
     /// # Errors
     /// When there is no such setting, it cannot change while the proxy runs, or the value is out of its range.
@@ -101,8 +101,8 @@ impl Proxy {
         self.files.clone()
     }
 
-    /// Goes on with what was read from the files again, and makes a new ticket key of its own when it is due. Open
-    /// connections go on as they are.
+    /// Takes over changed files, and makes a new ticket key when one is due. Open connections go on as they
+    /// are.
     pub fn take(&self, changes: FileChanges) -> TlsRefresh {
         let (refreshed, tls) = self.lock_tls().take(changes);
         if let Some(error) = &refreshed.shortage {
@@ -115,12 +115,12 @@ impl Proxy {
         refreshed
     }
 
-    /// Looks at the files and takes what has changed, both on the caller's thread.
+    /// Checks the files and takes over what has changed, on the caller's thread.
     pub fn refresh(&self) -> TlsRefresh {
         self.take(self.files.look(false))
     }
 
-    /// The same, with all files read at once and whether they have changed or not.
+    /// Reads all files again, whether they have changed or not, and takes them over.
     pub fn reload(&self) -> TlsRefresh {
         self.take(self.files.look(true))
     }
@@ -165,9 +165,9 @@ impl Proxy {
         self.pool().have_all_ended()
     }
 
-    /// The first failure of a worker, if there was any: it panicked, or cannot wait for events. To be asked for now and
-    /// then. What a failed worker served is cut off, and those who come next may wait for it in vain, so that
-    /// [`Proxy::drain`] should follow: it lets the others take those who wait.
+    /// The first failure of a worker: it panicked, or cannot wait for events. Ask now and then. The failed
+    /// worker's clients are cut, and clients that come next may wait for it in vain, so call
+    /// [`Proxy::drain`]: the other workers then take them.
     pub fn failure(&self) -> Option<WorkerFailed> {
         self.pool().failure().cloned()
     }
@@ -189,7 +189,7 @@ impl Proxy {
         true
     }
 
-    /// Waits for the workers to end, without a limit of its own: a drain has one.
+    /// Waits for the workers to end. The drain timeout bounds this.
     ///
     /// # Errors
     /// When a worker has failed.

@@ -1,5 +1,5 @@
-//! The handler of a proxy that knows nothing of the protocol inside TLS: what the client sends goes to an upstream of its
-//! own, and what that sends goes to the client.
+//! The handler that forwards bytes between each client and an upstream connection of its own. It knows
+//! nothing of the protocol inside TLS.
 //!
 //! The two directions know of each other only through their ends, and the end of one is forwarded without touching
 //! the other.
@@ -106,8 +106,8 @@ impl Handler for Relay {
         }
     }
 
-    /// Nothing has ever moved, so that nobody can owe anybody anything. Once something has, an answer may be going on
-    /// that only pauses: without knowing the protocol nobody can tell.
+    /// Nothing has ever moved, so nobody is owed anything. Once something has, an answer may only be pausing:
+    /// without knowing the protocol nobody can tell.
     fn is_unused(&self, session: &ClientSession) -> bool {
         matches!(self.upstream, UpstreamConn::Connected { .. })
             && !session.has_client_ended()

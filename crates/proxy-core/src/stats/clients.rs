@@ -21,9 +21,9 @@ struct Client {
     is_changed: bool,
 }
 
-/// The clients that a worker tells apart: those with an open connection, and those that had one since the last
-/// hand-over. Beyond a bound, further ones are accounted to [`ClientId::Other`] for the whole of their
-/// connections, so that the clients always add up to the proxy's totals.
+/// The clients that a worker tells apart: those with an open connection, and those that had one since the
+/// last hand-over. Beyond a bound, new ones count as [`ClientId::Other`] for the whole of their connections,
+/// so that the clients always add up to the proxy's totals.
 #[derive(Debug)]
 pub(crate) struct Clients {
     slots: HashMap<ClientId, ClientSlot>,
@@ -38,15 +38,14 @@ impl Clients {
         Self { slots: HashMap::new(), table: Slab::new(), changed: Vec::new(), max }
     }
 
-    /// Returns the slot that a new connection of `id` is to be accounted to, and keeps it for as long as that holds
-    /// it.
+    /// Returns the slot for a new connection of `id`, and keeps it for as long as the connection holds it.
     pub(crate) fn hold(&mut self, id: ClientId) -> ClientSlot {
         let slot = self.slot(id);
         self.table[slot.0].open += 1;
         slot
     }
 
-    /// Gives up a slot that was held and whose connection is another client's.
+    /// Releases the slot of a connection that turned out to be another client's.
     pub(crate) fn release(&mut self, slot: ClientSlot) {
         let client = &mut self.table[slot.0];
         client.open -= 1;

@@ -1,5 +1,5 @@
-//! Counting, for one worker: every figure is a plain addition to a delta that nobody else sees until it is handed
-//! over.
+//! The counters of one worker: every figure is a plain addition to a delta that nobody else sees until it is
+//! handed over.
 //!
 //! Plaintext counts as *in* when the upstream's socket has taken it, and as *out* when it has been read from the
 //! upstream and encrypted for the client. For a connection that ends well these are what the client sent and
@@ -17,7 +17,7 @@ use telemetry::{
 use crate::stats::clients::{ClientSlot, Clients};
 use crate::tls::NegotiatedTls;
 
-/// Of the connections that end well, one is recorded in this time.
+/// At most one connection that ends well is recorded in this time.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -25,14 +25,14 @@ pub(crate) struct ProxyStats {
     pub(crate) delta: ProxyDelta,
     pub(crate) clients: Clients,
     next_sample: Option<Instant>,
-    /// Numbers for connections that no other worker gives.
+    /// Connection ids that only this worker assigns.
     ids: Range<u64>,
 }
 
-/// How many numbers for connections a worker takes at once.
+/// How many connection ids a worker takes at once.
 const CONN_IDS: u64 = 1000;
 
-/// The numbers of connections that no worker has taken yet.
+/// The connection ids that no worker has taken yet.
 #[derive(Debug)]
 pub(crate) struct ConnIds(AtomicU64);
 
@@ -144,7 +144,7 @@ impl ProxyStats {
         self.clients.close(client);
     }
 
-    /// Keeps what `record` tells if the connection ended in an error, or is due as a sample.
+    /// Keeps a record of the connection if it ended in an error, or is due as a sample.
     pub(crate) fn record(
         &mut self,
         outcome: Outcome,
@@ -152,7 +152,7 @@ impl ProxyStats {
         record: impl FnOnce() -> ConnectionRecord,
     ) {
         if outcome.is_error() {
-            // Only a record that finds room is worth making.
+            // A record is only made if there is room for it.
             if self.delta.connections.len() < CONNECTION_RECORDS_MAX {
                 self.delta.push_connection(record());
             } else {

@@ -21,7 +21,8 @@ pub(super) struct CertResolver {
     exact: HashMap<String, Candidates>,
     /// By what follows `*.`; a wildcard stands for one label (RFC 9525, 6.3).
     wildcard: HashMap<String, Candidates>,
-    /// For whoever asks for no name, or for none of these: the first certificate, and others for one of its names.
+    /// For clients that ask for no name, or an unknown one: the first certificate, and others for one of its
+    /// names.
     default: Candidates,
 }
 

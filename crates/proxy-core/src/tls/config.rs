@@ -1,4 +1,4 @@
-//! What rustls is told: made of settings, certificates and keys, and then never changed.
+//! The configuration of rustls, made from settings, certificates and keys.
 
 use std::sync::Arc;
 
@@ -159,8 +159,8 @@ impl TlsConfig {
         Ok(Self { server: Arc::new(config), holds_tickets })
     }
 
-    /// The same for one worker alone: each connection counts itself as a user of its configuration, and workers that
-    /// count at one place slow each other down.
+    /// A copy for one worker: each connection counts itself as a user of its configuration, and workers that
+    /// share a counter slow each other down.
     pub(crate) fn for_worker(&self) -> Self {
         Self { server: Arc::new(ServerConfig::clone(&self.server)), ..*self }
     }

@@ -193,7 +193,7 @@ impl Engine {
         }
         let mut room = outgoing.room();
         loop {
-            // What is kept must be passed along: rustls remembers how far into it it has got.
+            // rustls remembers its place in the bytes that are kept, so they are passed again.
             let status = self.connection.process_tls_records(&mut self.partial);
             let discard = status.discard;
             let mut done = false;

@@ -1,4 +1,4 @@
-//! TLS of a running proxy: what it is set up with, and what of that changes while it runs.
+//! TLS of a running proxy: certificates, keys and settings, and how they change.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
@@ -62,7 +62,7 @@ impl From<Certificate> for Tls {
     }
 }
 
-/// What came of looking at the files.
+/// What a look at the files has changed.
 #[derive(Debug, Default)]
 pub struct TlsRefresh {
     /// What is different now.
@@ -71,8 +71,8 @@ pub struct TlsRefresh {
     pub warnings: Vec<TlsFileWarning>,
     /// What could not be used; what was there before stays in use.
     pub refusals: Vec<RefreshError>,
-    /// What could not be read because the process or the system is short of descriptors or memory, if nobody asked for
-    /// it: it is tried again, and one notice tells of all that this keeps from being done.
+    /// A file that could not be read because the process or the system is short of descriptors or memory,
+    /// unless somebody asked for the look. It is tried again, and one notice tells of the whole shortage.
     pub(crate) shortage: Option<TlsFileError>,
 }
 
@@ -93,12 +93,12 @@ pub enum ForgetError {
     /// Others open tickets with the same keys.
     #[error("the keys of tickets come from a file, and others hold them too")]
     SharedKeys,
-    /// There is no other configuration to be had.
+    /// The new configuration cannot be made.
     #[error(transparent)]
     Config(#[from] TlsConfigError),
 }
 
-/// The certificates that a running proxy may present, to be asked from anywhere. Clones share.
+/// The certificates that a running proxy may present, readable from any thread. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct PresentedCertificates {
     /// Those in use, and those that they replaced, with which handshakes may still be under way. Written by who looks
@@ -145,7 +145,7 @@ impl LiveTls {
         })
     }
 
-    /// The configuration that follows from how all of it stands.
+    /// The configuration that follows from the present state.
     pub(crate) fn config(&mut self) -> Result<TlsConfig, TlsConfigError> {
         let client_ca = self.client_ca.as_ref();
         let binding = binding(client_ca, self.settings.client_auth);
@@ -165,8 +165,8 @@ impl LiveTls {
         TlsFiles::new(&self.certificates, self.client_ca.as_ref(), self.ticket_keys.as_ref())
     }
 
-    /// Takes in what was read again, and makes a new key for tickets when it is due. Returns the configuration if it
-    /// is another now.
+    /// Takes over changed files, and makes a new ticket key when one is due. Returns the configuration if it
+    /// has changed.
     pub(crate) fn take(&mut self, changes: FileChanges) -> (TlsRefresh, Option<TlsConfig>) {
         let FileChanges { at_once, certificates, client_ca, ticket_keys } = changes;
         let mut refreshed = TlsRefresh::default();

@@ -1,13 +1,13 @@
-//! Everything that knows rustls. rustls 0.24 replaces the unbuffered interface that the engine is written on, so
-//! no other module may name it.
+//! Everything that knows rustls. No other module may name it: rustls 0.24 replaces the unbuffered interface
+//! that the engine uses.
 //!
 //! ```text
 //! files ──▶ certificates, authorities, ticket keys ─┐
 //! settings (words) ─────────────────────────────────┴─▶ LiveTls ──▶ TlsConfig ──▶ Engine, one a connection
 //! ```
 //!
-//! A [`TlsConfig`] never changes. What does, a certificate that was renewed or a setting, makes a new one, which the
-//! workers take up for connections that begin afterwards.
+//! A [`TlsConfig`] never changes. A renewed certificate or a changed setting makes a new one, which the
+//! workers use for new connections.
 
 mod cert_resolver;
 mod certificate;

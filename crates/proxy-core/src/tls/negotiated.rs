@@ -12,7 +12,7 @@ use super::description::{self, CommonNameError};
 use super::engine::EngineError;
 use super::words::suite_name;
 
-/// What was negotiated so far; everything is absent before its time.
+/// What was negotiated so far; each part is absent until it is known.
 pub(crate) struct NegotiatedTls<'a> {
     version: Option<ProtocolVersion>,
     cipher: Option<CipherSuite>,

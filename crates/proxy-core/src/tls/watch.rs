@@ -1,7 +1,7 @@
-//! Looking at the files of certificates and keys, apart from the proxy that uses what is in them.
+//! Watching the files of certificates and keys, apart from the proxy that uses them.
 //!
-//! A file may lie where looking at it takes for ever, such as on a network that is gone. So whoever looks may do it on
-//! a thread of its own, and nobody else waits for it.
+//! Reading a file can block without end, on a network that is gone. So a thread of its own may watch the
+//! files, and nobody waits for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,8 +1,8 @@
-//! Several upstreams: which one a connection goes to, and which ones are left alone for a while.
+//! Several upstreams: which one a connection goes to, and which ones rest after a failure.
 //!
-//! The counts are shared by all workers, so that "least connections" means those of the proxy and not of a worker.
-//! They are atomics, each on a cache line of its own, touched twice a connection and never on the path of a byte;
-//! with one upstream there is nothing to choose, and they are not touched at all.
+//! All workers share the counts, so that the fewest connections are those of the whole proxy. The counts are
+//! atomics, each on a cache line of its own, touched twice a connection and never on the path of a byte. With
+//! one upstream they are not touched at all.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ use telemetry::Level;
 use crate::notices::{NoticeLog, Subject, is_shortage};
 use crate::upstream::target::{ResolveError, Target, Upstream};
 
-/// Most upstreams of a proxy: which of them a connection has tried is kept in the bits of a word.
+/// Most upstreams of a proxy: the bits of a word tell which of them a connection has tried.
 pub(crate) const UPSTREAMS_MAX: usize = 64;
-/// How long an upstream is left alone after its first failure. It doubles with each further one.
+/// How long an upstream rests after its first failure. The time doubles with each further one.
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
-/// Longest such time; how late an upstream may be found to be back while others serve.
+/// Longest such rest, and so the longest time until an upstream is found to be back while others serve.
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 
 /// All upstreams of a proxy, shared by its workers.
@@ -44,12 +44,12 @@ struct Member {
 struct Health {
     /// Failures since the last success.
     failures: AtomicU32,
-    /// Until when it is left alone, in milliseconds since the epoch.
+    /// Until when it rests, in milliseconds since the epoch.
     down_until_ms: AtomicU64,
 }
 
-/// Connections of one upstream, those included that are being made. On lines of its own: two, as processors fetch
-/// them in pairs.
+/// Connections of one upstream, including those being made. It has two cache lines of its own, as processors
+/// fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Load(AtomicUsize);
@@ -58,7 +58,7 @@ struct Load(AtomicUsize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) index: usize,
-    /// False if it failed a moment ago, and is tried only because all others are no better.
+    /// False if it has failed lately, and is tried only because all others have too.
     pub(crate) is_up: bool,
 }
 
@@ -81,7 +81,8 @@ impl Upstreams {
         self.members.len()
     }
 
-    /// The first upstream that is one of these addresses, or that a socket on all addresses is reached by.
+    /// The first upstream that is one of the proxy's own addresses, or that a socket on all addresses answers
+    /// for.
     pub(crate) fn any_at(&self, addrs: &[SocketAddr]) -> Option<usize> {
         let is_at = |target: &SocketAddr| {
             addrs.iter().any(|addr| {
@@ -99,15 +100,15 @@ impl Upstreams {
         &self.members[index].target
     }
 
-    /// Chooses the upstream with the least connections of those that are up and not in the bits of `tried`, the
-    /// first from `turn` on if several have as few. Where none is up, those that are down are tried too: clients
-    /// would be turned away otherwise. [`Upstreams::leave`] must follow.
+    /// Chooses the upstream with the fewest connections among those that are up and not in the bits of
+    /// `tried`; of several, the first from `turn` on. If none is up, it chooses among those that are down:
+    /// clients would be turned away otherwise. [`Upstreams::leave`] must follow.
     pub(crate) fn choose(&self, tried: u64, turn: usize, now: Instant) -> Option<Choice> {
         let n = self.members.len();
         let untried = || (0..n).map(|i| (turn + i) % n).filter(|index| tried & (1 << index) == 0);
         let now_ms = self.since_epoch_ms(now);
         let mut choice = None;
-        // An upstream that is due to be tried again is tried by one connection; whoever comes second looks further.
+        // One connection tries an upstream whose rest is over; the next one looks further.
         while choice.is_none() {
             let up = untried().filter(|&index| self.members[index].health.is_up(now_ms));
             let Some(index) = up.min_by_key(|&index| self.load(index)) else { break };
@@ -132,7 +133,7 @@ impl Upstreams {
         self.members.iter().enumerate().filter(is_left).count()
     }
 
-    /// Counts the end of a connection that was to go, or went, to the upstream `index`.
+    /// Counts the end of a connection, or of an attempt, to the upstream `index`.
     pub(crate) fn leave(&self, index: usize) {
         if self.members.len() > 1 {
             self.members[index].open.0.fetch_sub(1, Ordering::Relaxed);
@@ -145,7 +146,7 @@ impl Upstreams {
             let what = || format!("upstreams cannot be connected to: {error}; clients are turned away");
             return self.notices.short_of(what, now);
         }
-        // A full backlog says nothing of an upstream: somebody is there, only busy.
+        // A full backlog is no failure: the upstream is there, only busy.
         if error.kind() == io::ErrorKind::WouldBlock {
             return;
         }
@@ -186,7 +187,7 @@ impl Health {
         self.failures.load(Ordering::Relaxed) == 0 || self.down_until_ms.load(Ordering::Relaxed) <= now_ms
     }
 
-    /// The right to try it; one that has failed is tried by one connection at a time.
+    /// Claims the right to try it: after a failure one connection at a time has it.
     fn claim(&self, now_ms: u64) -> bool {
         let failures = self.failures.load(Ordering::Relaxed);
         if failures == 0 {
@@ -199,7 +200,7 @@ impl Health {
     }
 }
 
-/// How long to leave an upstream alone that has failed `before` times before.
+/// How long an upstream rests that has failed `before` times before.
 fn back_off(before: u32) -> Duration {
     BACK_OFF_MIN.saturating_mul(1 << before.min(20)).min(BACK_OFF_MAX)
 }

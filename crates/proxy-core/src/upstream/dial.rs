@@ -1,4 +1,4 @@
-//! Connecting to an upstream: one upstream after another, address by address, and in order where it is busy.
+//! Connecting to an upstream: one candidate after another, address by address, in a queue where it is busy.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,29 +12,28 @@ use crate::io::socket::Socket;
 use crate::upstream::balance::Upstreams;
 use crate::upstream::target::Target;
 
-/// How soon to try a Unix socket again whose backlog is full, of which no event would tell. Only the first of those
-/// that wait for it tries.
+/// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first
+/// connection in its queue tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
-/// How long a connection may try upstreams that are all known to be down, since its client is better told soon.
+/// How long a connection may try upstreams that are all known to be down: its client should learn soon.
 const DOWN_PATIENCE: Duration = Duration::from_millis(500);
 
-/// What a worker needs to connect: the upstreams, and who waits for them.
+/// What a worker needs to connect: the upstreams, and the connections that wait for them.
 #[derive(Debug)]
 pub(crate) struct UpstreamDialer {
     pub(crate) upstreams: Arc<Upstreams>,
     queues: Queues,
-    /// Where the choice between upstreams that are as good begins next.
+    /// Where the choice between equally loaded upstreams begins next.
     turn: usize,
 }
 
-/// Those that wait for room in the backlogs of Unix sockets, in the order in which they came: whoever came later
-/// would otherwise overtake those who have been waiting.
+/// Connections that wait for room in the backlogs of Unix sockets, first come, first served.
 #[derive(Debug)]
 struct Queues {
     /// The keys of connections by their places, for each upstream.
     waiting: Box<[BTreeMap<u64, usize>]>,
     next_place: u64,
-    /// Connections that have come first in their queue.
+    /// Connections that have become first in their queue.
     woken: Vec<usize>,
 }
 
@@ -44,7 +43,7 @@ pub(crate) struct ConnectAttempt {
     began_at: Instant,
     /// When to give up.
     deadline: Instant,
-    /// The upstreams that were tried before, in bits.
+    /// The upstreams that were tried before, as bits.
     tried: u64,
     candidate: Option<Candidate>,
 }
@@ -88,8 +87,8 @@ impl UpstreamDialer {
         Self { upstreams, queues, turn: worker }
     }
 
-    /// Takes the keys of connections that have come first in their queue and must be turned to. One of them may
-    /// have been closed since.
+    /// Takes the keys of connections that have become first in their queue. One of them may have been closed
+    /// since.
     pub(crate) fn take_woken(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.queues.woken)
     }
@@ -130,10 +129,10 @@ impl ConnectAttempt {
         }
     }
 
-    /// Does what can be done now.
+    /// Advances as far as possible now.
     ///
     /// # Errors
-    /// The last upstream's, when none is left to be tried, or the time is up.
+    /// The last candidate's, when none is left to try, or the time is up.
     pub(crate) fn advance(
         &mut self,
         dialer: &mut UpstreamDialer,

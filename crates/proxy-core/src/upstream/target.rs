@@ -61,8 +61,8 @@ pub(crate) enum Target {
 }
 
 impl Upstream {
-    /// Connects once, as a check at the start, and closes the connection again. An upstream that expects a PROXY header
-    /// gets one that says that the connection is the proxy's own.
+    /// Connects once, as a check at the start, and closes the connection. An upstream that expects a PROXY
+    /// header gets one that names the proxy itself.
     ///
     /// # Errors
     /// When the name cannot be resolved, or nothing accepts at any of its addresses within a second each.
@@ -80,12 +80,12 @@ impl Upstream {
             match socket.connect_timeout(&addr, PROBE_TIMEOUT) {
                 Ok(()) => {
                     if let Some(version) = header {
-                        // An upstream that has closed the connection already has accepted it all the same.
+                        // An upstream that has closed the connection again has still accepted it.
                         let _ = socket.send(&proxy_protocol::encode_local(version));
                     }
                     return Ok(());
                 }
-                // A full backlog: somebody is there, only busy.
+                // A full backlog: the upstream is there, only busy.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => last = error,
             }

@@ -1,4 +1,4 @@
-//! Taking connections from the backlogs, and what keeps a worker from it.
+//! Accepting connections, and the bounds that stop a worker from it.
 
 use std::io;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::connection::handler::Handler;
 
 /// How long to wait before accepting again when the process or the system is out of descriptors or memory.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
-/// How soon to look again for a place when all are taken, in case another worker's connection leaves one.
+/// How soon to look again when all places are taken: a connection of another worker may leave one.
 const FULL_BACK_OFF: Duration = Duration::from_millis(10);
 
 impl<H: Handler> Worker<H> {
-    /// Takes connections from the backlog, as long as there are places and descriptors for them.
+    /// Accepts connections while there are places and descriptors for them.
     pub(super) fn accept(&mut self) {
         self.takes_last |= self.listeners.is_last_call(self.context.now);
         if self.accept_at.is_some_and(|at| self.context.now < at) {
@@ -40,7 +40,7 @@ impl<H: Handler> Worker<H> {
             self.listeners.rotate();
         }
         if self.takes_last {
-            // A backlog that has been taken is closed; one that has not is left open until there are places.
+            // An empty backlog is closed. Any other stays open until there are places.
             self.listeners.close_empty();
         }
     }
@@ -51,7 +51,7 @@ impl<H: Handler> Worker<H> {
             return;
         }
         let accepted = self.listeners.accept(listener).and_then(|(socket, peer)| {
-            // Also where this worker has not heard of the drain: another one that shares the socket may have.
+            // This worker may not know of the drain yet, while another one that shares the socket does.
             if self.control.is_draining() {
                 Listeners::admit(&socket, peer)?;
             }
@@ -73,7 +73,7 @@ impl<H: Handler> Worker<H> {
         };
         self.control.limiter.leave();
         match error.kind() {
-            // Nobody waits, or the client has left the backlog before its turn came.
+            // The backlog is empty, or the client has left it.
             io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
             // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
             _ => {
@@ -85,8 +85,8 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// The bound on handshakes, if this worker has its share of them under way. The end of a handshake and a change of the
-    /// bound wake the worker, so that it does not have to look again after a time.
+    /// The bound on handshakes, if this worker has its share of them under way. The worker need not look
+    /// again after a time: the end of a handshake and a change of the bound both wake it.
     pub(super) fn handshakes_bound_met(&self) -> Option<usize> {
         let bound = self.context.limits.handshakes_max;
         bound.filter(|&max| self.context.handshaking >= self.control.share(max))

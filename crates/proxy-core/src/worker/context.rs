@@ -42,17 +42,17 @@ pub struct Context {
     pub now: Instant,
 }
 
-/// What a worker may hold of bytes that wait, however small its share of the bound is: a few connections' worth.
+/// Pending bytes that every worker may hold, however small its share of the bound: a few connections' worth.
 const HELD_BYTES_MIN: usize = 1 << 20;
 
 impl Context {
-    /// Whether more waits on the worker's connections than its share of the bound.
+    /// Whether the worker holds more pending bytes than its share of the bound.
     pub(crate) fn has_too_much_pending(&self) -> bool {
         let held = self.pending.held_bytes;
         held > HELD_BYTES_MIN && held > self.control.share(self.limits.pending_bytes_max)
     }
 
-    /// When a client will have taken nothing for the send timeout, and of which connection.
+    /// The next send timeout, and the connection that it cuts.
     pub(crate) fn next_send_timeout(&self) -> Option<(Instant, usize)> {
         let (since, key) = self.pending.to_client.oldest()?;
         Some((since + self.limits.send_timeout, key))

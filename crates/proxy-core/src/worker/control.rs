@@ -1,4 +1,4 @@
-//! What the handle tells the workers, and the one bound that they share.
+//! What the handle and the workers share: limits, TLS, bounds, drain and stop.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use crate::config::Limits;
 use crate::stats::proxy_stats::ConnIds;
 use crate::tls::TlsConfig;
 
-/// Shared by the handle and all workers. None of it is touched on the path of a byte: workers look when they are
+/// Shared by the handle and all workers, and never touched on the path of a byte: workers look when they are
 /// woken, and at the limiter when they accept.
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -24,15 +24,15 @@ pub(crate) struct Control {
     pub(crate) limiter: ConnectionLimiter,
     /// How many workers there are.
     workers: AtomicUsize,
-    /// Whether the listening sockets are somebody else's, who keeps them open: then they are left to them.
+    /// Whether the listening sockets belong to a service manager, which keeps them open during a drain.
     is_handed_over: bool,
     pub(crate) per_client: PerClient,
     pub(crate) ids: ConnIds,
 }
 
 impl Control {
-    /// `connections_max` is the bound that the limits come down to. `is_handed_over`: the listening sockets are
-    /// somebody else's.
+    /// `connections_max` is the effective bound. `is_handed_over`: the listening sockets belong to a service
+    /// manager.
     pub(crate) fn new(limits: Limits, connections_max: usize, tls: TlsConfig, is_handed_over: bool) -> Self {
         Self {
             draining: AtomicBool::new(false),
@@ -82,7 +82,7 @@ impl Control {
         Ok(result)
     }
 
-    /// What connections that are accepted from now on speak.
+    /// The TLS configuration for new connections.
     pub(crate) fn tls(&self) -> TlsConfig {
         self.lock_tls().clone()
     }

@@ -46,29 +46,29 @@ pub(crate) struct Worker<H: Handler> {
     commands: Arc<CommandQueue>,
     notices: Arc<NoticeLog>,
     listeners: Listeners,
-    /// Not to accept before this moment, unless a connection leaves its place.
+    /// No connection is accepted before this moment, unless one is closed.
     accept_at: Option<Instant>,
     connections: Slab<Box<Connection<H>>>,
     context: Context,
     resources: H::Resources,
-    /// Connections that have something to do, and those that have in the next turn without waiting for an event.
+    /// Connections to serve in this turn, and those to serve in the next one without waiting for an event.
     ready: ReadyQueue,
     again: Vec<usize>,
-    /// Generation of the limits and of TLS in use.
+    /// The generation of limits and TLS in use.
     generation: u64,
-    /// Once a drain has begun, when it ends.
+    /// When the drain ends, if one has begun.
     drain_until: Option<Instant>,
-    /// Whether it takes no new connections and ends with its last one, while others go on.
+    /// Whether it accepts no more and ends with its last connection.
     is_retired: bool,
-    /// Once the backlogs are to be emptied and closed.
+    /// Whether the backlogs are being emptied and closed, at the end of a drain's first half second.
     takes_last: bool,
 }
 
 impl<H: Handler> Worker<H> {
-    /// Takes over what was prepared; `resources` are what its handlers share.
+    /// Begins on its thread; `resources` are what its handlers share.
     pub(crate) fn new(prepared: PreparedWorker, resources: H::Resources) -> Self {
         let PreparedWorker { index, poll, registry, listeners, commands, shared } = prepared;
-        // Before what it tells of, so that no change is missed.
+        // Read before the limits and TLS, so that no change is missed.
         let generation = shared.control.generation();
         let context = Context {
             registry,
@@ -108,10 +108,10 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Serves until a drain has ended, and hands over whenever the collector asks.
+    /// Serves until a drain has ended, and hands over its counters whenever the collector asks.
     ///
     /// # Errors
-    /// When the kernel tells of no more events; what was open is cut then.
+    /// When the kernel delivers no more events. Open connections are cut then.
     pub(crate) fn run(mut self, reporter: Reporter<ProxyDelta>) -> io::Result<()> {
         if let Some(Err(error)) = self.cpus.as_ref().map(|cpus| cpus.pin(self.index)) {
             let text = format!("cannot keep the proxy's worker {} on its core: {error}", self.index);
@@ -172,8 +172,8 @@ impl<H: Handler> Worker<H> {
             let send_timeout = self.context.next_send_timeout().map(|(at, _)| at);
             next = next.into_iter().chain(send_timeout).min();
         }
-        // As of the last connection that was served: a deadline is noticed later by what was done since, which saves a
-        // look at the clock a turn.
+        // Reckoned from the last connection served, which saves a look at the clock a turn. A deadline is
+        // noticed later by what was done since.
         Some(next?.saturating_duration_since(self.context.now))
     }
 
@@ -186,7 +186,7 @@ impl<H: Handler> Worker<H> {
                 is_woken = true;
             } else if !self.listeners.note(token) {
                 let (key, which) = untoken(token);
-                // An event may be left over from a connection that has been closed in this turn's beginning.
+                // The connection may have been closed earlier in this turn.
                 if let Some(connection) = self.connections.get_mut(key) {
                     connection.note(which, event);
                     self.ready.push(connection, key, self.context.now);
@@ -196,7 +196,7 @@ impl<H: Handler> Worker<H> {
         is_woken
     }
 
-    /// Looks at what the handle wants.
+    /// Carries out commands, and takes over changed limits, TLS and the beginning of a drain.
     fn run_commands(&mut self) {
         for command in self.commands.take() {
             self.run_command(command);
@@ -213,7 +213,7 @@ impl<H: Handler> Worker<H> {
             self.context.is_draining = true;
             self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);
             if self.control.is_handed_over() {
-                // What waits in the backlog is served by whoever comes next.
+                // The service manager's next process serves what waits in the backlog.
                 self.listeners.give_up_all();
             } else if let Err(error) = self.listeners.begin_last_call(self.context.now) {
                 let text = format!(
@@ -271,7 +271,7 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Cuts the connections whose bytes have waited longest, as long as too much waits.
+    /// Cuts the connections whose bytes have waited longest, until the rest is within the bound.
     #[cold]
     fn bound_pending(&mut self) {
         while self.context.has_too_much_pending() {
@@ -288,7 +288,7 @@ impl<H: Handler> Worker<H> {
         self.accept_at = None;
     }
 
-    /// Ends what is still open.
+    /// Ends the connections that are still open.
     fn cut(&mut self) {
         self.context.now = Instant::now();
         for mut connection in std::mem::take(&mut self.connections).drain() {

@@ -1,4 +1,5 @@
-//! What waits to be written on the connections of a worker: how much memory holds it, and who has waited longest.
+//! Bytes that wait to be written on a worker's connections: how much memory they hold, and who has waited
+//! longest.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -6,24 +7,24 @@ use std::time::Instant;
 /// Bytes that wait on all connections of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct PendingBytes {
-    /// Memory that holds them. What is empty is in the pool, and does not count.
+    /// Memory of the buffers that hold them. Empty buffers are in the pool and do not count.
     pub(crate) held_bytes: usize,
     pub(crate) to_client: StallQueue,
     pub(crate) to_upstream: StallQueue,
 }
 
-/// Connections by when their socket last took something, the one that has waited longest first. An entry is made where
-/// a write falls short, so that a connection whose peer keeps up costs nothing here.
+/// Connections ordered by when their socket last took something, the longest wait first. An entry is made
+/// when a write falls short, so a connection whose peer keeps up costs nothing.
 #[derive(Debug, Default)]
 pub(crate) struct StallQueue(BTreeSet<(Instant, usize)>);
 
-/// Since when bytes have waited without any of them being taken. It is kept beside the bytes, so that the entry is
-/// found.
+/// Since when none of the waiting bytes has been taken. It lies beside the bytes, so that the queue's entry
+/// can be found.
 #[derive(Debug, Default)]
 pub(crate) struct StallEntry(Option<Instant>);
 
 impl PendingBytes {
-    /// Whether nothing waits, so that nobody stalls either.
+    /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.held_bytes == 0
     }
@@ -36,7 +37,7 @@ impl PendingBytes {
 }
 
 impl StallQueue {
-    /// Notes that bytes of the connection `key` were left after writing; `has_moved`: some were taken.
+    /// Notes that a write to the connection `key` fell short; `has_moved`: it took some bytes.
     pub(crate) fn note(&mut self, stalled: &mut StallEntry, key: usize, has_moved: bool, now: Instant) {
         if has_moved || stalled.0.is_none() {
             self.forget(stalled, key);
@@ -45,7 +46,7 @@ impl StallQueue {
         }
     }
 
-    /// Forgets a connection of which nothing waits any more.
+    /// Forgets a connection for which nothing waits any more.
     pub(crate) fn forget(&mut self, stalled: &mut StallEntry, key: usize) {
         if let Some(since) = stalled.0.take() {
             self.0.remove(&(since, key));

@@ -1,8 +1,8 @@
-//! The workers as the handle knows them: started, added, and sent into retirement while the proxy runs.
+//! The workers of a proxy: started, added and retired while it runs.
 //!
-//! Closing a socket resets the connections that wait in its backlog. The handle therefore keeps each worker's
-//! listening sockets too. When a worker is to end, the others share its sockets first; when one is added, it takes
-//! over the sockets of one that has ended, if there are any.
+//! Closing a listening socket resets the connections in its backlog. The pool therefore keeps each worker's
+//! listening sockets too. Before a worker retires, the others share its sockets; a worker that is added takes
+//! over the sockets of a retired one, if there are any.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -20,12 +20,12 @@ use crate::connection::handler::Handler;
 use crate::worker::Worker;
 use crate::worker::setup::{PreparedWorker, Shared};
 
-/// What a worker is told while it runs. The mutex is taken by the handle when it has something to say, and by the
-/// worker when it is woken, which happens about once a second.
+/// Commands to a running worker. The handle takes the mutex to send one, and the worker when it is woken,
+/// about once a second.
 #[derive(Debug)]
 pub(crate) struct CommandQueue {
     queue: Mutex<Vec<WorkerCommand>>,
-    /// Whether the worker has looked since it was last asked.
+    /// Whether the worker has looked since the last watchdog check.
     looked: AtomicBool,
 }
 
@@ -35,14 +35,14 @@ impl Default for CommandQueue {
     }
 }
 
-/// What a worker is told.
+/// A command to a worker.
 #[derive(Debug)]
 pub(crate) enum WorkerCommand {
-    /// To accept from the sockets of another worker too.
+    /// Accept from the sockets of another worker too.
     ShareListeners(Set, Vec<TcpListener>),
-    /// To give up the sockets of another worker that it shares.
+    /// Stop accepting from the sockets of another worker.
     ReleaseListeners(Set),
-    /// To accept no more, serve what it has, and end.
+    /// Accept no more, serve the open connections, and end.
     Retire,
     #[cfg(test)]
     Panic,
@@ -67,13 +67,13 @@ pub struct WorkerFailed {
     cause: String,
 }
 
-/// A worker that is prepared, or that runs, or has ended.
+/// A worker, from its preparation to its end.
 #[derive(Debug)]
 struct WorkerHandle {
     index: usize,
     waker: Arc<Waker>,
     commands: Arc<CommandQueue>,
-    /// `None` before it is started, and once its end was noted.
+    /// `None` before the start, and after the end has been noted.
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -95,12 +95,12 @@ pub(crate) struct WorkerPool {
     run: RunWorker,
     shared: Shared,
     addrs: Vec<SocketAddr>,
-    /// The sockets of each worker that there is or has been.
+    /// The listening sockets of each worker, retired ones included.
     sets: Vec<Vec<TcpListener>>,
-    /// Prepared, and not started yet.
+    /// Not started yet.
     prepared: Vec<PreparedWorker>,
     active: Vec<WorkerHandle>,
-    /// Those that serve what they have, and end.
+    /// Workers that accept no more and end with their last connection.
     retired: Vec<WorkerHandle>,
     /// The first failure of a worker.
     failure: Option<WorkerFailed>,
@@ -120,7 +120,7 @@ impl WorkerPool {
     /// Prepares a worker for each of `sets`.
     ///
     /// # Errors
-    /// The number of the worker for which the kernel refuses something.
+    /// The worker's number and the error, when the kernel refuses something.
     pub(crate) fn new(
         run: RunWorker,
         shared: Shared,
@@ -136,10 +136,10 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// Starts those that are prepared.
+    /// Starts the workers that are prepared.
     ///
     /// # Errors
-    /// The number of the worker for which the kernel refuses a thread.
+    /// The worker's number and the error, when the kernel refuses a thread.
     pub(crate) fn start(&mut self) -> Result<(), (usize, io::Error)> {
         let first = self.active.len() - self.prepared.len();
         for (index, worker) in (first..).zip(std::mem::take(&mut self.prepared)) {
@@ -165,12 +165,12 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// How many there are, less those that only serve what they have.
+    /// The number of workers, retired ones excluded.
     pub(crate) fn len(&self) -> usize {
         self.active.len()
     }
 
-    /// Adds workers or retires some, so that there are `n`, at least one.
+    /// Adds or retires workers until there are `n`, at least one.
     ///
     /// # Errors
     /// When the kernel refuses a socket or a thread; there may be more workers than before then, and never fewer.
@@ -231,8 +231,8 @@ impl WorkerPool {
         self.collector.collect(into, patience);
     }
 
-    /// Leaves the listening sockets to the workers, which close them when they have emptied their backlogs. What waits
-    /// for a worker that has ended is for another one.
+    /// Leaves the listening sockets to the workers, which close them once their backlogs are empty. The
+    /// sockets of a worker that has ended go to another one.
     pub(crate) fn let_go(&mut self) {
         for (index, set) in std::mem::take(&mut self.sets).into_iter().enumerate() {
             let has_ended = self.active.get(index).is_some_and(WorkerHandle::has_ended);
@@ -247,7 +247,7 @@ impl WorkerPool {
         self.all().for_each(|worker| wake_up(&worker.waker));
     }
 
-    /// Whether all that have not ended have looked into their mailboxes since the last call; wakes them to do so
+    /// Whether every running worker has looked for commands since the last call. Wakes them all to look
     /// again.
     pub(crate) fn have_all_turned(&self) -> bool {
         let is_stuck = |worker: &&WorkerHandle| {
@@ -262,12 +262,12 @@ impl WorkerPool {
         self.all().all(WorkerHandle::has_ended)
     }
 
-    /// Notes which workers have ended; the first failure of one, if there was any.
+    /// Notes which workers have ended, and returns the first failure.
     pub(crate) fn failure(&mut self) -> Option<&WorkerFailed> {
         self.join_if(WorkerHandle::has_ended)
     }
 
-    /// Waits for all to end.
+    /// Waits until all workers have ended.
     ///
     /// # Errors
     /// The first failure of a worker.

@@ -1,4 +1,4 @@
-//! What a worker is made of, prepared where a failure can still be told.
+//! The parts of a worker, prepared before its thread starts, where an error can still be returned.
 
 use std::io;
 use std::net::TcpListener;
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) notices: Arc<NoticeLog>,
 }
 
-/// A worker that is about to begin on its thread: nothing that is left to do can fail.
+/// A worker before its thread starts. Nothing after this can fail.
 #[derive(Debug)]
 pub(crate) struct PreparedWorker {
     pub(crate) index: usize,
@@ -40,7 +40,7 @@ pub(crate) struct PreparedWorker {
 }
 
 impl PreparedWorker {
-    /// Prepares the worker of this index; returns it and what wakes it.
+    /// Prepares the worker number `index`, and returns it with its waker.
     ///
     /// # Errors
     /// When the kernel refuses an event loop, or to watch a socket.

@@ -1,5 +1,5 @@
-//! Deadlines of all connections of a worker, in order. Arming, disarming and taking the next one each cost a step
-//! in a tree; nothing ever looks at all connections.
+//! The deadlines of a worker's connections, in order. Each operation costs a step in a tree; none visits all
+//! connections.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -13,7 +13,7 @@ pub(crate) enum TimerKind {
     Ticket,
 }
 
-/// When a deadline of a connection is due. It is kept beside what it belongs to, so that disarming finds it.
+/// When a deadline is due. It lies beside what it belongs to, so that it can be disarmed.
 #[derive(Debug, Default)]
 pub(crate) struct Deadline(Option<Instant>);
 
@@ -48,7 +48,7 @@ impl Timers {
         self.due.first().map(|&(at, ..)| at)
     }
 
-    /// Takes a deadline that has passed. Its owner still holds it as armed until it arms or disarms it.
+    /// Takes a deadline that has passed. Its owner must arm or disarm it then.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<(usize, TimerKind)> {
         let &(at, key, kind) = self.due.first()?;
         (at <= now).then(|| {

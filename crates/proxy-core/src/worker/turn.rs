@@ -6,13 +6,13 @@ use super::Worker;
 use super::ready::handshakes_until;
 use crate::connection::handler::{Handler, Next};
 
-/// What connections may have read, in bytes, before it is written. Peers that are written to in one go are woken together
-/// and answer together, so that small messages are best read all before any is written; what is large has left the
+/// Bytes that connections read before any of them is written. Peers that are written to together wake and
+/// answer together, so small messages are best read all before any is written. Large ones have left the
 /// processor's caches by then.
 const BATCH_BYTES: usize = 64 << 10;
 
 impl<H: Handler> Worker<H> {
-    /// Serves every connection that is ready but for handshakes, then handshakes for a while, then accepts.
+    /// Serves every ready connection but handshakes, then handshakes for a while, then accepts.
     pub(super) fn serve(&mut self) {
         let began_at = self.context.now;
         self.expire();
@@ -25,7 +25,7 @@ impl<H: Handler> Worker<H> {
         self.accept();
     }
 
-    /// Lets every connection that is ready read and write, but for handshakes: those of a batch read, then write.
+    /// Serves every ready connection but handshakes, in batches: all of a batch read, then all write.
     fn serve_established(&mut self) {
         for key in self.again.drain(..) {
             if let Some(connection) = self.connections.get_mut(key) {
@@ -46,7 +46,8 @@ impl<H: Handler> Worker<H> {
         self.ready.established.clear();
     }
 
-    /// Lets handshakes go on in the turn that began at `began_at`: at least one, and no further one after `until`.
+    /// Continues handshakes in the turn that began at `began_at`: at least one, and no further one after
+    /// `until`.
     fn serve_handshakes(&mut self, began_at: Instant, until: Instant) {
         while let Some(key) = self.ready.take_handshake(began_at) {
             self.connections[key].read(&mut self.context, &mut self.resources);
@@ -58,7 +59,7 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Has those that may go on to connect do so in the next turn.
+    /// Serves the connections that handlers have woken in the next turn.
     fn wake(&mut self) {
         for key in H::take_woken(&mut self.resources) {
             if let Some(connection) = self.connections.get_mut(key) {
@@ -68,11 +69,12 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Lets connections read, at least one and as many as bring enough for a batch; returns their number.
+    /// Reads from connections, at least one and as many as fill a batch; returns how many have read.
     fn read(&mut self, keys: &[usize]) -> usize {
         let mut bytes = 0;
         for (i, &key) in keys.iter().enumerate() {
-            // The first one has the time that its batch began at: with few connections, a look at the clock less a turn.
+            // The first one uses the time at which its batch began, which saves a look at the clock where few
+            // are ready.
             if i > 0 {
                 self.context.now = Instant::now();
             }

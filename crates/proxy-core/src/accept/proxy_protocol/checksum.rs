@@ -1,4 +1,4 @@
-//! The checksum that a header of version 2 may hold of itself.
+//! The checksum that a header of version 2 may carry.
 
 use super::HeaderError;
 
@@ -13,16 +13,16 @@ const FIELD_PREFIX_BYTES: usize = 3;
 /// The type of the field (`PP2_TYPE_CRC32C`).
 const CRC32C: u8 = 0x03;
 
-/// Whether a whole header of version 2 is what its checksum says, if it has one.
+/// Checks a whole header of version 2 against its checksum, if it has one.
 ///
 /// # Errors
-/// When it is not, or the fields do not fit into the header.
+/// When they differ, or the fields do not fit into the header.
 pub(super) fn check(header: &[u8]) -> Result<(), HeaderError> {
     let (addresses, is_opaque) = match header[FAMILY_AT] >> 4 {
         1 => (12, false),
         2 => (36, false),
         3 => (216, false),
-        // Whatever stands there need not be fields.
+        // The bytes there need not be fields.
         _ => (0, true),
     };
     let is_opaque = is_opaque || header[COMMAND_AT] == COMMAND_LOCAL;

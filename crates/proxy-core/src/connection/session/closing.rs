@@ -1,4 +1,4 @@
-//! How a session ends, and what is told of it.
+//! How a session ends, and what its record tells.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ impl ClientSession {
     /// The end that an error of the client's socket leads to.
     #[cold]
     pub(crate) fn broken(&self, error: &io::Error) -> End {
-        // A client that has said or been told that this is the end, and has all it was owed, may leave as it likes.
+        // A client may leave as it likes once either side has ended and it has everything it was owed.
         let has_sent_all = self.from_client.source_ended && self.from_client.pending.is_empty();
         let is_over = !self.owes_client && (has_sent_all || self.to_client.source_ended);
         let outcome = if self.is_handshaking() {

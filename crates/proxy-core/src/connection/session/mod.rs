@@ -37,15 +37,15 @@ pub struct ClientSession {
     from_client: Direction,
     /// Ciphertext that the client has not taken.
     to_client: Direction,
-    /// Bytes at the front of what was received that the handler has put there, and no client sent.
+    /// Bytes of the handler at the front of what was received, which no client sent.
     prefix_bytes: usize,
     /// Whether anything is pending for the client but TLS's own messages.
     owes_client: bool,
-    /// Memory of both directions, as it is counted in what all connections hold.
+    /// Memory that both directions hold, as counted in the worker's pending bytes.
     held_bytes: usize,
-    /// When the state, or the handler, has to be turned to though nothing happens.
+    /// When the state or the handler must act if nothing happens before.
     deadline: Deadline,
-    /// Armed while what is pending for the client is held back because it is nothing but a session ticket.
+    /// Armed while a session ticket is held back because nothing else is pending for the client.
     ticket: Deadline,
     /// When a byte last moved, in either direction.
     active_at: Instant,
@@ -159,8 +159,8 @@ impl ClientSession {
         context.timers.arm(&mut self.deadline, self.key, TimerKind::State, at);
     }
 
-    /// Sets the deadline unless there is an earlier one, after which it can be set again: a byte that moves need not
-    /// put anything off.
+    /// Sets the deadline unless an earlier one is armed. Activity need not put a deadline off: it is set
+    /// again when it passes.
     pub fn set_earlier_deadline(&mut self, at: Instant, context: &mut Context) {
         if self.deadline.at().is_none_or(|armed| armed > at) {
             self.set_deadline(at, context);
@@ -176,7 +176,7 @@ impl ClientSession {
         self.active_at
     }
 
-    /// Notes that something has happened that counts like a byte.
+    /// Notes activity other than a byte.
     pub fn touch(&mut self, now: Instant) {
         self.active_at = now;
     }
@@ -219,7 +219,7 @@ impl ClientSession {
         self.socket.has_failed()
     }
 
-    /// How a connection ends that has failed.
+    /// The end of a connection that has failed.
     pub fn failure(&self) -> End {
         self.broken(&self.socket.failure())
     }

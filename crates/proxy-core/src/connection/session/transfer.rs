@@ -173,11 +173,11 @@ impl ClientSession {
         context.stats.exchange(self.account.slot, took);
     }
 
-    /// Sends a `close_notify`. More may follow only if that was not the end of the stream.
+    /// Queues a `close_notify`.
     pub fn close_notify(&mut self, context: &mut Context) {
         self.release_ticket(context);
         context.pool.lend(&mut self.to_client.pending);
-        // An engine that cannot say it any more has said something worse already.
+        // After a failure TLS has sent an alert already.
         let _ = self.engine.close_notify(&mut self.to_client.pending);
     }
 
