@@ -25,7 +25,7 @@ pub(crate) type Set = usize;
 
 /// A listening socket of a worker. Other workers or the service manager may share it.
 #[derive(Debug)]
-struct Listener {
+struct WorkerListener {
     socket: TcpListener,
     token: Token,
     set: Set,
@@ -36,7 +36,7 @@ struct Listener {
 /// The listening sockets of a worker.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    all: Vec<Listener>,
+    all: Vec<WorkerListener>,
     registry: Registry,
     next_token: usize,
     /// When the last connections are taken, once a drain turns new ones away.
@@ -54,7 +54,7 @@ impl Listeners {
         let (mut socket, token) = (TcpListener::from_std(socket), Token(self.next_token));
         self.registry.register(&mut socket, token, Interest::READABLE)?;
         self.next_token -= 1;
-        self.all.push(Listener { socket, token, set, is_ready: true });
+        self.all.push(WorkerListener { socket, token, set, is_ready: true });
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Listeners {
     /// When the kernel refuses. Connections that begin in the last moment may be reset then.
     pub(crate) fn begin_last_call(&mut self, now: Instant) -> io::Result<()> {
         self.last_call_at = Some(now + LAST_CALL);
-        let turn_away = |listener: &Listener| {
+        let turn_away = |listener: &WorkerListener| {
             let is_ipv6 = listener.socket.local_addr()?.is_ipv6();
             socket_options::set_min_ttl(&listener.socket, is_ipv6, NO_NEW_CONNECTIONS_TTL)
         };
@@ -151,7 +151,7 @@ impl Listeners {
         self.all.rotate_left(1);
     }
 
-    fn retain(&mut self, is_kept: impl Fn(&Listener) -> bool) {
+    fn retain(&mut self, is_kept: impl Fn(&WorkerListener) -> bool) {
         let registry = &self.registry;
         self.all.retain_mut(|listener| {
             let is_kept = is_kept(listener);

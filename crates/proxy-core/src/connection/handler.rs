@@ -7,7 +7,7 @@ use telemetry::{Outcome, clean};
 
 pub use super::session::ClientSession;
 use crate::accept::proxy_protocol::Endpoints;
-pub use crate::worker::context::Context;
+pub use crate::worker::context::WorkerContext;
 
 /// Serves one client once its handshake is complete. The worker is generic over it, so that no call is indirect.
 ///
@@ -18,7 +18,7 @@ pub trait Handler: Sized + 'static {
     type Resources;
 
     /// Begins when the handshake is complete. `endpoints` are known if a PROXY header is sent or was received.
-    fn start(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &mut Context) -> Self;
+    fn start(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &mut WorkerContext) -> Self;
 
     /// Notes an event of the socket that is registered with [`ClientSession::handler_token`].
     fn note(&mut self, event: &Event);
@@ -30,7 +30,7 @@ pub trait Handler: Sized + 'static {
     ///
     /// # Errors
     /// How the connection ends.
-    fn read(&mut self, session: &mut ClientSession, context: &mut Context) -> Result<(), End>;
+    fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd>;
 
     /// Writes what waits, for the client by [`ClientSession::flush`].
     ///
@@ -39,18 +39,18 @@ pub trait Handler: Sized + 'static {
     fn write(
         &mut self,
         session: &mut ClientSession,
-        context: &mut Context,
+        context: &mut WorkerContext,
         resources: &mut Self::Resources,
-    ) -> Result<Next, End>;
+    ) -> Result<Next, ConnEnd>;
 
     /// Acts on the deadline of [`ClientSession::set_deadline`], which is not armed any more; `write` follows.
     ///
     /// # Errors
     /// How the connection ends.
-    fn expired(&mut self, session: &mut ClientSession, context: &mut Context) -> Result<(), End>;
+    fn expired(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd>;
 
     /// Takes the limits as they are after a change, or at the beginning of a drain.
-    fn limits_changed(&mut self, session: &mut ClientSession, context: &mut Context);
+    fn limits_changed(&mut self, session: &mut ClientSession, context: &mut WorkerContext);
 
     /// Whether nobody is owed anything, so that a proxy that ends may close the connection cleanly.
     fn is_unused(&self, session: &ClientSession) -> bool;
@@ -75,7 +75,7 @@ pub enum Next {
 
 /// Why and how a connection ends.
 #[derive(Debug)]
-pub struct End {
+pub struct ConnEnd {
     pub(super) outcome: Outcome,
     pub(super) detail: String,
     pub(super) manner: Manner,
@@ -91,7 +91,7 @@ pub(super) enum Manner {
     Reset,
 }
 
-impl End {
+impl ConnEnd {
     /// Ends it once the client has what waits for it.
     pub fn after_sending(outcome: Outcome, detail: impl Display) -> Self {
         Self::new(outcome, detail, Manner::AfterSending)

@@ -7,40 +7,40 @@ use std::time::{Duration, Instant};
 use mio::net::TcpStream;
 use telemetry::Outcome;
 
-use super::handler::End;
+use super::handler::ConnEnd;
 use super::session::{ClientSession, READS_PER_TURN_MAX};
 use crate::accept::proxy_protocol::{self, Endpoints, Parsed};
 use crate::io::socket::IoResult;
-use crate::worker::context::Context;
+use crate::worker::context::WorkerContext;
 
 /// How long a session ticket waits for the first answer to go out with. A client that has had it together with
 /// the answer saves itself a wake-up, and the proxy a system call.
 const TICKET_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What is known of a connection only until its handshake is complete.
-pub(super) struct Handshake {
+pub(super) struct HandshakeState {
     /// Only where the PROXY protocol is used.
-    header: Option<Box<Header>>,
+    header: Option<Box<PeerHeader>>,
     hello_at: Option<Instant>,
     /// Time spent in rustls.
     compute: Duration,
 }
 
-struct Header {
+struct PeerHeader {
     endpoints: Endpoints,
     /// What has come of the header that the peer must send; `None` once it is whole, or if none is expected.
     awaited: Option<Vec<u8>>,
 }
 
-impl Handshake {
+impl HandshakeState {
     /// Begins with a connection from `peer`.
-    pub(super) fn new(socket: &TcpStream, peer: SocketAddr, context: &Context) -> io::Result<Self> {
+    pub(super) fn new(socket: &TcpStream, peer: SocketAddr, context: &WorkerContext) -> io::Result<Self> {
         let is_trusted = !context.trusted.is_empty() && context.trusted.contains(peer.ip());
         let header = if context.sends_header.is_none() && !is_trusted {
             None
         } else {
             let endpoints = Endpoints::new(peer, socket.local_addr()?);
-            Some(Box::new(Header { endpoints, awaited: is_trusted.then(Vec::new) }))
+            Some(Box::new(PeerHeader { endpoints, awaited: is_trusted.then(Vec::new) }))
         };
         Ok(Self { header, hello_at: None, compute: Duration::ZERO })
     }
@@ -58,7 +58,11 @@ impl Handshake {
     ///
     /// # Errors
     /// How the connection ends.
-    pub(super) fn read(&mut self, session: &mut ClientSession, context: &mut Context) -> Result<(), End> {
+    pub(super) fn read(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
         session.lend_buffers(context);
         for _ in 0..READS_PER_TURN_MAX {
             if !session.wants_read() || !session.is_handshaking() {
@@ -68,7 +72,9 @@ impl Handshake {
             match session.receive(reserved, context) {
                 Ok(IoResult::Bytes(n)) => self.take(reserved + n, session, context)?,
                 Ok(IoResult::Blocked) => {}
-                Ok(IoResult::End) => return Err(End::at_once(Outcome::HandshakeEof, "the client went away")),
+                Ok(IoResult::End) => {
+                    return Err(ConnEnd::at_once(Outcome::HandshakeEof, "the client went away"));
+                }
                 Err(error) => return Err(session.broken(&error)),
             }
         }
@@ -76,7 +82,12 @@ impl Handshake {
     }
 
     /// Takes the first `len` bytes of the scratch buffer.
-    fn take(&mut self, len: usize, session: &mut ClientSession, context: &mut Context) -> Result<(), End> {
+    fn take(
+        &mut self,
+        len: usize,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
         let len = self.take_header(len, session, context)?;
         if len == 0 {
             return Ok(());
@@ -94,8 +105,8 @@ impl Handshake {
         &mut self,
         len: usize,
         session: &mut ClientSession,
-        context: &mut Context,
-    ) -> Result<usize, End> {
+        context: &mut WorkerContext,
+    ) -> Result<usize, ConnEnd> {
         let Some(header) = &mut self.header else { return Ok(len) };
         let Some(awaited) = &mut header.awaited else { return Ok(len) };
         let bytes = &mut context.scratch[..len];
@@ -113,12 +124,16 @@ impl Handshake {
                 session.rename_client(header.endpoints.source.ip(), context)?;
                 Ok(len - used)
             }
-            Err(error) => Err(End::at_once(Outcome::HandshakeOther, error)),
+            Err(error) => Err(ConnEnd::at_once(Outcome::HandshakeOther, error)),
         }
     }
 
     /// Counts the handshake, and holds a session ticket back. Returns the addresses that a PROXY header tells.
-    pub(super) fn complete(&self, session: &mut ClientSession, context: &mut Context) -> Option<Endpoints> {
+    pub(super) fn complete(
+        &self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Option<Endpoints> {
         let now = Instant::now();
         context.handshaking -= 1;
         session.count_handshake(now - self.hello_at.unwrap_or(now), self.compute, context);
@@ -128,7 +143,7 @@ impl Handshake {
     }
 
     /// Counts its end before it was complete.
-    pub(super) fn abandon(&self, session: &ClientSession, context: &mut Context) {
+    pub(super) fn abandon(&self, session: &ClientSession, context: &mut WorkerContext) {
         context.handshaking -= 1;
         if self.awaits_header() {
             // No client was named, so it counts as the peer's own.

@@ -8,7 +8,7 @@
 //! A turn of the worker's loop has three steps for a connection: [`Connection::note`] what events tell,
 //! [`Connection::read`], and, once all others have read, [`Connection::write`].
 
-mod direction;
+mod half_duplex;
 pub mod handler;
 mod handshake;
 mod session;
@@ -22,13 +22,13 @@ use mio::event::Event;
 use mio::net::TcpStream;
 use telemetry::Outcome;
 
-use self::handler::{End, Handler, Manner, Next};
-use self::handshake::Handshake;
+use self::handler::{ConnEnd, Handler, Manner, Next};
+use self::handshake::HandshakeState;
 use self::session::ClientSession;
 #[cfg(test)]
 pub(crate) use self::session::READS_PER_TURN_MAX;
 pub(crate) use self::session::{READ_BYTES_MAX, SCRATCH_BYTES};
-use crate::worker::context::Context;
+use crate::worker::context::WorkerContext;
 use crate::worker::timers::TimerKind;
 
 /// How long a client has to take the last bytes and end its side, once the proxy has decided to end. Closing at
@@ -36,8 +36,8 @@ use crate::worker::timers::TimerKind;
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A connection's state, and what is only known in it.
-enum State<H> {
-    Handshake(Handshake),
+enum ConnState<H> {
+    Handshake(HandshakeState),
     /// The handshake is complete.
     Serving(H),
     /// The last bytes go out, and what the client sends is dropped.
@@ -54,7 +54,7 @@ struct Ending {
 /// A connection, whose client is served by `H` once the handshake is complete.
 pub(crate) struct Connection<H> {
     session: ClientSession,
-    state: State<H>,
+    state: ConnState<H>,
     /// Whether the worker has it on the list of this turn.
     pub(crate) is_listed: bool,
 }
@@ -65,15 +65,15 @@ impl<H: Handler> Connection<H> {
         socket: TcpStream,
         peer: SocketAddr,
         key: usize,
-        context: &mut Context,
+        context: &mut WorkerContext,
         resources: &mut H::Resources,
     ) -> io::Result<Self> {
-        let handshake = Handshake::new(&socket, peer, context)?;
+        let handshake = HandshakeState::new(&socket, peer, context)?;
         // A trusted peer's connection is counted once its PROXY header names the client.
         let is_client_known = !handshake.awaits_header();
         let session = ClientSession::accept(socket, peer, key, context)?;
         context.handshaking += 1;
-        let mut connection = Self { session, state: State::Handshake(handshake), is_listed: false };
+        let mut connection = Self { session, state: ConnState::Handshake(handshake), is_listed: false };
         if is_client_known && let Err(end) = connection.session.admit(context) {
             connection.end(end, context, resources);
         }
@@ -81,12 +81,12 @@ impl<H: Handler> Connection<H> {
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {
-        matches!(self.state, State::Handshake(_))
+        matches!(self.state, ConnState::Handshake(_))
     }
 
     /// Whether it is to be closed at once.
     pub(crate) fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed(_))
+        matches!(self.state, ConnState::Closed(_))
     }
 
     /// What waits to be written, both ways.
@@ -98,36 +98,37 @@ impl<H: Handler> Connection<H> {
     pub(crate) fn note(&mut self, role: SocketRole, event: &Event) {
         match (role, &mut self.state) {
             (SocketRole::Client, _) => self.session.note(event),
-            (SocketRole::Handler, State::Serving(handler)) => handler.note(event),
+            (SocketRole::Handler, ConnState::Serving(handler)) => handler.note(event),
             // An event may be left over from a socket that was closed in this turn.
-            (SocketRole::Handler, State::Handshake(_) | State::Closing(_) | State::Closed(_)) => {}
+            (SocketRole::Handler, ConnState::Handshake(_) | ConnState::Closing(_) | ConnState::Closed(_)) => {
+            }
         }
     }
 
     /// Tells the handler that what it waits for has come.
     pub(crate) fn wake(&mut self) {
-        if let State::Serving(handler) = &mut self.state {
+        if let ConnState::Serving(handler) = &mut self.state {
             handler.wake();
         }
     }
 
     /// Reads what has come, as far as there is room for it.
-    pub(crate) fn read(&mut self, context: &mut Context, resources: &mut H::Resources) {
+    pub(crate) fn read(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let result = match &mut self.state {
-            State::Serving(handler) => handler.read(&mut self.session, context),
-            State::Handshake(handshake) => {
+            ConnState::Serving(handler) => handler.read(&mut self.session, context),
+            ConnState::Handshake(handshake) => {
                 let result = handshake.read(&mut self.session, context);
                 // To the client the handshake is complete, even if bad data came right behind it.
                 if !self.session.is_handshaking() {
                     let endpoints = handshake.complete(&mut self.session, context);
-                    self.state = State::Serving(H::start(&mut self.session, endpoints, context));
+                    self.state = ConnState::Serving(H::start(&mut self.session, endpoints, context));
                 }
                 result
             }
-            State::Closing(_) => {
-                self.session.drop_input(context).map_err(|error| End::at_once(Outcome::Ended, error))
+            ConnState::Closing(_) => {
+                self.session.drop_input(context).map_err(|error| ConnEnd::at_once(Outcome::Ended, error))
             }
-            State::Closed(_) => Ok(()),
+            ConnState::Closed(_) => Ok(()),
         };
         if let Err(end) = result {
             self.end(end, context, resources);
@@ -135,13 +136,13 @@ impl<H: Handler> Connection<H> {
     }
 
     /// Writes what waits, and tells what is needed next.
-    pub(crate) fn write(&mut self, context: &mut Context, resources: &mut H::Resources) -> Next {
+    pub(crate) fn write(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) -> Next {
         let next = loop {
             let written = match &mut self.state {
-                State::Serving(handler) => handler.write(&mut self.session, context, resources),
-                State::Handshake(_) => self.session.flush(context).map(|_| self.session.next_read()),
-                State::Closing(_) => self.session.flush(context).map(|_| self.session.next_closing()),
-                State::Closed(_) => Ok(Next::Close),
+                ConnState::Serving(handler) => handler.write(&mut self.session, context, resources),
+                ConnState::Handshake(_) => self.session.flush(context).map(|_| self.session.next_read()),
+                ConnState::Closing(_) => self.session.flush(context).map(|_| self.session.next_closing()),
+                ConnState::Closed(_) => Ok(Next::Close),
             };
             match written {
                 Ok(next) => break next,
@@ -154,26 +155,31 @@ impl<H: Handler> Connection<H> {
     }
 
     /// Acts on a deadline that has passed; [`Connection::write`] must follow.
-    pub(crate) fn expired(&mut self, kind: TimerKind, context: &mut Context, resources: &mut H::Resources) {
+    pub(crate) fn expired(
+        &mut self,
+        kind: TimerKind,
+        context: &mut WorkerContext,
+        resources: &mut H::Resources,
+    ) {
         if kind == TimerKind::Ticket {
             return self.session.release_ticket(context);
         }
         // It is no longer armed, and must not keep a later one from being set.
         self.session.clear_deadline(context);
         let result = match &mut self.state {
-            State::Handshake(_) => {
-                Err(End::at_once(Outcome::HandshakeTimeout, "the handshake was not done in time"))
+            ConnState::Handshake(_) => {
+                Err(ConnEnd::at_once(Outcome::HandshakeTimeout, "the handshake was not done in time"))
             }
-            State::Serving(handler) => handler.expired(&mut self.session, context),
+            ConnState::Serving(handler) => handler.expired(&mut self.session, context),
             // A client that is still taking what waits for it gets it.
-            State::Closing(_) => match self.session.linger_until(context) {
+            ConnState::Closing(_) => match self.session.linger_until(context) {
                 Some(until) => {
                     self.session.set_deadline(until, context);
                     Ok(())
                 }
-                None => Err(End::at_once(Outcome::Ended, "")),
+                None => Err(ConnEnd::at_once(Outcome::Ended, "")),
             },
-            State::Closed(_) => Ok(()),
+            ConnState::Closed(_) => Ok(()),
         };
         if let Err(end) = result {
             self.end(end, context, resources);
@@ -181,50 +187,50 @@ impl<H: Handler> Connection<H> {
     }
 
     /// Takes the limits as they are after a change, or at the beginning of a drain.
-    pub(crate) fn limits_changed(&mut self, context: &mut Context) {
+    pub(crate) fn limits_changed(&mut self, context: &mut WorkerContext) {
         match &mut self.state {
-            State::Handshake(_) => self.session.await_handshake(context),
-            State::Serving(handler) => handler.limits_changed(&mut self.session, context),
-            State::Closing(_) | State::Closed(_) => {}
+            ConnState::Handshake(_) => self.session.await_handshake(context),
+            ConnState::Serving(handler) => handler.limits_changed(&mut self.session, context),
+            ConnState::Closing(_) | ConnState::Closed(_) => {}
         }
     }
 
     /// Cuts it, as its client has taken nothing for the send timeout; [`Connection::write`] must follow.
-    pub(crate) fn send_timed_out(&mut self, context: &mut Context, resources: &mut H::Resources) {
+    pub(crate) fn send_timed_out(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let detail = "the client took nothing for the send timeout";
-        self.end(End::reset(Outcome::SendTimeout, detail), context, resources);
+        self.end(ConnEnd::reset(Outcome::SendTimeout, detail), context, resources);
     }
 
     /// Cuts it to make room for the bytes of others; [`Connection::write`] must follow.
-    pub(crate) fn cut_for_room(&mut self, context: &mut Context, resources: &mut H::Resources) {
+    pub(crate) fn cut_for_room(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let detail = "too many bytes waited to be sent, and its own had waited longest";
-        self.end(End::reset(Outcome::PendingBound, detail), context, resources);
+        self.end(ConnEnd::reset(Outcome::PendingBound, detail), context, resources);
     }
 
     /// Ends it now, whatever it is doing; [`Connection::write`] and [`Connection::close`] must follow.
-    pub(crate) fn cut(&mut self, context: &mut Context, resources: &mut H::Resources) {
+    pub(crate) fn cut(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let end = match &self.state {
-            State::Serving(handler) if handler.is_unused(&self.session) => {
+            ConnState::Serving(handler) if handler.is_unused(&self.session) => {
                 self.session.close_notify(context);
-                End::after_sending(Outcome::Ended, "")
+                ConnEnd::after_sending(Outcome::Ended, "")
             }
-            _ => End::at_once(Outcome::DrainTimeout, "cut when the proxy ended"),
+            _ => ConnEnd::at_once(Outcome::DrainTimeout, "cut when the proxy ended"),
         };
         self.end(end, context, resources);
     }
 
     /// Enters one of the last two states. No other function does.
     #[cold]
-    fn end(&mut self, end: End, context: &mut Context, resources: &mut H::Resources) {
-        let End { outcome, detail, manner } = end;
+    fn end(&mut self, end: ConnEnd, context: &mut WorkerContext, resources: &mut H::Resources) {
+        let ConnEnd { outcome, detail, manner } = end;
         let ending = match &mut self.state {
-            State::Closing(ending) | State::Closed(ending) => std::mem::take(ending),
-            State::Handshake(handshake) => {
+            ConnState::Closing(ending) | ConnState::Closed(ending) => std::mem::take(ending),
+            ConnState::Handshake(handshake) => {
                 handshake.abandon(&self.session, context);
                 self.session.count_error(outcome, true, context);
                 Ending { outcome, detail }
             }
-            State::Serving(handler) => {
+            ConnState::Serving(handler) => {
                 handler.stop(resources);
                 self.session.count_error(outcome, false, context);
                 Ending { outcome, detail }
@@ -233,25 +239,25 @@ impl<H: Handler> Connection<H> {
         self.state = match manner {
             Manner::AfterSending => {
                 self.session.begin_closing(context);
-                State::Closing(ending)
+                ConnState::Closing(ending)
             }
-            Manner::AtOnce => State::Closed(ending),
+            Manner::AtOnce => ConnState::Closed(ending),
             Manner::Reset => {
                 self.session.reset(context);
-                State::Closed(ending)
+                ConnState::Closed(ending)
             }
         };
     }
 
     /// Counts its end, and closes its sockets.
-    pub(crate) fn close(self, context: &mut Context, resources: &mut H::Resources) {
+    pub(crate) fn close(self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let ending = match self.state {
-            State::Closing(ending) | State::Closed(ending) => ending,
-            State::Serving(mut handler) => {
+            ConnState::Closing(ending) | ConnState::Closed(ending) => ending,
+            ConnState::Serving(mut handler) => {
                 handler.stop(resources);
                 Ending::default()
             }
-            State::Handshake(_) => Ending::default(),
+            ConnState::Handshake(_) => Ending::default(),
         };
         self.session.close(ending.outcome, ending.detail, context);
     }

@@ -14,7 +14,7 @@ use crate::io::socket_options;
 
 /// A stream socket of either kind.
 #[derive(Debug)]
-enum Stream {
+enum StreamSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -24,7 +24,7 @@ enum Stream {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct Socket {
-    stream: Stream,
+    stream: StreamSocket,
     token: Token,
     readable: bool,
     /// The peer has ended or broken its direction: a short read does not mean then that nothing is left.
@@ -55,12 +55,17 @@ pub(crate) enum IoResult {
 impl Socket {
     /// Takes over an accepted connection, of which nothing is known yet.
     pub(crate) fn accepted(socket: TcpStream, registry: &Registry, token: Token) -> io::Result<Self> {
-        Self::register(Stream::Tcp(socket), registry, token, Interest::READABLE)
+        Self::register(StreamSocket::Tcp(socket), registry, token, Interest::READABLE)
     }
 
     /// Connects at once, as Unix sockets do.
     pub(crate) fn connect_unix(addr: &UnixAddr, registry: &Registry, token: Token) -> io::Result<Self> {
-        Self::register(Stream::Unix(UnixStream::connect_addr(addr)?), registry, token, Interest::READABLE)
+        Self::register(
+            StreamSocket::Unix(UnixStream::connect_addr(addr)?),
+            registry,
+            token,
+            Interest::READABLE,
+        )
     }
 
     /// Begins to connect; [`Socket::connected`] tells the result once an event has come.
@@ -68,19 +73,19 @@ impl Socket {
         let socket = TcpStream::connect(addr)?;
         socket.set_nodelay(true)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = Self::register(Stream::Tcp(socket), registry, token, interest)?;
+        let registered = Self::register(StreamSocket::Tcp(socket), registry, token, interest)?;
         Ok(Self { writable: false, ..registered })
     }
 
     fn register(
-        mut stream: Stream,
+        mut stream: StreamSocket,
         registry: &Registry,
         token: Token,
         interest: Interest,
     ) -> io::Result<Self> {
         match &mut stream {
-            Stream::Tcp(tcp) => registry.register(tcp, token, interest)?,
-            Stream::Unix(unix) => registry.register(unix, token, interest)?,
+            StreamSocket::Tcp(tcp) => registry.register(tcp, token, interest)?,
+            StreamSocket::Unix(unix) => registry.register(unix, token, interest)?,
         }
         Ok(Self {
             stream,
@@ -116,8 +121,8 @@ impl Socket {
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
         match &self.stream {
-            Stream::Tcp(tcp) => tcp.take_error(),
-            Stream::Unix(unix) => unix.take_error(),
+            StreamSocket::Tcp(tcp) => tcp.take_error(),
+            StreamSocket::Unix(unix) => unix.take_error(),
         }
     }
 
@@ -149,8 +154,8 @@ impl Socket {
     #[inline]
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<IoResult> {
         let result = match &self.stream {
-            Stream::Tcp(tcp) => retry(|| (&mut &*tcp).read(buffer)),
-            Stream::Unix(unix) => retry(|| (&mut &*unix).read(buffer)),
+            StreamSocket::Tcp(tcp) => retry(|| (&mut &*tcp).read(buffer)),
+            StreamSocket::Unix(unix) => retry(|| (&mut &*unix).read(buffer)),
         };
         match result {
             Ok(0) => {
@@ -174,8 +179,8 @@ impl Socket {
     /// Writes as much as fits, and asks for an event when more does.
     pub(crate) fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
         let written = match &self.stream {
-            Stream::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
-            Stream::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
+            StreamSocket::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
+            StreamSocket::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
         };
         let result = match written {
             Ok(n) => IoResult::Bytes(n),
@@ -198,14 +203,14 @@ impl Socket {
         }
         self.interest |= Interest::WRITABLE;
         match &mut self.stream {
-            Stream::Tcp(tcp) => registry.reregister(tcp, self.token, self.interest),
-            Stream::Unix(unix) => registry.reregister(unix, self.token, self.interest),
+            StreamSocket::Tcp(tcp) => registry.reregister(tcp, self.token, self.interest),
+            StreamSocket::Unix(unix) => registry.reregister(unix, self.token, self.interest),
         }
     }
 
     /// Acknowledges at once what has been received, where the kernel would wait for an answer to go with.
     pub(crate) fn acknowledge(&self) {
-        if let Stream::Tcp(tcp) = &self.stream {
+        if let StreamSocket::Tcp(tcp) = &self.stream {
             // It only saves time; without it the acknowledgement comes 40 ms later.
             let _ = SockRef::from(tcp).set_tcp_quickack(true);
         }
@@ -214,14 +219,14 @@ impl Socket {
     /// Whether the peer has acknowledged all that was written, after [`Socket::shut_down`].
     pub(crate) fn is_end_acknowledged(&self) -> bool {
         match &self.stream {
-            Stream::Tcp(tcp) => socket_options::is_end_acknowledged(tcp).unwrap_or(true),
-            Stream::Unix(_) => true,
+            StreamSocket::Tcp(tcp) => socket_options::is_end_acknowledged(tcp).unwrap_or(true),
+            StreamSocket::Unix(_) => true,
         }
     }
 
     /// Makes closing a reset, so that the kernel drops what it still holds for the peer.
     pub(crate) fn reset_when_closed(&self) {
-        if let Stream::Tcp(tcp) = &self.stream {
+        if let StreamSocket::Tcp(tcp) = &self.stream {
             // If it fails, the kernel goes on trying to send for a while.
             let _ = SockRef::from(tcp).set_linger(Some(Duration::ZERO));
         }
@@ -230,8 +235,8 @@ impl Socket {
     /// Tells the peer that nothing more comes. A peer that is gone shows when it is read from.
     pub(crate) fn shut_down(&self) {
         let _ = match &self.stream {
-            Stream::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
-            Stream::Unix(unix) => unix.shutdown(Shutdown::Write),
+            StreamSocket::Tcp(tcp) => tcp.shutdown(Shutdown::Write),
+            StreamSocket::Unix(unix) => unix.shutdown(Shutdown::Write),
         };
     }
 }

@@ -19,9 +19,9 @@ use crate::tls::{LiveTls, Tls, TlsConfigError};
 use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
 use crate::upstream::dial::UpstreamDialer;
 use crate::upstream::target::{ResolveError, Upstream};
-use crate::worker::control::Control;
+use crate::worker::control::ProxyControl;
 use crate::worker::pool::{RunWorker, WorkerPool, run_with};
-use crate::worker::setup::Shared;
+use crate::worker::setup::WorkerShared;
 
 /// Why a proxy did not start. Nothing of it is left running then.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ pub struct BoundProxy {
     config: ProxyConfig,
     possible: usize,
     addrs: Vec<SocketAddr>,
-    control: Arc<Control>,
+    control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
     tls: LiveTls,
     pool: WorkerPool,
@@ -200,14 +200,15 @@ impl Proxy {
         };
         let mut tls = LiveTls::new(tls)?;
         let notices = Arc::new(NoticeLog::default());
-        let control = Control::new(config.limits.clone(), connections_max, tls.config()?, is_handed_over);
+        let control =
+            ProxyControl::new(config.limits.clone(), connections_max, tls.config()?, is_handed_over);
         let control = Arc::new(control);
         control.set_workers(config.workers.get());
         let upstreams = Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?;
         if let Some(itself) = upstreams.any_at(&addrs) {
             return Err(StartError::Itself(config.upstreams[itself].clone()));
         }
-        let shared = Shared {
+        let shared = WorkerShared {
             clients_max: config.clients_max,
             cpus: config.cpus.clone(),
             sends_header: config.proxy_protocol,

@@ -14,7 +14,7 @@ use crate::config::ProxyConfig;
 use crate::config::settings;
 use crate::notices::NoticeLog;
 use crate::tls::{FileChanges, ForgetError, LiveTls, PresentedCertificates, TlsFiles, TlsRefresh};
-use crate::worker::control::Control;
+use crate::worker::control::ProxyControl;
 use crate::worker::pool::{WorkerFailed, WorkerPool};
 
 /// How often [`Proxy::wait`] looks.
@@ -27,7 +27,7 @@ pub struct Proxy {
     /// Connections that the descriptors allow.
     possible: usize,
     addrs: Vec<SocketAddr>,
-    control: Arc<Control>,
+    control: Arc<ProxyControl>,
     notices: Arc<NoticeLog>,
     /// Taken by whoever reads or changes settings, never by a worker.
     tls: Mutex<LiveTls>,

@@ -3,11 +3,11 @@
 use telemetry::Level;
 
 use crate::accept::proxy_protocol::{self, ClientCertificate, Endpoints, Negotiated, ProxyProtocol};
-use crate::connection::handler::{ClientSession, Context};
+use crate::connection::handler::{ClientSession, WorkerContext};
 use crate::notices::Subject;
 
 /// Puts the header in front of what was received, so that it goes out with the first bytes.
-pub(super) fn send(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &Context) {
+pub(super) fn send(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &WorkerContext) {
     let (Some(endpoints), Some(version)) = (endpoints, context.sends_header) else { return };
     let negotiated = session.negotiated();
     let cipher = negotiated.cipher_name();

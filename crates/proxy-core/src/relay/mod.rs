@@ -14,7 +14,7 @@ use telemetry::{Outcome, ProxyCounter, ProxyLatency};
 
 use crate::accept::proxy_protocol::Endpoints;
 use crate::connection::READ_BYTES_MAX;
-use crate::connection::handler::{ClientSession, Context, End, Handler, Next};
+use crate::connection::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
 use crate::io::socket::{IoResult, Socket};
 use crate::upstream::dial::{Caller, ConnectAttempt, ConnectProgress, UpstreamDialer};
 
@@ -44,7 +44,7 @@ enum UpstreamConn {
 impl Handler for Relay {
     type Resources = UpstreamDialer;
 
-    fn start(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &mut Context) -> Self {
+    fn start(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &mut WorkerContext) -> Self {
         // The first request may have come with the end of the handshake.
         let asked_at = (!session.received().is_empty()).then_some(context.now);
         header::send(session, endpoints, context);
@@ -69,7 +69,7 @@ impl Handler for Relay {
         }
     }
 
-    fn read(&mut self, session: &mut ClientSession, context: &mut Context) -> Result<(), End> {
+    fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         if session.read(context)? {
             self.asked_at = Some(context.now);
         }
@@ -79,9 +79,9 @@ impl Handler for Relay {
     fn write(
         &mut self,
         session: &mut ClientSession,
-        context: &mut Context,
+        context: &mut WorkerContext,
         dialer: &mut UpstreamDialer,
-    ) -> Result<Next, End> {
+    ) -> Result<Next, ConnEnd> {
         if let UpstreamConn::Connecting { is_due: true, .. } = self.upstream {
             self.connect(session, context, dialer)?;
         }
@@ -90,7 +90,7 @@ impl Handler for Relay {
         self.next(has_told_end, session, context)
     }
 
-    fn expired(&mut self, session: &mut ClientSession, context: &mut Context) -> Result<(), End> {
+    fn expired(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         match &mut self.upstream {
             UpstreamConn::Connecting { is_due, .. } => {
                 *is_due = true;
@@ -100,7 +100,7 @@ impl Handler for Relay {
         }
     }
 
-    fn limits_changed(&mut self, session: &mut ClientSession, context: &mut Context) {
+    fn limits_changed(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
         if let UpstreamConn::Connected { .. } = self.upstream {
             self.arm_idle(session, context);
         }
@@ -132,9 +132,9 @@ impl Relay {
     fn connect(
         &mut self,
         session: &mut ClientSession,
-        context: &mut Context,
+        context: &mut WorkerContext,
         dialer: &mut UpstreamDialer,
-    ) -> Result<(), End> {
+    ) -> Result<(), ConnEnd> {
         let UpstreamConn::Connecting { attempt, is_due } = &mut self.upstream else { return Ok(()) };
         *is_due = false;
         let began_at = attempt.began_at();
@@ -156,12 +156,16 @@ impl Relay {
             }
             Err(error) => {
                 session.close_notify(context);
-                Err(End::after_sending(Outcome::UpstreamConnect, &error))
+                Err(ConnEnd::after_sending(Outcome::UpstreamConnect, &error))
             }
         }
     }
 
-    fn read_upstream(&mut self, session: &mut ClientSession, context: &mut Context) -> Result<(), End> {
+    fn read_upstream(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
         let UpstreamConn::Connected { socket, .. } = &mut self.upstream else { return Ok(()) };
         while socket.is_readable() && session.has_room() {
             match socket.read(&mut context.scratch[..READ_BYTES_MAX]) {
@@ -177,13 +181,13 @@ impl Relay {
                     session.finish(context);
                 }
                 // Without close_notify, so that the client can tell that something may be missing.
-                Err(error) => return Err(End::after_sending(Outcome::UpstreamBroken, &error)),
+                Err(error) => return Err(ConnEnd::after_sending(Outcome::UpstreamBroken, &error)),
             }
         }
         Ok(())
     }
 
-    fn write_upstream(&mut self, session: &mut ClientSession, context: &mut Context) {
+    fn write_upstream(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
         let UpstreamConn::Connected { socket, .. } = &mut self.upstream else { return };
         let mut is_gone = socket.is_write_closed();
         while !is_gone && !session.received().is_empty() && socket.is_writable() {
@@ -210,8 +214,8 @@ impl Relay {
         &mut self,
         has_told_end: bool,
         session: &mut ClientSession,
-        context: &mut Context,
-    ) -> Result<Next, End> {
+        context: &mut WorkerContext,
+    ) -> Result<Next, ConnEnd> {
         let UpstreamConn::Connected { socket, .. } = &self.upstream else { return Ok(session.next_read()) };
         let wants_upstream = socket.is_readable() && session.has_room();
         if has_told_end || context.is_draining || session.has_failed() {
@@ -220,7 +224,7 @@ impl Relay {
         // The client has been told that the upstream has ended, and what it still sends would reach nobody.
         if session.has_sent_end() && session.has_stopped_receiving() {
             if !session.has_client_ended() {
-                return Err(End::after_sending(Outcome::Ended, ""));
+                return Err(ConnEnd::after_sending(Outcome::Ended, ""));
             }
             if session.is_done() {
                 return Ok(Next::Close);

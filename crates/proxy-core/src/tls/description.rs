@@ -30,15 +30,15 @@ pub(super) struct Description {
     pub(super) kind: String,
     /// DNS names of the subject (RFC 5280, 4.2.1.6), in lower case, as they stand.
     pub(super) names: Vec<String>,
-    pub(super) not_before: Moment,
-    pub(super) not_after: Moment,
+    pub(super) not_before: ValidityEnd,
+    pub(super) not_after: ValidityEnd,
     /// The beginning of its SHA-256, in hexadecimal.
     fingerprint: String,
 }
 
 /// An end of a validity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct ValidityEnd {
     /// Seconds since 1970.
     pub(super) unix: i64,
     /// Its day in UTC, such as `2027-01-31`.
@@ -59,8 +59,8 @@ impl Description {
                     _ => None,
                 })
                 .collect(),
-            not_before: Moment::from(certificate.validity().not_before),
-            not_after: Moment::from(certificate.validity().not_after),
+            not_before: ValidityEnd::from(certificate.validity().not_before),
+            not_after: ValidityEnd::from(certificate.validity().not_after),
             fingerprint: fingerprint.fold(String::new(), |mut hex, byte| {
                 let _ = write!(hex, "{byte:02x}");
                 hex
@@ -157,7 +157,7 @@ fn general_names<'a>(certificate: &'a X509Certificate<'_>) -> impl Iterator<Item
     extension.into_iter().flat_map(|extension| &extension.value.general_names)
 }
 
-impl From<ASN1Time> for Moment {
+impl From<ASN1Time> for ValidityEnd {
     fn from(time: ASN1Time) -> Self {
         Self { unix: time.timestamp(), date: time.to_datetime().date().to_string() }
     }

@@ -16,7 +16,7 @@ use rustls::server::ProducesTickets;
 use zeroize::Zeroizing;
 
 use super::error::{TlsFileError, TlsFileWarning};
-use super::files::{self, FromFiles, Origin};
+use super::files::{self, FileOrigin, FromFiles};
 
 const NAME_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
@@ -70,7 +70,7 @@ impl fmt::Debug for TicketKey {
 pub struct TicketKeyFile {
     keys: Vec<Arc<TicketKey>>,
     warnings: Vec<TlsFileWarning>,
-    origin: Origin,
+    origin: FileOrigin,
 }
 
 impl TicketKeyFile {
@@ -79,7 +79,7 @@ impl TicketKeyFile {
     /// # Errors
     /// When the file cannot be read, or does not hold such keys.
     pub fn load(path: &Path) -> Result<Self, TlsFileError> {
-        let origin = Origin::of(&[path]);
+        let origin = FileOrigin::of(&[path]);
         let contents = files::read(path)?;
         let (bytes, rest) = contents.bytes.as_chunks::<FILE_KEY_BYTES>();
         let malformed = |problem: String| TlsFileError::malformed(path, problem);
@@ -123,7 +123,7 @@ impl TicketKeyFile {
 }
 
 impl FromFiles for TicketKeyFile {
-    fn origin(&self) -> Option<&Origin> {
+    fn origin(&self) -> Option<&FileOrigin> {
         Some(&self.origin)
     }
 

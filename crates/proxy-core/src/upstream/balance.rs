@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use telemetry::Level;
 
 use crate::notices::{NoticeLog, Subject, is_shortage};
-use crate::upstream::target::{ResolveError, Target, Upstream};
+use crate::upstream::target::{ResolveError, Upstream, UpstreamTarget};
 
 /// Most upstreams of a proxy: the bits of a word tell which of them a connection has tried.
 pub(crate) const UPSTREAMS_MAX: usize = 64;
@@ -25,23 +25,23 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 /// All upstreams of a proxy, shared by its workers.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
-    members: Box<[Member]>,
+    members: Box<[UpstreamMember]>,
     /// What the times of `Health` count from.
     epoch: Instant,
     notices: Arc<NoticeLog>,
 }
 
 #[derive(Debug)]
-struct Member {
+struct UpstreamMember {
     name: String,
-    target: Target,
-    health: Health,
-    open: Load,
+    target: UpstreamTarget,
+    health: UpstreamHealth,
+    open: ConnectionCount,
 }
 
 /// Written only when an upstream fails or comes back, so that reading it costs nothing.
 #[derive(Debug, Default)]
-struct Health {
+struct UpstreamHealth {
     /// Failures since the last success.
     failures: AtomicU32,
     /// Until when it rests, in milliseconds since the epoch.
@@ -52,11 +52,11 @@ struct Health {
 /// fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Load(AtomicUsize);
+struct ConnectionCount(AtomicUsize);
 
 /// The upstream that a connection goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct UpstreamChoice {
     pub(crate) index: usize,
     /// False if it has failed lately, and is tried only because all others have too.
     pub(crate) is_up: bool,
@@ -66,11 +66,11 @@ impl Upstreams {
     /// Resolves the names of `upstreams`.
     pub(crate) fn resolve(upstreams: &[Upstream], notices: Arc<NoticeLog>) -> Result<Self, ResolveError> {
         let member = |upstream: &Upstream| {
-            Ok(Member {
+            Ok(UpstreamMember {
                 name: upstream.to_string(),
                 target: upstream.resolve()?,
-                health: Health::default(),
-                open: Load::default(),
+                health: UpstreamHealth::default(),
+                open: ConnectionCount::default(),
             })
         };
         let members = upstreams.iter().map(member).collect::<Result<_, _>>()?;
@@ -91,19 +91,18 @@ impl Upstreams {
                 target.port() == addr.port() && is_own
             })
         };
-        let is_itself =
-            |member: &Member| matches!(&member.target, Target::Tcp(targets) if targets.iter().any(is_at));
+        let is_itself = |member: &UpstreamMember| matches!(&member.target, UpstreamTarget::Tcp(targets) if targets.iter().any(is_at));
         self.members.iter().position(is_itself)
     }
 
-    pub(crate) fn target(&self, index: usize) -> &Target {
+    pub(crate) fn target(&self, index: usize) -> &UpstreamTarget {
         &self.members[index].target
     }
 
     /// Chooses the upstream with the fewest connections among those that are up and not in the bits of
     /// `tried`; of several, the first from `turn` on. If none is up, it chooses among those that are down:
     /// clients would be turned away otherwise. [`Upstreams::leave`] must follow.
-    pub(crate) fn choose(&self, tried: u64, turn: usize, now: Instant) -> Option<Choice> {
+    pub(crate) fn choose(&self, tried: u64, turn: usize, now: Instant) -> Option<UpstreamChoice> {
         let n = self.members.len();
         let untried = || (0..n).map(|i| (turn + i) % n).filter(|index| tried & (1 << index) == 0);
         let now_ms = self.since_epoch_ms(now);
@@ -112,12 +111,13 @@ impl Upstreams {
         while choice.is_none() {
             let up = untried().filter(|&index| self.members[index].health.is_up(now_ms));
             let Some(index) = up.min_by_key(|&index| self.load(index)) else { break };
-            choice = self.members[index].health.claim(now_ms).then_some(Choice { index, is_up: true });
+            choice =
+                self.members[index].health.claim(now_ms).then_some(UpstreamChoice { index, is_up: true });
         }
         let choice = choice.or_else(|| {
             let soonest = untried()
                 .min_by_key(|&index| self.members[index].health.down_until_ms.load(Ordering::Relaxed))?;
-            Some(Choice { index: soonest, is_up: false })
+            Some(UpstreamChoice { index: soonest, is_up: false })
         })?;
         if n > 1 {
             self.members[choice.index].open.0.fetch_add(1, Ordering::Relaxed);
@@ -128,8 +128,9 @@ impl Upstreams {
     /// How many upstreams that are up are not in the bits of `tried`.
     pub(crate) fn up(&self, tried: u64, now: Instant) -> usize {
         let now_ms = self.since_epoch_ms(now);
-        let is_left =
-            |(index, member): &(usize, &Member)| tried & (1 << index) == 0 && member.health.is_up(now_ms);
+        let is_left = |(index, member): &(usize, &UpstreamMember)| {
+            tried & (1 << index) == 0 && member.health.is_up(now_ms)
+        };
         self.members.iter().enumerate().filter(is_left).count()
     }
 
@@ -181,7 +182,7 @@ impl Upstreams {
     }
 }
 
-impl Health {
+impl UpstreamHealth {
     /// Whether it has not failed, or is due to be tried again.
     fn is_up(&self, now_ms: u64) -> bool {
         self.failures.load(Ordering::Relaxed) == 0 || self.down_until_ms.load(Ordering::Relaxed) <= now_ms

@@ -10,7 +10,7 @@ use mio::{Registry, Token};
 
 use crate::io::socket::Socket;
 use crate::upstream::balance::Upstreams;
-use crate::upstream::target::Target;
+use crate::upstream::target::UpstreamTarget;
 
 /// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first
 /// connection in its queue tries.
@@ -45,12 +45,12 @@ pub(crate) struct ConnectAttempt {
     deadline: Instant,
     /// The upstreams that were tried before, as bits.
     tried: u64,
-    candidate: Option<Candidate>,
+    candidate: Option<UpstreamCandidate>,
 }
 
 /// The upstream being tried.
 #[derive(Debug)]
-struct Candidate {
+struct UpstreamCandidate {
     upstream: usize,
     until: Instant,
     /// The address to try next.
@@ -124,7 +124,7 @@ impl ConnectAttempt {
     }
 
     pub(crate) fn note(&mut self, event: &Event) {
-        if let Some(Candidate { trying: Some((socket, _)), .. }) = &mut self.candidate {
+        if let Some(UpstreamCandidate { trying: Some((socket, _)), .. }) = &mut self.candidate {
             socket.note(event);
         }
     }
@@ -146,11 +146,11 @@ impl ConnectAttempt {
             let Some(candidate) = &mut self.candidate else { return Err(failed) };
             let target = dialer.upstreams.target(candidate.upstream);
             let result = match target {
-                Target::Unix(addr) => {
+                UpstreamTarget::Unix(addr) => {
                     let connect = || Socket::connect_unix(addr, caller.registry, caller.token);
                     candidate.advance_unix(&mut dialer.queues, caller, connect)
                 }
-                Target::Tcp(addrs) => candidate.advance_tcp(addrs, caller),
+                UpstreamTarget::Tcp(addrs) => candidate.advance_tcp(addrs, caller),
             };
             match result {
                 Ok(ConnectProgress::Established(socket, upstream)) => {
@@ -179,7 +179,7 @@ impl ConnectAttempt {
         }
     }
 
-    fn choose(&mut self, dialer: &mut UpstreamDialer, now: Instant) -> Option<Candidate> {
+    fn choose(&mut self, dialer: &mut UpstreamDialer, now: Instant) -> Option<UpstreamCandidate> {
         if now >= self.deadline {
             return None;
         }
@@ -192,11 +192,11 @@ impl ConnectAttempt {
         let others = dialer.upstreams.up(self.tried | 1 << choice.index, now);
         let share = u32::try_from(others + 1).unwrap_or(u32::MAX);
         let until = now + (self.deadline - now) / share;
-        Some(Candidate { upstream: choice.index, until, next: 0, trying: None, place: None })
+        Some(UpstreamCandidate { upstream: choice.index, until, next: 0, trying: None, place: None })
     }
 }
 
-impl Candidate {
+impl UpstreamCandidate {
     fn advance_unix(
         &mut self,
         queues: &mut Queues,
@@ -268,14 +268,14 @@ mod tests {
     use socket2::{Domain, SockAddr, Type};
     use std::os::unix::net::UnixStream;
 
-    struct Stage {
+    struct BusyUpstream {
         _dir: tempfile::TempDir,
         listener: socket2::Socket,
         dialer: UpstreamDialer,
         poll: mio::Poll,
     }
 
-    impl Stage {
+    impl BusyUpstream {
         /// A Unix socket with a backlog of one, and that one is taken.
         fn full() -> (Self, UnixStream) {
             let dir = tempfile::tempdir().unwrap();
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_full_backlog_is_asked_by_the_first_alone_and_not_beyond_the_deadline() {
-        let (mut stage, _filler) = Stage::full();
+        let (mut stage, _filler) = BusyUpstream::full();
         let start = Instant::now();
         let [mut first, mut second] = [0; 2].map(|_| ConnectAttempt::new(start, Duration::from_secs(1)));
         let Ok(ConnectProgress::Wait(until)) = stage.advance(&mut first, 1, start) else {
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn those_that_wait_are_served_in_the_order_in_which_they_came() {
-        let (mut stage, _filler) = Stage::full();
+        let (mut stage, _filler) = BusyUpstream::full();
         let now = Instant::now();
         let mut attempts: Vec<_> = (0..4).map(|_| ConnectAttempt::new(now, Duration::from_secs(1))).collect();
         for (key, attempt) in attempts.iter_mut().enumerate().take(3) {

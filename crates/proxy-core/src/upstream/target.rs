@@ -55,7 +55,7 @@ pub struct ProbeError {
 
 /// An upstream ready to be connected to.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum UpstreamTarget {
     Unix(UnixAddr),
     Tcp(Vec<SocketAddr>),
 }
@@ -94,11 +94,11 @@ impl Upstream {
     }
 
     /// Looks up a name's addresses; a path is taken as it is.
-    pub(crate) fn resolve(&self) -> Result<Target, ResolveError> {
+    pub(crate) fn resolve(&self) -> Result<UpstreamTarget, ResolveError> {
         let failed = |source| ResolveError { upstream: self.clone(), source };
         match self {
-            Self::Unix(path) => UnixAddr::from_pathname(path).map(Target::Unix).map_err(failed),
-            Self::Tcp { host, port } => lookup(host, *port).map(Target::Tcp).map_err(failed),
+            Self::Unix(path) => UnixAddr::from_pathname(path).map(UpstreamTarget::Unix).map_err(failed),
+            Self::Tcp { host, port } => lookup(host, *port).map(UpstreamTarget::Tcp).map_err(failed),
         }
     }
 }

@@ -11,13 +11,13 @@ use crate::io::buffer::Pool;
 use crate::notices::NoticeLog;
 use crate::stats::proxy_stats::ProxyStats;
 use crate::tls::TlsConfig;
-use crate::worker::control::Control;
+use crate::worker::control::ProxyControl;
 use crate::worker::pending::PendingBytes;
 use crate::worker::timers::Timers;
 
 /// What the connections of a worker share, for its own part and for their handlers.
 #[derive(Debug)]
-pub struct Context {
+pub struct WorkerContext {
     /// Where a handler registers its socket.
     pub registry: Registry,
     pub(crate) tls: TlsConfig,
@@ -36,7 +36,7 @@ pub struct Context {
     pub is_draining: bool,
     /// Handshakes that are under way.
     pub(crate) handshaking: usize,
-    pub(crate) control: Arc<Control>,
+    pub(crate) control: Arc<ProxyControl>,
     pub(crate) notices: Arc<NoticeLog>,
     /// When the worker last looked at the clock, which it does at least once for each connection that it turns to.
     pub now: Instant,
@@ -45,7 +45,7 @@ pub struct Context {
 /// Pending bytes that every worker may hold, however small its share of the bound: a few connections' worth.
 const HELD_BYTES_MIN: usize = 1 << 20;
 
-impl Context {
+impl WorkerContext {
     /// Whether the worker holds more pending bytes than its share of the bound.
     pub(crate) fn has_too_much_pending(&self) -> bool {
         let held = self.pending.held_bytes;

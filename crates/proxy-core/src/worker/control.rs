@@ -12,7 +12,7 @@ use crate::tls::TlsConfig;
 /// Shared by the handle and all workers, and never touched on the path of a byte: workers look when they are
 /// woken, and at the limiter when they accept.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct ProxyControl {
     draining: AtomicBool,
     stopping: AtomicBool,
     /// Rises with each change of the limits or of TLS.
@@ -30,7 +30,7 @@ pub(crate) struct Control {
     pub(crate) ids: ConnIds,
 }
 
-impl Control {
+impl ProxyControl {
     /// `connections_max` is the effective bound. `is_handed_over`: the listening sockets belong to a service
     /// manager.
     pub(crate) fn new(limits: Limits, connections_max: usize, tls: TlsConfig, is_handed_over: bool) -> Self {

@@ -27,8 +27,8 @@ use crate::connection::{Connection, SCRATCH_BYTES, untoken};
 use crate::io::buffer::Pool;
 use crate::notices::{NoticeLog, Subject};
 use crate::stats::proxy_stats::ProxyStats;
-use crate::worker::context::Context;
-use crate::worker::control::Control;
+use crate::worker::context::WorkerContext;
+use crate::worker::control::ProxyControl;
 use crate::worker::pending::PendingBytes;
 use crate::worker::pool::{CommandQueue, WorkerCommand};
 use crate::worker::timers::Timers;
@@ -42,14 +42,14 @@ pub(crate) struct Worker<H: Handler> {
     index: usize,
     cpus: Option<Cpus>,
     poll: Poll,
-    control: Arc<Control>,
+    control: Arc<ProxyControl>,
     commands: Arc<CommandQueue>,
     notices: Arc<NoticeLog>,
     listeners: Listeners,
     /// No connection is accepted before this moment, unless one is closed.
     accept_at: Option<Instant>,
     connections: Slab<Box<Connection<H>>>,
-    context: Context,
+    context: WorkerContext,
     resources: H::Resources,
     /// Connections to serve in this turn, and those to serve in the next one without waiting for an event.
     ready: ReadyQueue,
@@ -70,7 +70,7 @@ impl<H: Handler> Worker<H> {
         let PreparedWorker { index, poll, registry, listeners, commands, shared } = prepared;
         // Read before the limits and TLS, so that no change is missed.
         let generation = shared.control.generation();
-        let context = Context {
+        let context = WorkerContext {
             registry,
             tls: shared.control.tls().for_worker(),
             limits: shared.control.limits(),

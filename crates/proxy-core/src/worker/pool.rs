@@ -18,7 +18,7 @@ use crate::accept::listen;
 use crate::accept::listeners::Set;
 use crate::connection::handler::Handler;
 use crate::worker::Worker;
-use crate::worker::setup::{PreparedWorker, Shared};
+use crate::worker::setup::{PreparedWorker, WorkerShared};
 
 /// Commands to a running worker. The handle takes the mutex to send one, and the worker when it is woken,
 /// about once a second.
@@ -93,7 +93,7 @@ pub(crate) fn run_with<H: Handler>(
 /// All workers of a proxy.
 pub(crate) struct WorkerPool {
     run: RunWorker,
-    shared: Shared,
+    shared: WorkerShared,
     addrs: Vec<SocketAddr>,
     /// The listening sockets of each worker, retired ones included.
     sets: Vec<Vec<TcpListener>>,
@@ -123,7 +123,7 @@ impl WorkerPool {
     /// The worker's number and the error, when the kernel refuses something.
     pub(crate) fn new(
         run: RunWorker,
-        shared: Shared,
+        shared: WorkerShared,
         addrs: Vec<SocketAddr>,
         sets: Vec<Vec<TcpListener>>,
     ) -> Result<Self, (usize, io::Error)> {

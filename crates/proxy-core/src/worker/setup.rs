@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mio::{Poll, Registry, Waker};
 
 use super::WAKER;
-use super::control::Control;
+use super::control::ProxyControl;
 use super::pool::CommandQueue;
 use crate::accept::listeners::Listeners;
 use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
@@ -19,12 +19,12 @@ const FIRST_LISTENER: usize = WAKER.0 - 1;
 
 /// What all workers have in common.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct WorkerShared {
     pub(crate) clients_max: usize,
     pub(crate) cpus: Option<Cpus>,
     pub(crate) sends_header: Option<ProxyProtocol>,
     pub(crate) trusted: Arc<TrustedPeers>,
-    pub(crate) control: Arc<Control>,
+    pub(crate) control: Arc<ProxyControl>,
     pub(crate) notices: Arc<NoticeLog>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct PreparedWorker {
     pub(super) registry: Registry,
     pub(super) listeners: Listeners,
     pub(super) commands: Arc<CommandQueue>,
-    pub(super) shared: Shared,
+    pub(super) shared: WorkerShared,
 }
 
 impl PreparedWorker {
@@ -48,7 +48,7 @@ impl PreparedWorker {
         index: usize,
         sockets: Vec<TcpListener>,
         commands: Arc<CommandQueue>,
-        shared: Shared,
+        shared: WorkerShared,
     ) -> io::Result<(Self, Waker)> {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;

@@ -7,15 +7,15 @@ use telemetry::{ConnectionRecord, Outcome, ProxyCounter};
 
 use super::{Account, ClientSession, READ_BYTES_MAX};
 use crate::connection::LINGER_TIMEOUT;
-use crate::connection::handler::{End, Next};
+use crate::connection::handler::{ConnEnd, Next};
 use crate::io::socket::IoResult;
 use crate::tls::EngineError;
-use crate::worker::context::Context;
+use crate::worker::context::WorkerContext;
 
 impl ClientSession {
     /// The end that an error of the client's socket leads to.
     #[cold]
-    pub(crate) fn broken(&self, error: &io::Error) -> End {
+    pub(crate) fn broken(&self, error: &io::Error) -> ConnEnd {
         // A client may leave as it likes once either side has ended and it has everything it was owed.
         let has_sent_all = self.from_client.source_ended && self.from_client.pending.is_empty();
         let is_over = !self.owes_client && (has_sent_all || self.to_client.source_ended);
@@ -26,21 +26,21 @@ impl ClientSession {
         } else {
             Outcome::ClientBroken
         };
-        End::at_once(outcome, error)
+        ConnEnd::at_once(outcome, error)
     }
 
     #[cold]
-    pub(crate) fn tls_failed(&self, error: &EngineError) -> End {
+    pub(crate) fn tls_failed(&self, error: &EngineError) -> ConnEnd {
         let outcome = if self.is_handshaking() {
             error.handshake_outcome(self.engine.has_answered())
         } else {
             Outcome::ClientBroken
         };
-        End::after_sending(outcome, error)
+        ConnEnd::after_sending(outcome, error)
     }
 
     /// Gives the client a moment to take the last bytes and end its side.
-    pub(crate) fn begin_closing(&mut self, context: &mut Context) {
+    pub(crate) fn begin_closing(&mut self, context: &mut WorkerContext) {
         self.release_ticket(context);
         self.from_client.pending.clear();
         self.to_client.source_ended = true;
@@ -48,23 +48,19 @@ impl ClientSession {
     }
 
     /// Reads and drops what the client still sends, so that closing does not reset the connection.
-    pub(crate) fn drop_input(&mut self, context: &mut Context) -> io::Result<()> {
-        if self.socket.is_readable() && matches!(self.receive_last(context)?, IoResult::End) {
-            self.from_client.source_ended = true;
+    pub(crate) fn drop_input(&mut self, context: &mut WorkerContext) -> io::Result<()> {
+        if self.socket.is_readable() {
+            match self.socket.read(&mut context.scratch[..READ_BYTES_MAX])? {
+                IoResult::Bytes(n) => context.stats.count(ProxyCounter::WireIn, n as u64),
+                IoResult::Blocked => {}
+                IoResult::End => self.from_client.source_ended = true,
+            }
         }
         Ok(())
     }
 
-    fn receive_last(&mut self, context: &mut Context) -> io::Result<IoResult> {
-        let result = self.socket.read(&mut context.scratch[..READ_BYTES_MAX]);
-        if let Ok(IoResult::Bytes(n)) = result {
-            context.stats.count(ProxyCounter::WireIn, n as u64);
-        }
-        result
-    }
-
     /// Until when a client that takes what waits for it may go on, if there is anything.
-    pub(crate) fn linger_until(&self, context: &Context) -> Option<Instant> {
+    pub(crate) fn linger_until(&self, context: &WorkerContext) -> Option<Instant> {
         let until = self.active_at + LINGER_TIMEOUT;
         (!self.to_client.pending.is_empty() && until > context.now).then_some(until)
     }
@@ -81,20 +77,20 @@ impl ClientSession {
     }
 
     /// Lets the kernel drop what it still holds for the client when the socket is closed.
-    pub(crate) fn reset(&mut self, context: &mut Context) {
+    pub(crate) fn reset(&mut self, context: &mut WorkerContext) {
         self.socket.reset_when_closed();
         self.drop_pending(context);
     }
 
     /// Counts its end, if that is an error.
-    pub(crate) fn count_error(&self, outcome: Outcome, in_handshake: bool, context: &mut Context) {
+    pub(crate) fn count_error(&self, outcome: Outcome, in_handshake: bool, context: &mut WorkerContext) {
         if outcome.is_error() {
             context.stats.error(self.account.slot, outcome, in_handshake);
         }
     }
 
     /// Counts its end, and closes its socket.
-    pub(crate) fn close(mut self, outcome: Outcome, detail: String, context: &mut Context) {
+    pub(crate) fn close(mut self, outcome: Outcome, detail: String, context: &mut WorkerContext) {
         self.clear_deadline(context);
         self.release_ticket(context);
         self.drop_pending(context);

@@ -14,13 +14,13 @@ use mio::net::TcpStream;
 use telemetry::{ClientId, ConnId, Outcome};
 
 pub(crate) use self::transfer::READS_PER_TURN_MAX;
-use super::direction::Direction;
-use super::handler::End;
+use super::half_duplex::HalfDuplex;
+use super::handler::ConnEnd;
 use super::{SocketRole, token};
 use crate::io::socket::Socket;
 use crate::stats::clients::ClientSlot;
 use crate::tls::{Engine, PARTIAL_BYTES_MAX};
-use crate::worker::context::Context;
+use crate::worker::context::WorkerContext;
 use crate::worker::timers::{Deadline, TimerKind};
 
 /// Most that is read at once. Smaller reads cost up to a third of the throughput of large bodies.
@@ -34,9 +34,9 @@ pub struct ClientSession {
     socket: Socket,
     engine: Engine,
     /// Plaintext that the handler has not taken.
-    from_client: Direction,
+    from_client: HalfDuplex,
     /// Ciphertext that the client has not taken.
-    to_client: Direction,
+    to_client: HalfDuplex,
     /// Bytes of the handler at the front of what was received, which no client sent.
     prefix_bytes: usize,
     /// Whether anything is pending for the client but TLS's own messages.
@@ -69,7 +69,7 @@ impl ClientSession {
         socket: TcpStream,
         peer: SocketAddr,
         key: usize,
-        context: &mut Context,
+        context: &mut WorkerContext,
     ) -> io::Result<Self> {
         let engine = Engine::new(&context.tls).map_err(io::Error::other)?;
         let socket = Socket::accepted(socket, &context.registry, token(key, SocketRole::Client))?;
@@ -87,8 +87,8 @@ impl ClientSession {
             key,
             socket,
             engine,
-            from_client: Direction::default(),
-            to_client: Direction::default(),
+            from_client: HalfDuplex::default(),
+            to_client: HalfDuplex::default(),
             prefix_bytes: 0,
             owes_client: false,
             held_bytes: 0,
@@ -102,17 +102,17 @@ impl ClientSession {
     }
 
     /// Sets the deadline of the handshake, by the limits as they are.
-    pub(crate) fn await_handshake(&mut self, context: &mut Context) {
+    pub(crate) fn await_handshake(&mut self, context: &mut WorkerContext) {
         self.set_deadline(self.account.accepted_at + context.limits.handshake_timeout, context);
     }
 
     /// Counts it as its client's.
-    pub(crate) fn count_open(&self, context: &mut Context) {
+    pub(crate) fn count_open(&self, context: &mut WorkerContext) {
         context.stats.clients.open(self.account.slot);
     }
 
     /// Counts it as its client's, unless that has too many.
-    pub(crate) fn admit(&mut self, context: &mut Context) -> Result<(), End> {
+    pub(crate) fn admit(&mut self, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         self.count_open(context);
         let Some(max) = context.limits.connections_per_client else { return Ok(()) };
         self.account.holds_place = context.control.per_client.enter(self.account.client, max);
@@ -120,11 +120,15 @@ impl ClientSession {
             return Ok(());
         }
         let detail = format_args!("the client has {max} connections, and may have no more");
-        Err(End::at_once(Outcome::HandshakeOther, detail))
+        Err(ConnEnd::at_once(Outcome::HandshakeOther, detail))
     }
 
     /// Accounts for the connection as that of `client`, whom the PROXY header of its peer has named.
-    pub(crate) fn rename_client(&mut self, client: IpAddr, context: &mut Context) -> Result<(), End> {
+    pub(crate) fn rename_client(
+        &mut self,
+        client: IpAddr,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
         let clients = &mut context.stats.clients;
         clients.release(self.account.slot);
         self.account.client = ClientId::from(client);
@@ -133,12 +137,12 @@ impl ClientSession {
     }
 
     /// Counts a handshake that is complete: `took` since its first byte, `compute` of it in rustls.
-    pub(crate) fn count_handshake(&mut self, took: Duration, compute: Duration, context: &mut Context) {
+    pub(crate) fn count_handshake(&mut self, took: Duration, compute: Duration, context: &mut WorkerContext) {
         context.stats.handshake(self.account.slot, &self.engine.session(), took, compute);
     }
 
     /// Holds a session ticket back until it can go out with the first answer.
-    pub(crate) fn hold_ticket(&mut self, until: Instant, context: &mut Context) {
+    pub(crate) fn hold_ticket(&mut self, until: Instant, context: &mut WorkerContext) {
         // The client has finished its handshake before the server has with TLS 1.3, so that only a ticket can be
         // waiting. With TLS 1.2 it waits for what is in the buffer.
         let is_waiting = context.tls.holds_tickets() && !self.to_client.pending.is_empty();
@@ -155,19 +159,19 @@ impl ClientSession {
 
 impl ClientSession {
     /// Sets the deadline, instead of the one it had.
-    pub fn set_deadline(&mut self, at: Instant, context: &mut Context) {
+    pub fn set_deadline(&mut self, at: Instant, context: &mut WorkerContext) {
         context.timers.arm(&mut self.deadline, self.key, TimerKind::State, at);
     }
 
     /// Sets the deadline unless an earlier one is armed. Activity need not put a deadline off: it is set
     /// again when it passes.
-    pub fn set_earlier_deadline(&mut self, at: Instant, context: &mut Context) {
+    pub fn set_earlier_deadline(&mut self, at: Instant, context: &mut WorkerContext) {
         if self.deadline.at().is_none_or(|armed| armed > at) {
             self.set_deadline(at, context);
         }
     }
 
-    pub(crate) fn clear_deadline(&mut self, context: &mut Context) {
+    pub(crate) fn clear_deadline(&mut self, context: &mut WorkerContext) {
         context.timers.disarm(&mut self.deadline, self.key, TimerKind::State);
     }
 
@@ -220,7 +224,7 @@ impl ClientSession {
     }
 
     /// The end of a connection that has failed.
-    pub fn failure(&self) -> End {
+    pub fn failure(&self) -> ConnEnd {
         self.broken(&self.socket.failure())
     }
 

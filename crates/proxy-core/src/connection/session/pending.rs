@@ -1,12 +1,12 @@
 //! The memory that a session holds for bytes that wait, and how long they have waited.
 
 use super::ClientSession;
-use crate::worker::context::Context;
+use crate::worker::context::WorkerContext;
 
 impl ClientSession {
     /// Gives memory back in which nothing waits, and accounts for what is left. A handshake has a deadline of its own,
     /// so that the send timeout does not apply to it.
-    pub(crate) fn settle_pending(&mut self, in_handshake: bool, context: &mut Context) {
+    pub(crate) fn settle_pending(&mut self, in_handshake: bool, context: &mut WorkerContext) {
         let pool = &mut context.pool;
         let held = pool.reclaim(&mut self.from_client.pending) + pool.reclaim(&mut self.to_client.pending);
         // Nothing is and nothing was left: both peers keep up.
@@ -16,7 +16,7 @@ impl ClientSession {
     }
 
     #[cold]
-    fn note_pending(&mut self, held: usize, in_handshake: bool, context: &mut Context) {
+    fn note_pending(&mut self, held: usize, in_handshake: bool, context: &mut WorkerContext) {
         let pending = &mut context.pending;
         pending.held_bytes = pending.held_bytes + held - self.held_bytes;
         self.held_bytes = held;
@@ -27,7 +27,7 @@ impl ClientSession {
     }
 
     /// Drops what waits, either way.
-    pub(crate) fn drop_pending(&mut self, context: &mut Context) {
+    pub(crate) fn drop_pending(&mut self, context: &mut WorkerContext) {
         self.from_client.pending.clear();
         self.to_client.pending.clear();
         self.note_pending(0, false, context);

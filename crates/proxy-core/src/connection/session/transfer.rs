@@ -7,9 +7,9 @@ use mio::event::Event;
 use telemetry::ProxyCounter;
 
 use super::{ClientSession, READ_BYTES_MAX};
-use crate::connection::handler::{End, Next};
+use crate::connection::handler::{ConnEnd, Next};
 use crate::io::socket::IoResult;
-use crate::worker::context::Context;
+use crate::worker::context::WorkerContext;
 use crate::worker::timers::TimerKind;
 
 /// Reads of a client before the others have their turn. What is read may lead to nothing that would fill a buffer.
@@ -41,13 +41,13 @@ impl ClientSession {
     }
 
     /// Gives both directions memory from the worker's pool.
-    pub(crate) fn lend_buffers(&mut self, context: &mut Context) {
+    pub(crate) fn lend_buffers(&mut self, context: &mut WorkerContext) {
         context.pool.lend(&mut self.from_client.pending);
         context.pool.lend(&mut self.to_client.pending);
     }
 
     /// Reads once, behind `reserved` bytes of the scratch buffer.
-    pub(crate) fn receive(&mut self, reserved: usize, context: &mut Context) -> io::Result<IoResult> {
+    pub(crate) fn receive(&mut self, reserved: usize, context: &mut WorkerContext) -> io::Result<IoResult> {
         let result = self.socket.read(&mut context.scratch[reserved..reserved + READ_BYTES_MAX]);
         if let Ok(IoResult::Bytes(n)) = result {
             self.active_at = context.now;
@@ -57,7 +57,7 @@ impl ClientSession {
     }
 
     /// Hands the first `len` bytes of the scratch buffer to TLS. True if that brought plaintext.
-    pub(crate) fn decrypt(&mut self, len: usize, context: &mut Context) -> Result<bool, End> {
+    pub(crate) fn decrypt(&mut self, len: usize, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         let before = self.from_client.pending.len();
         let bytes = &mut context.scratch[..len];
         let result = self.engine.receive(bytes, &mut self.from_client.pending, &mut self.to_client.pending);
@@ -74,7 +74,7 @@ impl ClientSession {
     ///
     /// # Errors
     /// How the connection ends.
-    pub fn read(&mut self, context: &mut Context) -> Result<bool, End> {
+    pub fn read(&mut self, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         let mut has_grown = false;
         if self.wants_read() {
             context.pool.lend(&mut self.from_client.pending);
@@ -102,7 +102,7 @@ impl ClientSession {
     }
 
     /// Takes `n` bytes off the front of [`ClientSession::received`].
-    pub fn consume(&mut self, n: usize, context: &mut Context) {
+    pub fn consume(&mut self, n: usize, context: &mut WorkerContext) {
         self.from_client.consume(n);
         self.active_at = context.now;
         let prefix = n.min(self.prefix_bytes);
@@ -146,20 +146,20 @@ impl ClientSession {
     ///
     /// # Errors
     /// How the connection ends.
-    pub fn send(&mut self, plaintext: &[u8], context: &mut Context) -> Result<(), End> {
+    pub fn send(&mut self, plaintext: &[u8], context: &mut WorkerContext) -> Result<(), ConnEnd> {
         self.count_sent(plaintext.len(), context);
         let result = self.engine.encrypt(plaintext, &mut self.to_client.pending);
         result.map_err(|error| self.tls_failed(&error))
     }
 
     /// Encrypts the first `n` bytes of the scratch buffer for the client.
-    pub(crate) fn send_scratch(&mut self, n: usize, context: &mut Context) -> Result<(), End> {
+    pub(crate) fn send_scratch(&mut self, n: usize, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         self.count_sent(n, context);
         let result = self.engine.encrypt(&context.scratch[..n], &mut self.to_client.pending);
         result.map_err(|error| self.tls_failed(&error))
     }
 
-    fn count_sent(&mut self, n: usize, context: &mut Context) {
+    fn count_sent(&mut self, n: usize, context: &mut WorkerContext) {
         self.active_at = context.now;
         context.stats.bytes_out(self.account.slot, n as u64);
         self.account.bytes_out += n as u64;
@@ -169,12 +169,12 @@ impl ClientSession {
     }
 
     /// Counts an exchange: a request of the client, and the first byte of its answer.
-    pub fn count_exchange(&mut self, took: Duration, context: &mut Context) {
+    pub fn count_exchange(&mut self, took: Duration, context: &mut WorkerContext) {
         context.stats.exchange(self.account.slot, took);
     }
 
     /// Queues a `close_notify`.
-    pub fn close_notify(&mut self, context: &mut Context) {
+    pub fn close_notify(&mut self, context: &mut WorkerContext) {
         self.release_ticket(context);
         context.pool.lend(&mut self.to_client.pending);
         // After a failure TLS has sent an alert already.
@@ -182,7 +182,7 @@ impl ClientSession {
     }
 
     /// Ends the stream to the client, once it has taken what waits; it may go on sending.
-    pub fn finish(&mut self, context: &mut Context) {
+    pub fn finish(&mut self, context: &mut WorkerContext) {
         self.to_client.source_ended = true;
         self.close_notify(context);
     }
@@ -211,7 +211,7 @@ impl ClientSession {
     ///
     /// # Errors
     /// How the connection ends.
-    pub fn flush(&mut self, context: &mut Context) -> Result<bool, End> {
+    pub fn flush(&mut self, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         if self.ticket.at().is_some() {
             return Ok(false);
         }
@@ -241,7 +241,7 @@ impl ClientSession {
         Ok(!self.from_client.source_ended)
     }
 
-    pub(crate) fn release_ticket(&mut self, context: &mut Context) {
+    pub(crate) fn release_ticket(&mut self, context: &mut WorkerContext) {
         context.timers.disarm(&mut self.ticket, self.key, TimerKind::Ticket);
     }
 }

@@ -11,7 +11,7 @@ const HIGH_WATER_BYTES: usize = 16 << 10;
 
 /// What goes one way.
 #[derive(Debug, Default)]
-pub(super) struct Direction {
+pub(super) struct HalfDuplex {
     /// What the sink has not taken yet.
     pub(super) pending: Buffer,
     /// Whether the sink has taken anything since that was last looked at.
@@ -24,7 +24,7 @@ pub(super) struct Direction {
     pub(super) sink_closed: bool,
 }
 
-impl Direction {
+impl HalfDuplex {
     pub(super) fn has_room(&self) -> bool {
         !self.source_ended && self.pending.len() < HIGH_WATER_BYTES
     }
