@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_has_begun_at_the_last_call_is_served_and_a_later_one_is_not() {
+    fn a_connection_that_has_begun_at_the_last_call_is_served_no_later_one() {
         for (at, host) in [("127.0.0.1:0", "127.0.0.1"), (":0", "127.0.0.1"), ("[::1]:0", "::1")] {
             let (mut listeners, addr) = match listening(at, host) {
                 Err(error) if host == "::1" => {

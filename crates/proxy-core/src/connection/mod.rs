@@ -209,12 +209,13 @@ impl<H: Handler> Connection<H> {
 
     /// Ends it now, whatever it is doing; [`Connection::write`] and [`Connection::close`] must follow.
     pub(crate) fn cut(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
-        let end = match &self.state {
-            ConnState::Serving(handler) if handler.is_unused(&self.session) => {
-                self.session.close_notify(context);
-                ConnEnd::after_sending(Outcome::Ended, "")
-            }
-            _ => ConnEnd::at_once(Outcome::DrainTimeout, "cut when the proxy ended"),
+        let is_unused =
+            matches!(&self.state, ConnState::Serving(handler) if handler.is_unused(&self.session));
+        let end = if is_unused {
+            self.session.close_notify(context);
+            ConnEnd::after_sending(Outcome::Ended, "")
+        } else {
+            ConnEnd::at_once(Outcome::DrainTimeout, "cut when the proxy ended")
         };
         self.end(end, context, resources);
     }

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_without_connections_leaves_the_table_when_it_has_been_handed_over() {
+    fn a_client_without_connections_leaves_the_table_after_the_hand_over() {
         let mut clients = Clients::new(10);
         let slot = open(&mut clients, id(1));
         clients.close(slot);

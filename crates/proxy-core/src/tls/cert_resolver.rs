@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_name_wins_over_the_wildcard_and_the_wildcard_over_the_default() {
+    fn the_exact_name_wins_over_the_wildcard_and_that_over_the_default() {
         let of = |name| certificate(Key::P256, &[name]);
         let all = [of("other.test"), of("*.example.test"), of("www.example.test")];
         for (name, place) in [

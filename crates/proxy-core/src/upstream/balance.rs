@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_with_the_least_connections_is_chosen_and_turns_are_taken() {
+    fn the_upstream_with_the_fewest_connections_is_chosen_in_turns() {
         let (upstreams, _) = upstreams(3);
         let now = Instant::now();
         let turns: Vec<_> = (0..6).map(|turn| chosen(&upstreams, 0, turn, now).0).collect();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_failed_is_left_alone_ever_longer_and_then_tried_by_one_connection() {
+    fn a_failed_upstream_rests_ever_longer_and_one_connection_tries_it() {
         let (upstreams, notices) = upstreams(2);
         let mut now = upstreams.epoch;
         for expected_ms in [100, 200, 400, 800] {

@@ -65,7 +65,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_one_that_has_waited_longest_is_the_oldest_until_its_socket_takes_something() {
+    fn the_longest_wait_is_the_oldest_until_its_socket_takes_something() {
         let (mut stalls, start) = (StallQueue::default(), Instant::now());
         let after = |ms| start + Duration::from_millis(ms);
         let mut stalled: [StallEntry; 3] = Default::default();
