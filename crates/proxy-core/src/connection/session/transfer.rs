@@ -15,7 +15,7 @@ use crate::worker::timers::TimerKind;
 /// Reads of a client before the others have their turn. What is read may lead to nothing that would fill a buffer.
 pub(crate) const READS_PER_TURN_MAX: u32 = 4;
 
-/// What the client sends.
+/// What the client sends. Functions that every request passes are marked `#[inline]`, as calls would show in its cost.
 impl ClientSession {
     pub(crate) fn note(&mut self, event: &Event) {
         self.socket.note(event);
@@ -26,6 +26,7 @@ impl ClientSession {
     }
 
     /// Whether there is something to read, and room for it.
+    #[inline]
     pub fn wants_read(&self) -> bool {
         self.socket.is_readable() && self.from_client.has_room()
     }
@@ -47,6 +48,7 @@ impl ClientSession {
     }
 
     /// Reads once, behind `reserved` bytes of the scratch buffer.
+    #[inline]
     pub(crate) fn receive(&mut self, reserved: usize, context: &mut WorkerContext) -> io::Result<IoResult> {
         let result = self.socket.read(&mut context.scratch[reserved..reserved + READ_BYTES_MAX]);
         if let Ok(IoResult::Bytes(n)) = result {
@@ -57,6 +59,7 @@ impl ClientSession {
     }
 
     /// Hands the first `len` bytes of the scratch buffer to TLS. True if that brought plaintext.
+    #[inline]
     pub(crate) fn decrypt(&mut self, len: usize, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         let before = self.from_client.pending.len();
         let bytes = &mut context.scratch[..len];
@@ -97,11 +100,13 @@ impl ClientSession {
     }
 
     /// Plaintext that the client has sent, and that [`ClientSession::consume`] has not taken.
+    #[inline]
     pub fn received(&self) -> &[u8] {
         self.from_client.pending.as_slice()
     }
 
     /// Takes `n` bytes off the front of [`ClientSession::received`].
+    #[inline]
     pub fn consume(&mut self, n: usize, context: &mut WorkerContext) {
         self.from_client.consume(n);
         self.active_at = context.now;
@@ -138,6 +143,7 @@ impl ClientSession {
 /// What the client is sent.
 impl ClientSession {
     /// Whether the client takes what it is sent, so that more may be made of it.
+    #[inline]
     pub fn has_room(&self) -> bool {
         self.to_client.has_room()
     }
@@ -159,6 +165,7 @@ impl ClientSession {
         result.map_err(|error| self.tls_failed(&error))
     }
 
+    #[inline]
     fn count_sent(&mut self, n: usize, context: &mut WorkerContext) {
         self.active_at = context.now;
         context.stats.bytes_out(self.account.slot, n as u64);
