@@ -3,7 +3,7 @@
 use rustls::{CipherSuite, SupportedCipherSuite};
 use telemetry::{Applies, Setting, Value, clean};
 
-use crate::options::{DeclaredOptions, Kind, OptionError, OptionSpec, names};
+use crate::config::options::{DeclaredOptions, Kind, OptionError, OptionSpec, names};
 
 use super::settings::{
     CIPHERS, CipherOrder, ClientAuth, GROUPS, Resumption, TicketSend, TlsSettings, TlsVersion,

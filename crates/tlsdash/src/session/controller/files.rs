@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proxy_core::Looked;
+use proxy_core::FileChanges;
 
 /// Time between two checks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct FileWatch {
     ask: Sender<bool>,
-    looked: Receiver<Looked>,
+    looked: Receiver<FileChanges>,
     next: Instant,
     /// The check in progress.
     under_way: Option<FileCheck>,
@@ -39,7 +39,7 @@ struct FileCheck {
 #[derive(Debug)]
 pub(super) enum FileWatchEvent {
     /// A check has ended. `was_asked`: it was a requested reload.
-    Ended { looked: Looked, was_asked: bool },
+    Ended { looked: FileChanges, was_asked: bool },
     /// A check has not ended for this long; reported once.
     Stuck(Duration),
     /// The check still hangs. Work that needs no file is due.
@@ -51,7 +51,7 @@ impl FileWatch {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub(super) fn start(look: impl Fn(bool) -> Looked + Send + 'static) -> std::io::Result<Self> {
+    pub(super) fn start(look: impl Fn(bool) -> FileChanges + Send + 'static) -> std::io::Result<Self> {
         let (ask, asked) = channel();
         let (tell, looked) = channel();
         thread::Builder::new().name("files".to_owned()).spawn(move || {
@@ -115,7 +115,7 @@ mod tests {
         let (tell, told) = channel();
         let mut watch = FileWatch::start(move |at_once| {
             tell.send(at_once).unwrap();
-            Looked::default()
+            FileChanges::default()
         })
         .unwrap();
         let begun = Instant::now();
@@ -132,7 +132,7 @@ mod tests {
         let (go_on, wait_here) = channel::<()>();
         let mut watch = FileWatch::start(move |_| {
             wait_here.recv().unwrap();
-            Looked::default()
+            FileChanges::default()
         })
         .unwrap();
         let begun = Instant::now();

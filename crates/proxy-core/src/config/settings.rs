@@ -1,0 +1,210 @@
+//! The settings that the proxy publishes, and those that can change while it runs.
+
+use std::time::Duration;
+
+use telemetry::{Applies, Setting, SettingError, Value};
+
+use crate::config::options::{DeclaredOptions, Kind, OptionError, OptionSpec, names, whole_number};
+use crate::config::{Limits, ProxyConfig};
+
+/// Shortest and longest timeout, in seconds: a day.
+const TIMEOUT_RANGE: (f64, f64) = (0.001, 86_400.0);
+/// Smallest and largest bound on what waits to be sent, in MiB: a TiB.
+const PENDING_RANGE: (f64, f64) = (1.0, 1_048_576.0);
+/// Largest bound on handshakes, and on the connections of a client.
+const BOUND_MAX: f64 = 1_000_000.0;
+/// Fewest and most workers.
+const WORKERS_RANGE: (f64, f64) = (1.0, 256.0);
+
+const WORKERS: &str = "proxy.workers";
+const CONNECTIONS_MAX: &str = "proxy.connections-max";
+/// In front of the name that a limit has as a flag.
+const PREFIX: &str = "proxy.";
+
+/// The limits. A new one is a field of [`Limits`] and an entry here.
+const LIMITS: [OptionSpec<Limits>; 11] = [
+    // What descriptors allow shows when the proxy starts.
+    bound(
+        ("connections-max", f64::INFINITY),
+        Applies::Live,
+        |limits| &mut limits.connections_max,
+        "Connections served at once; more wait in the backlog",
+    )
+    .absent("what descriptors allow", "10000"),
+    bound(
+        ("handshakes-max", BOUND_MAX),
+        Applies::NewConnections,
+        |limits| &mut limits.handshakes_max,
+        "Handshakes under way at once; more wait in the backlog",
+    )
+    .absent("no bound", "1000"),
+    bound(
+        ("connections-per-client", BOUND_MAX),
+        Applies::NewConnections,
+        |limits| &mut limits.connections_per_client,
+        "Connections of one client address at once, IPv6 by /64; more are closed",
+    )
+    .absent("no bound", "100"),
+    OptionSpec::new(
+        ("pending-max", "SIZE"),
+        Applies::Live,
+        Kind::Memory { range: PENDING_RANGE, at: |limits| &mut limits.pending_bytes_max },
+        "Memory for what waits to be sent on all connections together; beyond it the connection whose bytes have waited \
+         longest is cut",
+    ),
+    timeout("handshake-timeout", |limits| &mut limits.handshake_timeout, "Deadline of a handshake"),
+    timeout("connect-timeout", |limits| &mut limits.connect_timeout, "Deadline for reaching the upstream"),
+    timeout(
+        "idle-timeout",
+        |limits| &mut limits.idle_timeout,
+        "Close a connection on which nothing moved for so long",
+    ),
+    timeout(
+        "send-timeout",
+        |limits| &mut limits.send_timeout,
+        "Cut a client that takes nothing of what waits for it for so long",
+    ),
+    timeout("half-closed-timeout", |limits| &mut limits.half_closed_timeout, "").without_flag(),
+    timeout(
+        "drain-timeout",
+        |limits| &mut limits.drain_timeout,
+        "How long connections may go on once the program ends",
+    ),
+    timeout("drain-quiet", |limits| &mut limits.drain_quiet, "").without_flag(),
+];
+
+const fn timeout(
+    name: &'static str,
+    at: fn(&mut Limits) -> &mut Duration,
+    help: &'static str,
+) -> OptionSpec<Limits> {
+    OptionSpec::new((name, "TIME"), Applies::Live, Kind::Time { range: TIMEOUT_RANGE, at }, help)
+}
+
+const fn bound(
+    (name, max): (&'static str, f64),
+    applies: Applies,
+    at: fn(&mut Limits) -> &mut Option<usize>,
+    help: &'static str,
+) -> OptionSpec<Limits> {
+    OptionSpec::new((name, "N"), applies, Kind::Bound { max, at }, help)
+}
+
+impl DeclaredOptions for Limits {
+    const OPTIONS: &'static [OptionSpec<Self>] = &LIMITS;
+    const NAMES: &'static [&'static str] = &names(&LIMITS);
+}
+
+/// A proxy cannot be told this.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// A number is out of its range.
+    #[error("{option} {value}: {problem}")]
+    Value {
+        /// The option, as on a command line.
+        option: &'static str,
+        /// Its value, in its unit.
+        value: String,
+        /// What it may be.
+        problem: OptionError,
+    },
+    /// An upstream stands there twice.
+    #[error("upstream {0}: it stands there twice")]
+    UpstreamTwice(String),
+}
+
+/// Whether a proxy can begin like this: the same that [`set`] lets it come to.
+pub(crate) fn check(config: &ProxyConfig) -> Result<(), ConfigError> {
+    let workers = Value::Number(config.workers.get() as f64);
+    whole_number(&workers, WORKERS_RANGE).map_err(|problem| ConfigError::Value {
+        option: "workers",
+        value: workers.to_string(),
+        problem,
+    })?;
+    for limit in &LIMITS {
+        limit.check(&config.limits).map_err(|problem| {
+            let value = limit.value(&config.limits).map_or_else(String::new, |value| value.to_string());
+            ConfigError::Value { option: limit.name, value: value + limit.unit(), problem }
+        })?;
+    }
+    let mut upstreams = config.upstreams.iter().enumerate();
+    match upstreams.find(|(i, one)| config.upstreams[..*i].contains(one)) {
+        Some((_, twice)) => Err(ConfigError::UpstreamTwice(twice.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// Every setting as it stands. `possible` is the bound on connections that the descriptors allow.
+pub(crate) fn list(config: &ProxyConfig, limits: &Limits, possible: usize, workers: usize) -> Vec<Setting> {
+    let fixed = |name: &str, value| Setting {
+        name: name.into(),
+        value: Value::Text(value),
+        unit: String::new(),
+        applies: Applies::Restart,
+        range: None,
+    };
+    let words = |words: &[String]| words.join(" ");
+    let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
+    let upstreams: Vec<_> = config.upstreams.iter().map(ToString::to_string).collect();
+    let sent = config.proxy_protocol.map_or_else(|| "off".to_owned(), |version| version.to_string());
+    let cpus = config.cpus.as_ref().map_or_else(|| "any".to_owned(), ToString::to_string);
+    let mut settings = vec![
+        fixed("proxy.listen", words(&listen)),
+        fixed("proxy.upstream", words(&upstreams)),
+        fixed("proxy.proxy-protocol", sent),
+        fixed("proxy.accept-proxy", config.accept_proxy.to_string()),
+        fixed("proxy.cpus", cpus),
+        live_number(WORKERS, workers, WORKERS_RANGE),
+    ];
+    settings.extend(LIMITS.iter().map(|limit| match format!("{PREFIX}{}", limit.name) {
+        name if name == CONNECTIONS_MAX => {
+            live_number(&name, limits.connections_max.unwrap_or(possible), (1.0, possible as f64))
+        }
+        name => Setting { name, ..limit.setting(limits) },
+    }));
+    settings
+}
+
+/// Changes one of `limits`; returns the setting as it stood before, and how many workers are wanted if it is that
+/// which shall change.
+pub(crate) fn set(
+    config: &ProxyConfig,
+    limits: &mut Limits,
+    possible: usize,
+    workers: usize,
+    name: &str,
+    value: &Value,
+) -> Result<(Setting, Option<usize>), SettingError> {
+    let before = list(config, limits, possible, workers).into_iter().find(|setting| setting.name == name);
+    let before = before.ok_or_else(|| SettingError::Unknown(telemetry::clean::text(name)))?;
+    if before.applies == Applies::Restart {
+        return Err(SettingError::Restart(before.name));
+    }
+    let refused = |error: OptionError| refused(name, value, error.to_string());
+    if name == WORKERS {
+        let wanted = whole_number(value, WORKERS_RANGE).map_err(refused)?;
+        return Ok((before, Some(wanted)));
+    }
+    if name == CONNECTIONS_MAX {
+        whole_number(value, (1.0, possible as f64)).map_err(refused)?;
+    }
+    let limit = name.strip_prefix(PREFIX).and_then(Limits::option);
+    let limit = limit.ok_or_else(|| SettingError::Unknown(telemetry::clean::text(name)))?;
+    limit.set(limits, value).map_err(refused)?;
+    Ok((before, None))
+}
+
+/// The error that says why `value` cannot be.
+pub(crate) fn refused(name: &str, value: &Value, reason: String) -> SettingError {
+    SettingError::Refused { name: name.to_owned(), value: telemetry::clean::text(&value.to_string()), reason }
+}
+
+fn live_number(name: &str, value: usize, range: (f64, f64)) -> Setting {
+    Setting {
+        name: name.into(),
+        value: Value::Number(value as f64),
+        unit: String::new(),
+        applies: Applies::Live,
+        range: Some(range),
+    }
+}
