@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::families::{LoadCounter, LoadLatency, ProxyCounter};
 use crate::histogram::Histograms;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, LoadCounter, LoadLatency, Metric, ProxyCounter};
 use crate::model::run::Run;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
 use crate::model::track::Track;

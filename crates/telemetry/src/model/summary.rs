@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
 use crate::host::GROUPS;
-use crate::metric::Metric;
+use crate::metrics::{ClientCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 use crate::model::Model;
 use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::load_summary::{self, LoadSummary};

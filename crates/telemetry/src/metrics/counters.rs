@@ -97,7 +97,7 @@ macro_rules! metrics {
             $(#[doc = $meaning] $(#[$doc])* $name,)*
         }
 
-        impl $crate::metric::Metric for $family {
+        impl $crate::metrics::Metric for $family {
             type Values = [u64; [$($family::$name),*].len()];
             const ZERO: Self::Values = [0; [$($family::$name),*].len()];
             const ALL: &'static [Self] = &[$($family::$name),*];

@@ -3,7 +3,7 @@
 //! Every counter is cumulative in a record and a delta on its way from a worker. `in` is from the client to the
 //! upstream and `out` the other way, on both sides of the wire, so that proxy and load can be compared.
 
-use crate::metric::metrics;
+use super::counters::metrics;
 
 metrics! {
     /// What the proxy counts.
