@@ -3,24 +3,18 @@
 
 #![forbid(unsafe_code)]
 
-mod assertion;
-mod comparison;
-mod content;
-mod data;
+mod assert;
+mod compare;
 mod figures;
-mod hdr;
 mod html;
-mod junit;
-mod markdown;
-mod repeated;
+mod report;
+mod text;
 
-pub use assertion::{Assertion, AssertionError, Verdict};
-pub use comparison::{Comparing, Comparison, NotComparable, comparison};
-pub use content::Report;
+pub use assert::{Assertion, AssertionError, Checked, Verdict, junit};
+pub use compare::{Comparing, Comparison, NotComparable, comparison};
 pub use figures::{Figure, Figures, csv, load_figures};
-pub use hdr::{interval_log, percentile_file};
-pub use junit::{Checked, junit};
-pub use repeated::repeated;
+pub use report::Report;
+pub use text::{interval_log, percentile_file, repeated};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::content::Latency;
+use crate::report::Latency;
 use load_run::model;
 use telemetry::Histogram;
 

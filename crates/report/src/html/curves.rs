@@ -3,7 +3,7 @@
 use maud::Markup;
 
 use super::plot::{Plot, Scale, Series};
-use crate::content::Latency;
+use crate::report::Latency;
 
 /// Where the axis ends at the latest.
 const NINES_MAX: f64 = 6.0;

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::plot::{WIDTH, number, short};
-use crate::comparison::{Figures, Found, Row};
+use crate::compare::{Figures, Found, Row};
 
 const LEFT: f64 = 170.0;
 const RIGHT: f64 = 160.0;

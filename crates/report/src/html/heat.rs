@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use telemetry::{Distribution, Metric};
 
 use super::plot::{WIDTH, number, short};
-use crate::content::Column;
+use crate::report::Column;
 
 const LEFT: f64 = 60.0;
 const BAND_HEIGHT: f64 = 12.0;

@@ -7,7 +7,7 @@ use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
 use super::plot::{Scale, Tick};
 use super::{made_by, page, section, tables, time};
-use crate::content::{Column, Report, columns};
+use crate::report::{Column, Report, columns};
 
 impl Report<'_> {
     /// The page.

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use telemetry::model::{ComparedSummary, Level};
 
 use super::plot::short;
-use crate::content::{Latency, QUANTILES, Report};
+use crate::report::{Latency, QUANTILES, Report};
 
 /// What happened that is listed and marked in the plots; a run may have a thousand lines.
 pub(super) const EVENTS_LISTED: usize = 60;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use telemetry::model::{Interval, Label, Summary, Track};
 use telemetry::{Distribution, Metric, Setting};
 
-use crate::content::Report;
+use crate::report::Report;
 
 /// Version of the shape; later versions only add to it.
 const SCHEMA: u64 = 1;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use telemetry::Setting;
 use telemetry::model::Run;
 
-use crate::content::Report;
+use crate::report::Report;
 
 /// Share of a run's records that may be lost before nothing is said.
 const LOST_MAX: f64 = 0.01;

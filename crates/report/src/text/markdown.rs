@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::content::{QUANTILES, Report};
+use crate::report::{QUANTILES, Report};
 
 /// Clients that are listed.
 const CLIENTS_SHOWN: usize = 20;

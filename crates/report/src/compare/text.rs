@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Comparison, Figures, Found, Row};
-use crate::markdown;
+use crate::text::markdown;
 
 const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
 

@@ -3,7 +3,7 @@
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
-use crate::assertion::{Assertion, Verdict};
+use super::assertion::{Assertion, Verdict};
 
 /// An assertion with what came of it.
 #[derive(Clone, Debug)]

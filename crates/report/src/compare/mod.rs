@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use telemetry::LoadLatency;
 use telemetry::model::Run;
 
-use crate::content::Report;
+use crate::report::Report;
 pub(crate) use differences::beside;
 use differences::{Difference, changed_during, differences, in_the_way};
 pub(crate) use text::{digits, probability};

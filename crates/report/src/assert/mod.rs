@@ -1,0 +1,7 @@
+//! Conditions on a run, and what came of them.
+
+mod assertion;
+mod junit;
+
+pub use assertion::{Assertion, AssertionError, Verdict};
+pub use junit::{Checked, junit};
