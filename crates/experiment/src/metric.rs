@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use telemetry::model::Label;
-use telemetry::{Counters, CpuGroup, LoadCounter, LoadLatency, Metric as _, ProxyCounter, ProxyLatency};
+use telemetry::{
+    Counters, CpuGroup, LatencyClass, LoadCounter, LoadLatency, Metric as _, ProxyCounter, ProxyLatency,
+};
 
 /// What was counted in some time.
 #[derive(Clone, Debug, Default)]
@@ -142,8 +143,14 @@ impl Metric {
         let classes = |prefix: &str, labels: Vec<&'static str>| -> Vec<String> {
             labels.into_iter().map(|label| format!("{prefix}.{label}")).collect()
         };
-        let mut all = classes("proxy", ProxyLatency::ALL.iter().map(|class| class.label()).collect());
-        all.extend(classes("load", LoadLatency::ALL.iter().map(|class| class.label()).collect()));
+        let mut all = classes(
+            "proxy",
+            ProxyLatency::ALL.iter().map(|class| LatencyClass::Proxy(*class).key()).collect(),
+        );
+        all.extend(classes(
+            "load",
+            LoadLatency::ALL.iter().map(|class| LatencyClass::Load(*class).key()).collect(),
+        ));
         format!(
             "{}; and mean, p50, p99 or any other percentile of {} (the side may be left out)",
             quotients.join(", "),
@@ -253,8 +260,20 @@ fn latency(text: &str) -> Option<Kind> {
 
 /// Where both sides have a class of this name, the proxy's is meant unless the side is told.
 fn class(side: &str, label: &str) -> Option<Class> {
-    let proxy = || ProxyLatency::ALL.iter().find(|class| class.label() == label).copied().map(Class::Proxy);
-    let load = || LoadLatency::ALL.iter().find(|class| class.label() == label).copied().map(Class::Load);
+    let proxy = || {
+        ProxyLatency::ALL
+            .iter()
+            .find(|class| LatencyClass::Proxy(**class).key() == label)
+            .copied()
+            .map(Class::Proxy)
+    };
+    let load = || {
+        LoadLatency::ALL
+            .iter()
+            .find(|class| LatencyClass::Load(**class).key() == label)
+            .copied()
+            .map(Class::Load)
+    };
     match side {
         "proxy" => proxy(),
         "load" => load(),

@@ -3,12 +3,10 @@
 //! A figure of one side has that side's name in front (`proxy.handshake_full.p99`, `load.requests.ok`). It may be left
 //! out; where both sides have such a figure, the proxy's is meant.
 
-use telemetry::model::{Label, LoadSummary, Percentiles, ProxySummary, Run, Summary};
-use telemetry::{Histogram, Histograms, LoadEvent, LoadLatency, Metric, Model, ProxyLatency};
-
-/// Percentiles that are listed; an assertion may ask for any other.
-const QUANTILES: [(&str, f64); 6] =
-    [("p50", 0.5), ("p75", 0.75), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
+use telemetry::model::{LoadSummary, Percentiles, ProxySummary, Run, Summary};
+use telemetry::{
+    Histogram, Histograms, LatencyClass, LoadEvent, LoadLatency, Metric, Model, Percentile, ProxyLatency,
+};
 
 /// A figure by its name; latencies in microseconds. `None` where there are no samples.
 pub type Figure = (String, Option<f64>);
@@ -107,10 +105,14 @@ impl<'a> Figures<'a> {
         let names: Vec<&str> = self.plain.iter().map(|(name, _)| &**name).collect();
         let mut classes: Vec<String> = Vec::new();
         if self.run.proxy().is_some() {
-            classes.extend(ProxyLatency::ALL.iter().map(|class| format!("proxy.{}", class.label())));
+            classes.extend(
+                ProxyLatency::ALL.iter().map(|class| format!("proxy.{}", LatencyClass::Proxy(*class).key())),
+            );
         }
         if self.run.load().is_some() {
-            classes.extend(LoadLatency::ALL.iter().map(|class| format!("load.{}", class.label())));
+            classes.extend(
+                LoadLatency::ALL.iter().map(|class| format!("load.{}", LatencyClass::Load(*class).key())),
+            );
         }
         format!(
             "{}; and n, min, mean, sd, p50, p99 or any other percentile, and max of {} (the side may be left out)",
@@ -135,8 +137,11 @@ impl<'a> Figures<'a> {
 
 const SIDES: [&str; 2] = ["proxy", "load"];
 
-fn of_class<'a, L: Metric + Label>(histograms: &'a Histograms<L>, label: &str) -> Option<&'a Histogram> {
-    L::ALL.iter().find(|class| class.label() == label).map(|&class| &histograms[class])
+fn of_class<'a, L: Metric + Into<LatencyClass>>(
+    histograms: &'a Histograms<L>,
+    label: &str,
+) -> Option<&'a Histogram> {
+    L::ALL.iter().copied().find(|&class| class.into().key() == label).map(|class| &histograms[class])
 }
 
 /// The figures of a run's load, without its name in front; `None` if the run had none.
@@ -265,17 +270,17 @@ fn of_host(summary: &Summary) -> Vec<Figure> {
     all
 }
 
-fn latencies<L: Metric + Label>(histograms: &Histograms<L>) -> Vec<Figure> {
+fn latencies<L: Metric + Into<LatencyClass>>(histograms: &Histograms<L>) -> Vec<Figure> {
     let mut all = Vec::new();
     for &class in L::ALL {
         let histogram = &histograms[class];
-        let mut add = |what: &str, us: Option<f64>| all.push((format!("{}.{what}", class.label()), us));
+        let mut add = |what: &str, us: Option<f64>| all.push((format!("{}.{what}", class.into().key()), us));
         add("n", Some(histogram.count() as f64));
         add("min", histogram.min_ns().map(|ns| ns as f64 / 1e3));
         add("mean", histogram.mean_ns().map(|ns| ns / 1e3));
         add("sd", histogram.stdev_ns().map(|ns| ns / 1e3));
-        for (percentile, q) in QUANTILES {
-            add(percentile, histogram.quantile_ns(q).map(|ns| ns as f64 / 1e3));
+        for percentile in Percentile::LISTED {
+            add(&percentile.key(), histogram.quantile_ns(percentile.q).map(|ns| ns as f64 / 1e3));
         }
         add("max", (!histogram.is_empty()).then(|| histogram.max_ns() as f64 / 1e3));
     }

@@ -1,18 +1,15 @@
 //! What a report says, before it has a form.
 
-use telemetry::model::{ClientSummary, Deed, Interval, Label, LogLine, Marker, Run, Summary, Track};
+use telemetry::model::{ClientSummary, Deed, Interval, LogLine, Marker, Run, Summary, Track};
 use telemetry::{
-    Counters, Distribution, Histogram, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency,
-    percentile_interval_ns, quantile_is_thin,
+    Counters, Distribution, Histogram, LatencyClass, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency,
+    labels, percentile_interval_ns, quantile_is_thin,
 };
 
 /// Columns of a plot over time at the most; intervals are taken together until there are no more.
 const COLUMNS_MAX: u64 = 240;
 /// How late plots may begin without being said to.
 const KEPT_FROM_S_MIN: f64 = 60.0;
-/// Percentiles of the tables.
-pub(crate) const QUANTILES: [(&str, f64); 5] =
-    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
 
 /// Stands for what an anonymous report does not name.
 const LEFT_OUT: &str = "(left out)";
@@ -160,21 +157,39 @@ impl<'a> Report<'a> {
     /// The latencies that have samples.
     pub(crate) fn latencies(&self) -> Vec<Latency<'a>> {
         let proxy = self.run.proxy().into_iter().flat_map(|track| {
-            ProxyLatency::ALL.iter().map(move |&class| Latency::new("proxy", class, &track.whole()[class]))
+            ProxyLatency::ALL
+                .iter()
+                .map(move |&class| Latency { class: class.into(), histogram: &track.whole()[class] })
         });
         let load = self.run.load().into_iter().flat_map(|track| {
-            LoadLatency::ALL.iter().map(move |&class| Latency::new("load", class, &track.whole()[class]))
+            LoadLatency::ALL
+                .iter()
+                .map(move |&class| Latency { class: class.into(), histogram: &track.whole()[class] })
         });
         proxy.chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
     }
 
     /// Handshakes told apart by what was agreed on, and failures by their cause; only what happened.
-    pub(crate) fn handshakes(&self) -> Vec<(&'static str, &'static str, u64)> {
+    pub(crate) fn handshakes(&self) -> Vec<(&'static str, String, u64)> {
         let Some(track) = self.run.proxy() else { return Vec::new() };
-        let count = |(kind, name, counter): &(&'static str, &'static str, ProxyCounter)| {
-            (*kind, *name, track.totals()[*counter])
+        let versions = labels::VERSIONS.into_iter().flat_map(|(name, counters)| {
+            let kinds = ["full", "resumed"].into_iter().zip(counters);
+            kinds.map(move |(kind, counter)| ("version", format!("{name}, {kind}"), counter))
+        });
+        let retried =
+            ("version", "full with a HelloRetryRequest".to_owned(), ProxyCounter::HandshakesRetried);
+        let upstream = ("failed", "upstream not reached".to_owned(), ProxyCounter::UpstreamConnectsFailed);
+        let of = |kind, table: &[(&str, ProxyCounter)]| -> Vec<_> {
+            table.iter().map(|&(name, counter)| (kind, name.to_owned(), counter)).collect()
         };
-        HANDSHAKES.iter().map(count).filter(|(.., count)| *count > 0).collect()
+        let rows = versions
+            .chain([retried])
+            .chain(of("group", &labels::GROUPS))
+            .chain(of("cipher", &labels::CIPHERS))
+            .chain(of("failed", &labels::HANDSHAKE_FAILURES))
+            .chain([upstream]);
+        let counted = rows.map(|(kind, name, counter)| (kind, name, track.totals()[counter]));
+        counted.filter(|(.., count)| *count > 0).collect()
     }
 
     /// What has to be known of how far the figures can be trusted.
@@ -245,30 +260,6 @@ impl<'a> Report<'a> {
 const NAMING: [&str; 8] =
     ["listen", "upstream", "target", "certificate", "client-ca", "ticket-keys", "accept-proxy", "trust"];
 
-const HANDSHAKES: [(&str, &str, ProxyCounter); 21] = [
-    ("version", "TLS 1.3, full", ProxyCounter::Tls13Full),
-    ("version", "TLS 1.3, resumed", ProxyCounter::Tls13Resumed),
-    ("version", "TLS 1.2, full", ProxyCounter::Tls12Full),
-    ("version", "TLS 1.2, resumed", ProxyCounter::Tls12Resumed),
-    ("version", "full with a HelloRetryRequest", ProxyCounter::HandshakesRetried),
-    ("group", "X25519MLKEM768", ProxyCounter::GroupMlkem),
-    ("group", "X25519", ProxyCounter::GroupX25519),
-    ("group", "secp256r1", ProxyCounter::GroupP256),
-    ("group", "secp384r1", ProxyCounter::GroupP384),
-    ("group", "another", ProxyCounter::GroupOther),
-    ("cipher", "AES-256-GCM", ProxyCounter::CipherAes256),
-    ("cipher", "AES-128-GCM", ProxyCounter::CipherAes128),
-    ("cipher", "ChaCha20-Poly1305", ProxyCounter::CipherChacha),
-    ("cipher", "another", ProxyCounter::CipherOther),
-    ("failed", "not done at the deadline", ProxyCounter::FailedTimeout),
-    ("failed", "the client went away", ProxyCounter::FailedEof),
-    ("failed", "the client sent an alert", ProxyCounter::FailedAlert),
-    ("failed", "not TLS", ProxyCounter::FailedNotTls),
-    ("failed", "nothing in common", ProxyCounter::FailedIncompatible),
-    ("failed", "for another reason", ProxyCounter::FailedOther),
-    ("failed", "upstream not reached", ProxyCounter::UpstreamConnectsFailed),
-];
-
 /// Something that happened during a run.
 #[derive(Debug)]
 pub(crate) struct Event<'a> {
@@ -284,20 +275,13 @@ pub(crate) struct Event<'a> {
 /// One class of latencies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latency<'a> {
-    pub(crate) side: &'static str,
-    pub(crate) label: &'static str,
-    /// What is timed.
-    pub(crate) meaning: &'static str,
+    pub(crate) class: LatencyClass,
     pub(crate) histogram: &'a Histogram,
 }
 
 impl<'a> Latency<'a> {
-    fn new<L: Metric + Label>(side: &'static str, class: L, histogram: &'a Histogram) -> Self {
-        Self { side, label: class.label(), meaning: class.field().meaning.as_ref(), histogram }
-    }
-
     pub(crate) fn name(&self) -> String {
-        format!("{} {}", self.side, self.label.replace('_', " "))
+        format!("{} {}", self.class.side(), self.class.key().replace('_', " "))
     }
 
     /// A percentile.

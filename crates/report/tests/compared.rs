@@ -89,7 +89,7 @@ fn both_runs_are_drawn_over_each_other_with_their_figures_behind() {
         "B against A: the difference of each figure, with its interval within the runs",
         "exchange, by percentile",
         "full handshake, by percentile",
-        "Load: response (corrected), p50",
+        "Load: response (CO-corrected), p50",
         "Proxy: exchange, p99",
         "Proxy: exchange, A",
         "Proxy: exchange, B",

@@ -34,7 +34,7 @@ fn the_figures_stand_in_every_form() {
     let [html, markdown, json, csv] = forms(false);
     assert!(html.contains("1000 full and 0 resumed handshakes") && html.contains(CLIENT), "{html}");
     for part in
-        ["<figcaption>Load: response (corrected)", "Proxy: handshakes", "class=\"line s1\"", "<details>"]
+        ["<figcaption>Load: response (CO-corrected)", "Proxy: handshakes", "class=\"line s1\"", "<details>"]
     {
         assert!(html.contains(part), "{part}");
     }

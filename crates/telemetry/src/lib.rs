@@ -55,8 +55,8 @@ pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use journal::Timestamps;
 pub use merged::Merged;
 pub use metrics::{
-    ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency,
-    parse_percentile, percentile_interval_ns,
+    ClassInfo, ClientCounter, Counters, CpuGroup, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile,
+    ProxyCounter, ProxyLatency, labels, parse_percentile, percentile_interval_ns,
 };
 pub use model::Model;
 pub use moment::{Moment, NoMoment, Window};

@@ -1,7 +1,7 @@
 //! The page of two runs compared, both drawn over each other.
 
 use maud::{Markup, html};
-use telemetry::model::{Label, Track};
+use telemetry::model::Track;
 use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
@@ -89,10 +89,10 @@ impl Comparison<'_> {
 
     fn curves(&self) -> Markup {
         let pairs = pairs(self.reports()).into_iter();
-        let shown = pairs.filter(|[a, _]| CURVES.contains(&(a.side, a.label)));
+        let shown = pairs.filter(|[a, _]| CURVES.contains(&a.class));
         html! {
             @for [a, b] in shown {
-                (curves::markup(format!("{}, by percentile", curve_name(a.side, a.label)), &[("A", a), ("B", b)]))
+                (curves::markup(format!("{}, by percentile", curve_name(a.class)), &[("A".to_owned(), a), ("B".to_owned(), b)]))
             }
         }
     }
@@ -104,7 +104,7 @@ impl Comparison<'_> {
         let proxy = both(self.reports(), a.run.proxy(), b.run.proxy(), ProxyLatency::Exchange);
         html! {
             @if let Some(load) = &load {
-                (self.latency_plots(&format!("Load: {}", curve_name("load", class.label())), load))
+                (self.latency_plots(&format!("Load: {}", curve_name(class.into())), load))
                 (self.rate("Load: requests answered well", load, LoadCounter::Ok))
             }
             @if let Some(proxy) = &proxy {
@@ -145,13 +145,13 @@ impl Comparison<'_> {
 
     fn handshakes(&self) -> Markup {
         let [a, b] = self.reports().map(Report::handshakes);
-        let count = |of: &[(&str, &str, u64)], by: (&str, &str)| {
-            of.iter().find(|(kind, name, _)| (*kind, *name) == by).map_or(0, |(.., count)| *count)
+        let count = |of: &[(&str, String, u64)], by: (&str, &str)| {
+            of.iter().find(|(kind, name, _)| (*kind, &**name) == by).map_or(0, |(.., count)| *count)
         };
         let mut names: Vec<(&str, &str)> = Vec::new();
         for (kind, name, _) in a.iter().chain(&b) {
-            if !names.contains(&(*kind, *name)) {
-                names.push((*kind, *name));
+            if !names.contains(&(*kind, &**name)) {
+                names.push((*kind, name));
             }
         }
         html! {
@@ -232,14 +232,14 @@ fn each([a, b]: [Markup; 2]) -> Markup {
 fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[Latency<'a>; 2]> {
     let of_b = b.latencies();
     let pair = |a: Latency<'a>| {
-        let b = of_b.iter().find(|b| (b.side, b.label) == (a.side, a.label))?;
+        let b = of_b.iter().find(|b| b.class == a.class)?;
         Some([a, *b])
     };
     a.latencies().into_iter().filter_map(pair).collect()
 }
 
 /// One side of both runs with a class of its latencies; `None` if either has nothing of it.
-fn both<C: Metric, L: Metric + Label>(
+fn both<C: Metric, L: Metric>(
     [a, b]: [&Report<'_>; 2],
     of_a: Option<&Track<C, L>>,
     of_b: Option<&Track<C, L>>,

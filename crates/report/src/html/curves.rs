@@ -1,6 +1,7 @@
 //! Percentile curves, on an axis on which each step leaves out a tenth of what was left.
 
 use maud::Markup;
+use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 
 use super::plot::{Plot, Scale, Series};
 use crate::report::Latency;
@@ -11,30 +12,28 @@ const NINES_MAX: f64 = 6.0;
 const STEPS: u32 = 60;
 
 /// The classes whose curves are drawn.
-pub(super) const CURVES: [(&str, &str); 5] = [
-    ("load", "response"),
-    ("load", "service"),
-    ("proxy", "exchange"),
-    ("proxy", "handshake_full"),
-    ("proxy", "handshake_resumed"),
+pub(super) const CURVES: [LatencyClass; 5] = [
+    LatencyClass::Load(LoadLatency::Response),
+    LatencyClass::Load(LoadLatency::Service),
+    LatencyClass::Proxy(ProxyLatency::Exchange),
+    LatencyClass::Proxy(ProxyLatency::HandshakeFull),
+    LatencyClass::Proxy(ProxyLatency::HandshakeResumed),
 ];
 
-/// What people call such a class.
-pub(super) fn curve_name(side: &str, label: &str) -> &'static str {
-    match (side, label) {
-        ("load", "response") => "response (corrected)",
-        ("load", _) => "service (uncorrected)",
-        (_, "exchange") => "exchange",
-        (_, "handshake_full") => "full handshake",
-        _ => "resumed handshake",
+/// The title of a class with its note.
+pub(super) fn curve_name(class: LatencyClass) -> String {
+    match class.info().note {
+        "" => class.title().to_owned(),
+        note => format!("{} ({note})", class.title()),
     }
 }
 
 /// A plot of these curves, each with its name.
-pub(super) fn markup(title: String, curves: &[(&'static str, Latency<'_>)]) -> Markup {
+pub(super) fn markup(title: String, curves: &[(String, Latency<'_>)]) -> Markup {
     let most = curves.iter().map(|(_, latency)| latency.histogram.count()).max().unwrap_or(0);
     let nines = (most.max(10) as f64).log10().min(NINES_MAX);
-    let series = curves.iter().map(|(name, latency)| Series { name, points: points(latency, nines) });
+    let series =
+        curves.iter().map(|(name, latency)| Series { name: name.clone(), points: points(latency, nines) });
     let ticks =
         [(0.0, "0"), (1.0, "90 %"), (2.0, "99 %"), (3.0, "99.9 %"), (4.0, "99.99 %"), (5.0, "99.999 %")];
     let plot = Plot {

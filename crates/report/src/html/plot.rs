@@ -27,7 +27,7 @@ pub(super) type Tick = (f64, String);
 /// One line; where a value is not known it is broken.
 #[derive(Debug)]
 pub(super) struct Series {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
@@ -240,7 +240,7 @@ mod tests {
             x_ticks: Vec::new(),
             y_name: "ms",
             scale,
-            series: vec![Series { name: "p50", points }],
+            series: vec![Series { name: "p50".to_owned(), points }],
             marks: vec![(1.0, "1".to_owned())],
         }
     }

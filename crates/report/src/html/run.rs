@@ -60,8 +60,8 @@ impl Report<'_> {
 
     fn curves(&self) -> Markup {
         let latencies = self.latencies().into_iter();
-        let shown = latencies.filter(|latency| CURVES.contains(&(latency.side, latency.label)));
-        let shown: Vec<_> = shown.map(|latency| (curve_name(latency.side, latency.label), latency)).collect();
+        let shown = latencies.filter(|latency| CURVES.contains(&latency.class));
+        let shown: Vec<_> = shown.map(|latency| (curve_name(latency.class), latency)).collect();
         let title = "Latency by percentile; each step to the right leaves out a tenth of what was left";
         curves::markup(title.to_owned(), &shown)
     }
@@ -71,7 +71,8 @@ impl Report<'_> {
         html! {
             @if let Some(track) = self.run.load() {
                 @let response = !track.whole()[LoadLatency::Response].is_empty();
-                @let (class, name) = if response { (LoadLatency::Response, "response (corrected)") } else { (LoadLatency::Service, "service (uncorrected)") };
+                @let class = if response { LoadLatency::Response } else { LoadLatency::Service };
+                @let name = curve_name(class.into());
                 @let columns = columns(self, track, class);
                 @if !columns.is_empty() {
                     (latency_plot(&format!("Load: {name}"), &columns, &marks))

@@ -1,10 +1,11 @@
 //! The tables of a page.
 
 use maud::{Markup, html};
+use telemetry::Percentile;
 use telemetry::model::{ComparedSummary, Level};
 
 use super::plot::short;
-use crate::report::{Latency, QUANTILES, Report};
+use crate::report::{Latency, Report};
 
 /// What happened that is listed and marked in the plots; a run may have a thousand lines.
 pub(super) const EVENTS_LISTED: usize = 60;
@@ -153,7 +154,7 @@ impl Report<'_> {
 
     pub(super) fn definitions(&self) -> Markup {
         html! {
-            table { tbody { @for latency in self.latencies() { tr { td { (latency.name()) } td { (latency.meaning) } } } } }
+            table { tbody { @for latency in self.latencies() { tr { td { (latency.name()) } td { (latency.class.meaning()) } } } } }
             p.dim { "Histograms of nanoseconds with three significant digits, merged and never averaged; maxima are exact. In: from the client to the upstream." }
         }
     }
@@ -163,7 +164,7 @@ impl Report<'_> {
 pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a Latency<'a>)>) -> Markup {
     html! {
         table {
-            thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for (name, _) in QUANTILES { th.n { (name) } } th.n { "max" } } }
+            thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for percentile in Percentile::TABLE { th.n { (percentile.label) } } th.n { "max" } } }
             tbody { @for (name, latency) in rows { (latency_row(&name, latency)) } }
         }
         p.dim { (INTERVALS) }
@@ -177,7 +178,7 @@ fn latency_row(name: &str, latency: &Latency<'_>) -> Markup {
             td { (name) }
             td.n { (histogram.count()) }
             td.n { (histogram.mean_ns().map(|ns| short(ns / 1e6)).unwrap_or_default()) }
-            @for (_, q) in QUANTILES {
+            @for Percentile { q, .. } in Percentile::TABLE {
                 td.n {
                     @if let Some(quantile) = latency.quantile(q) {
                         @if quantile.is_thin {

@@ -20,7 +20,7 @@ pub(super) fn markup<C: Metric>(
     let first = ends().min_by(f64::total_cmp).unwrap_or(0.0);
     let last = ends().max_by(f64::total_cmp).unwrap_or(0.0);
     let series = lines.iter().map(|(name, columns, of)| Series {
-        name,
+        name: (*name).to_owned(),
         points: columns.iter().map(|column| (column.end_s, of(column))).collect(),
     });
     let plot = Plot {

@@ -4,15 +4,13 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use telemetry::model::{Interval, Label, Summary, Track};
-use telemetry::{Distribution, Metric, Setting};
+use telemetry::model::{Interval, Summary, Track};
+use telemetry::{Distribution, LatencyClass, Metric, Percentile, Setting};
 
 use crate::report::Report;
 
 /// Version of the shape; later versions only add to it.
 const SCHEMA: u64 = 1;
-/// Percentiles of each interval.
-const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -58,18 +56,18 @@ impl Report<'_> {
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
 
-    fn intervals<C: Metric, L: Metric + Label>(&self, track: &Track<C, L>) -> Vec<Value> {
+    fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(&self, track: &Track<C, L>) -> Vec<Value> {
         track.timeline().map(|interval| self.interval(interval)).collect()
     }
 
-    fn interval<C: Metric, L: Metric + Label>(&self, interval: &Interval<C, L>) -> Value {
+    fn interval<C: Metric, L: Metric + Into<LatencyClass>>(&self, interval: &Interval<C, L>) -> Value {
         let counters: Map<String, Value> = interval
             .counters
             .iter()
             .filter(|(_, n)| *n > 0)
             .map(|(counter, n)| (word(counter), n.into()))
             .collect();
-        let timed = L::ALL.iter().map(|&class| (class.label(), interval.latency(class)));
+        let timed = L::ALL.iter().map(|&class| (class.into().key(), interval.latency(class)));
         let latencies: Map<String, Value> = timed
             .filter(|(_, latency)| !latency.is_empty())
             .map(|(label, latency)| (label.to_owned(), of(latency)))
@@ -97,7 +95,12 @@ impl Report<'_> {
         out
     }
 
-    fn lines<C: Metric, L: Metric + Label>(&self, side: &str, track: &Track<C, L>, out: &mut String) {
+    fn lines<C: Metric, L: Metric + Into<LatencyClass>>(
+        &self,
+        side: &str,
+        track: &Track<C, L>,
+        out: &mut String,
+    ) {
         let counters: Vec<C> =
             C::ALL.iter().copied().filter(|&counter| track.totals()[counter] > 0).collect();
         let classes: Vec<L> =
@@ -111,8 +114,8 @@ impl Report<'_> {
             }
             for &class in &classes {
                 let latency = interval.latency(class);
-                let _ = write!(out, "{of_interval},latency,{},{}", class.label(), latency.count());
-                for (_, q) in QUANTILES {
+                let _ = write!(out, "{of_interval},latency,{},{}", class.into().key(), latency.count());
+                for Percentile { q, .. } in Percentile::INTERVAL {
                     let _ = write!(out, ",{}", latency.quantile_ns(q).map(micros).unwrap_or_default());
                 }
                 let max = (!latency.is_empty()).then(|| micros(latency.max_ns()));
@@ -135,8 +138,8 @@ fn word<C: Metric>(counter: C) -> String {
 fn of(latency: &Distribution) -> Value {
     let mut all = Map::new();
     all.insert("n".to_owned(), latency.count().into());
-    for (name, q) in QUANTILES {
-        all.insert(name.to_owned(), latency.quantile_ns(q).map(|ns| ns as f64 / 1e3).into());
+    for percentile in Percentile::INTERVAL {
+        all.insert(percentile.key(), latency.quantile_ns(percentile.q).map(|ns| ns as f64 / 1e3).into());
     }
     all.insert("max".to_owned(), (latency.max_ns() as f64 / 1e3).into());
     Value::Object(all)

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use telemetry::model::{Label, Run, Track};
-use telemetry::{Histogram, LoadLatency, Metric, ProxyLatency};
+use telemetry::model::{Run, Track};
+use telemetry::{Histogram, LatencyClass, LoadLatency, Metric, ProxyLatency};
 
 /// Steps for each halving of what lies above, as the plotters expect.
 const TICKS: u32 = 5;
@@ -99,7 +99,7 @@ pub fn interval_log(run: &Run) -> Option<(String, u64)> {
 }
 
 /// Adds a line for each interval with samples; gives the number of samples that have none.
-fn intervals<C: Metric, L: Metric + Label>(
+fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(
     run: &Run,
     track: &Track<C, L>,
     class: L,
@@ -111,7 +111,12 @@ fn intervals<C: Metric, L: Metric + Label>(
         let latency = interval.latency(class);
         if !latency.is_empty() {
             let after_s = interval.start_us.saturating_sub(start_us) as f64 / 1e6;
-            text.push_str(&telemetry::interval_log_line(class.label(), after_s, interval.seconds(), latency));
+            text.push_str(&telemetry::interval_log_line(
+                class.into().key(),
+                after_s,
+                interval.seconds(),
+                latency,
+            ));
             written = written.saturating_add(latency.count());
         }
     }

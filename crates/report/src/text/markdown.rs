@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::report::{QUANTILES, Report};
+use telemetry::Percentile;
+
+use crate::report::Report;
 
 /// Clients that are listed.
 const CLIENTS_SHOWN: usize = 20;
@@ -13,8 +15,11 @@ impl Report<'_> {
         let mut out = format!("# {}\n", escaped(&self.title()));
         let environment = self.environment().into_iter().map(|(name, value)| vec![name.to_owned(), value]);
         table(&mut out, "Environment", &["", ""], environment);
-        let heads: Vec<&str> =
-            ["ms", "n", "mean"].into_iter().chain(QUANTILES.map(|(name, _)| name)).chain(["max"]).collect();
+        let heads: Vec<&str> = ["ms", "n", "mean"]
+            .into_iter()
+            .chain(Percentile::TABLE.map(|percentile| percentile.label))
+            .chain(["max"])
+            .collect();
         table(
             &mut out,
             "Latencies",
@@ -23,7 +28,7 @@ impl Report<'_> {
                 let histogram = latency.histogram;
                 let mut row = vec![latency.name(), histogram.count().to_string()];
                 row.push(histogram.mean_ns().map(|ns| ms(ns / 1e6)).unwrap_or_default());
-                row.extend(QUANTILES.map(|(_, q)| match latency.quantile(q) {
+                row.extend(Percentile::TABLE.map(|Percentile { q, .. }| match latency.quantile(q) {
                     None => String::new(),
                     Some(quantile) if quantile.is_thin => format!("({})", ms(quantile.ms)),
                     Some(quantile) => ms(quantile.ms),
@@ -38,7 +43,7 @@ impl Report<'_> {
             &["by", "", "count"],
             self.handshakes()
                 .into_iter()
-                .map(|(kind, name, count)| vec![kind.to_owned(), name.to_owned(), count.to_string()]),
+                .map(|(kind, name, count)| vec![kind.to_owned(), name, count.to_string()]),
         );
         self.experiments(&mut out);
         let heads = ["client", "connections", "full", "resumed", "bytes in", "bytes out"];
