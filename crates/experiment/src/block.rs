@@ -1,12 +1,13 @@
 //! One block: what was counted while one value was in force.
 
+use telemetry::figures::Totals;
 use telemetry::model::Interval;
 use telemetry::{
-    Counters, CpuGroup, Distribution, Histogram, Histograms, LoadCounter, LoadLatency, ProxyCounter,
-    ProxyLatency,
+    Counters, CpuGroup, Distribution, Histogram, Histograms, LatencyClass, LoadCounter, LoadLatency,
+    ProxyCounter, ProxyLatency,
 };
 
-use crate::metric::{Class, Kind, Metric, Totals};
+use crate::comparable_figure::{ComparableFigure, Kind};
 
 /// Where the latencies of an interval come from: a worker's histograms, or a series read from a journal.
 pub trait Latencies<L> {
@@ -90,8 +91,8 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub(crate) fn new(metrics: &[Metric]) -> Self {
-        let histogram = |metric: &Metric| match metric.kind {
+    pub(crate) fn new(metrics: &[ComparableFigure]) -> Self {
+        let histogram = |metric: &ComparableFigure| match metric.kind {
             // The exact sum needs no buckets, but comes with them.
             Kind::Quantile(..) | Kind::Mean(_) => Some(Histogram::new()),
             Kind::Quotient(_) => None,
@@ -110,7 +111,7 @@ impl Block {
         (self.intervals, self.is_whole) = (0, true);
     }
 
-    pub(crate) fn add(&mut self, observation: &Observation<'_>, metrics: &[Metric]) {
+    pub(crate) fn add(&mut self, observation: &Observation<'_>, metrics: &[ComparableFigure]) {
         self.intervals += 1;
         self.is_whole &= observation.is_whole;
         self.totals.span_us += observation.span_us();
@@ -123,10 +124,14 @@ impl Block {
         }
         for (metric, histogram) in metrics.iter().zip(&mut self.latencies) {
             let Some(histogram) = histogram else { continue };
-            match (metric.class(), &observation.proxy, &observation.load) {
-                (Some(Class::Proxy(class)), Some(proxy), _) => proxy.latencies.add_to(class, histogram),
-                (Some(Class::Load(class)), _, Some(load)) => load.latencies.add_to(class, histogram),
-                _ => {}
+            match metric.class() {
+                Some(LatencyClass::Proxy(class)) => {
+                    observation.proxy.iter().for_each(|proxy| proxy.latencies.add_to(class, histogram));
+                }
+                Some(LatencyClass::Load(class)) => {
+                    observation.load.iter().for_each(|load| load.latencies.add_to(class, histogram));
+                }
+                None => {}
             }
         }
     }
@@ -136,19 +141,20 @@ impl Block {
     }
 
     /// What it came to for each metric; `None` if it holds nothing that can be compared, or lacks something.
-    pub(crate) fn readings(&self, metrics: &[Metric]) -> Option<Vec<Reading>> {
+    pub(crate) fn readings(&self, metrics: &[ComparableFigure]) -> Option<Vec<Reading>> {
         if self.intervals == 0 || !self.is_whole {
             return None;
         }
-        let reading = |(metric, histogram): (&Metric, &Option<Histogram>)| match (metric.kind, histogram) {
-            (Kind::Quotient(quotient), _) => {
-                Reading::Quotient { of: (quotient.of)(&self.totals), per: (quotient.per)(&self.totals) }
-            }
-            (Kind::Mean(_), Some(histogram)) => {
-                Reading::Quotient { of: histogram.sum_ns() as f64 / 1e3, per: histogram.count() as f64 }
-            }
-            (_, histogram) => {
+        let reading = |(metric, histogram): (&ComparableFigure, &Option<Histogram>)| match metric.kind {
+            Kind::Quantile(..) => {
                 Reading::Latencies(histogram.as_ref().map(Histogram::to_distribution).unwrap_or_default())
+            }
+            Kind::Mean(_) => Reading::Quotient {
+                of: histogram.as_ref().map_or(0.0, |histogram| histogram.sum_ns() as f64 / 1e3),
+                per: histogram.as_ref().map_or(0.0, |histogram| histogram.count() as f64),
+            },
+            Kind::Quotient(quotient) => {
+                Reading::Quotient { of: (quotient.of)(&self.totals), per: (quotient.per)(&self.totals) }
             }
         };
         Some(metrics.iter().zip(&self.latencies).map(reading).collect())

@@ -13,8 +13,8 @@ use telemetry::model::{Run, Track};
 use telemetry::{Counters, CpuGroup};
 
 use crate::block::{Block, Observation, Reading, Side};
+use crate::comparable_figure::ComparableFigure;
 use crate::estimate::{BATCHES, Estimate, estimate_unpaired};
-use crate::metric::Metric;
 use crate::verdict::too_thin;
 
 /// The fewest blocks of each run: one for each quarter.
@@ -54,7 +54,12 @@ pub struct Compared {
 
 /// Cuts what is kept of a run's intervals into blocks, but for the first `discard`, and gives what each came to for each
 /// metric. Blocks of which something is missing are left out, and what is left at the end.
-pub fn blocks(run: &Run, metrics: &[Metric], block: Duration, discard: Duration) -> Vec<Vec<Reading>> {
+pub fn blocks(
+    run: &Run,
+    metrics: &[ComparableFigure],
+    block: Duration,
+    discard: Duration,
+) -> Vec<Vec<Reading>> {
     let began_us = run.last_us().saturating_sub(run.duration_us());
     let from_us = began_us + discard.as_micros() as u64;
     let block_us = block.as_micros() as u64;
@@ -113,7 +118,13 @@ fn cpu(run: &Run, start_us: u64, end_us: u64) -> Counters<CpuGroup> {
 }
 
 /// How the blocks of one run compare with those of another, for the metric in this place of each, at this error rate.
-pub fn compare(metric: &Metric, at: usize, a: &[Vec<Reading>], b: &[Vec<Reading>], alpha: f64) -> Compared {
+pub fn compare(
+    metric: &ComparableFigure,
+    at: usize,
+    a: &[Vec<Reading>],
+    b: &[Vec<Reading>],
+    alpha: f64,
+) -> Compared {
     let of = |blocks: &'_ [Vec<Reading>]| -> Vec<Reading> {
         blocks.iter().filter_map(|readings| readings.get(at).cloned()).collect()
     };

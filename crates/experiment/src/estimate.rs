@@ -1,7 +1,7 @@
 //! How a figure compares, from pairs of blocks.
 
 use crate::block::Reading;
-use crate::metric::{Kind, Metric, Scale};
+use crate::comparable_figure::{ComparableFigure, Kind, Scale};
 use crate::statistics::{Pooled, StudentsDifference, interval, resolution, sign_flip_p};
 
 /// How an estimate is made.
@@ -55,7 +55,11 @@ impl Estimate {
 }
 
 /// Compares the readings of pairs `(a, b)`; `None` with fewer than four pairs that hold something to compare.
-pub fn estimate(metric: &Metric, pairs: &[(&Reading, &Reading)], method: &Method) -> Option<Estimate> {
+pub fn estimate(
+    metric: &ComparableFigure,
+    pairs: &[(&Reading, &Reading)],
+    method: &Method,
+) -> Option<Estimate> {
     let scale = metric.scale();
     let alone = |reading: &Reading| Pooled::new(metric, std::iter::once(reading)).figure(&[1]);
     let difference = |(a, b): &(&Reading, &Reading)| difference(scale, alone(a)?, alone(b)?);
@@ -86,7 +90,12 @@ pub(crate) const BATCHES: usize = 4;
 
 /// Compares the blocks of two runs that were not switched in turn, by quarters of each; `None` if a quarter of either
 /// holds nothing to compare. Of the estimate's `pairs` there are as many as quarters, and its `resolution` is not known: 0.
-pub fn estimate_unpaired(metric: &Metric, a: &[Reading], b: &[Reading], alpha: f64) -> Option<Estimate> {
+pub fn estimate_unpaired(
+    metric: &ComparableFigure,
+    a: &[Reading],
+    b: &[Reading],
+    alpha: f64,
+) -> Option<Estimate> {
     let scale = metric.scale();
     let [a, b] = [a, b].map(|blocks| (Pooled::new(metric, blocks.iter()), blocks.len()));
     let difference = StudentsDifference::new(&quarters(scale, &a)?, &quarters(scale, &b)?)?;
@@ -137,10 +146,10 @@ fn percent(scale: Scale, difference: f64) -> f64 {
     }
 }
 
-fn is_thin(metric: &Metric, pooled: &Pooled) -> bool {
-    match (metric.kind, pooled.samples()) {
-        (Kind::Quantile(_, q), Some(n)) => telemetry::quantile_is_thin(n, q),
-        _ => false,
+fn is_thin(metric: &ComparableFigure, pooled: &Pooled) -> bool {
+    match metric.kind {
+        Kind::Quantile(_, q) => pooled.samples().is_some_and(|n| telemetry::quantile_is_thin(n, q)),
+        Kind::Mean(_) | Kind::Quotient(_) => false,
     }
 }
 

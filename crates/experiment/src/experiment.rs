@@ -4,9 +4,9 @@ use telemetry::Value;
 use telemetry::experiment::{Arm, Stage};
 
 use crate::block::{Block, Observation, Reading};
+use crate::comparable_figure::ComparableFigure;
 use crate::estimate::{Estimate, Method, estimate};
 use crate::limits::Limits;
-use crate::metric::Metric;
 use crate::plan::{Change, Plan};
 use crate::verdict::{Judged, judge};
 
@@ -261,7 +261,7 @@ impl Experiment {
         metrics.map(|(at, metric)| self.estimate(at, metric, draws)).collect()
     }
 
-    fn estimate(&self, at: usize, metric: &Metric, draws: u32) -> Option<Estimate> {
+    fn estimate(&self, at: usize, metric: &ComparableFigure, draws: u32) -> Option<Estimate> {
         let pairs: Vec<_> = self.pairs.iter().filter_map(|(a, b)| Some((a.get(at)?, b.get(at)?))).collect();
         let method = Method {
             alpha: self.plan.alpha(),

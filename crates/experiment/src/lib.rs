@@ -14,21 +14,21 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod comparable_figure;
 mod compare;
 mod estimate;
 mod experiment;
 mod limits;
-mod metric;
 mod plan;
 mod records;
 mod statistics;
 mod verdict;
 
 pub use block::{Latencies, Observation, Reading, Side};
+pub use comparable_figure::{ComparableFigure, NotAComparableFigure, Scale};
 pub use compare::{BLOCKS_MIN, Compared, Finding, alpha_of, blocks, compare};
 pub use estimate::{Estimate, Method, estimate, estimate_unpaired};
 pub use experiment::{Experiment, Step};
-pub use metric::{Better, Class, Metric, Scale, Totals, UnknownMetric};
 pub use plan::{Change, Plan, PlanError};
 pub use statistics::{EXACT_PAIRS_MAX, pairs_min, sign_flip_p};
 pub use verdict::{Judged, judge};

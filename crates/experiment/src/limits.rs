@@ -1,10 +1,11 @@
 //! What makes figures tell of something else than of the two values.
 
 use telemetry::experiment::Arm;
+use telemetry::figures::Totals;
 use telemetry::model::{BUSY_MAX, LATE_MAX};
 use telemetry::{CpuGroup, LoadCounter};
 
-use crate::metric::{Metric, Totals};
+use crate::comparable_figure::ComparableFigure;
 
 /// Share of the pairs that may have to be left out.
 const LEFT_OUT_MAX: f64 = 0.25;
@@ -39,7 +40,7 @@ impl Limits {
     }
 
     /// Why nothing can be said of a figure; `None` if nothing is in the way.
-    pub(crate) fn reason(&self, metric: &Metric) -> Option<String> {
+    pub(crate) fn reason(&self, metric: &ComparableFigure) -> Option<String> {
         let generator_bound = || metric.is_of_generator().then(|| self.generator_bound()).flatten();
         self.disturbance.clone().or_else(generator_bound).or_else(|| self.losses())
     }

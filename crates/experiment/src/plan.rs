@@ -6,7 +6,7 @@ use std::time::Duration;
 use telemetry::experiment::Arm;
 use telemetry::{Applies, Setting, Value};
 
-use crate::metric::{Metric, UnknownMetric};
+use crate::comparable_figure::{ComparableFigure, NotAComparableFigure};
 use crate::statistics::pairs_min;
 
 /// Most pairs of a stage: more than a night of the default blocks.
@@ -28,7 +28,7 @@ pub struct Plan {
     /// The second value.
     pub b: String,
     /// The figures to look at; the first is the primary one. Empty: the caller chooses.
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<ComparableFigure>,
     /// Pairs that are compared.
     pub pairs: u32,
     /// Pairs of the stage before, in which both have the first value; 0 for none.
@@ -62,7 +62,7 @@ pub enum PlanError {
     },
     /// A figure has no such name.
     #[error(transparent)]
-    Metric(#[from] UnknownMetric),
+    Metric(#[from] NotAComparableFigure),
     /// With so few pairs no difference could be shown.
     #[error("{word}={pairs}: {min} pairs are the fewest that can show anything of {metrics} figures")]
     TooFewPairs {
@@ -161,7 +161,7 @@ impl Plan {
             ("flush", _) => self.flush = Some(true),
             ("keep", _) => self.flush = Some(false),
             (_, Some(("metric", names))) => {
-                let metrics: Result<Vec<Metric>, _> = names.split('+').map(str::parse).collect();
+                let metrics: Result<Vec<ComparableFigure>, _> = names.split('+').map(str::parse).collect();
                 self.metrics = metrics?;
             }
             (_, Some(("pairs", value))) => self.pairs = count("pairs", value)?,
@@ -175,7 +175,7 @@ impl Plan {
 
     fn check(&self) -> Result<(), PlanError> {
         if self.metrics.len() > METRICS_MAX {
-            let value = self.metrics.iter().map(Metric::name).collect::<Vec<_>>().join("+");
+            let value = self.metrics.iter().map(ComparableFigure::name).collect::<Vec<_>>().join("+");
             let expected = format!("at most {METRICS_MAX} figures");
             return Err(PlanError::Value { word: "metric", value, expected });
         }
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!((plan.pairs, plan.calibration_pairs, plan.length()), (12, 6, Duration::from_secs(360)));
         let words = " proxy.workers = 1 .. 2 , metric=exchange.p99+cpu.per_exchange, pairs=20, aa=0, block=5s, discard=500ms, keep";
         let plan: Plan = words.parse().unwrap();
-        let names: Vec<_> = plan.metrics.iter().map(Metric::name).collect();
+        let names: Vec<_> = plan.metrics.iter().map(ComparableFigure::name).collect();
         assert_eq!(names, ["exchange.p99", "cpu.per_exchange"]);
         assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("proxy.workers", "1", "2"));
         assert_eq!((plan.pairs, plan.calibration_pairs, plan.flush), (20, 0, Some(false)));
@@ -350,7 +350,8 @@ mod tests {
             ("workers=1..", "expected SETTING=A..B"),
             ("workers=1..2,keep,often", "expected metric="),
             ("workers=1..2,often=3", "expected metric="),
-            ("workers=1..2,metric=p99", "there are exchanges.rate"),
+            ("workers=1..2,metric=p99", "there is no figure p99"),
+            ("workers=1..2,metric=exchange.max", "exchange.max cannot be compared"),
             ("workers=1..2,pairs=many", "a number of pairs"),
             ("workers=1..2,pairs=5", "6 pairs are the fewest"),
             ("workers=1..2,aa=3", "6 pairs are the fewest"),

@@ -3,9 +3,9 @@
 use telemetry::experiment::{Arm, ExperimentStep, Outcome, Stage};
 use telemetry::{EstimateRecord, ExperimentRecord};
 
+use crate::comparable_figure::ComparableFigure;
 use crate::estimate::Estimate;
 use crate::experiment::{Experiment, Step};
-use crate::metric::Metric;
 use crate::verdict::Judged;
 
 impl From<Estimate> for EstimateRecord {
@@ -41,18 +41,19 @@ impl Experiment {
                 ..self.blank(number, ExperimentStep::Switch)
             }],
             Step::Pair { stage, pair, estimates } => {
-                let told =
-                    |((at, metric), estimate): ((usize, &Metric), &Option<Estimate>)| ExperimentRecord {
+                let told = |((at, metric), estimate): ((usize, &ComparableFigure), &Option<Estimate>)| {
+                    ExperimentRecord {
                         stage: *stage,
                         pair: u64::from(*pair),
                         pairs: self.planned(*stage),
                         estimate: estimate.map(EstimateRecord::from),
                         ..self.of_metric(number, ExperimentStep::Pair, at, metric)
-                    };
+                    }
+                };
                 metrics().zip(estimates).map(told).collect()
             }
             Step::Verdict { stage, judged } => {
-                let told = |((at, metric), judged): ((usize, &Metric), &Judged)| ExperimentRecord {
+                let told = |((at, metric), judged): ((usize, &ComparableFigure), &Judged)| ExperimentRecord {
                     stage: *stage,
                     pair: self.planned(*stage),
                     pairs: self.planned(*stage),
@@ -75,7 +76,13 @@ impl Experiment {
         }
     }
 
-    fn of_metric(&self, number: u64, step: ExperimentStep, at: usize, metric: &Metric) -> ExperimentRecord {
+    fn of_metric(
+        &self,
+        number: u64,
+        step: ExperimentStep,
+        at: usize,
+        metric: &ComparableFigure,
+    ) -> ExperimentRecord {
         ExperimentRecord { metric: metric.name().to_owned(), is_primary: at == 0, ..self.blank(number, step) }
     }
 

@@ -1,9 +1,10 @@
 //! What may be said.
 
 use telemetry::experiment::{Outcome, Stage};
+use telemetry::figures::Better;
 
+use crate::comparable_figure::ComparableFigure;
 use crate::estimate::Estimate;
-use crate::metric::{Better, Metric};
 use crate::statistics::pairs_min;
 
 /// What a stage came to for one figure.
@@ -19,7 +20,7 @@ pub struct Judged {
 
 /// Judges a figure by pairs of blocks. `in_the_way` tells why nothing can be said, if so.
 pub fn judge(
-    metric: &Metric,
+    metric: &ComparableFigure,
     stage: Stage,
     estimate: Option<Estimate>,
     alpha: f64,
@@ -34,11 +35,11 @@ pub fn judge(
 }
 
 /// Why nothing can be said of a percentile above which there is next to nothing.
-pub(crate) fn too_thin(metric: &Metric) -> String {
+pub(crate) fn too_thin(metric: &ComparableFigure) -> String {
     format!("too few samples: fewer than ten lie above {metric}")
 }
 
-fn of_estimate(metric: &Metric, stage: Stage, estimate: &Estimate, min: u32) -> (Outcome, String) {
+fn of_estimate(metric: &ComparableFigure, stage: Stage, estimate: &Estimate, min: u32) -> (Outcome, String) {
     if estimate.pairs < min {
         return (
             Outcome::Inconclusive,

@@ -6,7 +6,7 @@
 mod common;
 
 use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, System};
-use experiment::{Finding, Method, Metric, Reading, alpha_of, compare, estimate, judge};
+use experiment::{ComparableFigure, Finding, Method, Reading, alpha_of, compare, estimate, judge};
 use telemetry::experiment::{Outcome, Stage};
 
 const ALPHA: f64 = 0.05;
@@ -14,7 +14,7 @@ const PAIRS: u32 = 12;
 
 /// What each figure's verdict is in each of the experiments.
 fn verdicts<const N: usize>(metrics: [&str; N], effect: f64, experiments: u64) -> [Vec<Outcome>; N] {
-    let metrics = metrics.map(|metric| metric.parse::<Metric>().unwrap());
+    let metrics = metrics.map(|metric| metric.parse::<ComparableFigure>().unwrap());
     let mut all = [const { Vec::new() }; N];
     for seed in 1..=experiments {
         let pairs = System::new(ORDINARY, seed).pairs(PAIRS, effect);
@@ -65,7 +65,7 @@ const FIGURES: [&str; 6] =
 /// Of so many pairs of runs, how many are found to differ in any of the figures; the latencies of the second run are
 /// `factor` of the first's.
 fn differ(figures: &[&str], noise: Noise, blocks: u32, factor: f64, runs: u64) -> usize {
-    let metrics: Vec<Metric> = figures.iter().map(|name| name.parse().unwrap()).collect();
+    let metrics: Vec<ComparableFigure> = figures.iter().map(|name| name.parse().unwrap()).collect();
     let differs = |seed: &u64| {
         let a = System::new(noise, *seed).blocks(blocks, 1.0, metrics.len());
         let b = System::new(noise, seed + 10_000).blocks(blocks, factor, metrics.len());
@@ -116,7 +116,7 @@ fn runs_that_differ_by_a_fifth_are_found_to() {
 
 #[test]
 fn the_interval_within_the_runs_holds_the_truth_as_often_as_it_says() {
-    let metric: Metric = "exchange.p50".parse().unwrap();
+    let metric: ComparableFigure = "exchange.p50".parse().unwrap();
     let holds = |seed: &u64| {
         let a = System::new(BESIDE_A_NEIGHBOUR, *seed).blocks(BLOCKS, 1.0, 1);
         let b = System::new(BESIDE_A_NEIGHBOUR, seed + 10_000).blocks(BLOCKS, 0.8, 1);

@@ -10,9 +10,9 @@ mod html;
 mod report;
 mod text;
 
-pub use assert::{Assertion, AssertionError, Checked, Verdict, junit};
+pub use assert::{Assertion, AssertionError, Checked, Verdict, WrongUnit, junit};
 pub use compare::{Comparing, Comparison, NotComparable, comparison};
-pub use figures::{Figure, Figures, csv, load_figures};
+pub use figures::{Figures, NamedValue, csv, load_figures};
 pub use report::Report;
 pub use text::{interval_log, percentile_file, repeated};
 

@@ -30,6 +30,9 @@ fn assertions_hold_or_say_why_not() {
         "seconds < 1m",
         "generator.busy <= 100%",
         "generator.busy <= 1",
+        "failed.ratio < 1.1%",
+        "requests.rate > 49",
+        "never_sent == 0",
     ] {
         let expected = if good.contains("p99") { Verdict::Breached(String::new()) } else { Verdict::Holds };
         let found = check(good);
@@ -48,13 +51,31 @@ fn assertions_hold_or_say_why_not() {
         let Verdict::Breached(found) = check(bad) else { panic!("{bad} holds") };
         assert!(found.contains(reason), "{bad}: {found}");
     }
-    assert_eq!(check("speed > 5"), Verdict::Unknown);
-    let unknown = "speed > 5".parse::<Assertion>().unwrap().is_known_of_load().unwrap_err().to_string();
-    for part in ["load.rate.achieved", "errors", "max of load.response, load.service, load.lag"] {
+    let unknown = "speed > 5".parse::<Assertion>().unwrap_err().to_string();
+    for part in ["speed > 5: there is no figure speed; there are", "rate.achieved", "response, service, lag"]
+    {
         assert!(unknown.contains(part), "{unknown}");
     }
     for text in ["response.p99", "response.p99 < soon", "response.p99 = 5ms"] {
         assert!(text.parse::<Assertion>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_figure_of_what_the_run_lacks_is_refused() {
+    let (model, run) = model(|_, _| {});
+    let figures = Figures::of(&model, model.run(run).unwrap(), None);
+    for (text, lacks) in [
+        ("cpu.per_exchange < 50us", "proxy"),
+        ("full.p99 < 5ms", ""),
+        ("proxy.full.p99 < 5ms", "proxy"),
+        ("lost == 0", "journal"),
+    ] {
+        let assertion: Assertion = text.parse().unwrap();
+        let expected = if lacks.is_empty() { Ok(()) } else { Err(format!("{text}: the run has no {lacks}")) };
+        for found in [assertion.is_known(&figures), assertion.is_known_of_load()] {
+            assert_eq!(found.map_err(|error| error.to_string()), expected);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod excerpt;
 mod exchange;
 pub mod experiment;
 mod field;
+pub mod figures;
 mod follow;
 mod heap_size;
 mod histogram;

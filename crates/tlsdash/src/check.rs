@@ -57,7 +57,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         .iter()
         .filter_map(|Checked { assertion, verdict }| match verdict {
             Verdict::Breached(reason) => Some(format!("{assertion}: {reason}")),
-            Verdict::Holds | Verdict::Unknown => None,
+            Verdict::Holds => None,
         })
         .collect();
     if breaches.is_empty() { Ok(()) } else { Err(Breach::of(&breaches)) }
@@ -68,7 +68,7 @@ fn told(checked: &[Checked]) -> String {
     for Checked { assertion, verdict } in checked {
         let _ = match verdict {
             Verdict::Breached(reason) => writeln!(text, "FAILED  {assertion}: {reason}"),
-            Verdict::Holds | Verdict::Unknown => writeln!(text, "holds   {assertion}"),
+            Verdict::Holds => writeln!(text, "holds   {assertion}"),
         };
     }
     text

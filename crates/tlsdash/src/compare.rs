@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use ::report::{Comparing, Report};
-use experiment::Metric;
+use experiment::ComparableFigure;
 
 use crate::args::{CompareArgs, Format, time, time_or_none, usage};
 use crate::environment::command;
@@ -16,7 +16,8 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Compares, and prints what came of it.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let metric = |name: &str| name.parse::<Metric>().map_err(|error| usage(format!("--metric {error}")));
+    let metric =
+        |name: &str| name.parse::<ComparableFigure>().map_err(|error| usage(format!("--metric {error}")));
     let metrics = args.metric.as_deref().map(|names| names.split('+').map(metric).collect()).transpose()?;
     let how = Comparing {
         metrics: metrics.unwrap_or_default(),

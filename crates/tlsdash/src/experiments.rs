@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use experiment::{Experiment, Metric, Observation, Plan, PlanError, Side, Step};
+use experiment::{ComparableFigure, Experiment, Observation, Plan, PlanError, Side, Step};
 use telemetry::{Counters, CpuGroup, ExperimentRecord, LoadDelta, LoadState, ProxyDelta, Setting};
 
 /// An experiment that a run begins with.
@@ -121,7 +121,7 @@ fn begin(mut plan: Plan, settings: &[Setting], tick: &Tick<'_>) -> Result<Experi
 }
 
 /// What a client waits for, as far as this run can tell.
-fn usual_metric(tick: &Tick<'_>) -> Result<Metric, PlanError> {
+fn usual_metric(tick: &Tick<'_>) -> Result<ComparableFigure, PlanError> {
     let name = match &tick.load {
         Some((_, state)) if state.rate > 0.0 => "response.p50",
         Some(_) => "service.p50",

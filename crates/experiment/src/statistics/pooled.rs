@@ -1,7 +1,7 @@
 //! A figure over any choice of blocks, quickly.
 
 use crate::block::Reading;
-use crate::metric::{Kind, Metric};
+use crate::comparable_figure::{ComparableFigure, Kind};
 
 /// The readings of one arm, laid out so that the figure over a weighted choice of its blocks costs little: a bootstrap
 /// asks for thousands.
@@ -19,7 +19,10 @@ pub(crate) enum Pooled {
 }
 
 impl Pooled {
-    pub(crate) fn new<'a>(metric: &Metric, readings: impl Iterator<Item = &'a Reading> + Clone) -> Self {
+    pub(crate) fn new<'a>(
+        metric: &ComparableFigure,
+        readings: impl Iterator<Item = &'a Reading> + Clone,
+    ) -> Self {
         match metric.kind {
             Kind::Quantile(_, q) => Self::of_latencies(q, readings),
             Kind::Mean(_) | Kind::Quotient(_) => Self::Quotient(
@@ -116,7 +119,7 @@ mod tests {
             blocks in prop::collection::vec((prop::collection::vec(1_u64..5_000_000, 0..40), 0_u32..4), 1..6),
             percent in 1_u32..100,
         ) {
-            let metric: Metric = format!("exchange.p{percent:02}").parse().unwrap();
+            let metric: ComparableFigure = format!("exchange.p{percent:02}").parse().unwrap();
             let q = f64::from(percent) / 100.0;
             let (readings, histograms): (Vec<_>, Vec<_>) = blocks.iter().map(|(us, _)| reading(us)).unzip();
             let weights: Vec<u32> = blocks.iter().map(|(_, weight)| *weight).collect();
@@ -134,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_quotient_over_blocks_is_sum_by_sum() {
-        let metric: Metric = "cpu.per_exchange".parse().unwrap();
+        let metric: ComparableFigure = "cpu.per_exchange".parse().unwrap();
         let readings = [(10.0, 1.0), (10.0, 4.0)].map(|(of, per)| Reading::Quotient { of, per });
         let pooled = Pooled::new(&metric, readings.iter());
         assert_eq!(pooled.figure(&[1, 1]), Some(4.0));

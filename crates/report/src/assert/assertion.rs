@@ -2,33 +2,34 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
-use telemetry::{Body, HostRecord, Model, Record, RunId, Stamp, quantile_is_thin};
+use telemetry::figures::{Figure, FigureName, FigureSide, FigureUnit, UnknownFigure};
 
-use crate::figures::{Figures, Found};
+use crate::figures::{Figures, first_of};
 
 /// A condition on one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assertion {
     text: String,
-    metric: String,
+    figure: FigureName,
     comparison: Comparison,
     limit: Limit,
 }
 
-/// With what a figure is compared, as it was written.
+/// The number that a figure is compared with, and its unit as it was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Limit {
     amount: f64,
-    unit: Unit,
+    unit: LimitUnit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Unit {
+enum LimitUnit {
     None,
     Percent,
-    /// A unit of time of so many microseconds.
-    Time(f64),
+    /// The whole value, of which the amount is but the first number.
+    Time(Duration),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,23 +52,36 @@ const SIGNS: [(&str, Comparison); 6] = [
     (">", Comparison::Above),
 ];
 
-/// Why a text is no assertion.
+/// Why a text is no assertion, or none that this run can be held against.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionError {
-    /// There is no comparison in it.
+    /// The text has no comparison.
     #[error(
         "{0:?} is no assertion; expected METRIC < VALUE such as 'response.p99 < 5ms', or with <=, >, >=, == or !="
     )]
     NoComparison(String),
     /// There is no such figure.
-    #[error("{0}: there is no such figure; there are {1}")]
-    Unknown(String, String),
-    /// The value is none.
+    #[error("{0}: {1}")]
+    Unknown(String, UnknownFigure),
+    /// The run lacks what the figure is of.
+    #[error("{0}: the run has no {1}")]
+    Absent(String, FigureSide),
+    /// The value cannot be read.
     #[error("{0:?}: expected a number, a share such as 90%, or a time such as 500us, 5ms, 1s, 2m or 1h")]
     Value(String),
     /// The value has another unit than the figure.
     #[error("{0}: {1}")]
-    Unit(String, String),
+    Unit(String, WrongUnit),
+}
+
+/// The value of an assertion has another unit than its figure.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{figure} is {kind}; write '{figure} {sign} {value}'")]
+pub struct WrongUnit {
+    figure: String,
+    kind: &'static str,
+    sign: &'static str,
+    value: String,
 }
 
 impl fmt::Display for Assertion {
@@ -83,31 +97,28 @@ impl FromStr for Assertion {
         let clean = telemetry::clean::text(text);
         let at =
             text.find(['<', '>', '=', '!']).ok_or_else(|| AssertionError::NoComparison(clean.clone()))?;
-        let (metric, rest) = text.split_at(at);
+        let (name, rest) = text.split_at(at);
         let sign = SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign));
         let (sign, comparison) = sign.ok_or_else(|| AssertionError::NoComparison(clean.clone()))?;
         let value = rest[sign.len()..].trim();
-        let limit = parse_value(value).ok_or_else(|| AssertionError::Value(clean.clone()))?;
-        Ok(Self { text: clean, metric: metric.trim().to_owned(), comparison, limit })
+        let limit = Limit::parse(value).ok_or_else(|| AssertionError::Value(clean.clone()))?;
+        let figure = name.parse().map_err(|error| AssertionError::Unknown(clean.clone(), error))?;
+        Ok(Self { text: clean, figure, comparison, limit })
     }
 }
 
-fn parse_value(text: &str) -> Option<Limit> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (amount, unit) = text.split_at(unit_at);
-    let amount: f64 = amount.parse().ok()?;
-    let unit = match unit.trim() {
-        "" => Unit::None,
-        "%" => Unit::Percent,
-        "ns" => Unit::Time(1e-3),
-        "us" | "µs" => Unit::Time(1.0),
-        "ms" => Unit::Time(1e3),
-        "s" => Unit::Time(1e6),
-        "m" => Unit::Time(60e6),
-        "h" => Unit::Time(3_600e6),
-        _ => return None,
-    };
-    Some(Limit { amount, unit })
+impl Limit {
+    fn parse(text: &str) -> Option<Self> {
+        let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (amount, unit) = text.split_at(unit_at);
+        let amount: f64 = amount.parse().ok()?;
+        let unit = match unit.trim() {
+            "" => LimitUnit::None,
+            "%" => LimitUnit::Percent,
+            _ => LimitUnit::Time(humantime::parse_duration(text).ok()?),
+        };
+        Some(Self { amount, unit })
+    }
 }
 
 /// What became of an assertion.
@@ -115,85 +126,85 @@ fn parse_value(text: &str) -> Option<Limit> {
 pub enum Verdict {
     /// It holds.
     Holds,
-    /// It does not: why, and by how much.
+    /// It does not hold: why, and by how much.
     Breached(String),
-    /// There is no such figure.
-    Unknown,
 }
 
 impl Assertion {
-    /// Finds out whether there is such a figure, and the value has its unit.
+    /// Finds out whether this run has such a figure, and whether the value has its unit.
     ///
     /// # Errors
-    /// With those that there are, or with what to write.
+    /// With what the run lacks, or with what to write.
     pub fn is_known(&self, figures: &Figures<'_>) -> Result<(), AssertionError> {
-        let found = figures.find(&self.metric);
-        let found = found.ok_or_else(|| AssertionError::Unknown(self.text.clone(), figures.known()))?;
-        self.limit_of(&found).map(drop).map_err(|expected| AssertionError::Unit(self.text.clone(), expected))
+        self.is_known_as(figures.find(&self.figure))
     }
 
     /// Finds out before a load whether there will be such a figure.
     ///
     /// # Errors
-    /// With those that there will be.
+    /// With what a load lacks, or with what to write.
     pub fn is_known_of_load(&self) -> Result<(), AssertionError> {
-        let (model, run) = load_that_counted_nothing();
-        model.run(run).map_or(Ok(()), |run| self.is_known(&Figures::of(&model, run, None)))
+        self.is_known_as(first_of(&self.figure, |side| match side {
+            FigureSide::Run | FigureSide::Process | FigureSide::Observed | FigureSide::Load => true,
+            FigureSide::Proxy | FigureSide::Journal => false,
+        }))
+    }
+
+    fn is_known_as(&self, found: Result<Figure, FigureSide>) -> Result<(), AssertionError> {
+        let figure = found.map_err(|side| AssertionError::Absent(self.text.clone(), side))?;
+        self.limit_of(figure).map(drop).map_err(|error| AssertionError::Unit(self.text.clone(), error))
     }
 
     /// The limit in the figure's unit.
-    ///
-    /// # Errors
-    /// With what to write, if it is in another one.
-    fn limit_of(&self, found: &Found<'_>) -> Result<f64, String> {
-        let instead = |what: &str, value: String| {
-            let (metric, sign) = (&self.metric, self.comparison.sign());
-            Err(format!("{metric} is {what}; write '{metric} {sign} {value}'"))
+    fn limit_of(&self, figure: Figure) -> Result<f64, WrongUnit> {
+        let write = |kind: &'static str, value: String| {
+            let (figure, sign) = (self.figure.to_string(), self.comparison.sign());
+            Err(WrongUnit { figure, kind, sign, value })
         };
         let Limit { amount, unit } = self.limit;
-        match (found, unit) {
-            (Found::Time(_) | Found::Percentile(..), Unit::Time(us)) => Ok(amount * us),
-            (Found::Time(_) | Found::Percentile(..), _) => instead("a time", format!("{amount}ms")),
-            (Found::Seconds(_), Unit::Time(us)) => Ok(amount * us / 1e6),
-            (Found::Seconds(_), Unit::Percent) => instead("a time", format!("{amount}s")),
-            (Found::Seconds(_) | Found::Plain(_), Unit::None) => Ok(amount),
-            (Found::Plain(_), _) => instead("a number", amount.to_string()),
-            (Found::Share(_), Unit::None) if amount <= 1.0 => Ok(amount),
-            (Found::Share(_), Unit::Percent) if amount <= 100.0 => Ok(amount / 100.0),
-            (Found::Share(_), Unit::None) if amount <= 100.0 => {
-                instead("a share, from 0 to 1", format!("{amount}%"))
+        match (figure.unit(), unit) {
+            (FigureUnit::Micros, LimitUnit::Time(time)) => Ok(time.as_nanos() as f64 / 1e3),
+            (FigureUnit::Micros, _) => write("a time", format!("{amount}ms")),
+            (FigureUnit::Seconds, LimitUnit::Time(time)) => Ok(time.as_secs_f64()),
+            (FigureUnit::Seconds, LimitUnit::None) => Ok(amount),
+            (FigureUnit::Seconds, LimitUnit::Percent) => write("a time", format!("{amount}s")),
+            (FigureUnit::Ratio, LimitUnit::None) if amount <= 1.0 => Ok(amount),
+            (FigureUnit::Ratio, LimitUnit::Percent) if amount <= 100.0 => Ok(amount / 100.0),
+            (FigureUnit::Ratio, LimitUnit::None) if amount <= 100.0 => {
+                write("a share, from 0 to 1", format!("{amount}%"))
             }
-            (Found::Share(_), _) => instead("a share, from 0 to 1", "90%".to_owned()),
+            (FigureUnit::Ratio, _) => write("a share, from 0 to 1", "90%".to_owned()),
+            (
+                FigureUnit::Count | FigureUnit::Bytes | FigureUnit::PerSecond | FigureUnit::Percent,
+                LimitUnit::None,
+            ) => Ok(amount),
+            (FigureUnit::Count | FigureUnit::Bytes | FigureUnit::PerSecond | FigureUnit::Percent, _) => {
+                write("a number", amount.to_string())
+            }
         }
     }
 
     /// Holds it against a run's figures.
     pub fn check(&self, figures: &Figures<'_>) -> Verdict {
-        let Some(found) = figures.find(&self.metric) else { return Verdict::Unknown };
-        let limit = match self.limit_of(&found) {
+        let figure = match figures.find(&self.figure) {
+            Ok(figure) => figure,
+            Err(side) => return Verdict::Breached(format!("the run has no {side}")),
+        };
+        let limit = match self.limit_of(figure) {
             Ok(limit) => limit,
-            Err(expected) => return Verdict::Breached(expected),
+            Err(error) => return Verdict::Breached(error.to_string()),
         };
-        let value = match found {
-            Found::Plain(value) | Found::Share(value) | Found::Seconds(value) | Found::Time(value) => value,
-            Found::Percentile(q, histogram) => {
-                let n = histogram.count();
-                if quantile_is_thin(n, q) {
-                    // A part in 10⁹ of slack: 1 − 0.99 is not exactly a hundredth.
-                    let needed = (10.0 / (1.0 - q) * (1.0 - 1e-9)).ceil();
-                    return Verdict::Breached(format!(
-                        "too few samples: {n} of the {needed:.0} that it takes"
-                    ));
-                }
-                histogram.quantile_ns(q).map(|ns| ns as f64 / 1e3)
-            }
+        if let Some((n, needed)) = figure.too_few_samples(figures.run) {
+            return Verdict::Breached(format!("too few samples: {n} of the {needed} that it takes"));
+        }
+        let Some(value) = figures.value(figure) else {
+            return Verdict::Breached("there are no samples".to_owned());
         };
-        let Some(value) = value else { return Verdict::Breached("there are no samples".to_owned()) };
         if self.comparison.holds(value, limit) {
             return Verdict::Holds;
         }
         let shown = match value {
-            us if matches!(found, Found::Time(_) | Found::Percentile(..)) => format!("{:.3} ms", us / 1e3),
+            us if figure.unit() == FigureUnit::Micros => format!("{:.3} ms", us / 1e3),
             count if count.fract() == 0.0 => count.to_string(),
             share => format!("{share:.6}"),
         };
@@ -229,16 +240,4 @@ impl Comparison {
             Self::Unequal => !is_equal,
         }
     }
-}
-
-/// A run of a load that counted nothing, which has every figure by its name.
-fn load_that_counted_nothing() -> (Model, RunId) {
-    let run = RunId::from_bits(1);
-    let mut model = Model::new(1);
-    let host = HostRecord { observed_pid: 1, ..HostRecord::default() };
-    for (body, seq) in [Body::Load(Box::default()), Body::Host(host)].into_iter().zip(1..) {
-        let stamp = Stamp { run, seq, mono_us: 0, realtime_us: 0, interval_us: 0 };
-        model.apply(Record { stamp, body }, None);
-    }
-    (model, run)
 }

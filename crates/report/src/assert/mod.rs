@@ -3,5 +3,5 @@
 mod assertion;
 mod junit;
 
-pub use assertion::{Assertion, AssertionError, Verdict};
+pub use assertion::{Assertion, AssertionError, Verdict, WrongUnit};
 pub use junit::{Checked, junit};

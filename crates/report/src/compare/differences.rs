@@ -1,6 +1,6 @@
 //! In what two runs differ, and what stands in the way of comparing them.
 
-use experiment::Metric;
+use experiment::ComparableFigure;
 use serde::Serialize;
 use telemetry::Setting;
 use telemetry::model::Run;
@@ -55,7 +55,7 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
 }
 
 /// Why nothing can be said of a figure.
-pub(super) fn in_the_way(metric: &Metric, a: &Report<'_>, b: &Report<'_>) -> Option<String> {
+pub(super) fn in_the_way(metric: &ComparableFigure, a: &Report<'_>, b: &Report<'_>) -> Option<String> {
     [("first", a), ("second", b)].iter().find_map(|(name, side)| {
         let journal = side.summary.journal.as_ref();
         let lost = journal.map_or(0.0, |journal| journal.lost as f64 / journal.made.max(1) as f64);

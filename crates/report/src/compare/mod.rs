@@ -6,7 +6,7 @@ mod text;
 use std::fmt;
 use std::time::Duration;
 
-use experiment::{BLOCKS_MIN, Estimate, Finding, Metric, Scale, alpha_of, blocks, compare};
+use experiment::{BLOCKS_MIN, ComparableFigure, Estimate, Finding, alpha_of, blocks, compare};
 use serde::{Serialize, Serializer};
 use telemetry::LoadLatency;
 use telemetry::model::Run;
@@ -24,7 +24,7 @@ const QUARTER_S_MIN: f64 = 30.0;
 #[derive(Clone, Debug)]
 pub struct Comparing {
     /// What is compared; empty: what both runs have of the usual.
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<ComparableFigure>,
     /// Length of a block.
     pub block: Duration,
     /// Time at the beginning of a run that does not count.
@@ -142,7 +142,7 @@ pub fn comparison<'a>(
     }
     let [of_a, of_b] = [a, b].map(|side| blocks(side.run, &metrics, how.block, how.discard));
     let alpha = alpha_of(metrics.len());
-    let row = |(at, metric): (usize, &Metric)| {
+    let row = |(at, metric): (usize, &ComparableFigure)| {
         if let Some(reason) = in_the_way(metric, a, b) {
             return Row::new(metric, Found::NotComparable, reason, None);
         }
@@ -202,7 +202,7 @@ pub(crate) fn are_open(a: &Run, b: &Run) -> bool {
 }
 
 /// The usual figures of which both runs have enough samples, at most eight.
-fn usual(a: &Run, b: &Run) -> Vec<Metric> {
+fn usual(a: &Run, b: &Run) -> Vec<ComparableFigure> {
     const BOTH: [&str; 5] =
         ["exchange.p50", "exchange.p99", "handshake_full.p50", "handshake_resumed.p50", "cpu.per_exchange"];
     let of_load: &[&str] = if are_open(a, b) {
@@ -210,7 +210,7 @@ fn usual(a: &Run, b: &Run) -> Vec<Metric> {
     } else {
         &["requests.rate", "service.p50", "service.p99"]
     };
-    let metrics = of_load.iter().chain(&BOTH).filter_map(|name| name.parse::<Metric>().ok());
+    let metrics = of_load.iter().chain(&BOTH).filter_map(|name| name.parse::<ComparableFigure>().ok());
     metrics.filter(|metric| [a, b].iter().all(|run| metric.has_samples(run))).collect()
 }
 
@@ -240,7 +240,7 @@ impl<'a> Side<'a> {
 }
 
 impl Row {
-    fn new(metric: &Metric, outcome: Found, reason: String, estimate: Option<Estimate>) -> Self {
+    fn new(metric: &ComparableFigure, outcome: Found, reason: String, estimate: Option<Estimate>) -> Self {
         let figures = |estimate: Estimate| Figures {
             a: estimate.a,
             b: estimate.b,
@@ -250,7 +250,7 @@ impl Row {
             confidence_percent: (1.0 - estimate.alpha) * 100.0,
             p: estimate.p,
         };
-        let unit = if metric.scale() == Scale::Points { "" } else { metric.unit() };
+        let unit = metric.unit().symbol();
         let metric = metric.name().to_owned();
         Self { metric, unit, outcome, reason, estimate: estimate.map(figures) }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::Figure;
+use crate::figures::NamedValue;
 
 /// Figures that are told of repeated runs, where they have a value in any of them.
 const TOLD: &[&str] = &[
@@ -30,7 +30,7 @@ const TOLD: &[&str] = &[
 
 /// A table of the median, the smallest and the largest of each figure. `groups` are the runs that belong together, each
 /// with a name, such as the size of the bodies. Latencies are in milliseconds.
-pub fn repeated(groups: &[(String, Vec<Vec<Figure>>)]) -> String {
+pub fn repeated(groups: &[(String, Vec<Vec<NamedValue>>)]) -> String {
     let mut text = format!(
         "{:<16} {:<24} {:>14} {:>14} {:>14} {:>8} {:>5}\n",
         "run", "figure", "median", "min", "max", "spread", "runs"
