@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod anonymous;
 mod assert;
 mod compare;
 mod figures;
@@ -13,7 +14,7 @@ mod text;
 pub use assert::{Assertion, AssertionError, Checked, Verdict, WrongUnit, junit};
 pub use compare::{Comparing, Comparison, NotComparable, comparison};
 pub use figures::{Figures, NamedValue, csv, load_figures};
-pub use report::Report;
+pub use report::{Report, RunPart};
 pub use text::{interval_log, percentile_file, repeated};
 
 #[cfg(test)]

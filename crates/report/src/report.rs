@@ -1,18 +1,19 @@
 //! What a report says, before it has a form.
 
+use std::fmt;
+
 use telemetry::model::{ClientSummary, Deed, Interval, LogLine, Marker, Run, Summary, Track};
 use telemetry::{
     Counters, Distribution, Histogram, LatencyClass, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency,
-    labels, percentile_interval_ns, quantile_is_thin,
+    RunId, Setting, labels, percentile_interval_ns, quantile_is_thin,
 };
+
+use crate::anonymous::{self, LEFT_OUT};
 
 /// Columns of a plot over time at the most; intervals are taken together until there are no more.
 const COLUMNS_MAX: u64 = 240;
 /// How late plots may begin without being said to.
 const KEPT_FROM_S_MIN: f64 = 60.0;
-
-/// Stands for what an anonymous report does not name.
-const LEFT_OUT: &str = "(left out)";
 
 /// A run that is reported on.
 #[derive(Debug)]
@@ -24,45 +25,63 @@ pub struct Report<'a> {
     /// What makes this report again.
     pub(crate) command: String,
     /// The runs that it is of, if it is of several.
-    parts: Vec<String>,
+    parts: Vec<RunPart>,
+    is_anonymous: bool,
+}
+
+/// One of several runs that were taken together.
+#[derive(Clone, Debug)]
+pub struct RunPart {
+    /// What tells it apart, such as its host.
+    pub name: String,
+    /// Its id.
+    pub run: RunId,
+    /// The user or unit that it is of; may be empty.
+    pub account: String,
+    /// When it began after the first of them, in seconds.
+    pub from_s: f64,
+    /// When it ended.
+    pub to_s: f64,
+    /// By how much its wall clock was set meanwhile, in seconds.
+    pub clock_step_s: f64,
+}
+
+impl fmt::Display for RunPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, run, account, from_s, to_s, clock_step_s } = self;
+        let of = if account.is_empty() { "" } else { " of " };
+        write!(f, "{name}: run {run}{of}{account}, from {from_s:.3} s to {to_s:.3} s")?;
+        if *clock_step_s != 0.0 {
+            write!(f, "; its wall clock was set by {clock_step_s:+.3} s meanwhile")?;
+        }
+        Ok(())
+    }
 }
 
 impl<'a> Report<'a> {
     /// Of a run that was read from `source`, by `command`.
     pub fn new(model: &Model, run: &'a Run, source: &str, command: String) -> Self {
         let summary = model.summary(run, Some(source));
-        Self { run, summary, source: source.to_owned(), command, parts: Vec::new() }
+        Self { run, summary, source: source.to_owned(), command, parts: Vec::new(), is_anonymous: false }
     }
 
-    /// The same, of several runs that were taken together: what each of them is.
-    pub fn of_parts(self, parts: Vec<String>) -> Self {
+    /// The same, of several runs that were taken together.
+    pub fn of_parts(self, parts: Vec<RunPart>) -> Self {
         Self { parts, ..self }
     }
 
-    /// The same without anything that tells whom it is about: clients are numbered, and hosts, addresses and names that
-    /// stand in settings and messages left out.
+    /// The same without anything that names somebody: clients are numbered, and hosts, addresses, and the texts of
+    /// settings and messages left out.
     pub fn anonymised(mut self) -> Self {
-        for (number, client) in (1..).zip(&mut self.summary.clients) {
-            client.client = format!("client {number}");
-        }
-        self.summary.load.iter_mut().flat_map(|load| &mut load.events).for_each(|event| {
-            event.example.clear();
-        });
+        self.is_anonymous = true;
+        let shown: Vec<String> = self.shown_settings().map(|setting| setting.name.clone()).collect();
+        self.summary = anonymous::summary(self.summary, |name| shown.iter().any(|shown| shown == name));
         for (number, part) in (1..).zip(&mut self.parts) {
-            let said = part.split_once(": ").map_or("", |(_, said)| said);
-            *part = format!("host {number}: {said}");
+            (part.name, part.account) = (format!("host {number}"), String::new());
         }
-        (self.summary.uid, self.summary.unit) = (None, String::new());
         LEFT_OUT.clone_into(&mut self.source);
         LEFT_OUT.clone_into(&mut self.command);
-        if let Some(journal) = &mut self.summary.journal {
-            journal.source.clone_from(&self.source);
-        }
         self
-    }
-
-    pub(crate) fn is_anonymous(&self) -> bool {
-        self.source == LEFT_OUT
     }
 
     /// What it is of, for a heading: the run, and whose it is.
@@ -76,7 +95,7 @@ impl<'a> Report<'a> {
 
     /// The user or the unit that the run is of, by the fields that journald adds.
     pub(crate) fn account(&self) -> String {
-        if self.is_anonymous() { String::new() } else { self.run.writer().account() }
+        if self.is_anonymous { String::new() } else { self.run.writer().account() }
     }
 
     /// What it ran with, as far as records tell.
@@ -85,7 +104,7 @@ impl<'a> Report<'a> {
         let mut all = vec![("run", run.id().to_string()), ("user or unit", self.account())];
         if let Some(began) = run.began() {
             all.push(("tlsdash", began.version.clone()));
-            if !self.is_anonymous() {
+            if !self.is_anonymous {
                 all.push(("host", run.hostname().to_owned()));
                 all.push(("listening on", began.listen.clone()));
                 all.push(("aimed at", began.upstream.clone()));
@@ -110,10 +129,7 @@ impl<'a> Report<'a> {
 
     /// Every setting as it stood at the end.
     pub(crate) fn settings(&self) -> Vec<(String, String, String)> {
-        // Their values are names of hosts and paths.
-        let is_plain = |name: &str| !self.is_anonymous() || !NAMING.iter().any(|word| name.contains(word));
-        let settings = self.run.settings().iter().filter(|setting| is_plain(&setting.name));
-        settings
+        self.shown_settings()
             .map(|setting| {
                 let value = format!("{} {}", setting.value, setting.unit).trim_end().to_owned();
                 (setting.name.clone(), value, setting.applies.to_string())
@@ -121,9 +137,18 @@ impl<'a> Report<'a> {
             .collect()
     }
 
+    /// The settings that may be seen.
+    pub(crate) fn shown_settings(&self) -> impl Iterator<Item = &'a Setting> {
+        let (is_anonymous, is_of_several) = (self.is_anonymous, !self.parts.is_empty());
+        self.run
+            .settings()
+            .iter()
+            .filter(move |setting| !is_anonymous || anonymous::shows(setting, is_of_several))
+    }
+
     /// What happened, in order; none of it anonymously, since it tells of clients.
     pub(crate) fn events(&self) -> Vec<Event<'a>> {
-        let lines = self.run.log().filter(|_| !self.is_anonymous());
+        let lines = self.run.log().filter(|_| !self.is_anonymous);
         let mut events = 0;
         let event = |line: &'a LogLine| {
             let mark = self.mark_of(line);
@@ -255,10 +280,6 @@ impl<'a> Report<'a> {
         &self.summary.clients
     }
 }
-
-/// Words in the names of settings whose values name somebody.
-const NAMING: [&str; 8] =
-    ["listen", "upstream", "target", "certificate", "client-ca", "ticket-keys", "accept-proxy", "trust"];
 
 /// Something that happened during a run.
 #[derive(Debug)]

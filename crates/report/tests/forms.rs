@@ -5,10 +5,10 @@
 mod common;
 
 use common::{CLIENT, HOST, HOSTILE, Played, assert_harmless, at, model};
-use report::Report;
+use report::{Report, RunPart};
 use telemetry::{
-    Level, Model, NoticeRecord, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
-    Timestamps,
+    Applies, Level, Model, NoticeRecord, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
+    Setting, Timestamps, Value,
 };
 
 fn forms(is_anonymous: bool) -> [String; 4] {
@@ -72,6 +72,54 @@ fn an_anonymous_report_names_nobody() {
     }
     let [html, ..] = forms(true);
     assert!(html.contains("client 1"));
+}
+
+/// Every form of a run with these settings, without names.
+fn anonymous_forms(settings: Vec<Setting>, parts: Vec<RunPart>) -> [String; 3] {
+    let run = RunId::from_bits(1);
+    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
+    publisher.start(RunRecord { settings, ..RunRecord::default() }, at(0));
+    publisher.stop(RunRecord::default(), None, None, None, at(6));
+    let model = common::read(publisher.into_sink(), 100, |_| false);
+    let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
+    let report = report.of_parts(parts).anonymised();
+    [report.html(), report.markdown(), report.json().unwrap()]
+}
+
+fn setting(name: &str, value: Value) -> Setting {
+    let applies = Applies::Live;
+    Setting { name: name.to_owned(), value, unit: String::new(), applies, range: None }
+}
+
+#[test]
+fn an_anonymous_report_shows_no_text_of_a_setting_that_is_not_listed() {
+    let settings = vec![
+        setting("proxy.ciphers", Value::Text("TLS_AES_128_GCM_SHA256".to_owned())),
+        setting("proxy.made-up-tomorrow", Value::Text(HOST.to_owned())),
+        setting("proxy.workers", Value::Number(2.0)),
+    ];
+    for form in anonymous_forms(settings, Vec::new()) {
+        assert!(!form.contains(HOST) && !form.contains("made-up-tomorrow"), "{form}");
+    }
+    let [html, ..] = anonymous_forms(vec![setting("proxy.workers", Value::Number(2.0))], Vec::new());
+    assert!(html.contains("proxy.workers"), "{html}");
+}
+
+#[test]
+fn an_anonymous_report_of_several_hosts_names_none() {
+    // As runs are merged whose hosts have other values.
+    let settings = vec![setting("proxy.ciphers", Value::Text(format!("A ({HOST}), B (other)")))];
+    let part = RunPart {
+        name: HOST.to_owned(),
+        run: RunId::from_bits(1),
+        account: format!("user of {HOST}"),
+        from_s: 0.0,
+        to_s: 6.0,
+        clock_step_s: 0.0,
+    };
+    for form in anonymous_forms(settings, vec![part]) {
+        assert!(!form.contains(HOST), "{form}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::Context;
 use journal::Timestamps;
+use report::RunPart;
 use telemetry::model::{self, Run};
 use telemetry::{Model, Moment, RunFilter, RunId, Stretch, Window};
 
@@ -91,7 +92,7 @@ pub(crate) struct Recorded {
     /// Where it was read.
     pub(crate) source: String,
     /// What is to be known of runs that were taken together.
-    pub(crate) parts: Vec<String>,
+    pub(crate) parts: Vec<RunPart>,
 }
 
 impl Recorded {
@@ -178,23 +179,19 @@ pub(crate) fn run_name(run: &Run) -> String {
 }
 
 /// Which runs they are, and how far apart their clocks say that they began.
-fn described(parts: &[model::Part<'_>]) -> Vec<String> {
+fn described(parts: &[model::Part<'_>]) -> Vec<RunPart> {
     let first_us = parts.iter().map(|part| part.run.began_realtime_us()).min().unwrap_or(0);
     let part = |part: &model::Part<'_>| {
         let run = part.run;
-        let late_s = (run.began_realtime_us() - first_us) as f64 / 1e6;
-        let step_s = run.health().clock_step_us as f64 / 1e6;
-        let stepped = if step_s == 0.0 {
-            String::new()
-        } else {
-            format!("; its wall clock was set by {step_s:+.3} s meanwhile")
-        };
-        format!(
-            "{}: {}, from {late_s:.3} s to {:.3} s{stepped}",
-            part.name,
-            run_name(run),
-            late_s + run.duration_us() as f64 / 1e6
-        )
+        let from_s = (run.began_realtime_us() - first_us) as f64 / 1e6;
+        RunPart {
+            name: part.name.to_owned(),
+            run: run.id(),
+            account: run.writer().account(),
+            from_s,
+            to_s: from_s + run.duration_us() as f64 / 1e6,
+            clock_step_s: run.health().clock_step_us as f64 / 1e6,
+        }
     };
     parts.iter().map(part).collect()
 }

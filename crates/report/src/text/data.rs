@@ -30,8 +30,6 @@ impl Report<'_> {
     /// # Errors
     /// Never for what a journal can hold.
     pub fn json(&self) -> serde_json::Result<String> {
-        let settings = self.settings();
-        let is_told = |setting: &&Setting| settings.iter().any(|(name, ..)| *name == setting.name);
         let happened = self.events().into_iter().map(|event| {
             let mut value = json!({"after_s": event.after_s, "text": event.line.text});
             if let Some(number) = event.mark {
@@ -47,7 +45,7 @@ impl Report<'_> {
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value.into()))
                 .collect(),
-            settings: self.run.settings().iter().filter(is_told).collect(),
+            settings: self.shown_settings().collect(),
             happened: happened.collect(),
             summary: &self.summary,
             proxy_intervals: self.run.proxy().map(|track| self.intervals(track)).unwrap_or_default(),
