@@ -5,9 +5,12 @@
 
 mod anonymous;
 mod assert;
+mod columns;
 mod compare;
 mod figures;
 mod html;
+mod latency;
+mod quality;
 mod report;
 mod text;
 

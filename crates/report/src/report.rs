@@ -2,18 +2,11 @@
 
 use std::fmt;
 
-use telemetry::model::{ClientSummary, Deed, Interval, LogLine, Marker, Run, Summary, Track};
-use telemetry::{
-    Counters, Distribution, Histogram, LatencyClass, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency,
-    RunId, Setting, labels, percentile_interval_ns, quantile_is_thin,
-};
+use telemetry::model::{ClientSummary, Deed, LogLine, Marker, Run, Summary};
+use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, labels};
 
 use crate::anonymous::{self, LEFT_OUT};
-
-/// Columns of a plot over time at the most; intervals are taken together until there are no more.
-const COLUMNS_MAX: u64 = 240;
-/// How late plots may begin without being said to.
-const KEPT_FROM_S_MIN: f64 = 60.0;
+use crate::latency::Latency;
 
 /// A run that is reported on.
 #[derive(Debug)]
@@ -25,7 +18,7 @@ pub struct Report<'a> {
     /// What makes this report again.
     pub(crate) command: String,
     /// The runs that it is of, if it is of several.
-    parts: Vec<RunPart>,
+    pub(crate) parts: Vec<RunPart>,
     is_anonymous: bool,
 }
 
@@ -217,65 +210,6 @@ impl<'a> Report<'a> {
         counted.filter(|(.., count)| *count > 0).collect()
     }
 
-    /// What has to be known of how far the figures can be trusted.
-    pub(crate) fn quality(&self) -> Vec<String> {
-        let mut all = Vec::new();
-        if !self.summary.ended {
-            all.push("The run's last record was not read: it still ran, or was killed. Totals are those of the last records read.".to_owned());
-        }
-        if let Some(journal) = &self.summary.journal {
-            all.push(format!(
-                "{} of {} records were read, {} lost.",
-                journal.read, journal.made, journal.lost
-            ));
-            for (count, what) in [
-                (journal.before, "records were made before the first one read"),
-                (journal.gaps, "gaps, in which records were lost or the process did not run"),
-                (
-                    journal.merged,
-                    "intervals went with a later record, since the journal took theirs too late",
-                ),
-                (journal.dropped, "records were given up by the writer"),
-                (journal.suppressed, "messages were suppressed by journald's rate limit"),
-                (journal.foreign, "records under this run's id were another process's and do not count"),
-                (journal.malformed, "entries of the journal claim to be records and are none"),
-                (journal.skipped_bytes, "bytes of the journal could not be read"),
-            ] {
-                if count > 0 {
-                    all.push(format!("{count} {what}."));
-                }
-            }
-        }
-        if !self.parts.is_empty() {
-            all.push(format!(
-                "{} runs are taken together, placed in time by the wall clock of each host. How far these clocks are apart is not known, since no record of one host tells the time of another; as far apart may what is drawn at the same time be. Totals and percentiles do not depend on it.",
-                self.parts.len()
-            ));
-            all.extend(self.parts.iter().map(|part| format!("{part}.")));
-        }
-        let kept_from = [
-            self.run.proxy().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
-            self.run.load().and_then(|track| track.timeline().next()).map(|interval| interval.start_us),
-        ];
-        let kept_from_s = kept_from.into_iter().flatten().max().map_or(0.0, |us| self.seconds_at(us));
-        if kept_from_s > KEPT_FROM_S_MIN {
-            all.push(format!(
-                "Plots and intervals begin {kept_from_s:.0} s after the run did: earlier ones were not kept. Totals are of the whole run."
-            ));
-        }
-        let step_us = self.run.health().clock_step_us;
-        if step_us != 0 {
-            all.push(format!(
-                "The wall clock was set by {:.3} s during the run; rates use another clock.",
-                step_us as f64 / 1e6
-            ));
-        }
-        if let Some(load) = &self.summary.load {
-            all.extend(load.notes.iter().map(|note| format!("Load: {note}.")));
-        }
-        all
-    }
-
     pub(crate) fn clients(&self) -> &[ClientSummary] {
         &self.summary.clients
     }
@@ -291,105 +225,4 @@ pub(crate) struct Event<'a> {
     /// The number of the mark.
     pub(crate) mark: Option<u64>,
     pub(crate) line: &'a LogLine,
-}
-
-/// One class of latencies.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Latency<'a> {
-    pub(crate) class: LatencyClass,
-    pub(crate) histogram: &'a Histogram,
-}
-
-impl<'a> Latency<'a> {
-    pub(crate) fn name(&self) -> String {
-        format!("{} {}", self.class.side(), self.class.key().replace('_', " "))
-    }
-
-    /// A percentile.
-    pub(crate) fn quantile(&self, q: f64) -> Option<Quantile> {
-        let n = self.histogram.count();
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let (low_ns, high_ns) = percentile_interval_ns(n, q, |q| self.histogram.quantile_ns(q));
-        Some(Quantile {
-            ms: self.histogram.quantile_ns(q).map(ms)?,
-            interval_ms: low_ns.map(ms).zip(high_ns.map(ms)),
-            is_thin: quantile_is_thin(n, q),
-        })
-    }
-}
-
-/// A percentile, in milliseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Quantile {
-    pub(crate) ms: f64,
-    /// Its 95 % confidence interval, if samples do not depend on each other; `None` where too few tell.
-    pub(crate) interval_ms: Option<(f64, f64)>,
-    /// Fewer than ten samples lie above it.
-    pub(crate) is_thin: bool,
-}
-
-/// Some intervals of a series taken together.
-#[derive(Debug)]
-pub(crate) struct Column<C: Metric> {
-    pub(crate) start_s: f64,
-    pub(crate) end_s: f64,
-    /// Nothing is known of a part of it.
-    pub(crate) is_gap: bool,
-    pub(crate) counters: Counters<C>,
-    pub(crate) latency: Distribution,
-}
-
-impl<C: Metric> Column<C> {
-    pub(crate) fn rate(&self, amount: u64) -> Option<f64> {
-        let seconds = self.end_s - self.start_s;
-        (!self.is_gap && seconds > 0.0).then(|| amount as f64 / seconds)
-    }
-
-    pub(crate) fn quantile_ms(&self, q: f64) -> Option<f64> {
-        self.latency.quantile_ns(q).filter(|_| !self.is_gap).map(|ns| ns as f64 / 1e6)
-    }
-
-    pub(crate) fn max_ms(&self) -> Option<f64> {
-        (!self.is_gap && !self.latency.is_empty()).then(|| self.latency.max_ns() as f64 / 1e6)
-    }
-}
-
-/// A series as columns of a plot, with one class of its latencies.
-pub(crate) fn columns<C: Metric, L: Metric>(
-    report: &Report<'_>,
-    track: &Track<C, L>,
-    class: L,
-) -> Vec<Column<C>> {
-    let intervals: Vec<&Interval<C, L>> = track.timeline().map(|interval| &**interval).collect();
-    let (Some(first), Some(last)) = (intervals.first(), intervals.last()) else { return Vec::new() };
-    // By time: what is old is kept in stretches of ten seconds.
-    let width_us = last.end_us.saturating_sub(first.start_us) / COLUMNS_MAX;
-    let at = |interval: &Interval<C, L>| {
-        interval.middle_us().saturating_sub(first.start_us).checked_div(width_us).unwrap_or(0)
-    };
-    // What is left at the end of a run is so short that its rate says nothing: it goes with what is before it.
-    let is_rest = |a: &Interval<C, L>, b: &Interval<C, L>| {
-        b.end_us == last.end_us && !b.after_loss && b.length_us() * 2 < a.length_us()
-    };
-    let is_together = |a: &&Interval<C, L>, b: &&Interval<C, L>| {
-        is_rest(a, b) || (intervals.len() > COLUMNS_MAX as usize && at(a) == at(b))
-    };
-    let mut merged = Histogram::new();
-    let column = |chunk: &[&Interval<C, L>]| {
-        let (first, last) = (chunk.first()?, chunk.last()?);
-        merged.clear();
-        let mut counters = Counters::default();
-        for interval in chunk {
-            merged.add_distribution(interval.latency(class));
-            counters.add(&interval.counters);
-        }
-        Some(Column {
-            start_s: report.seconds_at(first.start_us),
-            end_s: report.seconds_at(last.end_us),
-            is_gap: chunk.iter().any(|interval| interval.after_loss),
-            counters,
-            latency: merged.to_distribution(),
-        })
-    };
-    intervals.chunk_by(is_together).filter_map(column).collect()
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::report::Latency;
+use crate::latency::Latency;
 use load_run::model;
 use telemetry::Histogram;
 

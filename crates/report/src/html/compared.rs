@@ -9,8 +9,10 @@ use super::heat::{self, Extent};
 use super::plot::{Scale, Tick, short};
 use super::tables::latency_table;
 use super::{effects, made_by, page, section, time};
+use crate::columns::{Column, columns};
 use crate::compare::{Comparison, Found, Row, are_open, beside, digits, probability};
-use crate::report::{Column, Latency, Report, columns};
+use crate::latency::Latency;
+use crate::report::Report;
 
 /// Columns of both runs.
 type Both<C> = [Vec<Column<C>>; 2];

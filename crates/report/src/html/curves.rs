@@ -4,7 +4,7 @@ use maud::Markup;
 use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 
 use super::plot::{Plot, Scale, Series};
-use crate::report::Latency;
+use crate::latency::Latency;
 
 /// Where the axis ends at the latest.
 const NINES_MAX: f64 = 6.0;

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use telemetry::{Distribution, Metric};
 
 use super::plot::{WIDTH, number, short};
-use crate::report::Column;
+use crate::columns::Column;
 
 const LEFT: f64 = 60.0;
 const BAND_HEIGHT: f64 = 12.0;

@@ -7,7 +7,8 @@ use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
 use super::plot::{Scale, Tick};
 use super::{made_by, page, section, tables, time};
-use crate::report::{Column, Report, columns};
+use crate::columns::{Column, columns};
+use crate::report::Report;
 
 impl Report<'_> {
     /// The page.

@@ -5,7 +5,8 @@ use telemetry::Percentile;
 use telemetry::model::{ComparedSummary, Level};
 
 use super::plot::short;
-use crate::report::{Latency, Report};
+use crate::latency::Latency;
+use crate::report::Report;
 
 /// What happened that is listed and marked in the plots; a run may have a thousand lines.
 pub(super) const EVENTS_LISTED: usize = 60;

@@ -4,7 +4,7 @@ use maud::Markup;
 use telemetry::Metric;
 
 use super::plot::{Plot, Scale, Series, Tick, round_steps, short};
-use crate::report::Column;
+use crate::columns::Column;
 
 /// A line: its name, the columns it is of, and its value in each.
 pub(super) type Line<'a, C> = (&'static str, &'a [Column<C>], &'a dyn Fn(&Column<C>) -> Option<f64>);
