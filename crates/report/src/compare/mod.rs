@@ -31,10 +31,27 @@ pub struct Comparing {
     pub discard: Duration,
 }
 
-/// Two runs have nothing to say about each other.
+/// Why two runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not comparable: {0}")]
-pub struct NotComparable(String);
+pub enum NotComparable {
+    /// The first record of a run is missing, and with it the settings.
+    #[error("not comparable: the first record of {0} run was not read, so that its settings are not known")]
+    SettingsUnknown(&'static str),
+    /// A setting had several values during a run.
+    #[error("not comparable: {setting} changed during {run} run")]
+    SettingChanged {
+        /// The setting.
+        setting: String,
+        /// Which of the two runs.
+        run: &'static str,
+    },
+    /// The settings of the load differ.
+    #[error("not comparable: the load differed: {}", .0.join(", "))]
+    LoadDiffers(Vec<String>),
+    /// No figure has enough samples in both runs.
+    #[error("not comparable: the runs have no figure in common that has enough samples")]
+    NoCommonFigure,
+}
 
 /// What the comparison of two runs came to.
 #[derive(Debug, Serialize)]
@@ -119,12 +136,10 @@ pub fn comparison<'a>(
     for (name, side) in [("the first", a), ("the second", b)] {
         // Two stretches of one run need no first record: it began with the same settings for both.
         if side.run.began().is_none() && a.run.id() != b.run.id() {
-            return Err(NotComparable(format!(
-                "the first record of {name} run was not read, so that its settings are not known"
-            )));
+            return Err(NotComparable::SettingsUnknown(name));
         }
-        if let Some(changed) = changed_during(side.run) {
-            return Err(NotComparable(format!("{changed} changed during {name} run")));
+        if let Some(setting) = changed_during(side.run) {
+            return Err(NotComparable::SettingChanged { setting, run: name });
         }
     }
     let differs = differences(a.run, b.run);
@@ -134,11 +149,11 @@ pub fn comparison<'a>(
         .map(|Difference(name, a, b)| format!("{name} {a} and {b}"))
         .collect();
     if !loads.is_empty() {
-        return Err(NotComparable(format!("the load differed: {}", loads.join(", "))));
+        return Err(NotComparable::LoadDiffers(loads));
     }
     let metrics = if how.metrics.is_empty() { usual(a.run, b.run) } else { how.metrics.clone() };
     if metrics.is_empty() {
-        return Err(NotComparable("the runs have no figure in common that has enough samples".to_owned()));
+        return Err(NotComparable::NoCommonFigure);
     }
     let [of_a, of_b] = [a, b].map(|side| blocks(side.run, &metrics, how.block, how.discard));
     let alpha = alpha_of(metrics.len());
