@@ -1,9 +1,10 @@
 //! What a report says, before it has a form.
 
 use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
 
 use telemetry::model::{ClientSummary, Deed, LogLine, Marker, Run, Summary};
-use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, labels};
+use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, Stretch, labels};
 
 use crate::anonymous::{self, LEFT_OUT};
 use crate::latency::Latency;
@@ -19,6 +20,8 @@ pub struct Report<'a> {
     pub(crate) command: String,
     /// The runs that it is of, if it is of several.
     pub(crate) parts: Vec<RunPart>,
+    /// The stretch that was asked for.
+    asked: Stretch,
     is_anonymous: bool,
 }
 
@@ -55,12 +58,25 @@ impl<'a> Report<'a> {
     /// Of a run that was read from `source`, by `command`.
     pub fn new(model: &Model, run: &'a Run, source: &str, command: String) -> Self {
         let summary = model.summary(run, Some(source));
-        Self { run, summary, source: source.to_owned(), command, parts: Vec::new(), is_anonymous: false }
+        Self {
+            run,
+            summary,
+            source: source.to_owned(),
+            command,
+            parts: Vec::new(),
+            asked: Stretch::ALL,
+            is_anonymous: false,
+        }
     }
 
     /// The same, of several runs that were taken together.
     pub fn of_parts(self, parts: Vec<RunPart>) -> Self {
         Self { parts, ..self }
+    }
+
+    /// The same, of a stretch of time that was asked for.
+    pub fn of_stretch(self, asked: Stretch) -> Self {
+        Self { asked, ..self }
     }
 
     /// The same without anything that names somebody: clients are numbered, and hosts, addresses, and the texts of
@@ -114,6 +130,11 @@ impl<'a> Report<'a> {
             all.push(("clock source", began.clock_source.clone()));
         }
         all.push(("began, seconds since 1970 (UTC)", format!("{:.3}", run.began_realtime_us() as f64 / 1e6)));
+        if self.asked != Stretch::ALL {
+            let end_us = run.began_realtime_us().saturating_add(run.duration_us());
+            all.push(("stretch asked for", from_to(self.asked.from_us, self.asked.until_us)));
+            all.push(("stretch used, of whole intervals", from_to(run.began_realtime_us(), end_us)));
+        }
         all.push(("lasted", format!("{:.1} s", run.duration_us() as f64 / 1e6)));
         all.push(("read from", self.source.clone()));
         all.retain(|(_, value)| !value.is_empty());
@@ -225,4 +246,18 @@ pub(crate) struct Event<'a> {
     /// The number of the mark.
     pub(crate) mark: Option<u64>,
     pub(crate) line: &'a LogLine,
+}
+
+/// Two moments of the wall clock, in microseconds since 1970; an open end is named.
+fn from_to(from_us: u64, until_us: u64) -> String {
+    let at = |us: u64| match us {
+        // What is written with four digits of the year.
+        0..253_402_300_800_000_000 => {
+            humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(us)).to_string()
+        }
+        _ => format!("{} s after 1970", us / 1_000_000),
+    };
+    let from = if from_us == Stretch::ALL.from_us { "the beginning".to_owned() } else { at(from_us) };
+    let until = if until_us == Stretch::ALL.until_us { "the end".to_owned() } else { at(until_us) };
+    format!("{from} to {until}")
 }

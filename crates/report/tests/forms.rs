@@ -8,7 +8,7 @@ use common::{CLIENT, HOST, HOSTILE, Played, assert_harmless, at, model};
 use report::{Report, RunPart};
 use telemetry::{
     Applies, Level, Model, NoticeRecord, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
-    Setting, Timestamps, Value,
+    Setting, Stretch, Timestamps, Value,
 };
 
 fn forms(is_anonymous: bool) -> [String; 4] {
@@ -196,4 +196,21 @@ fn a_short_interval_at_the_end_is_not_drawn_as_a_drop() {
     let (rates, _) = rates.split_once("</details>").unwrap();
     assert!(!rates.contains("<td class=\"n\">0</td>"), "{rates}");
     assert!(rates.contains("<td class=\"n\">952"), "the last column is of 1.05 s: {rates}");
+}
+
+#[test]
+fn a_stretch_states_what_was_asked_for_and_what_is_used() {
+    let (model, run) = model(&Played::default());
+    let asked = Stretch { from_us: at(0).realtime_us - 400_000, until_us: u64::MAX };
+    let report = Report::new(&model, model.run(run).unwrap(), "file:x@-10m..", String::new());
+    let markdown = report.of_stretch(asked).markdown();
+    for row in [
+        "| stretch asked for | 2023-11-14T22:13:19.600Z to the end |",
+        "| stretch used, of whole intervals | 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:31.000Z |",
+    ] {
+        assert!(markdown.contains(row), "{row}: {markdown}");
+    }
+    let late = Stretch { from_us: u64::MAX - 1, until_us: u64::MAX - 1 };
+    let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
+    assert!(report.of_stretch(late).markdown().contains("s after 1970"), "no date has so many digits");
 }

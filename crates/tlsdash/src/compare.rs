@@ -42,7 +42,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     }
     let command = command();
     let report = |recorded: &'_ Recorded, run| {
-        Report::new(recorded.model(), run, &recorded.source, command.clone()).of_parts(recorded.parts.clone())
+        Report::new(recorded.model(), run, &recorded.source, command.clone())
+            .of_parts(recorded.parts.clone())
+            .of_stretch(recorded.stretch)
     };
     let (of_a, of_b) = (report(&a, run_a), report(&b, run_b));
     let comparison = ::report::comparison(&of_a, &of_b, &how, &command)?;

@@ -93,6 +93,8 @@ pub(crate) struct Recorded {
     pub(crate) source: String,
     /// What is to be known of runs that were taken together.
     pub(crate) parts: Vec<RunPart>,
+    /// The stretch that was asked of every source; all of the run where they differ.
+    pub(crate) stretch: Stretch,
 }
 
 impl Recorded {
@@ -108,16 +110,19 @@ impl Recorded {
             [] => vec![None],
             sources => sources.iter().map(|source| Some(&**source)).collect(),
         };
-        let mut read = Vec::new();
+        let (mut read, mut stretches) = (Vec::new(), Vec::new());
         for source in each {
             let mut part = Part::parse(source, choice)?;
             part.filter.stretch = within(clock, part.filter.stretch);
+            stretches.push(part.filter.stretch);
             let contents = part.read(history)?;
             let runs = contents.chosen(run)?;
             contents.say_ignored();
             read.push((contents.model, runs, part.name));
         }
-        Self::of(read)
+        stretches.dedup();
+        let stretch = if let [one] = *stretches { one } else { Stretch::ALL };
+        Ok(Self { stretch, ..Self::of(read)? })
     }
 
     fn of(mut read: Vec<(Model, Vec<RunId>, String)>) -> anyhow::Result<Self> {
@@ -125,7 +130,7 @@ impl Recorded {
             && let [run] = **runs
         {
             let (model, _, source) = read.remove(0);
-            return Ok(Self { model, run, source, parts: Vec::new() });
+            return Ok(Self { model, run, source, parts: Vec::new(), stretch: Stretch::ALL });
         }
         let runs = read
             .iter()
@@ -144,7 +149,7 @@ impl Recorded {
         let model = Model::merged(&parts);
         let run = model.current().context("there is nothing to take together")?.id();
         let source = read.iter().map(|(.., name)| &**name).collect::<Vec<_>>().join(", ");
-        Ok(Self { parts: described(&parts), model, run, source })
+        Ok(Self { parts: described(&parts), model, run, source, stretch: Stretch::ALL })
     }
 
     pub(crate) fn model(&self) -> &Model {
