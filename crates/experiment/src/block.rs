@@ -7,21 +7,21 @@ use telemetry::{
     ProxyCounter, ProxyLatency,
 };
 
-use crate::comparable_figure::{ComparableFigure, Kind};
+use crate::comparable_figure::{ComparableFigure, FigureKind};
 
 /// Where the latencies of an interval come from: a worker's histograms, or a series read from a journal.
-pub trait Latencies<L> {
+pub trait LatencySource<L> {
     /// Adds the samples of a class.
     fn add_to(&self, class: L, into: &mut Histogram);
 }
 
-impl<L: telemetry::Metric> Latencies<L> for Histograms<L> {
+impl<L: telemetry::Metric> LatencySource<L> for Histograms<L> {
     fn add_to(&self, class: L, into: &mut Histogram) {
         into.add(&self[class]);
     }
 }
 
-impl<C: telemetry::Metric, L: telemetry::Metric> Latencies<L> for Interval<C, L> {
+impl<C: telemetry::Metric, L: telemetry::Metric> LatencySource<L> for Interval<C, L> {
     fn add_to(&self, class: L, into: &mut Histogram) {
         into.add_distribution(self.latency(class));
     }
@@ -29,16 +29,16 @@ impl<C: telemetry::Metric, L: telemetry::Metric> Latencies<L> for Interval<C, L>
 
 /// What one side did in an interval.
 #[derive(Clone, Copy)]
-pub struct Side<'a, C: telemetry::Metric, L> {
+pub struct SideInterval<'a, C: telemetry::Metric, L> {
     /// What was counted.
     pub counters: &'a Counters<C>,
     /// What was timed.
-    pub latencies: &'a dyn Latencies<L>,
+    pub latencies: &'a dyn LatencySource<L>,
 }
 
-impl<C: telemetry::Metric, L> std::fmt::Debug for Side<'_, C, L> {
+impl<C: telemetry::Metric, L> std::fmt::Debug for SideInterval<'_, C, L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Side").field("counters", self.counters).finish_non_exhaustive()
+        f.debug_struct("SideInterval").field("counters", self.counters).finish_non_exhaustive()
     }
 }
 
@@ -52,9 +52,9 @@ pub struct Observation<'a> {
     /// False if something of it, or right before it, is missing.
     pub is_whole: bool,
     /// The proxy's side; `None` in a run without one.
-    pub proxy: Option<Side<'a, ProxyCounter, ProxyLatency>>,
+    pub proxy: Option<SideInterval<'a, ProxyCounter, ProxyLatency>>,
     /// The load's side; `None` in a run without one.
-    pub load: Option<Side<'a, LoadCounter, LoadLatency>>,
+    pub load: Option<SideInterval<'a, LoadCounter, LoadLatency>>,
     /// CPU time that was used in it, in microseconds.
     pub cpu: Counters<CpuGroup>,
 }
@@ -68,7 +68,7 @@ impl Observation<'_> {
 
 /// What a block came to for one figure.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reading {
+pub enum BlockValue {
     /// All samples of a class of latencies.
     Latencies(Distribution),
     /// The two amounts of a quotient.
@@ -94,8 +94,8 @@ impl Block {
     pub(crate) fn new(metrics: &[ComparableFigure]) -> Self {
         let histogram = |metric: &ComparableFigure| match metric.kind {
             // The exact sum needs no buckets, but comes with them.
-            Kind::Quantile(..) | Kind::Mean(_) => Some(Histogram::new()),
-            Kind::Quotient(_) => None,
+            FigureKind::Quantile(..) | FigureKind::Mean(_) => Some(Histogram::new()),
+            FigureKind::Quotient(_) => None,
         };
         Self {
             totals: Totals::default(),
@@ -141,22 +141,22 @@ impl Block {
     }
 
     /// What it came to for each metric; `None` if it holds nothing that can be compared, or lacks something.
-    pub(crate) fn readings(&self, metrics: &[ComparableFigure]) -> Option<Vec<Reading>> {
+    pub(crate) fn values(&self, metrics: &[ComparableFigure]) -> Option<Vec<BlockValue>> {
         if self.intervals == 0 || !self.is_whole {
             return None;
         }
-        let reading = |(metric, histogram): (&ComparableFigure, &Option<Histogram>)| match metric.kind {
-            Kind::Quantile(..) => {
-                Reading::Latencies(histogram.as_ref().map(Histogram::to_distribution).unwrap_or_default())
+        let value = |(metric, histogram): (&ComparableFigure, &Option<Histogram>)| match metric.kind {
+            FigureKind::Quantile(..) => {
+                BlockValue::Latencies(histogram.as_ref().map(Histogram::to_distribution).unwrap_or_default())
             }
-            Kind::Mean(_) => Reading::Quotient {
+            FigureKind::Mean(_) => BlockValue::Quotient {
                 of: histogram.as_ref().map_or(0.0, |histogram| histogram.sum_ns() as f64 / 1e3),
                 per: histogram.as_ref().map_or(0.0, |histogram| histogram.count() as f64),
             },
-            Kind::Quotient(quotient) => {
-                Reading::Quotient { of: (quotient.of)(&self.totals), per: (quotient.per)(&self.totals) }
+            FigureKind::Quotient(quotient) => {
+                BlockValue::Quotient { of: (quotient.of)(&self.totals), per: (quotient.per)(&self.totals) }
             }
         };
-        Some(metrics.iter().zip(&self.latencies).map(reading).collect())
+        Some(metrics.iter().zip(&self.latencies).map(value).collect())
     }
 }

@@ -22,11 +22,11 @@ pub enum Scale {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparableFigure {
     name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FigureKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum FigureKind {
     /// The latency that this share of the samples does not exceed.
     Quantile(LatencyClass, f64),
     Mean(LatencyClass),
@@ -57,9 +57,9 @@ impl ComparableFigure {
 
     fn figure(&self) -> Figure {
         match self.kind {
-            Kind::Quantile(class, q) => Figure::Latency(class, Statistic::Percentile(q)),
-            Kind::Mean(class) => Figure::Latency(class, Statistic::Mean),
-            Kind::Quotient(quotient) => Figure::Quotient(quotient),
+            FigureKind::Quantile(class, q) => Figure::Latency(class, Statistic::Percentile(q)),
+            FigureKind::Mean(class) => Figure::Latency(class, Statistic::Mean),
+            FigureKind::Quotient(quotient) => Figure::Quotient(quotient),
         }
     }
 
@@ -71,8 +71,8 @@ impl ComparableFigure {
     /// Which way it should go.
     pub fn better(&self) -> Better {
         match self.kind {
-            Kind::Quantile(..) | Kind::Mean(_) => Better::Lower,
-            Kind::Quotient(quotient) => quotient.better,
+            FigureKind::Quantile(..) | FigureKind::Mean(_) => Better::Lower,
+            FigureKind::Quotient(quotient) => quotient.better,
         }
     }
 
@@ -90,17 +90,19 @@ impl ComparableFigure {
     /// True if a run has what it is made of, and enough of it.
     pub fn has_samples(&self, run: &Run) -> bool {
         match self.kind {
-            Kind::Quantile(..) => self.figure().too_few_samples(run).is_none(),
-            Kind::Mean(class) => figures::samples(run, class) > 0,
-            Kind::Quotient(quotient) => quotient.value(&Totals::of(run)).is_some_and(|value| value > 0.0),
+            FigureKind::Quantile(..) => self.figure().too_few_samples(run).is_none(),
+            FigureKind::Mean(class) => figures::samples(run, class) > 0,
+            FigureKind::Quotient(quotient) => {
+                quotient.value(&Totals::of(run)).is_some_and(|value| value > 0.0)
+            }
         }
     }
 
     /// The class of latencies that it is made of, if it is.
     pub fn class(&self) -> Option<LatencyClass> {
         match self.kind {
-            Kind::Quantile(class, _) | Kind::Mean(class) => Some(class),
-            Kind::Quotient(_) => None,
+            FigureKind::Quantile(class, _) | FigureKind::Mean(class) => Some(class),
+            FigureKind::Quotient(_) => None,
         }
     }
 }
@@ -117,9 +119,9 @@ impl FromStr for ComparableFigure {
     fn from_str(text: &str) -> Result<Self, NotAComparableFigure> {
         let name: FigureName = text.parse()?;
         let kind = name.figures().find_map(|figure| match figure {
-            Figure::Latency(class, Statistic::Percentile(q)) => Some(Kind::Quantile(class, q)),
-            Figure::Latency(class, Statistic::Mean) => Some(Kind::Mean(class)),
-            Figure::Quotient(quotient) => Some(Kind::Quotient(quotient)),
+            Figure::Latency(class, Statistic::Percentile(q)) => Some(FigureKind::Quantile(class, q)),
+            Figure::Latency(class, Statistic::Mean) => Some(FigureKind::Mean(class)),
+            Figure::Quotient(quotient) => Some(FigureKind::Quotient(quotient)),
             Figure::Latency(
                 _,
                 Statistic::Count | Statistic::Min | Statistic::StandardDeviation | Statistic::Max,
@@ -141,13 +143,13 @@ mod tests {
     #[test]
     fn percentiles_means_and_quotients_can_be_compared() {
         let kind = |text: &str| text.parse::<ComparableFigure>().map(|figure| figure.kind);
-        assert_eq!(kind("exchange.p99"), Ok(Kind::Quantile(ProxyLatency::Exchange.into(), 0.99)));
-        assert_eq!(kind("response.p99.9"), Ok(Kind::Quantile(LoadLatency::Response.into(), 0.999)));
-        assert_eq!(kind("connect.mean"), Ok(Kind::Mean(ProxyLatency::Connect.into())));
-        assert_eq!(kind("load.connect.p50"), Ok(Kind::Quantile(LoadLatency::Connect.into(), 0.5)));
-        assert_eq!(kind("full.p99"), Ok(Kind::Quantile(ProxyLatency::HandshakeFull.into(), 0.99)));
+        assert_eq!(kind("exchange.p99"), Ok(FigureKind::Quantile(ProxyLatency::Exchange.into(), 0.99)));
+        assert_eq!(kind("response.p99.9"), Ok(FigureKind::Quantile(LoadLatency::Response.into(), 0.999)));
+        assert_eq!(kind("connect.mean"), Ok(FigureKind::Mean(ProxyLatency::Connect.into())));
+        assert_eq!(kind("load.connect.p50"), Ok(FigureKind::Quantile(LoadLatency::Connect.into(), 0.5)));
+        assert_eq!(kind("full.p99"), Ok(FigureKind::Quantile(ProxyLatency::HandshakeFull.into(), 0.99)));
         for figure in Figure::quotients() {
-            assert!(matches!(kind(&figure.short_name()), Ok(Kind::Quotient(_))), "{}", figure.name());
+            assert!(matches!(kind(&figure.short_name()), Ok(FigureKind::Quotient(_))), "{}", figure.name());
         }
     }
 

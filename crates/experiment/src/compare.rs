@@ -12,7 +12,7 @@ use std::time::Duration;
 use telemetry::model::{Run, Track};
 use telemetry::{Counters, CpuGroup};
 
-use crate::block::{Block, Observation, Reading, Side};
+use crate::block::{Block, BlockValue, Observation, SideInterval};
 use crate::comparable_figure::ComparableFigure;
 use crate::estimate::{BATCHES, Estimate, estimate_unpaired};
 use crate::verdict::too_thin;
@@ -43,7 +43,7 @@ pub enum Finding {
 
 /// What the comparison of a figure came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compared {
+pub struct FigureComparison {
     /// What.
     pub finding: Finding,
     /// Why; empty where the estimate says it all.
@@ -59,19 +59,19 @@ pub fn blocks(
     metrics: &[ComparableFigure],
     block: Duration,
     discard: Duration,
-) -> Vec<Vec<Reading>> {
+) -> Vec<Vec<BlockValue>> {
     let began_us = run.last_us().saturating_sub(run.duration_us());
     let from_us = began_us + discard.as_micros() as u64;
     let block_us = block.as_micros() as u64;
     let mut current = Block::new(metrics);
     let mut current_began_us = None;
     let mut done = Vec::new();
-    for moment in moments(run).into_iter().filter(|moment| moment.start_us >= from_us) {
+    for moment in observations(run).into_iter().filter(|moment| moment.start_us >= from_us) {
         current.add(&moment, metrics);
         let began_us = *current_began_us.get_or_insert(moment.start_us);
         // Ticks wander by milliseconds.
         if moment.end_us + moment.span_us() / 10 >= began_us + block_us {
-            done.extend(current.readings(metrics));
+            done.extend(current.values(metrics));
             current.clear();
             current_began_us = None;
         }
@@ -80,7 +80,7 @@ pub fn blocks(
 }
 
 /// The intervals of both sides, those that end together taken together.
-fn moments(run: &Run) -> Vec<Observation<'_>> {
+fn observations(run: &Run) -> Vec<Observation<'_>> {
     let mut proxy = run.proxy().into_iter().flat_map(Track::intervals).peekable();
     let mut load = run.load().into_iter().flat_map(Track::intervals).peekable();
     let (has_proxy, has_load) = (proxy.peek().is_some(), load.peek().is_some());
@@ -102,14 +102,15 @@ fn moments(run: &Run) -> Vec<Observation<'_>> {
             start_us,
             end_us,
             is_whole: !is_lossy && proxy.is_some() == has_proxy && load.is_some() == has_load,
-            proxy: proxy.map(|interval| Side { counters: &interval.counters, latencies: &**interval }),
-            load: load.map(|interval| Side { counters: &interval.counters, latencies: &**interval }),
+            proxy: proxy
+                .map(|interval| SideInterval { counters: &interval.counters, latencies: &**interval }),
+            load: load.map(|interval| SideInterval { counters: &interval.counters, latencies: &**interval }),
             cpu: cpu(run, start_us, end_us),
         });
     }
 }
 
-/// CPU time that was used between two moments; nothing if that is not known.
+/// CPU time that was used between two observations; nothing if that is not known.
 fn cpu(run: &Run, start_us: u64, end_us: u64) -> Counters<CpuGroup> {
     match (run.host_at(start_us), run.host_at(end_us)) {
         (Some(start), Some(end)) => end.cpu.since(&start.cpu),
@@ -121,17 +122,17 @@ fn cpu(run: &Run, start_us: u64, end_us: u64) -> Counters<CpuGroup> {
 pub fn compare(
     metric: &ComparableFigure,
     at: usize,
-    a: &[Vec<Reading>],
-    b: &[Vec<Reading>],
+    a: &[Vec<BlockValue>],
+    b: &[Vec<BlockValue>],
     alpha: f64,
-) -> Compared {
-    let of = |blocks: &'_ [Vec<Reading>]| -> Vec<Reading> {
-        blocks.iter().filter_map(|readings| readings.get(at).cloned()).collect()
+) -> FigureComparison {
+    let of = |blocks: &'_ [Vec<BlockValue>]| -> Vec<BlockValue> {
+        blocks.iter().filter_map(|values| values.get(at).cloned()).collect()
     };
     let fewest = a.len().min(b.len());
     if fewest < BLOCKS_MIN {
         let reason = format!("too few blocks: {fewest} of the {BLOCKS_MIN} that it takes of each run");
-        return Compared { finding: Finding::Inconclusive, reason, estimate: None };
+        return FigureComparison { finding: Finding::Inconclusive, reason, estimate: None };
     }
     let estimate = estimate_unpaired(metric, &of(a), &of(b), alpha);
     let (finding, reason) = match &estimate {
@@ -140,7 +141,7 @@ pub fn compare(
         Some(estimate) if estimate.shows_difference() => (Finding::Differs, String::new()),
         Some(_) => (Finding::NoDifference, String::new()),
     };
-    Compared { finding, reason, estimate }
+    FigureComparison { finding, reason, estimate }
 }
 
 #[cfg(test)]

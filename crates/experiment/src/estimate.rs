@@ -1,12 +1,12 @@
 //! How a figure compares, from pairs of blocks.
 
-use crate::block::Reading;
-use crate::comparable_figure::{ComparableFigure, Kind, Scale};
+use crate::block::BlockValue;
+use crate::comparable_figure::{ComparableFigure, FigureKind, Scale};
 use crate::statistics::{Pooled, StudentsDifference, interval, resolution, sign_flip_p};
 
 /// How an estimate is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Method {
+pub struct EstimateOptions {
     /// Error rate of this figure's verdict, such as 0.05.
     pub alpha: f64,
     /// Draws of the bootstrap.
@@ -17,7 +17,7 @@ pub struct Method {
     pub seed: u64,
 }
 
-impl Method {
+impl EstimateOptions {
     /// Draws that leave some twenty beyond the end of the widest interval, that of six pairs.
     pub const DRAWS: u32 = 10_000;
 }
@@ -54,23 +54,23 @@ impl Estimate {
     }
 }
 
-/// Compares the readings of pairs `(a, b)`; `None` with fewer than four pairs that hold something to compare.
+/// Compares the values of pairs `(a, b)`; `None` with fewer than four pairs that hold something to compare.
 pub fn estimate(
     metric: &ComparableFigure,
-    pairs: &[(&Reading, &Reading)],
-    method: &Method,
+    pairs: &[(&BlockValue, &BlockValue)],
+    options: &EstimateOptions,
 ) -> Option<Estimate> {
     let scale = metric.scale();
-    let alone = |reading: &Reading| Pooled::new(metric, std::iter::once(reading)).figure(&[1]);
-    let difference = |(a, b): &(&Reading, &Reading)| difference(scale, alone(a)?, alone(b)?);
-    let (used, differences): (Vec<(&Reading, &Reading)>, Vec<f64>) =
+    let alone = |value: &BlockValue| Pooled::new(metric, std::iter::once(value)).figure(&[1]);
+    let difference = |(a, b): &(&BlockValue, &BlockValue)| difference(scale, alone(a)?, alone(b)?);
+    let (used, differences): (Vec<(&BlockValue, &BlockValue)>, Vec<f64>) =
         pairs.iter().filter_map(|pair| Some((*pair, difference(pair)?))).unzip();
     let pooled_a = Pooled::new(metric, used.iter().map(|(a, _)| *a));
     let pooled_b = Pooled::new(metric, used.iter().map(|(_, b)| *b));
     let effect_of =
         |weights: &[u32]| self::difference(scale, pooled_a.figure(weights)?, pooled_b.figure(weights)?);
     let all = vec![1; used.len()];
-    let (low, high) = interval(used.len(), method.alpha, method.draws, method.seed, effect_of)?;
+    let (low, high) = interval(used.len(), options.alpha, options.draws, options.seed, effect_of)?;
     Some(Estimate {
         pairs: used.len() as u32,
         a: pooled_a.figure(&all)?,
@@ -78,9 +78,9 @@ pub fn estimate(
         effect: percent(scale, effect_of(&all)?),
         low: percent(scale, low),
         high: percent(scale, high),
-        alpha: method.alpha,
-        p: sign_flip_p(&differences, method.seed),
-        resolution: percent(scale, resolution(&differences, method.pairs_planned, method.alpha)?),
+        alpha: options.alpha,
+        p: sign_flip_p(&differences, options.seed),
+        resolution: percent(scale, resolution(&differences, options.pairs_planned, options.alpha)?),
         is_thin: [pooled_a, pooled_b].iter().any(|pooled| is_thin(metric, pooled)),
     })
 }
@@ -92,8 +92,8 @@ pub(crate) const BATCHES: usize = 4;
 /// holds nothing to compare. Of the estimate's `pairs` there are as many as quarters, and its `resolution` is not known: 0.
 pub fn estimate_unpaired(
     metric: &ComparableFigure,
-    a: &[Reading],
-    b: &[Reading],
+    a: &[BlockValue],
+    b: &[BlockValue],
     alpha: f64,
 ) -> Option<Estimate> {
     let scale = metric.scale();
@@ -148,8 +148,8 @@ fn percent(scale: Scale, difference: f64) -> f64 {
 
 fn is_thin(metric: &ComparableFigure, pooled: &Pooled) -> bool {
     match metric.kind {
-        Kind::Quantile(_, q) => pooled.samples().is_some_and(|n| telemetry::quantile_is_thin(n, q)),
-        Kind::Mean(_) | Kind::Quotient(_) => false,
+        FigureKind::Quantile(_, q) => pooled.samples().is_some_and(|n| telemetry::quantile_is_thin(n, q)),
+        FigureKind::Mean(_) | FigureKind::Quotient(_) => false,
     }
 }
 
@@ -158,16 +158,17 @@ mod tests {
     use super::*;
     use telemetry::Histogram;
 
-    const METHOD: Method = Method { alpha: 0.05, draws: 2_000, pairs_planned: 12, seed: 1 };
+    const OPTIONS: EstimateOptions =
+        EstimateOptions { alpha: 0.05, draws: 2_000, pairs_planned: 12, seed: 1 };
 
-    fn quotients(pairs: &[(f64, f64)]) -> Vec<(Reading, Reading)> {
-        let reading = |of| Reading::Quotient { of, per: 100.0 };
-        pairs.iter().map(|(a, b)| (reading(*a), reading(*b))).collect()
+    fn quotients(pairs: &[(f64, f64)]) -> Vec<(BlockValue, BlockValue)> {
+        let value = |of| BlockValue::Quotient { of, per: 100.0 };
+        pairs.iter().map(|(a, b)| (value(*a), value(*b))).collect()
     }
 
-    fn of(metric: &str, pairs: &[(Reading, Reading)]) -> Option<Estimate> {
+    fn of(metric: &str, pairs: &[(BlockValue, BlockValue)]) -> Option<Estimate> {
         let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a, b)).collect();
-        estimate(&metric.parse().unwrap(), &pairs, &METHOD)
+        estimate(&metric.parse().unwrap(), &pairs, &OPTIONS)
     }
 
     #[test]
@@ -191,16 +192,16 @@ mod tests {
 
     #[test]
     fn pairs_without_samples_do_not_count() {
-        let reading = |us: &[u64]| {
+        let value = |us: &[u64]| {
             let mut histogram = Histogram::new();
             for us in us {
                 histogram.record_ns(us * 1_000);
             }
-            Reading::Latencies(histogram.to_distribution())
+            BlockValue::Latencies(histogram.to_distribution())
         };
-        let full = || (reading(&[100; 50]), reading(&[110; 50]));
+        let full = || (value(&[100; 50]), value(&[110; 50]));
         let mut pairs: Vec<_> = (0..7).map(|_| full()).collect();
-        pairs.push((reading(&[]), reading(&[5])));
+        pairs.push((value(&[]), value(&[5])));
         let estimate = of("exchange.p50", &pairs).unwrap();
         assert_eq!((estimate.pairs, estimate.is_thin), (7, false));
         assert!((estimate.effect - 10.0).abs() < 0.2, "{estimate:?}");

@@ -3,12 +3,12 @@
 use telemetry::Value;
 use telemetry::experiment::{Arm, Stage};
 
-use crate::block::{Block, Observation, Reading};
+use crate::block::{Block, BlockValue, Observation};
 use crate::comparable_figure::ComparableFigure;
-use crate::estimate::{Estimate, Method, estimate};
-use crate::limits::Limits;
+use crate::estimate::{Estimate, EstimateOptions, estimate};
 use crate::plan::{Change, Plan};
-use crate::verdict::{Judged, judge};
+use crate::validity::ValidityChecks;
+use crate::verdict::{Judgement, judge};
 
 /// Ticks wander by milliseconds: by this share of an interval one may begin before what is discarded ends, and a block
 /// end before its time.
@@ -48,7 +48,7 @@ pub enum Step {
         /// Which.
         stage: Stage,
         /// What it came to, for each metric.
-        judged: Vec<Judged>,
+        judgements: Vec<Judgement>,
     },
     /// The experiment is over: give the setting back the value that it had before.
     End {
@@ -70,15 +70,15 @@ pub struct Experiment {
     /// From 1.
     pair: u32,
     arm: Arm,
-    /// Readings of the pair's first block, once there is one: its arm, and `None` in place of readings it lacks.
-    first: Option<(Arm, Option<Vec<Reading>>)>,
+    /// Readings of the pair's first block, once there is one: its arm, and `None` in place of values it lacks.
+    first: Option<(Arm, Option<Vec<BlockValue>>)>,
     block: Block,
     block_began_us: u64,
     interval_us: u64,
     load_threads: u64,
     /// Of the complete pairs of the stage, for each metric: first `a`, then `b`.
-    pairs: Vec<(Vec<Reading>, Vec<Reading>)>,
-    limits: Limits,
+    pairs: Vec<(Vec<BlockValue>, Vec<BlockValue>)>,
+    validity: ValidityChecks,
     is_over: bool,
 }
 
@@ -99,7 +99,7 @@ impl Experiment {
             interval_us: 0,
             load_threads: 0,
             pairs: Vec::new(),
-            limits: Limits::default(),
+            validity: ValidityChecks::default(),
             is_over: false,
         }
     }
@@ -131,7 +131,7 @@ impl Experiment {
 
     /// Notes that something else changed, which makes the figures incomparable.
     pub fn disturb(&mut self, what: &str) {
-        self.limits.note_disturbance(format!("disturbed: {what}"));
+        self.validity.note_disturbance(format!("disturbed: {what}"));
     }
 
     /// Ends it before its time.
@@ -140,9 +140,9 @@ impl Experiment {
             return Vec::new();
         }
         let (pair, pairs) = (self.pairs.len(), self.pairs_planned());
-        self.limits.note_disturbance(format!("ended early, after {pair} of {pairs} pairs"));
-        let judged = self.judge();
-        vec![Step::Verdict { stage: self.stage, judged }, self.end()]
+        self.validity.note_disturbance(format!("ended early, after {pair} of {pairs} pairs"));
+        let judgements = self.judge();
+        vec![Step::Verdict { stage: self.stage, judgements }, self.end()]
     }
 
     /// True once it has come to its end.
@@ -208,17 +208,17 @@ impl Experiment {
     }
 
     fn end_block(&mut self, now_us: u64) -> Vec<Step> {
-        self.limits.note_block(self.arm, self.block.totals(), self.load_threads);
-        let readings = self.block.readings(&self.plan.metrics);
+        self.validity.note_block(self.arm, self.block.totals(), self.load_threads);
+        let values = self.block.values(&self.plan.metrics);
         match self.first.take() {
             None => {
-                self.first = Some((self.arm, readings));
+                self.first = Some((self.arm, values));
                 self.arm = if self.arm == Arm::A { Arm::B } else { Arm::A };
                 vec![self.begin_block(now_us)]
             }
             Some((arm, first)) => {
-                let pair = first.zip(readings);
-                self.limits.note_pair(pair.is_none());
+                let pair = first.zip(values);
+                self.validity.note_pair(pair.is_none());
                 self.pairs.extend(pair.map(|(first, second)| match arm {
                     Arm::A => (first, second),
                     Arm::B => (second, first),
@@ -234,20 +234,20 @@ impl Experiment {
                 Step::Pair { stage: self.stage, pair: self.pair, estimates: self.estimates(RUNNING_DRAWS) };
             return vec![done, self.begin_pair(now_us)];
         }
-        let judged = self.judge();
+        let judgements = self.judge();
         // The primary figure decides whether there is a sense in going on.
         let goes_on = self.stage == Stage::Calibration
-            && judged
+            && judgements
                 .first()
-                .is_some_and(|judged| judged.outcome == telemetry::experiment::Outcome::NoDifference);
-        let verdict = Step::Verdict { stage: self.stage, judged };
+                .is_some_and(|judgement| judgement.outcome == telemetry::experiment::Outcome::NoDifference);
+        let verdict = Step::Verdict { stage: self.stage, judgements };
         if !goes_on {
             return vec![verdict, self.end()];
         }
         self.stage = Stage::Comparison;
         self.pair = 0;
         self.pairs.clear();
-        self.limits = Limits::default();
+        self.validity = ValidityChecks::default();
         vec![verdict, self.begin_pair(now_us)]
     }
 
@@ -263,20 +263,20 @@ impl Experiment {
 
     fn estimate(&self, at: usize, metric: &ComparableFigure, draws: u32) -> Option<Estimate> {
         let pairs: Vec<_> = self.pairs.iter().filter_map(|(a, b)| Some((a.get(at)?, b.get(at)?))).collect();
-        let method = Method {
+        let options = EstimateOptions {
             alpha: self.plan.alpha(),
             draws,
             // What the a/a stage says of resolution is for the pairs that follow it.
             pairs_planned: self.plan.pairs,
             seed: self.seed,
         };
-        estimate(metric, &pairs, &method)
+        estimate(metric, &pairs, &options)
     }
 
-    fn judge(&self) -> Vec<Judged> {
-        let metrics = self.plan.metrics.iter().zip(self.estimates(Method::DRAWS));
+    fn judge(&self) -> Vec<Judgement> {
+        let metrics = self.plan.metrics.iter().zip(self.estimates(EstimateOptions::DRAWS));
         let judge = |(metric, estimate)| {
-            judge(metric, self.stage, estimate, self.plan.alpha(), self.limits.reason(metric).as_deref())
+            judge(metric, self.stage, estimate, self.plan.alpha(), self.validity.reason(metric).as_deref())
         };
         metrics.map(judge).collect()
     }

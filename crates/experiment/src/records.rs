@@ -6,7 +6,7 @@ use telemetry::{EstimateRecord, ExperimentRecord};
 use crate::comparable_figure::ComparableFigure;
 use crate::estimate::Estimate;
 use crate::experiment::{Experiment, Step};
-use crate::verdict::Judged;
+use crate::verdict::Judgement;
 
 impl From<Estimate> for EstimateRecord {
     fn from(estimate: Estimate) -> Self {
@@ -52,17 +52,18 @@ impl Experiment {
                 };
                 metrics().zip(estimates).map(told).collect()
             }
-            Step::Verdict { stage, judged } => {
-                let told = |((at, metric), judged): ((usize, &ComparableFigure), &Judged)| ExperimentRecord {
-                    stage: *stage,
-                    pair: self.planned(*stage),
-                    pairs: self.planned(*stage),
-                    estimate: judged.estimate.map(EstimateRecord::from),
-                    outcome: judged.outcome,
-                    reason: judged.reason.clone(),
-                    ..self.of_metric(number, ExperimentStep::Verdict, at, metric)
-                };
-                metrics().zip(judged).map(told).collect()
+            Step::Verdict { stage, judgements } => {
+                let told =
+                    |((at, metric), judgement): ((usize, &ComparableFigure), &Judgement)| ExperimentRecord {
+                        stage: *stage,
+                        pair: self.planned(*stage),
+                        pairs: self.planned(*stage),
+                        estimate: judgement.estimate.map(EstimateRecord::from),
+                        outcome: judgement.outcome,
+                        reason: judgement.reason.clone(),
+                        ..self.of_metric(number, ExperimentStep::Verdict, at, metric)
+                    };
+                metrics().zip(judgements).map(told).collect()
             }
             // The setting's own record tells it.
             Step::End { .. } => Vec::new(),

@@ -9,7 +9,7 @@ use crate::statistics::pairs_min;
 
 /// What a stage came to for one figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct Judgement {
     /// What.
     pub outcome: Outcome,
     /// Why; empty where the estimate says it all.
@@ -25,13 +25,13 @@ pub fn judge(
     estimate: Option<Estimate>,
     alpha: f64,
     in_the_way: Option<&str>,
-) -> Judged {
+) -> Judgement {
     let (outcome, reason) = match (in_the_way, &estimate) {
         (Some(reason), _) => (Outcome::Inconclusive, reason.to_owned()),
         (None, None) => (Outcome::Inconclusive, format!("too few pairs with samples of {metric}")),
         (None, Some(estimate)) => of_estimate(metric, stage, estimate, pairs_min(alpha)),
     };
-    Judged { outcome, reason, estimate }
+    Judgement { outcome, reason, estimate }
 }
 
 /// Why nothing can be said of a percentile above which there is next to nothing.

@@ -6,7 +6,9 @@
 mod common;
 
 use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, System};
-use experiment::{ComparableFigure, Finding, Method, Reading, alpha_of, compare, estimate, judge};
+use experiment::{
+    BlockValue, ComparableFigure, EstimateOptions, Finding, alpha_of, compare, estimate, judge,
+};
 use telemetry::experiment::{Outcome, Stage};
 
 const ALPHA: f64 = 0.05;
@@ -19,9 +21,9 @@ fn verdicts<const N: usize>(metrics: [&str; N], effect: f64, experiments: u64) -
     for seed in 1..=experiments {
         let pairs = System::new(ORDINARY, seed).pairs(PAIRS, effect);
         let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a, b)).collect();
-        let method = Method { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
+        let options = EstimateOptions { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
         for (metric, outcomes) in metrics.iter().zip(&mut all) {
-            let estimate = estimate(metric, &pairs, &method);
+            let estimate = estimate(metric, &pairs, &options);
             outcomes.push(judge(metric, Stage::Comparison, estimate, ALPHA, None).outcome);
         }
     }
@@ -88,9 +90,9 @@ fn identical_runs_beside_a_neighbour_differ_no_more_often_than_the_error_rate() 
 fn blocks_taken_for_independent_would_fail_the_same_check() {
     let medians = |seed| -> Vec<f64> {
         let blocks = System::new(BESIDE_A_NEIGHBOUR, seed).blocks(BLOCKS, 1.0, 1);
-        let median = |readings: &Vec<Reading>| match &readings[0] {
-            Reading::Latencies(latencies) => latencies.quantile_ns(0.5).unwrap() as f64,
-            Reading::Quotient { .. } => unreachable!("these are latencies"),
+        let median = |values: &Vec<BlockValue>| match &values[0] {
+            BlockValue::Latencies(latencies) => latencies.quantile_ns(0.5).unwrap() as f64,
+            BlockValue::Quotient { .. } => unreachable!("these are latencies"),
         };
         blocks.iter().map(median).collect()
     };
@@ -156,8 +158,8 @@ fn the_interval_holds_the_truth_as_often_as_it_says() {
         let holds = (1..=400).filter(|&seed| {
             let made = System::new(ORDINARY, seed).pairs(pairs, 0.95);
             let made: Vec<_> = made.iter().map(|(a, b)| (a, b)).collect();
-            let method = Method { alpha: ALPHA, draws: 4_000, pairs_planned: pairs, seed };
-            let found = estimate(&metric, &made, &method).unwrap();
+            let options = EstimateOptions { alpha: ALPHA, draws: 4_000, pairs_planned: pairs, seed };
+            let found = estimate(&metric, &made, &options).unwrap();
             (found.low..=found.high).contains(&-5.0)
         });
         // Of 400 at 95 %: fewer than 366 would come up once in a thousand times.

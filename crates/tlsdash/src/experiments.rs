@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use experiment::{ComparableFigure, Experiment, Observation, Plan, PlanError, Side, Step};
+use experiment::{ComparableFigure, Experiment, Observation, Plan, PlanError, SideInterval, Step};
 use telemetry::{Counters, CpuGroup, ExperimentRecord, LoadDelta, LoadState, ProxyDelta, Setting};
 
 /// An experiment that a run begins with.
@@ -141,11 +141,13 @@ fn observation<'a>(tick: &Tick<'a>, start_us: u64, cpu_before: &Counters<CpuGrou
         end_us: tick.now_us,
         // A process that was stopped meanwhile, or starved, measured that.
         is_whole: tick.now_us.saturating_sub(start_us) < meant_us + meant_us / 2,
-        proxy: tick.proxy.map(|delta| Side { counters: &delta.counters, latencies: &delta.latencies }),
+        proxy: tick
+            .proxy
+            .map(|delta| SideInterval { counters: &delta.counters, latencies: &delta.latencies }),
         load: tick
             .load
             .as_ref()
-            .map(|(delta, _)| Side { counters: &delta.counters, latencies: &delta.latencies }),
+            .map(|(delta, _)| SideInterval { counters: &delta.counters, latencies: &delta.latencies }),
         cpu: tick.cpu.since(cpu_before),
     }
 }

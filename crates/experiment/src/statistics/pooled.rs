@@ -1,9 +1,9 @@
 //! A figure over any choice of blocks, quickly.
 
-use crate::block::Reading;
-use crate::comparable_figure::{ComparableFigure, Kind};
+use crate::block::BlockValue;
+use crate::comparable_figure::{ComparableFigure, FigureKind};
 
-/// The readings of one arm, laid out so that the figure over a weighted choice of its blocks costs little: a bootstrap
+/// The values of one arm, laid out so that the figure over a weighted choice of its blocks costs little: a bootstrap
 /// asks for thousands.
 #[derive(Debug)]
 pub(crate) enum Pooled {
@@ -21,34 +21,34 @@ pub(crate) enum Pooled {
 impl Pooled {
     pub(crate) fn new<'a>(
         metric: &ComparableFigure,
-        readings: impl Iterator<Item = &'a Reading> + Clone,
+        values: impl Iterator<Item = &'a BlockValue> + Clone,
     ) -> Self {
         match metric.kind {
-            Kind::Quantile(_, q) => Self::of_latencies(q, readings),
-            Kind::Mean(_) | Kind::Quotient(_) => Self::Quotient(
-                readings
-                    .map(|reading| match reading {
-                        Reading::Quotient { of, per } => (*of, *per),
-                        Reading::Latencies(_) => (0.0, 0.0),
+            FigureKind::Quantile(_, q) => Self::of_latencies(q, values),
+            FigureKind::Mean(_) | FigureKind::Quotient(_) => Self::Quotient(
+                values
+                    .map(|value| match value {
+                        BlockValue::Quotient { of, per } => (*of, *per),
+                        BlockValue::Latencies(_) => (0.0, 0.0),
                     })
                     .collect(),
             ),
         }
     }
 
-    fn of_latencies<'a>(q: f64, readings: impl Iterator<Item = &'a Reading> + Clone) -> Self {
-        let buckets = |reading: &'a Reading| match reading {
-            Reading::Latencies(distribution) => Some(distribution.buckets()).into_iter().flatten(),
-            Reading::Quotient { .. } => None.into_iter().flatten(),
+    fn of_latencies<'a>(q: f64, values: impl Iterator<Item = &'a BlockValue> + Clone) -> Self {
+        let buckets = |value: &'a BlockValue| match value {
+            BlockValue::Latencies(distribution) => Some(distribution.buckets()).into_iter().flatten(),
+            BlockValue::Quotient { .. } => None.into_iter().flatten(),
         };
-        let mut values_ns: Vec<u64> = readings.clone().flat_map(buckets).map(|(value, _)| value).collect();
+        let mut values_ns: Vec<u64> = values.clone().flat_map(buckets).map(|(value, _)| value).collect();
         values_ns.sort_unstable();
         values_ns.dedup();
-        let blocks = readings.clone().count();
+        let blocks = values.clone().count();
         let mut below = vec![0; values_ns.len() * blocks];
-        for (block, reading) in readings.enumerate() {
+        for (block, value) in values.enumerate() {
             let mut samples = 0;
-            let mut own = buckets(reading).peekable();
+            let mut own = buckets(value).peekable();
             for (row, value) in values_ns.iter().enumerate() {
                 // A bucket with very many samples comes in several parts.
                 while let Some((_, count)) = own.next_if(|(highest, _)| highest <= value) {
@@ -105,12 +105,12 @@ mod tests {
     use proptest::prelude::*;
     use telemetry::Histogram;
 
-    fn reading(latencies_us: &[u64]) -> (Reading, Histogram) {
+    fn value(latencies_us: &[u64]) -> (BlockValue, Histogram) {
         let mut histogram = Histogram::new();
         for us in latencies_us {
             histogram.record_ns(us * 1_000);
         }
-        (Reading::Latencies(histogram.to_distribution()), histogram)
+        (BlockValue::Latencies(histogram.to_distribution()), histogram)
     }
 
     proptest! {
@@ -121,13 +121,13 @@ mod tests {
         ) {
             let metric: ComparableFigure = format!("exchange.p{percent:02}").parse().unwrap();
             let q = f64::from(percent) / 100.0;
-            let (readings, histograms): (Vec<_>, Vec<_>) = blocks.iter().map(|(us, _)| reading(us)).unzip();
+            let (values, histograms): (Vec<_>, Vec<_>) = blocks.iter().map(|(us, _)| value(us)).unzip();
             let weights: Vec<u32> = blocks.iter().map(|(_, weight)| *weight).collect();
             let mut merged = Histogram::new();
             for (histogram, &weight) in histograms.iter().zip(&weights) {
                 (0..weight).for_each(|_| merged.add(histogram));
             }
-            let figure = Pooled::new(&metric, readings.iter()).figure(&weights);
+            let figure = Pooled::new(&metric, values.iter()).figure(&weights);
             match (figure, merged.quantile_ns(q)) {
                 (Some(us), Some(ns)) => prop_assert!((us * 1e3 / ns as f64 - 1.0).abs() < 2e-3, "{us} {ns}"),
                 (figure, ns) => prop_assert_eq!((figure, ns), (None, None)),
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn a_quotient_over_blocks_is_sum_by_sum() {
         let metric: ComparableFigure = "cpu.per_exchange".parse().unwrap();
-        let readings = [(10.0, 1.0), (10.0, 4.0)].map(|(of, per)| Reading::Quotient { of, per });
-        let pooled = Pooled::new(&metric, readings.iter());
+        let values = [(10.0, 1.0), (10.0, 4.0)].map(|(of, per)| BlockValue::Quotient { of, per });
+        let pooled = Pooled::new(&metric, values.iter());
         assert_eq!(pooled.figure(&[1, 1]), Some(4.0));
         assert_eq!(pooled.figure(&[0, 2]), Some(2.5));
         assert_eq!(pooled.figure(&[0, 0]), None);

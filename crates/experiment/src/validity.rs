@@ -12,7 +12,7 @@ const LEFT_OUT_MAX: f64 = 0.25;
 
 /// What was noted beside the figures of a stage.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Limits {
+pub(crate) struct ValidityChecks {
     /// Of the blocks of each arm.
     totals: [Totals; 2],
     load_threads: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Limits {
     disturbance: Option<String>,
 }
 
-impl Limits {
+impl ValidityChecks {
     pub(crate) fn note_block(&mut self, arm: Arm, totals: &Totals, load_threads: u64) {
         let sum = &mut self.totals[arm as usize];
         sum.span_us += totals.span_us;
