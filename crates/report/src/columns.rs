@@ -10,7 +10,7 @@ const COLUMNS_MAX: u64 = 240;
 
 /// Some intervals of a series taken together.
 #[derive(Debug)]
-pub(crate) struct Column<C: Metric> {
+pub(crate) struct PlotColumn<C: Metric> {
     pub(crate) start_s: f64,
     pub(crate) end_s: f64,
     /// Nothing is known of a part of it.
@@ -19,7 +19,7 @@ pub(crate) struct Column<C: Metric> {
     pub(crate) latency: Distribution,
 }
 
-impl<C: Metric> Column<C> {
+impl<C: Metric> PlotColumn<C> {
     pub(crate) fn rate(&self, amount: u64) -> Option<f64> {
         let seconds = self.end_s - self.start_s;
         (!self.is_gap && seconds > 0.0).then(|| amount as f64 / seconds)
@@ -39,7 +39,7 @@ pub(crate) fn columns<C: Metric, L: Metric>(
     report: &Report<'_>,
     track: &Track<C, L>,
     class: L,
-) -> Vec<Column<C>> {
+) -> Vec<PlotColumn<C>> {
     let intervals: Vec<&Interval<C, L>> = track.timeline().map(|interval| &**interval).collect();
     let (Some(first), Some(last)) = (intervals.first(), intervals.last()) else { return Vec::new() };
     // By time: what is old is kept in stretches of ten seconds.
@@ -63,7 +63,7 @@ pub(crate) fn columns<C: Metric, L: Metric>(
             merged.add_distribution(interval.latency(class));
             counters.add(&interval.counters);
         }
-        Some(Column {
+        Some(PlotColumn {
             start_s: report.seconds_at(first.start_us),
             end_s: report.seconds_at(last.end_us),
             is_gap: chunk.iter().any(|interval| interval.after_loss),

@@ -14,8 +14,8 @@ mod quality;
 mod report;
 mod text;
 
-pub use assert::{Assertion, AssertionError, Checked, Verdict, WrongUnit, junit};
-pub use compare::{Comparing, Comparison, NotComparable, comparison};
+pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, WrongUnit, junit};
+pub use compare::{CompareOptions, Comparison, NotComparable, comparison};
 pub use figures::{Figures, NamedValue, csv, load_figures};
 pub use report::{Report, RunPart};
 pub use text::{interval_log, percentile_file, repeated};

@@ -7,7 +7,7 @@ use telemetry::model::{ClientSummary, Deed, LogLine, Marker, Run, Summary};
 use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, Stretch, labels};
 
 use crate::anonymous::{self, LEFT_OUT};
-use crate::latency::Latency;
+use crate::latency::ClassLatency;
 
 /// A run that is reported on.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ impl<'a> Report<'a> {
     }
 
     /// What happened, in order; none of it anonymously, since it tells of clients.
-    pub(crate) fn events(&self) -> Vec<Event<'a>> {
+    pub(crate) fn events(&self) -> Vec<RunEvent<'a>> {
         let lines = self.run.log().filter(|_| !self.is_anonymous);
         let mut events = 0;
         let event = |line: &'a LogLine| {
@@ -173,7 +173,7 @@ impl<'a> Report<'a> {
                 },
                 |number| number.to_string(),
             );
-            Event { after_s: self.seconds_at(line.mono_us), label, mark, line }
+            RunEvent { after_s: self.seconds_at(line.mono_us), label, mark, line }
         };
         lines.map(event).collect()
     }
@@ -194,16 +194,16 @@ impl<'a> Report<'a> {
     }
 
     /// The latencies that have samples.
-    pub(crate) fn latencies(&self) -> Vec<Latency<'a>> {
+    pub(crate) fn latencies(&self) -> Vec<ClassLatency<'a>> {
         let proxy = self.run.proxy().into_iter().flat_map(|track| {
             ProxyLatency::ALL
                 .iter()
-                .map(move |&class| Latency { class: class.into(), histogram: &track.whole()[class] })
+                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
         });
         let load = self.run.load().into_iter().flat_map(|track| {
             LoadLatency::ALL
                 .iter()
-                .map(move |&class| Latency { class: class.into(), histogram: &track.whole()[class] })
+                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
         });
         proxy.chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
     }
@@ -238,7 +238,7 @@ impl<'a> Report<'a> {
 
 /// Something that happened during a run.
 #[derive(Debug)]
-pub(crate) struct Event<'a> {
+pub(crate) struct RunEvent<'a> {
     /// Since the run began.
     pub(crate) after_s: f64,
     /// The number of a mark, by which `mark:3` finds it; `e1`, `e2` and so on for all else.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{CLIENT, HOST, HOSTILE, Played, assert_harmless, at, model};
+use common::{CLIENT, HOST, HOSTILE, SyntheticRun, assert_harmless, at, model};
 use report::{Report, RunPart};
 use telemetry::{
     Applies, Level, Model, NoticeRecord, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
@@ -12,7 +12,7 @@ use telemetry::{
 };
 
 fn forms(is_anonymous: bool) -> [String; 4] {
-    let (model, run) = model(&Played::default());
+    let (model, run) = model(&SyntheticRun::default());
     let source = format!("file:/home/{HOST}/x.journal");
     let report = Report::new(&model, model.run(run).unwrap(), &source, HOSTILE.to_owned());
     let report = if is_anonymous { report.anonymised() } else { report };
@@ -124,7 +124,7 @@ fn an_anonymous_report_of_several_hosts_names_none() {
 
 #[test]
 fn a_loss_is_told_and_drawn_as_a_gap() {
-    let (model, run) = model(&Played { with_loss: true, ..Played::default() });
+    let (model, run) = model(&SyntheticRun { with_loss: true, ..SyntheticRun::default() });
     let html = Report::new(&model, model.run(run).unwrap(), "file:x", String::new()).html();
     assert!(html.contains("records were lost: what happened in their intervals is missing"), "{html}");
     let whole = forms(false)[0].matches("h0").count();
@@ -200,7 +200,7 @@ fn a_short_interval_at_the_end_is_not_drawn_as_a_drop() {
 
 #[test]
 fn a_stretch_states_what_was_asked_for_and_what_is_used() {
-    let (model, run) = model(&Played::default());
+    let (model, run) = model(&SyntheticRun::default());
     let asked = Stretch { from_us: at(0).realtime_us - 400_000, until_us: u64::MAX };
     let report = Report::new(&model, model.run(run).unwrap(), "file:x@-10m..", String::new());
     let markdown = report.of_stretch(asked).markdown();

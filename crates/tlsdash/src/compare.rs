@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use ::report::{Comparing, Report};
+use ::report::{CompareOptions, Report};
 use experiment::ComparableFigure;
 
 use crate::args::{CompareArgs, Format, time, time_or_none, usage};
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let metric =
         |name: &str| name.parse::<ComparableFigure>().map_err(|error| usage(format!("--metric {error}")));
     let metrics = args.metric.as_deref().map(|names| names.split('+').map(metric).collect()).transpose()?;
-    let how = Comparing {
+    let how = CompareOptions {
         metrics: metrics.unwrap_or_default(),
         block: time("block", args.block.as_deref().unwrap_or("10s"))?,
         discard: time_or_none("discard", args.discard.as_deref().unwrap_or("5s"))?,

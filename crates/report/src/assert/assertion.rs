@@ -13,7 +13,7 @@ use crate::figures::{Figures, first_of};
 pub struct Assertion {
     text: String,
     figure: FigureName,
-    comparison: Comparison,
+    operator: Operator,
     limit: Limit,
 }
 
@@ -33,7 +33,7 @@ enum LimitUnit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+enum Operator {
     Below,
     AtMost,
     Above,
@@ -43,19 +43,19 @@ enum Comparison {
 }
 
 /// Longer signs first: `<=` begins as `<` does.
-const SIGNS: [(&str, Comparison); 6] = [
-    ("<=", Comparison::AtMost),
-    (">=", Comparison::AtLeast),
-    ("==", Comparison::Equal),
-    ("!=", Comparison::Unequal),
-    ("<", Comparison::Below),
-    (">", Comparison::Above),
+const SIGNS: [(&str, Operator); 6] = [
+    ("<=", Operator::AtMost),
+    (">=", Operator::AtLeast),
+    ("==", Operator::Equal),
+    ("!=", Operator::Unequal),
+    ("<", Operator::Below),
+    (">", Operator::Above),
 ];
 
 /// Why a text is no assertion, or none that this run can be held against.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionError {
-    /// The text has no comparison.
+    /// The text has no operator.
     #[error(
         "{0:?} is no assertion; expected METRIC < VALUE such as 'response.p99 < 5ms', or with <=, >, >=, == or !="
     )]
@@ -99,11 +99,11 @@ impl FromStr for Assertion {
             text.find(['<', '>', '=', '!']).ok_or_else(|| AssertionError::NoComparison(clean.clone()))?;
         let (name, rest) = text.split_at(at);
         let sign = SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign));
-        let (sign, comparison) = sign.ok_or_else(|| AssertionError::NoComparison(clean.clone()))?;
+        let (sign, operator) = sign.ok_or_else(|| AssertionError::NoComparison(clean.clone()))?;
         let value = rest[sign.len()..].trim();
         let limit = Limit::parse(value).ok_or_else(|| AssertionError::Value(clean.clone()))?;
         let figure = name.parse().map_err(|error| AssertionError::Unknown(clean.clone(), error))?;
-        Ok(Self { text: clean, figure, comparison, limit })
+        Ok(Self { text: clean, figure, operator, limit })
     }
 }
 
@@ -123,7 +123,7 @@ impl Limit {
 
 /// What became of an assertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AssertionOutcome {
     /// It holds.
     Holds,
     /// It does not hold: why, and by how much.
@@ -158,7 +158,7 @@ impl Assertion {
     /// The limit in the figure's unit.
     fn limit_of(&self, figure: Figure) -> Result<f64, WrongUnit> {
         let write = |kind: &'static str, value: String| {
-            let (figure, sign) = (self.figure.to_string(), self.comparison.sign());
+            let (figure, sign) = (self.figure.to_string(), self.operator.sign());
             Err(WrongUnit { figure, kind, sign, value })
         };
         let Limit { amount, unit } = self.limit;
@@ -185,36 +185,36 @@ impl Assertion {
     }
 
     /// Holds it against a run's figures.
-    pub fn check(&self, figures: &Figures<'_>) -> Verdict {
+    pub fn check(&self, figures: &Figures<'_>) -> AssertionOutcome {
         let figure = match figures.find(&self.figure) {
             Ok(figure) => figure,
-            Err(side) => return Verdict::Breached(format!("the run has no {side}")),
+            Err(side) => return AssertionOutcome::Breached(format!("the run has no {side}")),
         };
         let limit = match self.limit_of(figure) {
             Ok(limit) => limit,
-            Err(error) => return Verdict::Breached(error.to_string()),
+            Err(error) => return AssertionOutcome::Breached(error.to_string()),
         };
         if let Some((n, needed)) = figure.too_few_samples(figures.run) {
-            return Verdict::Breached(format!("too few samples: {n} of the {needed} that it takes"));
+            return AssertionOutcome::Breached(format!("too few samples: {n} of the {needed} that it takes"));
         }
         let Some(value) = figures.value(figure) else {
-            return Verdict::Breached("there are no samples".to_owned());
+            return AssertionOutcome::Breached("there are no samples".to_owned());
         };
-        if self.comparison.holds(value, limit) {
-            return Verdict::Holds;
+        if self.operator.holds(value, limit) {
+            return AssertionOutcome::Holds;
         }
         let shown = match value {
             us if figure.unit() == FigureUnit::Micros => format!("{:.3} ms", us / 1e3),
             count if count.fract() == 0.0 => count.to_string(),
             share => format!("{share:.6}"),
         };
-        Verdict::Breached(format!("it is {shown}{}", self.comparison.distance(value, limit)))
+        AssertionOutcome::Breached(format!("it is {shown}{}", self.operator.distance(value, limit)))
     }
 }
 
-impl Comparison {
+impl Operator {
     fn sign(self) -> &'static str {
-        SIGNS.into_iter().find(|(_, comparison)| *comparison == self).map_or("", |(sign, _)| sign)
+        SIGNS.into_iter().find(|(_, operator)| *operator == self).map_or("", |(sign, _)| sign)
     }
 
     /// By how much a value misses the limit, in words; nothing where a share of it says nothing.

@@ -3,19 +3,19 @@
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
-use super::assertion::{Assertion, Verdict};
+use super::assertion::{Assertion, AssertionOutcome};
 
 /// An assertion with what came of it.
 #[derive(Clone, Debug)]
-pub struct Checked {
+pub struct AssertionResult {
     /// What was to hold.
     pub assertion: Assertion,
     /// Whether it does.
-    pub verdict: Verdict,
+    pub verdict: AssertionOutcome,
 }
 
 /// A `JUnit` test suite with a case for each assertion. `name` says what was checked, `duration_us` how long that took.
-pub fn junit(name: &str, duration_us: u64, checked: &[Checked]) -> String {
+pub fn junit(name: &str, duration_us: u64, checked: &[AssertionResult]) -> String {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     // Writing into memory does not fail.
     let _ = write(&mut writer, name, duration_us, checked);
@@ -28,9 +28,9 @@ fn write(
     writer: &mut Writer<Vec<u8>>,
     name: &str,
     duration_us: u64,
-    checked: &[Checked],
+    checked: &[AssertionResult],
 ) -> std::io::Result<()> {
-    let breached = |checked: &&Checked| checked.verdict != Verdict::Holds;
+    let breached = |checked: &&AssertionResult| checked.verdict != AssertionOutcome::Holds;
     let counts = [checked.len(), checked.iter().filter(breached).count()].map(|count| count.to_string());
     let time = format!("{:.3}", duration_us as f64 / 1e6);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
@@ -42,13 +42,13 @@ fn write(
         ("time", time.as_str()),
     ]);
     suite.write_inner_content(|writer| {
-        for Checked { assertion, verdict } in checked {
+        for AssertionResult { assertion, verdict } in checked {
             let case = writer
                 .create_element("testcase")
                 .with_attributes([("classname", "tlsdash"), ("name", &*assertion.to_string())]);
             match verdict {
-                Verdict::Holds => case.write_empty()?,
-                Verdict::Breached(reason) => failed(case, reason)?,
+                AssertionOutcome::Holds => case.write_empty()?,
+                AssertionOutcome::Breached(reason) => failed(case, reason)?,
             };
         }
         Ok(())
@@ -72,13 +72,16 @@ mod tests {
 
     #[test]
     fn what_is_special_in_xml_is_escaped_and_failures_are_counted() {
-        let checked = |text: &str, verdict| Checked { assertion: text.parse().unwrap(), verdict };
+        let checked = |text: &str, verdict| AssertionResult { assertion: text.parse().unwrap(), verdict };
         let xml = junit(
             "<a> & \"b\"",
             1_500_000,
             &[
-                checked("errors == 0", Verdict::Holds),
-                checked("response.p99 < 5ms", Verdict::Breached("it is 6 ms, 20.0 % above".to_owned())),
+                checked("errors == 0", AssertionOutcome::Holds),
+                checked(
+                    "response.p99 < 5ms",
+                    AssertionOutcome::Breached("it is 6 ms, 20.0 % above".to_owned()),
+                ),
             ],
         );
         let expected = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>

@@ -3,5 +3,5 @@
 mod assertion;
 mod junit;
 
-pub use assertion::{Assertion, AssertionError, Verdict, WrongUnit};
-pub use junit::{Checked, junit};
+pub use assertion::{Assertion, AssertionError, AssertionOutcome, WrongUnit};
+pub use junit::{AssertionResult, junit};

@@ -55,7 +55,7 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
 }
 
 /// Why nothing can be said of a figure.
-pub(super) fn in_the_way(metric: &ComparableFigure, a: &Report<'_>, b: &Report<'_>) -> Option<String> {
+pub(super) fn obstacle(metric: &ComparableFigure, a: &Report<'_>, b: &Report<'_>) -> Option<String> {
     [("first", a), ("second", b)].iter().find_map(|(name, side)| {
         let journal = side.summary.journal.as_ref();
         let lost = journal.map_or(0.0, |journal| journal.lost as f64 / journal.made.max(1) as f64);
@@ -76,7 +76,7 @@ pub(super) fn notes(a: &Report<'_>, b: &Report<'_>, differs: &[Difference]) -> V
     if a.run.hostname() != b.run.hostname() {
         all.push(format!("the runs were on different hosts: {} and {}", a.run.hostname(), b.run.hostname()));
     }
-    let elsewhere = beside(&a.environment(), &b.environment())
+    let elsewhere = side_by_side(&a.environment(), &b.environment())
         .into_iter()
         .filter(|(name, a, b)| a != b && ENVIRONMENT.contains(name));
     all.extend(elsewhere.map(|(name, a, b)| format!("the runs differ in {name}: {a} and {b}")));
@@ -87,7 +87,10 @@ pub(super) fn notes(a: &Report<'_>, b: &Report<'_>, differs: &[Difference]) -> V
 }
 
 /// Values by their names, those of both beside each other; a dash where one has none.
-pub(crate) fn beside<N: PartialEq + Clone>(a: &[(N, String)], b: &[(N, String)]) -> Vec<(N, String, String)> {
+pub(crate) fn side_by_side<N: PartialEq + Clone>(
+    a: &[(N, String)],
+    b: &[(N, String)],
+) -> Vec<(N, String, String)> {
     let value = |of: &[(N, String)], name: &N| {
         of.iter().find(|(known, _)| known == name).map_or_else(|| "–".to_owned(), |(_, value)| value.clone())
     };

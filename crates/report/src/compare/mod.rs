@@ -12,8 +12,8 @@ use telemetry::LoadLatency;
 use telemetry::model::Run;
 
 use crate::report::Report;
-pub(crate) use differences::beside;
-use differences::{Difference, changed_during, differences, in_the_way};
+pub(crate) use differences::side_by_side;
+use differences::{Difference, changed_during, differences, obstacle};
 pub(crate) use text::{digits, probability};
 
 /// What varies for longer than a quarter of a run is not told from a difference; neighbours are busy for as long as this
@@ -22,7 +22,7 @@ const QUARTER_S_MIN: f64 = 30.0;
 
 /// How runs are compared.
 #[derive(Clone, Debug)]
-pub struct Comparing {
+pub struct CompareOptions {
     /// What is compared; empty: what both runs have of the usual.
     pub metrics: Vec<ComparableFigure>,
     /// Length of a block.
@@ -59,13 +59,13 @@ pub struct Comparison<'a> {
     schema: u64,
     /// The gist, in words.
     pub(crate) verdict: String,
-    pub(crate) a: Side<'a>,
-    pub(crate) b: Side<'a>,
+    pub(crate) a: ComparedRun<'a>,
+    pub(crate) b: ComparedRun<'a>,
     pub(crate) block_s: f64,
     pub(crate) discard_s: f64,
     /// Settings that differ.
     pub(crate) differs: Vec<Difference>,
-    pub(crate) metrics: Vec<Row>,
+    pub(crate) metrics: Vec<ComparisonRow>,
     pub(crate) notes: Vec<String>,
     /// What makes this comparison again.
     pub(crate) command: &'a str,
@@ -73,7 +73,7 @@ pub struct Comparison<'a> {
 
 /// One of the two runs.
 #[derive(Debug, Serialize)]
-pub(crate) struct Side<'a> {
+pub(crate) struct ComparedRun<'a> {
     #[serde(skip)]
     pub(crate) report: &'a Report<'a>,
     source: &'a str,
@@ -90,17 +90,17 @@ pub(crate) struct Side<'a> {
 
 /// What a figure came to.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct ComparisonRow {
     pub(crate) metric: String,
     unit: &'static str,
-    pub(crate) outcome: Found,
+    pub(crate) outcome: RowOutcome,
     pub(crate) reason: String,
-    pub(crate) estimate: Option<Figures>,
+    pub(crate) estimate: Option<RowEstimate>,
 }
 
 /// What may be said of a figure. Never that one run is better: that takes an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum RowOutcome {
     /// It differs by more than it varies within the runs.
     Differs,
     /// It does not, which is not to say that there is no difference.
@@ -113,7 +113,7 @@ pub(crate) enum Found {
 
 /// Effects are in percent of the first run's figure, of shares in percentage points.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Figures {
+pub(crate) struct RowEstimate {
     pub(crate) a: f64,
     pub(crate) b: f64,
     pub(crate) effect_percent: f64,
@@ -130,7 +130,7 @@ pub(crate) struct Figures {
 pub fn comparison<'a>(
     a: &'a Report<'a>,
     b: &'a Report<'a>,
-    how: &Comparing,
+    how: &CompareOptions,
     command: &'a str,
 ) -> Result<Comparison<'a>, NotComparable> {
     for (name, side) in [("the first", a), ("the second", b)] {
@@ -158,20 +158,20 @@ pub fn comparison<'a>(
     let [of_a, of_b] = [a, b].map(|side| blocks(side.run, &metrics, how.block, how.discard));
     let alpha = alpha_of(metrics.len());
     let row = |(at, metric): (usize, &ComparableFigure)| {
-        if let Some(reason) = in_the_way(metric, a, b) {
-            return Row::new(metric, Found::NotComparable, reason, None);
+        if let Some(reason) = obstacle(metric, a, b) {
+            return ComparisonRow::new(metric, RowOutcome::NotComparable, reason, None);
         }
         let compared = compare(metric, at, &of_a, &of_b, alpha);
-        Row::new(metric, compared.finding.into(), compared.reason, compared.estimate)
+        ComparisonRow::new(metric, compared.finding.into(), compared.reason, compared.estimate)
     };
-    let rows: Vec<Row> = metrics.iter().enumerate().map(row).collect();
+    let rows: Vec<ComparisonRow> = metrics.iter().enumerate().map(row).collect();
     let mut notes = differences::notes(a, b, &differs);
     notes.extend(too_short([a, b], of_a.len().min(of_b.len()), how));
     Ok(Comparison {
         schema: 1,
         verdict: text::verdict(&rows),
-        a: Side::new(a, of_a.len()),
-        b: Side::new(b, of_b.len()),
+        a: ComparedRun::new(a, of_a.len()),
+        b: ComparedRun::new(b, of_b.len()),
         block_s: how.block.as_secs_f64(),
         discard_s: how.discard.as_secs_f64(),
         notes,
@@ -182,7 +182,7 @@ pub fn comparison<'a>(
 }
 
 /// What would give enough blocks, or quarters that are long enough.
-fn too_short(reports: [&Report<'_>; 2], fewest: usize, how: &Comparing) -> Option<String> {
+fn too_short(reports: [&Report<'_>; 2], fewest: usize, how: &CompareOptions) -> Option<String> {
     let (needed, block_s) = (BLOCKS_MIN as f64, how.block.as_secs_f64());
     if fewest >= BLOCKS_MIN {
         let quarter_s = fewest as f64 / needed * block_s;
@@ -239,7 +239,7 @@ impl Comparison<'_> {
     }
 }
 
-impl<'a> Side<'a> {
+impl<'a> ComparedRun<'a> {
     fn new(report: &'a Report<'a>, blocks: usize) -> Self {
         Self {
             source: &report.source,
@@ -254,9 +254,14 @@ impl<'a> Side<'a> {
     }
 }
 
-impl Row {
-    fn new(metric: &ComparableFigure, outcome: Found, reason: String, estimate: Option<Estimate>) -> Self {
-        let figures = |estimate: Estimate| Figures {
+impl ComparisonRow {
+    fn new(
+        metric: &ComparableFigure,
+        outcome: RowOutcome,
+        reason: String,
+        estimate: Option<Estimate>,
+    ) -> Self {
+        let figures = |estimate: Estimate| RowEstimate {
             a: estimate.a,
             b: estimate.b,
             effect_percent: estimate.effect,
@@ -271,7 +276,7 @@ impl Row {
     }
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for RowOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Differs => f.pad("differs"),
@@ -282,7 +287,7 @@ impl fmt::Display for Found {
     }
 }
 
-impl From<Finding> for Found {
+impl From<Finding> for RowOutcome {
     fn from(finding: Finding) -> Self {
         match finding {
             Finding::Differs => Self::Differs,
@@ -292,7 +297,7 @@ impl From<Finding> for Found {
     }
 }
 
-impl Serialize for Found {
+impl Serialize for RowOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Comparison, Figures, Found, Row};
+use super::{Comparison, ComparisonRow, RowEstimate, RowOutcome};
 use crate::text::markdown;
 
 const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
@@ -12,31 +12,32 @@ const NOT_BETTER: &str =
     "One run of each cannot tell a setting from the hour: which setting is better takes alternation (--ab).";
 
 /// The gist, in sentences.
-pub(super) fn verdict(rows: &[Row]) -> String {
-    let of = |found: Found| rows.iter().filter(move |row| row.outcome == found);
-    let differ: Vec<String> = of(Found::Differs).map(Row::told).collect();
-    let mut said = Vec::new();
+pub(super) fn verdict(rows: &[ComparisonRow]) -> String {
+    let of = |found: RowOutcome| rows.iter().filter(move |row| row.outcome == found);
+    let differ: Vec<String> = of(RowOutcome::Differs).map(ComparisonRow::described).collect();
+    let mut sentences = Vec::new();
     if !differ.is_empty() {
-        said.push(format!("These runs differ: {}.", differ.join(", ")));
+        sentences.push(format!("These runs differ: {}.", differ.join(", ")));
     }
-    let same: Vec<&str> = of(Found::NoDifference).map(|row| &*row.metric).collect();
+    let same: Vec<&str> = of(RowOutcome::NoDifference).map(|row| &*row.metric).collect();
     if !same.is_empty() {
-        said.push(format!("No difference is shown in {}.", same.join(", ")));
+        sentences.push(format!("No difference is shown in {}.", same.join(", ")));
     }
-    for (found, what) in
-        [(Found::Inconclusive, "Nothing can be said of"), (Found::NotComparable, "Not comparable:")]
-    {
-        let of_it: Vec<&Row> = of(found).collect();
+    for (found, what) in [
+        (RowOutcome::Inconclusive, "Nothing can be said of"),
+        (RowOutcome::NotComparable, "Not comparable:"),
+    ] {
+        let of_it: Vec<&ComparisonRow> = of(found).collect();
         for alike in of_it.chunk_by(|a, b| a.reason == b.reason) {
             let names: Vec<&str> = alike.iter().map(|row| &*row.metric).collect();
             let reason = alike.first().map_or("", |row| &*row.reason);
-            said.push(format!("{what} {} ({reason}).", names.join(", ")));
+            sentences.push(format!("{what} {} ({reason}).", names.join(", ")));
         }
     }
     if !differ.is_empty() {
-        said.push(NOT_BETTER.to_owned());
+        sentences.push(NOT_BETTER.to_owned());
     }
-    said.join(" ")
+    sentences.join(" ")
 }
 
 /// A figure to four digits, no more than four of them behind the point.
@@ -51,11 +52,11 @@ pub(crate) fn probability(p: f64) -> String {
     if p < 0.000_1 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
-impl Row {
+impl ComparisonRow {
     /// Its name and by how much it differs.
-    fn told(&self) -> String {
+    fn described(&self) -> String {
         let Some(figures) = &self.estimate else { return self.metric.clone() };
-        let Figures { effect_percent, low_percent, high_percent, .. } = figures;
+        let RowEstimate { effect_percent, low_percent, high_percent, .. } = figures;
         let unit = self.unit_of_effect();
         format!(
             "{} by {effect_percent:+.2} {unit} ({low_percent:+.2} to {high_percent:+.2} within the runs)",
@@ -73,7 +74,7 @@ impl Row {
         format!("{} {}", self.metric, self.unit).trim_end().to_owned()
     }
 
-    /// As a table has it: name, both figures, the difference with its interval, and what may be said.
+    /// As a table has it: name, both figures, the difference with its interval, and what may be sentences.
     pub(crate) fn cells(&self) -> [String; 5] {
         let mut outcome = self.outcome.to_string().to_uppercase();
         if !self.reason.is_empty() {
@@ -82,7 +83,7 @@ impl Row {
         let Some(figures) = &self.estimate else {
             return [self.name(), "-".to_owned(), "-".to_owned(), "-".to_owned(), outcome];
         };
-        let Figures { a, b, effect_percent, low_percent, high_percent, confidence_percent, p } = figures;
+        let RowEstimate { a, b, effect_percent, low_percent, high_percent, confidence_percent, p } = figures;
         let difference = format!(
             "{effect_percent:+.2} ({low_percent:+.2} to {high_percent:+.2} at {confidence_percent:.1} %), p {}",
             probability(*p)
@@ -99,8 +100,9 @@ impl Comparison<'_> {
             let _ = writeln!(out, "{line}");
         }
         out.push('\n');
-        let rows: Vec<[String; 5]> =
-            std::iter::once(HEADS.map(str::to_owned)).chain(self.metrics.iter().map(Row::cells)).collect();
+        let rows: Vec<[String; 5]> = std::iter::once(HEADS.map(str::to_owned))
+            .chain(self.metrics.iter().map(ComparisonRow::cells))
+            .collect();
         let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
         let widths: [usize; 4] = std::array::from_fn(width);
         for row in &rows {

@@ -6,16 +6,16 @@ use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
-use super::plot::{Scale, Tick, short};
+use super::plot::{AxisScale, Tick, short};
 use super::tables::latency_table;
 use super::{effects, made_by, page, section, time};
-use crate::columns::{Column, columns};
-use crate::compare::{Comparison, Found, Row, are_open, beside, digits, probability};
-use crate::latency::Latency;
+use crate::columns::{PlotColumn, columns};
+use crate::compare::{Comparison, ComparisonRow, RowOutcome, are_open, digits, probability, side_by_side};
+use crate::latency::ClassLatency;
 use crate::report::Report;
 
 /// Columns of both runs.
-type Both<C> = [Vec<Column<C>>; 2];
+type Both<C> = [Vec<PlotColumn<C>>; 2];
 
 impl Comparison<'_> {
     /// The page.
@@ -45,7 +45,7 @@ impl Comparison<'_> {
 
     /// The gist, in words.
     fn lead(&self) -> Markup {
-        let has_refused = self.metrics.iter().any(|row| row.outcome == Found::NotComparable);
+        let has_refused = self.metrics.iter().any(|row| row.outcome == RowOutcome::NotComparable);
         html! {
             p.lead { (self.verdict) }
             ul { @for side in self.sides() { li { (side) } } }
@@ -120,9 +120,9 @@ impl Comparison<'_> {
     fn latency_plots<C: Metric>(&self, title: &str, [a, b]: &Both<C>) -> Markup {
         let counted = self.counted();
         let plot = |what: &str, q: f64| {
-            let of = |column: &Column<C>| column.quantile_ms(q);
+            let of = |column: &PlotColumn<C>| column.quantile_ms(q);
             let lines: [time::Line<'_, C>; 2] = [("A", a, &of), ("B", b, &of)];
-            time::markup(format!("{title}, {what}"), ("ms", Scale::Log), &lines, &counted)
+            time::markup(format!("{title}, {what}"), ("ms", AxisScale::Log), &lines, &counted)
         };
         html! {
             (plot("p50", 0.5))
@@ -135,9 +135,9 @@ impl Comparison<'_> {
     }
 
     fn rate<C: Metric>(&self, title: &str, [a, b]: &Both<C>, counter: C) -> Markup {
-        let of = |column: &Column<C>| column.rate(column.counters[counter]);
+        let of = |column: &PlotColumn<C>| column.rate(column.counters[counter]);
         let lines: [time::Line<'_, C>; 2] = [("A", a, &of), ("B", b, &of)];
-        time::markup(title.to_owned(), ("1/s", Scale::Linear), &lines, &self.counted())
+        time::markup(title.to_owned(), ("1/s", AxisScale::Linear), &lines, &self.counted())
     }
 
     /// Where the blocks begin.
@@ -189,16 +189,16 @@ impl Comparison<'_> {
         let settings = |report: &Report<'_>| -> Vec<(String, String)> {
             report.settings().into_iter().map(|(name, value, _)| (name, value)).collect()
         };
-        let settings = beside(&settings(a), &settings(b));
+        let settings = side_by_side(&settings(a), &settings(b));
         html! {
             table {
                 thead { tr { th { "" } th { "A" } th { "B" } th { "" } } }
-                tbody { @for (name, a, b) in beside(&a.environment(), &b.environment()) { (told(name, &a, &b)) } }
+                tbody { @for (name, a, b) in side_by_side(&a.environment(), &b.environment()) { (difference_row(name, &a, &b)) } }
             }
             @if !settings.is_empty() {
                 table {
                     thead { tr { th { "setting, at the end" } th { "A" } th { "B" } th { "" } } }
-                    tbody { @for (name, a, b) in settings { (told(&name, &a, &b)) } }
+                    tbody { @for (name, a, b) in settings { (difference_row(&name, &a, &b)) } }
                 }
             }
         }
@@ -209,7 +209,7 @@ impl Comparison<'_> {
     }
 }
 
-fn figure_cells(row: &Row) -> Markup {
+fn figure_cells(row: &ComparisonRow) -> Markup {
     let outcome = row.outcome.to_string().to_uppercase();
     let Some(figures) = &row.estimate else {
         return html! { td { (row.name()) } td colspan="6" { strong { (outcome) } ": " (row.reason) } };
@@ -231,9 +231,9 @@ fn each([a, b]: [Markup; 2]) -> Markup {
 }
 
 /// The latencies of which both have samples.
-fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[Latency<'a>; 2]> {
+fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[ClassLatency<'a>; 2]> {
     let of_b = b.latencies();
-    let pair = |a: Latency<'a>| {
+    let pair = |a: ClassLatency<'a>| {
         let b = of_b.iter().find(|b| b.class == a.class)?;
         Some([a, *b])
     };
@@ -252,6 +252,6 @@ fn both<C: Metric, L: Metric>(
 }
 
 /// What stands in a table of both runs, marked if it differs.
-fn told(name: &str, a: &str, b: &str) -> Markup {
+fn difference_row(name: &str, a: &str, b: &str) -> Markup {
     html! { tr { td { (name) } td { (a) } td { (b) } td { @if a != b { "≠" } } } }
 }

@@ -3,8 +3,8 @@
 use maud::Markup;
 use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 
-use super::plot::{Plot, Scale, Series};
-use crate::latency::Latency;
+use super::plot::{AxisScale, Plot, Series};
+use crate::latency::ClassLatency;
 
 /// Where the axis ends at the latest.
 const NINES_MAX: f64 = 6.0;
@@ -29,7 +29,7 @@ pub(super) fn curve_name(class: LatencyClass) -> String {
 }
 
 /// A plot of these curves, each with its name.
-pub(super) fn markup(title: String, curves: &[(String, Latency<'_>)]) -> Markup {
+pub(super) fn markup(title: String, curves: &[(String, ClassLatency<'_>)]) -> Markup {
     let most = curves.iter().map(|(_, latency)| latency.histogram.count()).max().unwrap_or(0);
     let nines = (most.max(10) as f64).log10().min(NINES_MAX);
     let series =
@@ -41,7 +41,7 @@ pub(super) fn markup(title: String, curves: &[(String, Latency<'_>)]) -> Markup 
         x_name: "share of samples (nines in the table)",
         x_ticks: ticks.map(|(at, label)| (at, label.to_owned())).to_vec(),
         y_name: "ms",
-        scale: Scale::Log,
+        scale: AxisScale::Log,
         series: series.collect(),
         marks: Vec::new(),
     };
@@ -49,7 +49,7 @@ pub(super) fn markup(title: String, curves: &[(String, Latency<'_>)]) -> Markup 
 }
 
 /// A curve from the least latency to this many nines.
-fn points(latency: &Latency<'_>, nines: f64) -> Vec<(f64, Option<f64>)> {
+fn points(latency: &ClassLatency<'_>, nines: f64) -> Vec<(f64, Option<f64>)> {
     let point = |step: u32| {
         let nines = f64::from(step) / f64::from(STEPS) * nines;
         let above = 10_f64.powf(-nines);

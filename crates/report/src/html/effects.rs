@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::plot::{WIDTH, number, short};
-use crate::compare::{Figures, Found, Row};
+use crate::compare::{ComparisonRow, RowEstimate, RowOutcome};
 
 const LEFT: f64 = 170.0;
 const RIGHT: f64 = 160.0;
@@ -18,8 +18,8 @@ const TICKS_NEAR: [f64; 2] = [1.0, 2.0];
 const TITLE: &str = "B against A: the difference of each figure, with its interval within the runs";
 
 /// The plot; nothing without differences.
-pub(super) fn markup(rows: &[Row]) -> Markup {
-    let rows: Vec<(&Row, &Figures)> =
+pub(super) fn markup(rows: &[ComparisonRow]) -> Markup {
+    let rows: Vec<(&ComparisonRow, &RowEstimate)> =
         rows.iter().filter_map(|row| Some((row, row.estimate.as_ref()?))).collect();
     let low = rows.iter().map(|(_, figures)| figures.low_percent).fold(0.0, f64::min);
     let high = rows.iter().map(|(_, figures)| figures.high_percent).fold(0.0, f64::max);
@@ -55,8 +55,8 @@ fn ticks(low: f64, high: f64) -> impl Iterator<Item = f64> {
     both.filter(move |tick| (low..=high).contains(tick))
 }
 
-fn line(row: &Row, figures: &Figures, y: f64, x: &dyn Fn(f64) -> String) -> Markup {
-    let is_shown = row.outcome == Found::Differs;
+fn line(row: &ComparisonRow, figures: &RowEstimate, y: f64, x: &dyn Fn(f64) -> String) -> Markup {
+    let is_shown = row.outcome == RowOutcome::Differs;
     let ends = [figures.low_percent, figures.high_percent].map(x);
     html! {
         text x=(LEFT - 8.0) y=(number(y + 4.0)) text-anchor="end" { (row.metric) }

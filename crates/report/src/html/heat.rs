@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use telemetry::{Distribution, Metric};
 
 use super::plot::{WIDTH, number, short};
-use crate::columns::Column;
+use crate::columns::PlotColumn;
 
 const LEFT: f64 = 60.0;
 const BAND_HEIGHT: f64 = 12.0;
@@ -26,7 +26,9 @@ pub(super) struct Extent {
 
 impl Extent {
     /// All of these columns; `None` without samples.
-    pub(super) fn of<'a, C: Metric>(columns: impl Iterator<Item = &'a Column<C>> + Clone) -> Option<Self> {
+    pub(super) fn of<'a, C: Metric>(
+        columns: impl Iterator<Item = &'a PlotColumn<C>> + Clone,
+    ) -> Option<Self> {
         let bands = || columns.clone().flat_map(|column| column.latency.buckets().map(|(ns, _)| band(ns)));
         Some(Self {
             lowest: bands().min()?,
@@ -47,7 +49,7 @@ impl Extent {
 }
 
 /// The map of the columns' latencies.
-pub(super) fn markup<C: Metric>(title: &str, columns: &[Column<C>], extent: &Extent) -> Markup {
+pub(super) fn markup<C: Metric>(title: &str, columns: &[PlotColumn<C>], extent: &Extent) -> Markup {
     let Extent { lowest, highest, start_s, end_s } = *extent;
     let bottom = extent.y(lowest - 1);
     html! {
@@ -75,7 +77,7 @@ pub(super) fn markup<C: Metric>(title: &str, columns: &[Column<C>], extent: &Ext
 }
 
 /// The figures of each column.
-fn table<C: Metric>(columns: &[Column<C>]) -> Markup {
+fn table<C: Metric>(columns: &[PlotColumn<C>]) -> Markup {
     html! {
         details {
             summary { "The figures" }

@@ -15,7 +15,7 @@ const LAST_LABEL: f64 = WIDTH - 24.0;
 
 /// How values become heights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scale {
+pub(super) enum AxisScale {
     Linear,
     /// Only what is above nothing is drawn.
     Log,
@@ -39,7 +39,7 @@ pub(super) struct Plot {
     pub(super) x_name: &'static str,
     pub(super) x_ticks: Vec<Tick>,
     pub(super) y_name: &'static str,
-    pub(super) scale: Scale,
+    pub(super) scale: AxisScale,
     pub(super) series: Vec<Series>,
     /// Moments that are marked, by their labels in the list of events.
     pub(super) marks: Vec<Tick>,
@@ -127,15 +127,15 @@ impl Plot {
     /// What there is to draw in; `None` if there is nothing to draw.
     fn frame(&self) -> Option<Frame> {
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let is_drawn = |y: &f64| y.is_finite() && (self.scale == Scale::Linear || *y > 0.0);
+        let is_drawn = |y: &f64| y.is_finite() && (self.scale == AxisScale::Linear || *y > 0.0);
         let ys: Vec<f64> = points().filter_map(|(_, y)| *y).filter(is_drawn).collect();
         let max = ys.iter().copied().max_by(f64::total_cmp)?;
         let min = ys.iter().copied().min_by(f64::total_cmp)?;
         let left = points().map(|(x, _)| *x).min_by(f64::total_cmp)?;
         let right = points().map(|(x, _)| *x).max_by(f64::total_cmp)?;
         let (low, high) = match self.scale {
-            Scale::Linear => (0.0, if max > 0.0 { max * 1.05 } else { 1.0 }),
-            Scale::Log => (min / 1.2, max * 1.2),
+            AxisScale::Linear => (0.0, if max > 0.0 { max * 1.05 } else { 1.0 }),
+            AxisScale::Log => (min / 1.2, max * 1.2),
         };
         let right = if right > left { right } else { left + 1.0 };
         Some(Frame { scale: self.scale, left, right, low, high })
@@ -145,7 +145,7 @@ impl Plot {
 /// What of the plane is shown.
 #[derive(Debug)]
 struct Frame {
-    scale: Scale,
+    scale: AxisScale,
     left: f64,
     right: f64,
     low: f64,
@@ -160,9 +160,9 @@ impl Frame {
 
     fn y(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
-            Scale::Linear => (value - self.low) / (self.high - self.low),
-            Scale::Log if value <= 0.0 => return None,
-            Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            AxisScale::Linear => (value - self.low) / (self.high - self.low),
+            AxisScale::Log if value <= 0.0 => return None,
+            AxisScale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
         };
         share.is_finite().then_some(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP))
     }
@@ -187,8 +187,8 @@ impl Frame {
 
     fn y_ticks(&self) -> Vec<f64> {
         match self.scale {
-            Scale::Linear => round_steps(self.low, self.high, 5.0),
-            Scale::Log => {
+            AxisScale::Linear => round_steps(self.low, self.high, 5.0),
+            AxisScale::Log => {
                 let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
                 let factors: &[f64] = if last - first > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
                 let all =
@@ -233,7 +233,7 @@ pub(super) fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn plot(points: Vec<(f64, Option<f64>)>, scale: Scale) -> Plot {
+    fn plot(points: Vec<(f64, Option<f64>)>, scale: AxisScale) -> Plot {
         Plot {
             title: "<b>".to_owned(),
             x_name: "s",
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_gap_breaks_the_line_and_a_lone_point_is_a_dot() {
         let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0)), (2.0, None), (3.0, Some(1.0))];
-        let plot = plot(points, Scale::Linear);
+        let plot = plot(points, AxisScale::Linear);
         let path = plot.frame().unwrap().path(&plot.series[0]);
         assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1), "{path}");
     }
@@ -263,7 +263,7 @@ mod tests {
             &[(0.0, Some(1e300)), (1.0, Some(1e-300))],
         ];
         for points in all {
-            for scale in [Scale::Linear, Scale::Log] {
+            for scale in [AxisScale::Linear, AxisScale::Log] {
                 let text = plot(points.to_vec(), scale).markup().into_string();
                 assert!(!text.contains("NaN") && !text.contains("<b>"), "{text}");
                 let coordinates = text

@@ -5,9 +5,9 @@ use telemetry::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
-use super::plot::{Scale, Tick};
+use super::plot::{AxisScale, Tick};
 use super::{made_by, page, section, tables, time};
-use crate::columns::{Column, columns};
+use crate::columns::{PlotColumn, columns};
 use crate::report::Report;
 
 impl Report<'_> {
@@ -102,24 +102,24 @@ impl Report<'_> {
     }
 }
 
-fn latency_plot<C: telemetry::Metric>(title: &str, columns: &[Column<C>], marks: &[Tick]) -> Markup {
+fn latency_plot<C: telemetry::Metric>(title: &str, columns: &[PlotColumn<C>], marks: &[Tick]) -> Markup {
     let lines: [time::Line<'_, C>; 3] = [
         ("p50", columns, &|column| column.quantile_ms(0.5)),
         ("p99", columns, &|column| column.quantile_ms(0.99)),
-        ("max", columns, &Column::max_ms),
+        ("max", columns, &PlotColumn::max_ms),
     ];
-    time::markup(title.to_owned(), ("ms", Scale::Log), &lines, marks)
+    time::markup(title.to_owned(), ("ms", AxisScale::Log), &lines, marks)
 }
 
 fn rates<C: telemetry::Metric>(
     title: &str,
-    columns: &[Column<C>],
+    columns: &[PlotColumn<C>],
     marks: &[Tick],
     counters: &[(&'static str, C)],
 ) -> Markup {
-    let rate = |counter: C| move |column: &Column<C>| column.rate(column.counters[counter]);
+    let rate = |counter: C| move |column: &PlotColumn<C>| column.rate(column.counters[counter]);
     let rates: Vec<_> = counters.iter().map(|(name, counter)| (*name, rate(*counter))).collect();
     let lines: Vec<time::Line<'_, C>> =
         rates.iter().map(|(name, rate)| (*name, columns, rate as _)).collect();
-    time::markup(title.to_owned(), ("1/s", Scale::Linear), &lines, marks)
+    time::markup(title.to_owned(), ("1/s", AxisScale::Linear), &lines, marks)
 }

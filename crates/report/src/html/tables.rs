@@ -5,7 +5,7 @@ use telemetry::Percentile;
 use telemetry::model::{ComparedSummary, Level};
 
 use super::plot::short;
-use crate::latency::Latency;
+use crate::latency::ClassLatency;
 use crate::report::Report;
 
 /// What happened that is listed and marked in the plots; a run may have a thousand lines.
@@ -162,7 +162,7 @@ impl Report<'_> {
 }
 
 /// Latencies, each with the name that stands before it.
-pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a Latency<'a>)>) -> Markup {
+pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a ClassLatency<'a>)>) -> Markup {
     html! {
         table {
             thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for percentile in Percentile::TABLE { th.n { (percentile.label) } } th.n { "max" } } }
@@ -172,7 +172,7 @@ pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a Latency<
     }
 }
 
-fn latency_row(name: &str, latency: &Latency<'_>) -> Markup {
+fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
     let histogram = latency.histogram;
     html! {
         tr {

@@ -3,16 +3,16 @@
 use maud::Markup;
 use telemetry::Metric;
 
-use super::plot::{Plot, Scale, Series, Tick, round_steps, short};
-use crate::columns::Column;
+use super::plot::{AxisScale, Plot, Series, Tick, round_steps, short};
+use crate::columns::PlotColumn;
 
 /// A line: its name, the columns it is of, and its value in each.
-pub(super) type Line<'a, C> = (&'static str, &'a [Column<C>], &'a dyn Fn(&Column<C>) -> Option<f64>);
+pub(super) type Line<'a, C> = (&'static str, &'a [PlotColumn<C>], &'a dyn Fn(&PlotColumn<C>) -> Option<f64>);
 
 /// Lines over the time since their runs began, with moments that are marked.
 pub(super) fn markup<C: Metric>(
     title: String,
-    (y_name, scale): (&'static str, Scale),
+    (y_name, scale): (&'static str, AxisScale),
     lines: &[Line<'_, C>],
     marks: &[Tick],
 ) -> Markup {

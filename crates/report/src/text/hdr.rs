@@ -9,14 +9,14 @@ use telemetry::{Histogram, LatencyClass, LoadLatency, Metric, ProxyLatency};
 const TICKS: u32 = 5;
 
 /// What a run's requests took, as near to what a client saw as the run knows.
-enum Requests {
+enum RequestLatency {
     /// From when they should have been sent, or from when they were if that is not known.
     Load(LoadLatency),
     /// As the proxy saw them.
     Proxy,
 }
 
-impl Requests {
+impl RequestLatency {
     fn of(run: &Run) -> Option<Self> {
         match (run.load(), run.proxy()) {
             (Some(load), _) if load.whole()[LoadLatency::Response].is_empty() => {
@@ -46,10 +46,10 @@ fn notes(run: &Run) -> Vec<String> {
 /// The percentiles of a run's requests in milliseconds, as `HdrHistogram`'s plotter reads them; `None` if the run had
 /// neither load nor proxy.
 pub fn percentile_file(run: &Run) -> Option<String> {
-    let requests = Requests::of(run)?;
+    let requests = RequestLatency::of(run)?;
     let histogram = match requests {
-        Requests::Load(class) => &run.load()?.whole()[class],
-        Requests::Proxy => &run.proxy()?.whole()[ProxyLatency::Exchange],
+        RequestLatency::Load(class) => &run.load()?.whole()[class],
+        RequestLatency::Proxy => &run.proxy()?.whole()[ProxyLatency::Exchange],
     };
     let mut text = percentiles(histogram);
     let _ = writeln!(text, "# {}", requests.meaning());
@@ -91,9 +91,9 @@ pub fn interval_log(run: &Run) -> Option<(String, u64)> {
     text.push_str(
         "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
     );
-    let lacking = match Requests::of(run)? {
-        Requests::Load(class) => intervals(run, run.load()?, class, &mut text),
-        Requests::Proxy => intervals(run, run.proxy()?, ProxyLatency::Exchange, &mut text),
+    let lacking = match RequestLatency::of(run)? {
+        RequestLatency::Load(class) => intervals(run, run.load()?, class, &mut text),
+        RequestLatency::Proxy => intervals(run, run.proxy()?, ProxyLatency::Exchange, &mut text),
     };
     Some((text, lacking))
 }

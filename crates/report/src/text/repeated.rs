@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::figures::NamedValue;
 
-/// Figures that are told of repeated runs, where they have a value in any of them.
-const TOLD: &[&str] = &[
+/// Figures that are shown of repeated runs, where they have a value in any of them.
+const SHOWN: &[&str] = &[
     "rate.achieved",
     "requests.ok",
     "errors",
@@ -36,18 +36,18 @@ pub fn repeated(groups: &[(String, Vec<Vec<NamedValue>>)]) -> String {
         "run", "figure", "median", "min", "max", "spread", "runs"
     );
     for (name, runs) in groups {
-        for told in TOLD {
+        for figure in SHOWN {
             let mut values: Vec<f64> = runs
                 .iter()
                 .filter_map(|figures| {
-                    figures.iter().find(|(known, _)| known == told).and_then(|(_, value)| *value)
+                    figures.iter().find(|(known, _)| known == figure).and_then(|(_, value)| *value)
                 })
                 .collect();
             if values.is_empty() || values.iter().all(|value| *value <= 0.0) {
                 continue;
             }
             values.sort_unstable_by(f64::total_cmp);
-            let is_latency = told.split_once('.').is_some_and(|(class, what)| {
+            let is_latency = figure.split_once('.').is_some_and(|(class, what)| {
                 what != "n" && !matches!(class, "rate" | "requests" | "handshakes" | "cpu" | "observed")
             });
             let scale = if is_latency { 1e-3 } else { 1.0 };
@@ -58,7 +58,7 @@ pub fn repeated(groups: &[(String, Vec<Vec<NamedValue>>)]) -> String {
             let _ = writeln!(
                 text,
                 "{name:<16} {:<24} {median:>14.3} {min:>14.3} {max:>14.3} {spread:>7.1}% {:>5}",
-                format!("{told}{unit}"),
+                format!("{figure}{unit}"),
                 values.len()
             );
         }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_and_the_spread_of_each_figure_are_told() {
+    fn the_median_and_the_spread_of_each_figure_are_shown() {
         let run = |rate: f64, p50: f64| {
             vec![("rate.achieved".to_owned(), Some(rate)), ("service.p50".to_owned(), Some(p50))]
         };

@@ -1,7 +1,7 @@
 //! What a load leaves behind: the summary in the shape that is wanted, files, and whether its assertions hold.
 
 use loadgen::report::Style;
-use report::{Assertion, NamedValue, Verdict};
+use report::{Assertion, AssertionOutcome, NamedValue};
 use telemetry::model::Run;
 
 use super::args::LoadArgs;
@@ -92,8 +92,8 @@ impl Output {
         let Some(figures) = finished.figures() else { return };
         for assertion in &self.assertions {
             match assertion.check(&figures) {
-                Verdict::Holds => {}
-                Verdict::Breached(reason) => self.breaches.push(format!("{assertion}: {reason}")),
+                AssertionOutcome::Holds => {}
+                AssertionOutcome::Breached(reason) => self.breaches.push(format!("{assertion}: {reason}")),
             }
         }
     }
