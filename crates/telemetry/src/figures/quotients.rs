@@ -34,7 +34,7 @@ pub struct Quotient {
     pub(super) side: FigureSide,
     pub(super) unit: FigureUnit,
     pub(super) definition: &'static str,
-    /// Which way it should go.
+    /// Whether lower or higher is better.
     pub better: Better,
     /// The dividend.
     pub of: fn(&Totals) -> f64,

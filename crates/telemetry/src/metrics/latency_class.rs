@@ -12,7 +12,7 @@ pub enum LatencyClass {
 }
 
 /// The names of a class, and the moments between which it times.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct ClassInfo {
     /// Its name in figures, JSON and CSV.
     pub key: &'static str,
@@ -74,7 +74,7 @@ impl LatencyClass {
     }
 
     /// Its names and what it times.
-    pub fn info(self) -> &'static ClassInfo {
+    pub fn info(self) -> ClassInfo {
         match self {
             Self::Proxy(class) => of_proxy(class),
             Self::Load(class) => of_load(class),
@@ -83,152 +83,83 @@ impl LatencyClass {
 }
 
 /// A class without alias and note.
-const fn timed(key: &'static str, title: &'static str, start: &'static str, end: &'static str) -> ClassInfo {
+fn timed(key: &'static str, title: &'static str, start: &'static str, end: &'static str) -> ClassInfo {
     ClassInfo { key, title, alias: "", note: "", start, end }
 }
 
-const fn with_alias(alias: &'static str, info: ClassInfo) -> ClassInfo {
-    ClassInfo { alias, ..info }
-}
-
-const fn with_note(note: &'static str, info: ClassInfo) -> ClassInfo {
-    ClassInfo { note, ..info }
-}
-
-fn of_proxy(class: ProxyLatency) -> &'static ClassInfo {
+fn of_proxy(class: ProxyLatency) -> ClassInfo {
     const HELLO: &str = "first byte of the ClientHello read";
     const DONE: &str = "handshake complete";
+    const CALL: &str = "each call into the TLS library";
     match class {
         ProxyLatency::HandshakeFull => {
-            const { &with_alias("full", timed("handshake_full", "full handshake", HELLO, DONE)) }
+            ClassInfo { alias: "full", ..timed("handshake_full", "full handshake", HELLO, DONE) }
         }
         ProxyLatency::HandshakeResumed => {
-            const { &with_alias("resumed", timed("handshake_resumed", "resumed handshake", HELLO, DONE)) }
+            ClassInfo { alias: "resumed", ..timed("handshake_resumed", "resumed handshake", HELLO, DONE) }
         }
         ProxyLatency::ComputeFull => {
-            const {
-                &timed(
-                    "compute_full",
-                    "compute full",
-                    "each call into the TLS library",
-                    "its return; summed over a full handshake",
-                )
-            }
+            timed("compute_full", "compute full", CALL, "its return; summed over a full handshake")
         }
         ProxyLatency::ComputeResumed => {
-            const {
-                &timed(
-                    "compute_resumed",
-                    "compute resumed",
-                    "each call into the TLS library",
-                    "its return; summed over a resumed handshake",
-                )
-            }
+            timed("compute_resumed", "compute resumed", CALL, "its return; summed over a resumed handshake")
         }
         ProxyLatency::Connect => {
-            const { &timed("connect", "connect", "connecting to the upstream begun", "connected to the upstream") }
+            timed("connect", "connect", "connecting to the upstream begun", "connected to the upstream")
         }
-        ProxyLatency::Exchange => {
-            const {
-                &timed(
-                    "exchange",
-                    "exchange",
-                    "last byte from the client before the upstream answered",
-                    "first byte of the upstream's answer",
-                )
-            }
-        }
-        ProxyLatency::Lifetime => {
-            const { &timed("lifetime", "lifetime", "connection accepted", "connection closed") }
-        }
+        ProxyLatency::Exchange => timed(
+            "exchange",
+            "exchange",
+            "last byte from the client before the upstream answered",
+            "first byte of the upstream's answer",
+        ),
+        ProxyLatency::Lifetime => timed("lifetime", "lifetime", "connection accepted", "connection closed"),
     }
 }
 
-fn of_load(class: LoadLatency) -> &'static ClassInfo {
+fn of_load(class: LoadLatency) -> ClassInfo {
     const DUE: &str = "request due by the schedule";
     const SENT: &str = "first byte of the request sent";
     const ANSWERED: &str = "whole answer received";
-    const TAKEN: &str = "connection taken or opened for the request";
     const CONNECTED: &str = "TCP connected";
+    let total = |key, title, start| timed(key, title, start, ANSWERED);
     match class {
         LoadLatency::Response => {
-            const { &with_note("CO-corrected", timed("response", "response", DUE, ANSWERED)) }
+            ClassInfo { note: "CO-corrected", ..timed("response", "response", DUE, ANSWERED) }
         }
         LoadLatency::Service => {
-            const { &with_note("uncorrected", timed("service", "service", SENT, ANSWERED)) }
+            ClassInfo { note: "uncorrected", ..timed("service", "service", SENT, ANSWERED) }
         }
-        LoadLatency::Lag => const { &timed("lag", "send lag", DUE, SENT) },
-        LoadLatency::Connect => const { &timed("connect", "connect", "connecting begun", CONNECTED) },
-        LoadLatency::HandshakeFull => {
-            const {
-                &with_alias(
-                    "full",
-                    timed("handshake_full", "full handshake", CONNECTED, "full handshake complete"),
-                )
-            }
-        }
+        LoadLatency::Lag => timed("lag", "send lag", DUE, SENT),
+        LoadLatency::Connect => timed("connect", "connect", "connecting begun", CONNECTED),
+        LoadLatency::HandshakeFull => ClassInfo {
+            alias: "full",
+            ..timed("handshake_full", "full handshake", CONNECTED, "full handshake complete")
+        },
         LoadLatency::HandshakeResumed => {
-            const {
-                &with_alias(
-                    "resumed",
-                    timed(
-                        "handshake_resumed",
-                        "resumed handshake",
-                        CONNECTED,
-                        "resumed handshake complete, without early data that was accepted",
-                    ),
-                )
-            }
+            let end = "resumed handshake complete, without early data that was accepted";
+            ClassInfo { alias: "resumed", ..timed("handshake_resumed", "resumed handshake", CONNECTED, end) }
         }
         LoadLatency::HandshakeEarly => {
-            const {
-                &timed(
-                    "handshake_early",
-                    "handshake with early data",
-                    CONNECTED,
-                    "resumed handshake complete whose early data was accepted",
-                )
-            }
+            let end = "resumed handshake complete whose early data was accepted";
+            timed("handshake_early", "handshake with early data", CONNECTED, end)
         }
         LoadLatency::FirstByte => {
-            const { &timed("first_byte", "first byte", SENT, "first byte of the answer received") }
+            timed("first_byte", "first byte", SENT, "first byte of the answer received")
         }
-        LoadLatency::Total => const { &timed("total", "total", TAKEN, ANSWERED) },
-        LoadLatency::TotalPlain => {
-            const { &timed("total_plain", "total, plain", "new connection without TLS begun", ANSWERED) }
-        }
+        LoadLatency::Total => total("total", "total", "connection taken or opened for the request"),
+        LoadLatency::TotalPlain => total("total_plain", "total, plain", "new connection without TLS begun"),
         LoadLatency::TotalFull => {
-            const {
-                &timed(
-                    "total_full",
-                    "total, full handshake",
-                    "new connection with a full handshake begun",
-                    ANSWERED,
-                )
-            }
+            total("total_full", "total, full handshake", "new connection with a full handshake begun")
         }
-        LoadLatency::TotalResumed => {
-            const {
-                &timed(
-                    "total_resumed",
-                    "total, resumed handshake",
-                    "new connection with a resumed handshake begun",
-                    ANSWERED,
-                )
-            }
-        }
+        LoadLatency::TotalResumed => total(
+            "total_resumed",
+            "total, resumed handshake",
+            "new connection with a resumed handshake begun",
+        ),
         LoadLatency::TotalEarly => {
-            const {
-                &timed(
-                    "total_early",
-                    "total, early data",
-                    "new connection with accepted early data begun",
-                    ANSWERED,
-                )
-            }
+            total("total_early", "total, early data", "new connection with accepted early data begun")
         }
-        LoadLatency::TotalKept => {
-            const { &timed("total_kept", "total, kept alive", "kept-alive connection taken", ANSWERED) }
-        }
+        LoadLatency::TotalKept => total("total_kept", "total, kept alive", "kept-alive connection taken"),
     }
 }
