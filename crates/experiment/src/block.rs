@@ -1,4 +1,4 @@
-//! One block: what was counted while one value was in force.
+//! One block: what was counted and timed while one value was in force.
 
 use telemetry::figures::Totals;
 use telemetry::model::Interval;
@@ -9,7 +9,7 @@ use telemetry::{
 
 use crate::comparable_figure::{ComparableFigure, FigureKind};
 
-/// Where the latencies of an interval come from: a worker's histograms, or a series read from a journal.
+/// The latencies of an interval: a worker's histograms, or an interval read from a journal.
 pub trait LatencySource<L> {
     /// Adds the samples of a class.
     fn add_to(&self, class: L, into: &mut Histogram);
@@ -27,7 +27,7 @@ impl<C: telemetry::Metric, L: telemetry::Metric> LatencySource<L> for Interval<C
     }
 }
 
-/// What one side did in an interval.
+/// The counters and latencies of one side over an interval.
 #[derive(Clone, Copy)]
 pub struct SideInterval<'a, C: telemetry::Metric, L> {
     /// What was counted.
@@ -42,14 +42,14 @@ impl<C: telemetry::Metric, L> std::fmt::Debug for SideInterval<'_, C, L> {
     }
 }
 
-/// One interval, as an experiment looks at it. Times are `CLOCK_MONOTONIC` in microseconds.
+/// One interval of a run, with both sides. Times are `CLOCK_MONOTONIC` in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// When it began.
     pub start_us: u64,
     /// When it ended.
     pub end_us: u64,
-    /// False if something of it, or right before it, is missing.
+    /// False if records of it, or right before it, are missing.
     pub is_whole: bool,
     /// The proxy's side; `None` in a run without one.
     pub proxy: Option<SideInterval<'a, ProxyCounter, ProxyLatency>>,
@@ -66,25 +66,25 @@ impl Observation<'_> {
     }
 }
 
-/// What a block came to for one figure.
+/// What a block contributes to one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockValue {
     /// All samples of a class of latencies.
     Latencies(Distribution),
-    /// The two amounts of a quotient.
+    /// The two amounts of a quotient or mean.
     Quotient {
-        /// What is divided.
+        /// The dividend.
         of: f64,
-        /// By what.
+        /// The divisor.
         per: f64,
     },
 }
 
-/// A block while it is under way.
+/// A block that is being measured.
 #[derive(Debug)]
 pub(crate) struct Block {
     totals: Totals,
-    /// Of the metrics that are made of latencies, in their order; the memory serves all blocks.
+    /// One for each figure, in order; `None` for quotients. Reused from block to block.
     latencies: Vec<Option<Histogram>>,
     intervals: u32,
     is_whole: bool,
@@ -140,7 +140,7 @@ impl Block {
         &self.totals
     }
 
-    /// What it came to for each metric; `None` if it holds nothing that can be compared, or lacks something.
+    /// Its contribution to each figure; `None` if it is empty or incomplete.
     pub(crate) fn values(&self, metrics: &[ComparableFigure]) -> Option<Vec<BlockValue>> {
         if self.intervals == 0 || !self.is_whole {
             return None;

@@ -39,7 +39,7 @@ pub enum NotAComparableFigure {
     /// It names no figure.
     #[error(transparent)]
     Unknown(#[from] UnknownFigure),
-    /// The figure is a count, a minimum or another one that a block says too little of.
+    /// The figure is a count, a minimum or another one that blocks cannot compare.
     #[error("{0} cannot be compared; there are {known}", known = known())]
     Unsuitable(FigureName),
 }
@@ -68,7 +68,7 @@ impl ComparableFigure {
         self.figure().unit()
     }
 
-    /// Which way it should go.
+    /// Whether lower or higher is better.
     pub fn better(&self) -> Better {
         match self.kind {
             FigureKind::Quantile(..) | FigureKind::Mean(_) => Better::Lower,
@@ -81,13 +81,13 @@ impl ComparableFigure {
         if self.unit() == FigureUnit::Ratio { Scale::Points } else { Scale::Relative }
     }
 
-    /// True if a load generator at its limit would measure, or bound, something else than was meant. What the proxy
-    /// times and uses for each request is so whoever sends it.
+    /// True if a load generator at its limit distorts the figure: the load measures it, or bounds it as a rate. What the
+    /// proxy times and uses for each request does not depend on the generator.
     pub fn is_of_generator(&self) -> bool {
         self.figure().side() == FigureSide::Load || self.unit() == FigureUnit::PerSecond
     }
 
-    /// True if a run has what it is made of, and enough of it.
+    /// True if a run has enough samples of it.
     pub fn has_samples(&self, run: &Run) -> bool {
         match self.kind {
             FigureKind::Quantile(..) => self.figure().too_few_samples(run).is_none(),
@@ -98,7 +98,7 @@ impl ComparableFigure {
         }
     }
 
-    /// The class of latencies that it is made of, if it is.
+    /// The class of latencies that it is of; `None` for a quotient.
     pub fn class(&self) -> Option<LatencyClass> {
         match self.kind {
             FigureKind::Quantile(class, _) | FigureKind::Mean(class) => Some(class),

@@ -1,4 +1,4 @@
-//! How a figure compares, from pairs of blocks.
+//! Estimates the difference of a figure from blocks.
 
 use crate::block::BlockValue;
 use crate::comparable_figure::{ComparableFigure, FigureKind, Scale};
@@ -13,19 +13,20 @@ pub struct EstimateOptions {
     pub draws: u32,
     /// Pairs that are planned, for the resolution.
     pub pairs_planned: u32,
-    /// From which the draws are made.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
 impl EstimateOptions {
-    /// Draws that leave some twenty beyond the end of the widest interval, that of six pairs.
+    /// Enough draws that about twenty lie beyond each end of the widest interval, that of six pairs.
     pub const DRAWS: u32 = 10_000;
 }
 
-/// How a figure compares. Effects are in percent of the first arm's figure, of shares in percentage points.
+/// The difference of a figure between two arms. Effects are in percent of the first arm's figure, of shares in
+/// percentage points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Pairs that it rests on.
+    /// Pairs used.
     pub pairs: u32,
     /// The figure over all blocks of the first arm, in its unit.
     pub a: f64,
@@ -35,20 +36,20 @@ pub struct Estimate {
     pub effect: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of the interval.
     pub high: f64,
     /// The interval's confidence is 1 less this.
     pub alpha: f64,
-    /// How often chance alone would make a difference as large, by the sign-flip test.
+    /// p-value of the sign-flip test, or of Student's t for unpaired runs.
     pub p: f64,
-    /// The difference that the planned pairs show four times in five.
+    /// The smallest difference that the planned pairs show with a power of 80 %.
     pub resolution: f64,
     /// True if a percentile rests on fewer than ten samples above it in one of the arms.
     pub is_thin: bool,
 }
 
 impl Estimate {
-    /// True if the difference is more than chance makes at this error rate: by the test, and by the interval too.
+    /// True if both the test and the interval show a difference at this error rate.
     pub fn shows_difference(&self) -> bool {
         self.p <= self.alpha && (self.low > 0.0 || self.high < 0.0)
     }
@@ -85,11 +86,11 @@ pub fn estimate(
     })
 }
 
-/// Quarters of a run.
+/// Parts of a run that are compared: quarters.
 pub(crate) const BATCHES: usize = 4;
 
-/// Compares the blocks of two runs that were not switched in turn, by quarters of each; `None` if a quarter of either
-/// holds nothing to compare. Of the estimate's `pairs` there are as many as quarters, and its `resolution` is not known: 0.
+/// Compares the blocks of two runs by quarters; `None` if a quarter of either has no samples. The estimate's `pairs` is
+/// the number of quarters, and its `resolution` is 0, because it is unknown.
 pub fn estimate_unpaired(
     metric: &ComparableFigure,
     a: &[BlockValue],
@@ -116,7 +117,7 @@ pub fn estimate_unpaired(
     })
 }
 
-/// The figure of each quarter of so many blocks, on the scale on which differences add up.
+/// The figure of each quarter of the blocks, on a scale on which differences add up.
 fn quarters(scale: Scale, (pooled, blocks): &(Pooled, usize)) -> Option<Vec<f64>> {
     let of_quarter = |quarter: usize| {
         let is_of_it = |block: usize| u32::from(block * BATCHES / blocks == quarter);
@@ -130,8 +131,8 @@ fn quarters(scale: Scale, (pooled, blocks): &(Pooled, usize)) -> Option<Vec<f64>
     (0..BATCHES).map(of_quarter).collect()
 }
 
-/// The difference of two figures on the scale on which differences add up: the logarithm of their quotient, so that it
-/// does not matter which is divided by which, or plainly that of two shares.
+/// The difference of two figures on a scale on which differences add up: the logarithm of their quotient, or the plain
+/// difference of two shares.
 fn difference(scale: Scale, a: f64, b: f64) -> Option<f64> {
     match scale {
         Scale::Relative => (a > 0.0 && b > 0.0).then(|| (b / a).ln()),

@@ -1,5 +1,5 @@
 //! Compares two values of a setting while everything else stays as it is: in pairs of blocks whose order a coin
-//! decides, with the block as the unit of the statistics. `docs/experiments.md` is the method.
+//! decides, with the block as the unit of the statistics. `docs/experiments.md` describes the method.
 //!
 //! ```text
 //!   words ──> Plan ──> Change (a setting that there is, two values that it may have)
@@ -9,7 +9,7 @@
 //!                       Readings of each block ──> estimate ──> Verdict
 //! ```
 //!
-//! Pure: the caller has the clock, the dice (as a seed) and the settings.
+//! No I/O and no clock: the caller passes times, a seed and the settings.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What is to be compared, and for how long.
+//! The plan of an experiment: what to compare, and for how long.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,88 +9,88 @@ use telemetry::{Applies, Setting, Value};
 use crate::comparable_figure::{ComparableFigure, NotAComparableFigure};
 use crate::statistics::pairs_min;
 
-/// Most pairs of a stage: more than a night of the default blocks.
+/// The most pairs of a stage: more than a night of default blocks.
 const PAIRS_MAX: u32 = 2_000;
-/// Most figures that are looked at.
+/// The most figures of an experiment.
 const METRICS_MAX: usize = 8;
 /// Longest block.
 const BLOCK_MAX: Duration = Duration::from_secs(3_600);
-/// Confidence is 1 less this, over all figures together.
+/// Error rate over all figures together.
 const ALPHA: f64 = 0.05;
 
-/// What is to be compared, and for how long; from words such as `proxy.workers=1..2,pairs=12,metric=exchange.p99`.
+/// What to compare, and for how long; parsed from words such as `proxy.workers=1..2,pairs=12,metric=exchange.p99`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Dotted name of the setting, or its last part if that is no other's.
+    /// Dotted name of the setting, or its last part if no other setting has it.
     pub setting: String,
-    /// The first value, with which the second is compared, as it was written.
+    /// The first value, the baseline, as it was written.
     pub a: String,
     /// The second value.
     pub b: String,
-    /// The figures to look at; the first is the primary one. Empty: the caller chooses.
+    /// The figures to compare, the primary one first. If empty, the caller chooses.
     pub metrics: Vec<ComparableFigure>,
-    /// Pairs that are compared.
+    /// Pairs of the comparison.
     pub pairs: u32,
-    /// Pairs of the stage before, in which both have the first value; 0 for none.
+    /// Pairs of the a/a stage before, in which both arms have the first value; 0 for none.
     pub calibration_pairs: u32,
     /// Length of a block.
     pub block: Duration,
-    /// Time after each switch that does not count.
+    /// Time after each switch that is discarded.
     pub discard: Duration,
-    /// Forget sessions and tickets at each switch; `None`: if the setting concerns resumption.
+    /// Forget sessions and tickets at each switch; `None` decides by whether the setting concerns resumption.
     pub flush: Option<bool>,
 }
 
-/// Why there can be no such experiment.
+/// Why an experiment is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// It does not say what to compare.
+    /// The text does not say what to compare.
     #[error("{0:?}: expected SETTING=A..B first, such as proxy.workers=1..2")]
     NoChange(String),
-    /// There is no such word.
+    /// A word is unknown.
     #[error("{0:?}: expected metric=, pairs=, aa=, block=, discard=, flush or keep")]
     UnknownWord(String),
-    /// A word has no such value.
+    /// A word has another value than it may.
     #[error("{word}={value}: expected {expected}")]
     Value {
         /// The word.
         word: &'static str,
         /// Its value.
         value: String,
-        /// What it may be.
+        /// What is allowed.
         expected: String,
     },
-    /// A figure has no such name.
+    /// A name is no figure's, or the figure cannot be compared.
     #[error(transparent)]
     Metric(#[from] NotAComparableFigure),
-    /// With so few pairs no difference could be shown.
+    /// So few pairs cannot show any difference.
     #[error("{word}={pairs}: {min} pairs are the fewest that can show anything of {metrics} figures")]
     TooFewPairs {
-        /// Which stage's.
+        /// The word, `pairs` or `aa`.
         word: &'static str,
-        /// How many were wanted.
+        /// The pairs asked for.
         pairs: u32,
-        /// How many it takes.
+        /// The pairs needed.
         min: u32,
-        /// The figures looked at.
+        /// The number of figures.
         metrics: usize,
     },
-    /// What is discarded leaves nothing.
+    /// The discarded time leaves less than two intervals of a block.
     #[error("block={block:?} leaves less than two intervals of {interval:?} after discard={discard:?}")]
     NothingLeft {
         /// The block.
         block: Duration,
-        /// What of it does not count.
+        /// The discarded time.
         discard: Duration,
-        /// How often counters become figures.
+        /// The run's interval.
         interval: Duration,
     },
-    /// There is no such setting.
+    /// The setting is unknown.
     #[error("there is no setting {name} that can change while this runs; there are {known}")]
     UnknownSetting {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
-        /// Those that there are.
+        /// The settings that can change.
         known: String,
     },
     /// The setting cannot have such a value.
@@ -100,16 +100,16 @@ pub enum PlanError {
         name: String,
         /// The value.
         value: String,
-        /// What it may be.
+        /// What is allowed.
         expected: String,
     },
-    /// There is nothing to compare.
+    /// Both values are the same.
     #[error("{0}: both values are the same")]
     Same(String),
 }
 
-/// The change, and the words behind it. A value may hold commas, as a list of ciphers does: it goes on until something
-/// comes that is a word of a plan, or has `=` as only such a word does.
+/// Splits a plan into the change and the words after it. A value may hold commas, as a list of ciphers does: it ends at
+/// the first part that is a word of a plan or has a `=`.
 fn parts(text: &str) -> (&str, Vec<&str>) {
     let is_word = |part: &str| part.contains('=') || matches!(part, "flush" | "keep");
     let mut end = text.find(',').unwrap_or(text.len());
@@ -194,15 +194,15 @@ impl Plan {
         ALPHA / self.metrics.len().max(1) as f64
     }
 
-    /// How long the whole experiment takes.
+    /// Length of the whole experiment.
     pub fn length(&self) -> Duration {
         self.block * 2 * (self.pairs + self.calibration_pairs)
     }
 
-    /// Holds the plan against the settings that there are, and how often counters become figures.
+    /// Checks the plan against the settings and the run's interval.
     ///
     /// # Errors
-    /// If there is no such setting, or it cannot have these values while the program runs, or a block is too short.
+    /// If the setting is unknown or cannot have these values while the program runs, or a block is too short.
     pub fn resolve(&self, settings: &[Setting], interval: Duration) -> Result<Change, PlanError> {
         if self.block < self.discard + 2 * interval {
             let Self { block, discard, .. } = *self;
@@ -228,12 +228,12 @@ impl Plan {
     }
 }
 
-/// Two values of a setting that there is.
+/// The two values of a setting that an experiment switches between.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Dotted name of the setting.
     pub setting: String,
-    /// Its value before the experiment, which it is given back.
+    /// Its value before the experiment, which is restored at the end.
     pub before: Value,
     /// The first value.
     pub a: Value,
@@ -253,7 +253,7 @@ impl Change {
     }
 }
 
-/// What was agreed on under one value would be resumed under the other.
+/// Sessions agreed on under one value of such a setting would be resumed under the other.
 fn concerns_resumption(name: &str) -> bool {
     let words = ["resum", "ticket", "session", "tls-", "cipher", "group", "client-auth"];
     words.iter().any(|word| name.contains(word))

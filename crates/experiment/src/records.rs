@@ -1,4 +1,4 @@
-//! Steps as the journal takes them.
+//! The records of an experiment's steps.
 
 use telemetry::experiment::{Arm, ExperimentStep, Outcome, Stage};
 use telemetry::{EstimateRecord, ExperimentRecord};
@@ -25,8 +25,7 @@ impl From<Estimate> for EstimateRecord {
 }
 
 impl Experiment {
-    /// The records that a step is told by, one for each figure if it is about figures. `number`: which of the run's
-    /// experiments this is.
+    /// The records of a step: one for each figure if the step is about figures. `number` counts the run's experiments.
     pub fn records(&self, number: u64, step: &Step) -> Vec<ExperimentRecord> {
         let metrics = || self.plan().metrics.iter().enumerate();
         match step {
@@ -65,7 +64,7 @@ impl Experiment {
                     };
                 metrics().zip(judgements).map(told).collect()
             }
-            // The setting's own record tells it.
+            // The change of the setting has a record of its own.
             Step::End { .. } => Vec::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! What makes figures tell of something else than of the two values.
+//! Checks whether something other than the two values shaped the figures.
 
 use telemetry::experiment::Arm;
 use telemetry::figures::Totals;
@@ -7,13 +7,13 @@ use telemetry::{CpuGroup, LoadCounter};
 
 use crate::comparable_figure::ComparableFigure;
 
-/// Share of the pairs that may have to be left out.
+/// The largest share of incomplete pairs.
 const LEFT_OUT_MAX: f64 = 0.25;
 
-/// What was noted beside the figures of a stage.
+/// What was noted about the validity of a stage.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValidityChecks {
-    /// Of the blocks of each arm.
+    /// Totals over the blocks of each arm.
     totals: [Totals; 2],
     load_threads: u64,
     pairs: u32,
@@ -39,7 +39,7 @@ impl ValidityChecks {
         self.disturbance.get_or_insert(what);
     }
 
-    /// Why nothing can be said of a figure; `None` if nothing is in the way.
+    /// Why a figure is not comparable; `None` if it is.
     pub(crate) fn reason(&self, metric: &ComparableFigure) -> Option<String> {
         let generator_bound = || metric.is_of_generator().then(|| self.generator_bound()).flatten();
         self.disturbance.clone().or_else(generator_bound).or_else(|| self.losses())

@@ -4,7 +4,7 @@
 use telemetry::model::{ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, Summary};
 use telemetry::{Setting, Value};
 
-/// Stands for what is left out.
+/// Replaces a text that is left out.
 pub(crate) const LEFT_OUT: &str = "(left out)";
 
 /// Settings whose text is one of a few words, or made of numbers. Numbers and flags name nobody.

@@ -5,15 +5,15 @@ use telemetry::{Counters, Distribution, Histogram, Metric};
 
 use crate::report::Report;
 
-/// Columns of a plot over time at the most; intervals are taken together until there are no more.
+/// The most columns of a plot over time; intervals are merged until they fit.
 const COLUMNS_MAX: u64 = 240;
 
-/// Some intervals of a series taken together.
+/// One or more merged intervals.
 #[derive(Debug)]
 pub(crate) struct PlotColumn<C: Metric> {
     pub(crate) start_s: f64,
     pub(crate) end_s: f64,
-    /// Nothing is known of a part of it.
+    /// A part of its time has no records.
     pub(crate) is_gap: bool,
     pub(crate) counters: Counters<C>,
     pub(crate) latency: Distribution,
@@ -34,7 +34,7 @@ impl<C: Metric> PlotColumn<C> {
     }
 }
 
-/// A series as columns of a plot, with one class of its latencies.
+/// A series as the columns of a plot, with one class of its latencies.
 pub(crate) fn columns<C: Metric, L: Metric>(
     report: &Report<'_>,
     track: &Track<C, L>,
@@ -42,12 +42,12 @@ pub(crate) fn columns<C: Metric, L: Metric>(
 ) -> Vec<PlotColumn<C>> {
     let intervals: Vec<&Interval<C, L>> = track.timeline().map(|interval| &**interval).collect();
     let (Some(first), Some(last)) = (intervals.first(), intervals.last()) else { return Vec::new() };
-    // By time: what is old is kept in stretches of ten seconds.
+    // By time, because old intervals are kept as rollups of ten seconds.
     let width_us = last.end_us.saturating_sub(first.start_us) / COLUMNS_MAX;
     let at = |interval: &Interval<C, L>| {
         interval.middle_us().saturating_sub(first.start_us).checked_div(width_us).unwrap_or(0)
     };
-    // What is left at the end of a run is so short that its rate says nothing: it goes with what is before it.
+    // The last interval of a run may be so short that its rate says nothing: it is merged with the one before.
     let is_rest = |a: &Interval<C, L>, b: &Interval<C, L>| {
         b.end_us == last.end_us && !b.after_loss && b.length_us() * 2 < a.length_us()
     };

@@ -15,7 +15,7 @@ pub struct Figures<'a> {
 }
 
 impl<'a> Figures<'a> {
-    /// Those of a run; with what the model knows of the journal if `source` names it.
+    /// The figures of a run; those of the journal only if `source` names one.
     pub fn of(model: &Model, run: &'a Run, source: Option<&str>) -> Self {
         Self { run, summary: model.summary(run, source) }
     }
@@ -33,7 +33,7 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// The first figure of this name whose side there is.
+/// The first figure of this name whose side is there.
 ///
 /// # Errors
 /// With the side that there is not.

@@ -31,7 +31,7 @@ impl ClassLatency<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PercentileEstimate {
     pub(crate) ms: f64,
-    /// Its 95 % confidence interval, if samples do not depend on each other; `None` where too few tell.
+    /// Its 95 % confidence interval, for independent samples; `None` with too few samples.
     pub(crate) interval_ms: Option<(f64, f64)>,
     /// Fewer than ten samples lie above it.
     pub(crate) is_thin: bool,

@@ -1,5 +1,6 @@
-//! What runs came to, for others: figures by their names, conditions on them, and the files that tools and people read.
-//! All of it is made from a [`Model`](telemetry::Model), so also from a journal long after; nothing here does I/O.
+//! Reports on runs: figures by name, assertions, comparisons, and files for people and tools.
+//!
+//! Everything is made from a [`Model`](telemetry::Model), and so also from an old journal. Nothing here does I/O.
 
 #![forbid(unsafe_code)]
 

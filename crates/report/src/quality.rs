@@ -1,12 +1,12 @@
-//! How far the figures of a run can be trusted.
+//! What limits the trust in a run's figures.
 
 use crate::report::Report;
 
-/// How late plots may begin without being said to.
+/// Plots that begin later than this get a note, in seconds.
 const KEPT_FROM_S_MIN: f64 = 60.0;
 
 impl Report<'_> {
-    /// What has to be known of how far the figures can be trusted.
+    /// What limits the trust in the figures, a sentence each.
     pub(crate) fn quality(&self) -> Vec<String> {
         let mut all = Vec::new();
         if !self.summary.ended {

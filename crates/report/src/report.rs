@@ -1,4 +1,4 @@
-//! What a report says, before it has a form.
+//! The contents of a report, whatever its form.
 
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -9,26 +9,26 @@ use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, S
 use crate::anonymous::{self, LEFT_OUT};
 use crate::latency::ClassLatency;
 
-/// A run that is reported on.
+/// A report on a run.
 #[derive(Debug)]
 pub struct Report<'a> {
     pub(crate) run: &'a Run,
     pub(crate) summary: Summary,
     /// Where it was read.
     pub(crate) source: String,
-    /// What makes this report again.
+    /// The command that makes this report again.
     pub(crate) command: String,
-    /// The runs that it is of, if it is of several.
+    /// The runs that were merged, if there are several.
     pub(crate) parts: Vec<RunPart>,
     /// The stretch that was asked for.
     asked: Stretch,
     is_anonymous: bool,
 }
 
-/// One of several runs that were taken together.
+/// One of several merged runs.
 #[derive(Clone, Debug)]
 pub struct RunPart {
-    /// What tells it apart, such as its host.
+    /// A name that no other part has, such as its host.
     pub name: String,
     /// Its id.
     pub run: RunId,
@@ -55,7 +55,7 @@ impl fmt::Display for RunPart {
 }
 
 impl<'a> Report<'a> {
-    /// Of a run that was read from `source`, by `command`.
+    /// A report on a run that was read from `source`, made by `command`.
     pub fn new(model: &Model, run: &'a Run, source: &str, command: String) -> Self {
         let summary = model.summary(run, Some(source));
         Self {
@@ -69,12 +69,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The same, of several runs that were taken together.
+    /// The same, for several merged runs.
     pub fn of_parts(self, parts: Vec<RunPart>) -> Self {
         Self { parts, ..self }
     }
 
-    /// The same, of a stretch of time that was asked for.
+    /// The same, for a stretch of time that was asked for.
     pub fn of_stretch(self, asked: Stretch) -> Self {
         Self { asked, ..self }
     }
@@ -93,7 +93,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// What it is of, for a heading: the run, and whose it is.
+    /// A heading: the run, and whose it is.
     pub(crate) fn title(&self) -> String {
         let run = self.run.id().short();
         match &*self.account() {
@@ -102,12 +102,12 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The user or the unit that the run is of, by the fields that journald adds.
+    /// The user or unit that wrote the run, by the fields that journald adds; empty if unknown.
     pub(crate) fn account(&self) -> String {
         if self.is_anonymous { String::new() } else { self.run.writer().account() }
     }
 
-    /// What it ran with, as far as records tell.
+    /// The environment of the run, as far as its records say.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let run = self.run;
         let mut all = vec![("run", run.id().to_string()), ("user or unit", self.account())];
@@ -141,7 +141,7 @@ impl<'a> Report<'a> {
         all
     }
 
-    /// Every setting as it stood at the end.
+    /// Name, value and reach of every setting, as it stood at the end.
     pub(crate) fn settings(&self) -> Vec<(String, String, String)> {
         self.shown_settings()
             .map(|setting| {
@@ -160,7 +160,7 @@ impl<'a> Report<'a> {
             .filter(move |setting| !is_anonymous || anonymous::shows(setting, is_of_several))
     }
 
-    /// What happened, in order; none of it anonymously, since it tells of clients.
+    /// The events in order; none in an anonymous report, because they name clients.
     pub(crate) fn events(&self) -> Vec<RunEvent<'a>> {
         let lines = self.run.log().filter(|_| !self.is_anonymous);
         let mut events = 0;
@@ -178,7 +178,7 @@ impl<'a> Report<'a> {
         lines.map(event).collect()
     }
 
-    /// The number of the mark that a line of the log tells of.
+    /// The number of the mark that a line of the log is about.
     fn mark_of(&self, line: &LogLine) -> Option<u64> {
         let at_once = self.run.markers().filter(|marker| marker.mono_us == line.mono_us);
         let number = |marker: &Marker| match marker.deed {
@@ -208,7 +208,7 @@ impl<'a> Report<'a> {
         proxy.chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
     }
 
-    /// Handshakes told apart by what was agreed on, and failures by their cause; only what happened.
+    /// Handshakes by version, group and cipher, and failures by cause; counts of 0 are left out.
     pub(crate) fn handshakes(&self) -> Vec<(&'static str, String, u64)> {
         let Some(track) = self.run.proxy() else { return Vec::new() };
         let versions = labels::VERSIONS.into_iter().flat_map(|(name, counters)| {
@@ -236,12 +236,12 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Something that happened during a run.
+/// An event of a run.
 #[derive(Debug)]
 pub(crate) struct RunEvent<'a> {
     /// Since the run began.
     pub(crate) after_s: f64,
-    /// The number of a mark, by which `mark:3` finds it; `e1`, `e2` and so on for all else.
+    /// The number of a mark, as in `mark:3`; `e1`, `e2` and so on for other events.
     pub(crate) label: String,
     /// The number of the mark.
     pub(crate) mark: Option<u64>,

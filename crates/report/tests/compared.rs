@@ -22,7 +22,7 @@ fn forms(with_loss: bool) -> Forms {
     forms_of_blocks(Duration::from_secs(1), with_loss)
 }
 
-/// The run that is synthetic against the same with exchanges of half a millisecond, and losses if they are wanted.
+/// The synthetic run compared with the same run whose exchanges take half a millisecond, with losses if asked for.
 fn forms_of_blocks(block: Duration, with_loss: bool) -> Forms {
     let (model_a, run_a) = model(&SyntheticRun::default());
     let (model_b, run_b) =

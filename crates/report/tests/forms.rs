@@ -1,4 +1,4 @@
-//! Every form of a report, of a run whose names are hostile.
+//! Every form of a report on a run whose names are hostile.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

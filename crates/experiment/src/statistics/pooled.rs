@@ -1,17 +1,16 @@
-//! A figure over any choice of blocks, quickly.
+//! A figure over any weighting of blocks, computed fast.
 
 use crate::block::BlockValue;
 use crate::comparable_figure::{ComparableFigure, FigureKind};
 
-/// The values of one arm, laid out so that the figure over a weighted choice of its blocks costs little: a bootstrap
-/// asks for thousands.
+/// The values of one arm, laid out so that a figure over weighted blocks is cheap: a bootstrap asks for thousands.
 #[derive(Debug)]
 pub(crate) enum Pooled {
     Quantile {
         q: f64,
-        /// Highest latency of each bucket that any block has, ascending, in nanoseconds.
+        /// Highest latency of each bucket that any block uses, ascending, in nanoseconds.
         values_ns: Vec<u64>,
-        /// For each of these buckets, the samples of each block up to it: a row for a bucket.
+        /// Cumulative samples: a row for each bucket, a column for each block.
         below: Vec<u64>,
         blocks: usize,
     },
@@ -50,7 +49,7 @@ impl Pooled {
             let mut samples = 0;
             let mut own = buckets(value).peekable();
             for (row, value) in values_ns.iter().enumerate() {
-                // A bucket with very many samples comes in several parts.
+                // A bucket with very many samples is stored in several parts.
                 while let Some((_, count)) = own.next_if(|(highest, _)| highest <= value) {
                     samples += count;
                 }
@@ -60,8 +59,8 @@ impl Pooled {
         Self::Quantile { q, values_ns, below, blocks }
     }
 
-    /// The figure over the blocks, each taken as often as `weights` says; `None` if they hold nothing to divide by.
-    /// Latencies in microseconds.
+    /// The figure over the blocks, weighted by `weights`; `None` if there is nothing to divide by. Latencies are in
+    /// microseconds.
     pub(crate) fn figure(&self, weights: &[u32]) -> Option<f64> {
         match self {
             Self::Quotient(amounts) => {
@@ -90,7 +89,7 @@ impl Pooled {
         }
     }
 
-    /// Samples of all blocks together; `None` for what has none.
+    /// Samples of all blocks together; `None` for quotients.
     pub(crate) fn samples(&self) -> Option<u64> {
         match self {
             Self::Quotient(_) => None,

@@ -52,7 +52,7 @@ const SIGNS: [(&str, Operator); 6] = [
     (">", Operator::Above),
 ];
 
-/// Why a text is no assertion, or none that this run can be held against.
+/// Why a text is no assertion, or no assertion for this run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionError {
     /// The text has no operator.
@@ -121,7 +121,7 @@ impl Limit {
     }
 }
 
-/// What became of an assertion.
+/// The outcome of an assertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssertionOutcome {
     /// It holds.
@@ -166,7 +166,6 @@ impl Assertion {
             (FigureUnit::Micros, LimitUnit::Time(time)) => Ok(time.as_nanos() as f64 / 1e3),
             (FigureUnit::Micros, _) => write("a time", format!("{amount}ms")),
             (FigureUnit::Seconds, LimitUnit::Time(time)) => Ok(time.as_secs_f64()),
-            (FigureUnit::Seconds, LimitUnit::None) => Ok(amount),
             (FigureUnit::Seconds, LimitUnit::Percent) => write("a time", format!("{amount}s")),
             (FigureUnit::Ratio, LimitUnit::None) if amount <= 1.0 => Ok(amount),
             (FigureUnit::Ratio, LimitUnit::Percent) if amount <= 100.0 => Ok(amount / 100.0),
@@ -175,7 +174,11 @@ impl Assertion {
             }
             (FigureUnit::Ratio, _) => write("a share, from 0 to 1", "90%".to_owned()),
             (
-                FigureUnit::Count | FigureUnit::Bytes | FigureUnit::PerSecond | FigureUnit::Percent,
+                FigureUnit::Seconds
+                | FigureUnit::Count
+                | FigureUnit::Bytes
+                | FigureUnit::PerSecond
+                | FigureUnit::Percent,
                 LimitUnit::None,
             ) => Ok(amount),
             (FigureUnit::Count | FigureUnit::Bytes | FigureUnit::PerSecond | FigureUnit::Percent, _) => {
@@ -217,7 +220,7 @@ impl Operator {
         SIGNS.into_iter().find(|(_, operator)| *operator == self).map_or("", |(sign, _)| sign)
     }
 
-    /// By how much a value misses the limit, in words; nothing where a share of it says nothing.
+    /// By how much a value misses the limit, in words; empty where a percentage says nothing.
     fn distance(self, value: f64, limit: f64) -> String {
         let percent = (value / limit - 1.0) * 100.0;
         match self {
@@ -229,7 +232,7 @@ impl Operator {
     }
 
     fn holds(self, value: f64, limit: f64) -> bool {
-        // Equality within what the figures can tell; counts are whole numbers far below that.
+        // Figures are exact to about this; counts are whole numbers far below 10⁹.
         let is_equal = (value - limit).abs() <= limit.abs() * 1e-9;
         match self {
             Self::Below => value < limit,

@@ -1,20 +1,20 @@
-//! What came of assertions, in the XML that CI systems read.
+//! Results of assertions as the XML that CI systems read.
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::assertion::{Assertion, AssertionOutcome};
 
-/// An assertion with what came of it.
+/// An assertion with its outcome.
 #[derive(Clone, Debug)]
 pub struct AssertionResult {
-    /// What was to hold.
+    /// The assertion.
     pub assertion: Assertion,
-    /// Whether it does.
+    /// Whether it holds.
     pub verdict: AssertionOutcome,
 }
 
-/// A `JUnit` test suite with a case for each assertion. `name` says what was checked, `duration_us` how long that took.
+/// A `JUnit` test suite with a case for each assertion. `name` is the run that was checked, `duration_us` its length.
 pub fn junit(name: &str, duration_us: u64, checked: &[AssertionResult]) -> String {
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     // Writing into memory does not fail.

@@ -1,4 +1,4 @@
-//! Conditions on a run, and what came of them.
+//! Conditions on a run, and their results.
 
 mod assertion;
 mod junit;

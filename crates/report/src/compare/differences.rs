@@ -1,4 +1,4 @@
-//! In what two runs differ, and what stands in the way of comparing them.
+//! Settings and hosts that differ between two runs, and why a figure may not be comparable.
 
 use experiment::ComparableFigure;
 use serde::Serialize;
@@ -7,21 +7,21 @@ use telemetry::model::Run;
 
 use crate::report::Report;
 
-/// Share of a run's records that may be lost before nothing is said.
+/// With a larger share of records lost, figures are not compared.
 const LOST_MAX: f64 = 0.01;
-/// Settings that differ between any two runs, or follow from what else there is (the bound on connections from the
-/// descriptors), or that the figures do not depend on.
+/// Settings that differ between any two runs, that follow from others (`connections-max` follows from the limit on
+/// descriptors), or that no figure depends on.
 const OWN: [&str; 6] =
     ["load.running", "load.target", "load.plan", "proxy.listen", "proxy.upstream", "proxy.connections-max"];
-/// Of the environment, what makes figures differ.
+/// The parts of the environment that make figures differ.
 const ENVIRONMENT: [&str; 6] =
     ["tlsdash", "processor", "frequency set by", "memory", "kernel", "clock source"];
 
-/// A setting's name, as it stood in the first run, and in the second.
+/// A setting's name, its value in the first run, and in the second.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Difference(pub(crate) String, pub(crate) String, pub(crate) String);
 
-/// The name of a setting that had another value at the end than at the beginning, or that an experiment switched.
+/// The name of a setting that changed during the run, or that an experiment switched.
 pub(super) fn changed_during(run: &Run) -> Option<String> {
     if let Some(experiment) = run.experiments().next() {
         return Some(experiment.state.setting.clone());
@@ -44,9 +44,9 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
     names.sort_unstable();
     names.dedup();
     let both = names.into_iter().map(|name| Difference(name.to_owned(), value(a, name), value(b, name)));
-    // A certificate that is made for each run differs in its dates; its kind stands in the run's first record.
-    let is_told = |name: &str| !OWN.contains(&name) && !name.starts_with("proxy.certificate");
-    let mut all: Vec<_> = both.filter(|Difference(name, a, b)| is_told(name) && a != b).collect();
+    // A certificate made for each run differs in its dates; its kind is in the run's first record.
+    let is_listed = |name: &str| !OWN.contains(&name) && !name.starts_with("proxy.certificate");
+    let mut all: Vec<_> = both.filter(|Difference(name, a, b)| is_listed(name) && a != b).collect();
     let kind = |run: &Run| run.began().map(|began| began.certificate.clone()).unwrap_or_default();
     if kind(a) != kind(b) {
         all.push(Difference("certificate".to_owned(), kind(a), kind(b)));
@@ -54,7 +54,7 @@ pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
     all
 }
 
-/// Why nothing can be said of a figure.
+/// Why a figure is not comparable.
 pub(super) fn obstacle(metric: &ComparableFigure, a: &Report<'_>, b: &Report<'_>) -> Option<String> {
     [("first", a), ("second", b)].iter().find_map(|(name, side)| {
         let journal = side.summary.journal.as_ref();
@@ -68,7 +68,7 @@ pub(super) fn obstacle(metric: &ComparableFigure, a: &Report<'_>, b: &Report<'_>
     })
 }
 
-/// What has to be borne in mind.
+/// What limits the comparison.
 pub(super) fn notes(a: &Report<'_>, b: &Report<'_>, differs: &[Difference]) -> Vec<String> {
     let mut all = vec![
         "one run of each cannot tell a setting from the hour: whatever else differed between the runs is in the difference, and the intervals are of what varied within them; which setting is better takes alternation (--ab)".to_owned(),
@@ -86,7 +86,7 @@ pub(super) fn notes(a: &Report<'_>, b: &Report<'_>, differs: &[Difference]) -> V
     all
 }
 
-/// Values by their names, those of both beside each other; a dash where one has none.
+/// The values of both runs by name; a dash where one run has none.
 pub(crate) fn side_by_side<N: PartialEq + Clone>(
     a: &[(N, String)],
     b: &[(N, String)],

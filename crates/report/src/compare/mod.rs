@@ -1,4 +1,4 @@
-//! Two runs compared, figure by figure.
+//! The comparison of two runs, figure by figure.
 
 mod differences;
 mod text;
@@ -16,18 +16,18 @@ pub(crate) use differences::side_by_side;
 use differences::{Difference, changed_during, differences, obstacle};
 pub(crate) use text::{digits, probability};
 
-/// What varies for longer than a quarter of a run is not told from a difference; neighbours are busy for as long as this
-/// (docs/reports.md has how often runs of a minute and of two are found to differ).
+/// The shortest quarter of a run that outlasts a busy neighbour, in seconds. Whatever varies for longer than a quarter
+/// counts as a difference (docs/reports.md has the rates).
 const QUARTER_S_MIN: f64 = 30.0;
 
 /// How runs are compared.
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
-    /// What is compared; empty: what both runs have of the usual.
+    /// The figures to compare; if empty, the usual ones that both runs have.
     pub metrics: Vec<ComparableFigure>,
     /// Length of a block.
     pub block: Duration,
-    /// Time at the beginning of a run that does not count.
+    /// Time at the start of each run that is left out.
     pub discard: Duration,
 }
 
@@ -53,11 +53,11 @@ pub enum NotComparable {
     NoCommonFigure,
 }
 
-/// What the comparison of two runs came to.
+/// The result of comparing two runs.
 #[derive(Debug, Serialize)]
 pub struct Comparison<'a> {
     schema: u64,
-    /// The gist, in words.
+    /// The result in a sentence or two.
     pub(crate) verdict: String,
     pub(crate) a: ComparedRun<'a>,
     pub(crate) b: ComparedRun<'a>,
@@ -67,7 +67,7 @@ pub struct Comparison<'a> {
     pub(crate) differs: Vec<Difference>,
     pub(crate) metrics: Vec<ComparisonRow>,
     pub(crate) notes: Vec<String>,
-    /// What makes this comparison again.
+    /// The command that makes this comparison again.
     pub(crate) command: &'a str,
 }
 
@@ -84,11 +84,11 @@ pub(crate) struct ComparedRun<'a> {
     unit: &'a str,
     duration_s: f64,
     blocks: usize,
-    /// What has to be known of how far its figures can be trusted.
+    /// What limits the trust in its figures.
     pub(crate) quality: Vec<String>,
 }
 
-/// What a figure came to.
+/// The result for one figure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ComparisonRow {
     pub(crate) metric: String,
@@ -98,16 +98,16 @@ pub(crate) struct ComparisonRow {
     pub(crate) estimate: Option<RowEstimate>,
 }
 
-/// What may be said of a figure. Never that one run is better: that takes an experiment.
+/// The outcome for one figure. It never says which run is better: that takes an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowOutcome {
-    /// It differs by more than it varies within the runs.
+    /// The figure differs by more than it varies within the runs.
     Differs,
-    /// It does not, which is not to say that there is no difference.
+    /// No difference is shown, which does not prove that there is none.
     NoDifference,
-    /// There is too little of it.
+    /// There are too few blocks or samples.
     Inconclusive,
-    /// The figures do not tell what they seem to.
+    /// Losses or a generator at its limit distort the figure.
     NotComparable,
 }
 
@@ -233,7 +233,7 @@ impl Comparison<'_> {
     /// The same as JSON (docs/reports.md).
     ///
     /// # Errors
-    /// Never for what a journal can hold.
+    /// None for any run that a journal can hold.
     pub fn json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }

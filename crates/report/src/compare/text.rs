@@ -7,11 +7,11 @@ use crate::text::markdown;
 
 const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
 
-/// What one run of each leaves open.
+/// What one run of each cannot show.
 const NOT_BETTER: &str =
     "One run of each cannot tell a setting from the hour: which setting is better takes alternation (--ab).";
 
-/// The gist, in sentences.
+/// The result in sentences.
 pub(super) fn verdict(rows: &[ComparisonRow]) -> String {
     let of = |found: RowOutcome| rows.iter().filter(move |row| row.outcome == found);
     let differ: Vec<String> = of(RowOutcome::Differs).map(ComparisonRow::described).collect();
@@ -40,20 +40,20 @@ pub(super) fn verdict(rows: &[ComparisonRow]) -> String {
     sentences.join(" ")
 }
 
-/// A figure to four digits, no more than four of them behind the point.
+/// A figure with four significant digits, at most four of them decimals.
 pub(crate) fn digits(value: f64) -> String {
     let before = value.abs().max(f64::MIN_POSITIVE).log10().floor() as i32;
     let behind = (3 - before).clamp(0, 4) as usize;
     format!("{value:.behind$}")
 }
 
-/// How often chance alone would make such a difference; that is never never.
+/// A p-value; never shown as 0.
 pub(crate) fn probability(p: f64) -> String {
     if p < 0.000_1 { "<0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
 impl ComparisonRow {
-    /// Its name and by how much it differs.
+    /// Its name, difference and interval.
     fn described(&self) -> String {
         let Some(figures) = &self.estimate else { return self.metric.clone() };
         let RowEstimate { effect_percent, low_percent, high_percent, .. } = figures;
@@ -64,7 +64,7 @@ impl ComparisonRow {
         )
     }
 
-    /// In what its difference is told.
+    /// The unit of its difference.
     pub(crate) fn unit_of_effect(&self) -> &'static str {
         if self.unit.is_empty() { "points" } else { "%" }
     }
@@ -74,7 +74,7 @@ impl ComparisonRow {
         format!("{} {}", self.metric, self.unit).trim_end().to_owned()
     }
 
-    /// As a table has it: name, both figures, the difference with its interval, and what may be sentences.
+    /// The cells of a table: name, both figures, the difference with its interval, and the outcome.
     pub(crate) fn cells(&self) -> [String; 5] {
         let mut outcome = self.outcome.to_string().to_uppercase();
         if !self.reason.is_empty() {
@@ -119,7 +119,7 @@ impl Comparison<'_> {
         out
     }
 
-    /// Which runs they are.
+    /// A line for each run: source, id, account, length and blocks.
     pub(crate) fn sides(&self) -> [String; 2] {
         [("A", &self.a), ("B", &self.b)].map(|(name, side)| {
             let account = match &*side.report.account() {

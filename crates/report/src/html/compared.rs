@@ -1,4 +1,4 @@
-//! The page of two runs compared, both drawn over each other.
+//! The page of two compared runs, drawn over each other.
 
 use maud::{Markup, html};
 use telemetry::model::Track;
@@ -43,7 +43,7 @@ impl Comparison<'_> {
         [self.a.report, self.b.report]
     }
 
-    /// The gist, in words.
+    /// The result in a sentence or two.
     fn lead(&self) -> Markup {
         let has_refused = self.metrics.iter().any(|row| row.outcome == RowOutcome::NotComparable);
         html! {
@@ -116,7 +116,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// The median and the 99th percentile of both over each other, and their maps one below the other.
+    /// Median and 99th percentile of both runs in one plot each, then both heat maps.
     fn latency_plots<C: Metric>(&self, title: &str, [a, b]: &Both<C>) -> Markup {
         let counted = self.counted();
         let plot = |what: &str, q: f64| {
@@ -140,7 +140,7 @@ impl Comparison<'_> {
         time::markup(title.to_owned(), ("1/s", AxisScale::Linear), &lines, &self.counted())
     }
 
-    /// Where the blocks begin.
+    /// A mark where the first block begins.
     fn counted(&self) -> Vec<Tick> {
         if self.discard_s > 0.0 { vec![(self.discard_s, "counted from here".to_owned())] } else { Vec::new() }
     }
@@ -225,12 +225,12 @@ fn figure_cells(row: &ComparisonRow) -> Markup {
     }
 }
 
-/// What there is of each of the two, with its name before it.
+/// Both parts, each under its run's name; empty parts are left out.
 fn each([a, b]: [Markup; 2]) -> Markup {
     html! { @for (name, part) in [("A", a), ("B", b)] { @if !part.0.is_empty() { h3 { (name) } (part) } } }
 }
 
-/// The latencies of which both have samples.
+/// The classes of which both runs have samples.
 fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[ClassLatency<'a>; 2]> {
     let of_b = b.latencies();
     let pair = |a: ClassLatency<'a>| {
@@ -240,7 +240,7 @@ fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[ClassLatency<'a>; 2]> {
     a.latencies().into_iter().filter_map(pair).collect()
 }
 
-/// One side of both runs with a class of its latencies; `None` if either has nothing of it.
+/// The columns of both runs for one class; `None` if either run has none.
 fn both<C: Metric, L: Metric>(
     [a, b]: [&Report<'_>; 2],
     of_a: Option<&Track<C, L>>,
@@ -251,7 +251,7 @@ fn both<C: Metric, L: Metric>(
     both.iter().all(|columns| !columns.is_empty()).then_some(both)
 }
 
-/// What stands in a table of both runs, marked if it differs.
+/// A row with both runs' values, marked if they differ.
 fn difference_row(name: &str, a: &str, b: &str) -> Markup {
     html! { tr { td { (name) } td { (a) } td { (b) } td { @if a != b { "≠" } } } }
 }

@@ -1,4 +1,4 @@
-//! Percentile curves, on an axis on which each step leaves out a tenth of what was left.
+//! Percentile curves. Each step of the x axis is one more nine.
 
 use maud::Markup;
 use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
@@ -6,7 +6,7 @@ use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 use super::plot::{AxisScale, Plot, Series};
 use crate::latency::ClassLatency;
 
-/// Where the axis ends at the latest.
+/// The most nines of the axis.
 const NINES_MAX: f64 = 6.0;
 /// Points of a curve.
 const STEPS: u32 = 60;
@@ -48,7 +48,7 @@ pub(super) fn markup(title: String, curves: &[(String, ClassLatency<'_>)]) -> Ma
     plot.markup()
 }
 
-/// A curve from the least latency to this many nines.
+/// A curve from the smallest latency to this many nines.
 fn points(latency: &ClassLatency<'_>, nines: f64) -> Vec<(f64, Option<f64>)> {
     let point = |step: u32| {
         let nines = f64::from(step) / f64::from(STEPS) * nines;

@@ -1,4 +1,4 @@
-//! Differences with their intervals, one below the other: what lies on both sides of the line at 0 is not shown to differ.
+//! Differences with their intervals, one below the other. An interval that crosses the line at 0 shows no difference.
 
 use maud::{Markup, html};
 
@@ -9,15 +9,15 @@ const LEFT: f64 = 170.0;
 const RIGHT: f64 = 160.0;
 const ROW_HEIGHT: f64 = 24.0;
 const BOTTOM: f64 = 34.0;
-/// Percent up to which the axis is about even; beyond, each factor takes the same room, so that a wide interval leaves
-/// narrow ones readable.
+/// The axis is about linear up to this percentage and logarithmic beyond it, so that narrow intervals stay readable
+/// beside a wide one.
 const EVEN_TO: f64 = 5.0;
 const TICKS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0];
-/// Ticks that would stand too close where others are further out.
+/// Ticks left out of a wide axis, where they would overlap.
 const TICKS_NEAR: [f64; 2] = [1.0, 2.0];
 const TITLE: &str = "B against A: the difference of each figure, with its interval within the runs";
 
-/// The plot; nothing without differences.
+/// The plot; empty without differences.
 pub(super) fn markup(rows: &[ComparisonRow]) -> Markup {
     let rows: Vec<(&ComparisonRow, &RowEstimate)> =
         rows.iter().filter_map(|row| Some((row, row.estimate.as_ref()?))).collect();

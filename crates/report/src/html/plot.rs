@@ -1,4 +1,4 @@
-//! Plots as SVG: lines over an axis, each told apart by its dashes too, with the figures in a table behind.
+//! Plots as SVG: lines that differ in colour and dashes, with their figures in a table below.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,21 @@ const LEFT: f64 = 60.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 34.0;
-/// Beyond this the middle of a label on the axis of x would put its end beyond the edge.
+/// A label centred further right than this would cross the edge.
 const LAST_LABEL: f64 = WIDTH - 24.0;
 
-/// How values become heights.
+/// The scale of the y axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AxisScale {
     Linear,
-    /// Only what is above nothing is drawn.
+    /// Logarithmic; only values above 0 are drawn.
     Log,
 }
 
-/// A place on the axis of x.
+/// A position on the x axis, with its label.
 pub(super) type Tick = (f64, String);
 
-/// One line; where a value is not known it is broken.
+/// One line; a `None` breaks it.
 #[derive(Debug)]
 pub(super) struct Series {
     pub(super) name: String,
@@ -34,14 +34,14 @@ pub(super) struct Series {
 /// A plot.
 #[derive(Debug)]
 pub(super) struct Plot {
-    /// What it shows; its caption, and what a screen reader says of it.
+    /// The caption, which screen readers read too.
     pub(super) title: String,
     pub(super) x_name: &'static str,
     pub(super) x_ticks: Vec<Tick>,
     pub(super) y_name: &'static str,
     pub(super) scale: AxisScale,
     pub(super) series: Vec<Series>,
-    /// Moments that are marked, by their labels in the list of events.
+    /// Vertical marks, labelled as in the list of events.
     pub(super) marks: Vec<Tick>,
 }
 
@@ -94,7 +94,7 @@ impl Plot {
         }
     }
 
-    /// The figures; lines that have places of their own have a column of their own for them.
+    /// The figures as a table; lines with other x positions get an x column of their own.
     fn table(&self) -> Markup {
         let has_places_of_last = |a: &Series, b: &Series| {
             let places = |series: &Series| series.points.iter().map(|(x, _)| x.to_bits()).collect::<Vec<_>>();
@@ -124,7 +124,7 @@ impl Plot {
         }
     }
 
-    /// What there is to draw in; `None` if there is nothing to draw.
+    /// The part of the plane to draw; `None` without points.
     fn frame(&self) -> Option<Frame> {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let is_drawn = |y: &f64| y.is_finite() && (self.scale == AxisScale::Linear || *y > 0.0);
@@ -142,7 +142,7 @@ impl Plot {
     }
 }
 
-/// What of the plane is shown.
+/// The visible part of the plane.
 #[derive(Debug)]
 struct Frame {
     scale: AxisScale,

@@ -33,7 +33,7 @@ impl Report<'_> {
         page(&title, &body)
     }
 
-    /// The gist, in words.
+    /// The result in a sentence or two.
     fn lead(&self) -> Markup {
         let (proxy, load) = (self.summary.proxy.as_ref(), self.summary.load.as_ref());
         let is_doubtful = load.is_some_and(|load| !load.generator.limits.is_empty());
@@ -95,7 +95,7 @@ impl Report<'_> {
         }
     }
 
-    /// What happened, by its label in the list.
+    /// The events as ticks, with their labels in the list.
     pub(super) fn marks(&self) -> Vec<Tick> {
         let shown = self.events().into_iter().take(tables::EVENTS_LISTED);
         shown.map(|event| (event.after_s, event.label)).collect()

@@ -8,13 +8,13 @@ use super::plot::short;
 use crate::latency::ClassLatency;
 use crate::report::Report;
 
-/// What happened that is listed and marked in the plots; a run may have a thousand lines.
+/// Events that are listed and marked in plots; a run may have a thousand.
 pub(super) const EVENTS_LISTED: usize = 60;
 /// Clients that are listed.
 const CLIENTS_SHOWN: usize = 50;
 const EVENTS_SHOWN: usize = 30;
 
-/// What stands below a percentile.
+/// Explains brackets and intervals.
 const INTERVALS: &str = "In brackets: fewer than ten samples lie above. Below a percentile: its 95 % confidence interval (of order \
     statistics). Of intervals made in this way, 95 in 100 hold the percentile that more and more samples of the same kind would \
     come to, if samples did not depend on each other. Those of one stall do, so the truth is wider; and between runs a percentile \
@@ -161,7 +161,7 @@ impl Report<'_> {
     }
 }
 
-/// Latencies, each with the name that stands before it.
+/// A row for each latency, with its name.
 pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a ClassLatency<'a>)>) -> Markup {
     html! {
         table {

@@ -6,10 +6,10 @@ use telemetry::Metric;
 use super::plot::{AxisScale, Plot, Series, Tick, round_steps, short};
 use crate::columns::PlotColumn;
 
-/// A line: its name, the columns it is of, and its value in each.
+/// A line: its name, its columns, and its value in each.
 pub(super) type Line<'a, C> = (&'static str, &'a [PlotColumn<C>], &'a dyn Fn(&PlotColumn<C>) -> Option<f64>);
 
-/// Lines over the time since their runs began, with moments that are marked.
+/// Lines over the time since each run began, with marks.
 pub(super) fn markup<C: Metric>(
     title: String,
     (y_name, scale): (&'static str, AxisScale),

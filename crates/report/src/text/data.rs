@@ -28,7 +28,7 @@ impl Report<'_> {
     /// The documented JSON (docs/reports.md).
     ///
     /// # Errors
-    /// Never for what a journal can hold.
+    /// None for any run that a journal can hold.
     pub fn json(&self) -> serde_json::Result<String> {
         let happened = self.events().into_iter().map(|event| {
             let mut value = json!({"after_s": event.after_s, "text": event.line.text});
@@ -127,7 +127,7 @@ fn micros(ns: u64) -> String {
     (ns as f64 / 1e3).to_string()
 }
 
-/// A counter's name: that of its field, without what all have.
+/// A counter's name: its field without the common prefix and suffix.
 fn word<C: Metric>(counter: C) -> String {
     let name = counter.field().name.trim_start_matches("TLSDASH_");
     name.trim_start_matches("LOAD_").trim_end_matches("_TOTAL").to_ascii_lowercase()

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use telemetry::model::{Run, Track};
 use telemetry::{Histogram, LatencyClass, LoadLatency, Metric, ProxyLatency};
 
-/// Steps for each halving of what lies above, as the plotters expect.
+/// Lines for each halving of the distance to 100 %, as plotters expect.
 const TICKS: u32 = 5;
 
-/// What a run's requests took, as near to what a client saw as the run knows.
+/// The latency of a run's requests that comes closest to what a client saw.
 enum RequestLatency {
-    /// From when they should have been sent, or from when they were if that is not known.
+    /// Response times, or service times in a closed loop.
     Load(LoadLatency),
-    /// As the proxy saw them.
+    /// The proxy's exchanges.
     Proxy,
 }
 

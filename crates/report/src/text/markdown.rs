@@ -118,7 +118,7 @@ pub(crate) fn table(out: &mut String, title: &str, heads: &[&str], rows: impl It
     }
 }
 
-/// Text that is none of Markdown's or HTML's signs.
+/// Escapes the special characters of Markdown and HTML.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

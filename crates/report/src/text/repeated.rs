@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::figures::NamedValue;
 
-/// Figures that are shown of repeated runs, where they have a value in any of them.
+/// The figures shown of repeated runs, where any run has a value.
 const SHOWN: &[&str] = &[
     "rate.achieved",
     "requests.ok",

@@ -96,7 +96,7 @@ pub(crate) fn model(synthetic: &SyntheticRun) -> (Model, RunId) {
     (read(publisher.into_sink(), 100, is_lost), run)
 }
 
-/// What a reader makes of the records that are not lost, with so many intervals kept.
+/// A model of the records that are not lost, with this many intervals kept.
 pub(crate) fn read(records: Vec<Record>, history: usize, is_lost: impl Fn(&Record) -> bool) -> Model {
     let mut model = Model::new(history);
     records.into_iter().filter(|record| !is_lost(record)).for_each(|record| model.apply(record, None));
