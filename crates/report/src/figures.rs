@@ -4,8 +4,8 @@ use telemetry::figures::{Figure, FigureName, FigureSide};
 use telemetry::model::{Run, Summary};
 use telemetry::{LatencyClass, Model};
 
-/// A figure's name with its value, latencies in microseconds. `None` where there are no samples.
-pub type NamedValue = (String, Option<f64>);
+/// A figure with its value in the figure's unit; `None` without samples.
+pub type FigureValue = (Figure, Option<f64>);
 
 /// The figures of a run.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) fn first_of(
 }
 
 /// The figures of a run's load, without its name in front; `None` if the run had none.
-pub fn load_figures(run: &Run) -> Option<Vec<NamedValue>> {
+pub fn load_figures(run: &Run) -> Option<Vec<FigureValue>> {
     let summary = run.summary();
     summary.load.as_ref()?;
     let is_of = |sides: &'static [FigureSide]| move |figure: &Figure| sides.contains(&figure.side());
@@ -56,19 +56,19 @@ pub fn load_figures(run: &Run) -> Option<Vec<NamedValue>> {
     let host = Figure::scalars().filter(is_of(&[FigureSide::Process, FigureSide::Observed]));
     let all = of_load.chain(host).chain(Figure::quotients().filter(is_of(&[FigureSide::Load])));
     let known = all.filter(|figure| figure.side().is_in(&summary));
-    Some(known.map(|figure| (figure.short_name(), figure.value(run, &summary))).collect())
+    Some(known.map(|figure| (figure, figure.value(run, &summary))).collect())
 }
 
 /// The figures of several runs as CSV: a line of names, then one for each run.
-pub fn csv(runs: &[Vec<NamedValue>]) -> String {
+pub fn csv(runs: &[Vec<FigureValue>]) -> String {
     let Some(first) = runs.first() else { return String::new() };
-    let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<String> = first.iter().map(|(figure, _)| figure.short_name()).collect();
     let mut text = names.join(",") + "\n";
     for figures in runs {
-        let find =
-            |name: &&str| figures.iter().find(|(known, _)| known == name).and_then(|(_, value)| *value);
+        let value = |wanted: &FigureValue| figures.iter().find(|(known, _)| *known == wanted.0)?.1;
+        let values = first.iter().map(value);
         let values: Vec<String> =
-            names.iter().map(|name| find(name).map_or_else(String::new, |value| value.to_string())).collect();
+            values.map(|value| value.map_or_else(String::new, |value| value.to_string())).collect();
         text.push_str(&values.join(","));
         text.push('\n');
     }

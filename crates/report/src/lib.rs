@@ -17,7 +17,7 @@ mod text;
 
 pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, WrongUnit, junit};
 pub use compare::{CompareOptions, Comparison, NotComparable, comparison};
-pub use figures::{Figures, NamedValue, csv, load_figures};
+pub use figures::{FigureValue, Figures, csv, load_figures};
 pub use report::{Report, RunPart};
 pub use text::{interval_log, percentile_file, repeated};
 

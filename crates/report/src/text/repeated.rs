@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::figures::NamedValue;
+use telemetry::figures::FigureUnit;
+
+use crate::figures::FigureValue;
 
 /// The figures shown of repeated runs, where any run has a value.
 const SHOWN: &[&str] = &[
@@ -30,35 +32,30 @@ const SHOWN: &[&str] = &[
 
 /// A table of the median, the smallest and the largest of each figure. `groups` are the runs that belong together, each
 /// with a name, such as the size of the bodies. Latencies are in milliseconds.
-pub fn repeated(groups: &[(String, Vec<Vec<NamedValue>>)]) -> String {
+pub fn repeated(groups: &[(String, Vec<Vec<FigureValue>>)]) -> String {
     let mut text = format!(
         "{:<16} {:<24} {:>14} {:>14} {:>14} {:>8} {:>5}\n",
         "run", "figure", "median", "min", "max", "spread", "runs"
     );
-    for (name, runs) in groups {
-        for figure in SHOWN {
-            let mut values: Vec<f64> = runs
-                .iter()
-                .filter_map(|figures| {
-                    figures.iter().find(|(known, _)| known == figure).and_then(|(_, value)| *value)
-                })
-                .collect();
+    for (group, runs) in groups {
+        for name in SHOWN {
+            let of_run = |figures: &Vec<FigureValue>| {
+                figures.iter().find(|(known, _)| known.short_name() == *name).copied()
+            };
+            let Some((figure, _)) = runs.iter().find_map(of_run) else { continue };
+            let mut values: Vec<f64> = runs.iter().filter_map(|figures| of_run(figures)?.1).collect();
             if values.is_empty() || values.iter().all(|value| *value <= 0.0) {
                 continue;
             }
             values.sort_unstable_by(f64::total_cmp);
-            let is_latency = figure.split_once('.').is_some_and(|(class, what)| {
-                what != "n" && !matches!(class, "rate" | "requests" | "handshakes" | "cpu" | "observed")
-            });
-            let scale = if is_latency { 1e-3 } else { 1.0 };
+            let (scale, unit) = if figure.unit() == FigureUnit::Micros { (1e-3, ", ms") } else { (1.0, "") };
             let (min, max) = (values[0] * scale, values[values.len() - 1] * scale);
             let median = median(&values) * scale;
             let spread = if median > 0.0 { (max - min) / median * 100.0 } else { 0.0 };
-            let unit = if is_latency { ", ms" } else { "" };
             let _ = writeln!(
                 text,
-                "{name:<16} {:<24} {median:>14.3} {min:>14.3} {max:>14.3} {spread:>7.1}% {:>5}",
-                format!("{figure}{unit}"),
+                "{group:<16} {:<24} {median:>14.3} {min:>14.3} {max:>14.3} {spread:>7.1}% {:>5}",
+                format!("{name}{unit}"),
                 values.len()
             );
         }
@@ -75,11 +72,13 @@ fn median(sorted: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use telemetry::figures::FigureName;
 
     #[test]
     fn the_median_and_the_spread_of_each_figure_are_shown() {
         let run = |rate: f64, p50: f64| {
-            vec![("rate.achieved".to_owned(), Some(rate)), ("service.p50".to_owned(), Some(p50))]
+            let figure = |name: &str| name.parse::<FigureName>().unwrap().figures().next().unwrap();
+            vec![(figure("rate.achieved"), Some(rate)), (figure("service.p50"), Some(p50))]
         };
         let runs = vec![run(90.0, 1_000.0), run(110.0, 1_200.0), run(100.0, 1_100.0)];
         let text = repeated(&[("all".to_owned(), runs)]);

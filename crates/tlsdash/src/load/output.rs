@@ -1,7 +1,7 @@
 //! What a load leaves behind: the summary in the shape that is wanted, files, and whether its assertions hold.
 
 use loadgen::report::Style;
-use report::{Assertion, AssertionOutcome, NamedValue};
+use report::{Assertion, AssertionOutcome, FigureValue};
 use telemetry::model::Run;
 
 use super::args::LoadArgs;
@@ -27,7 +27,7 @@ pub(crate) struct Output {
     files: Outputs,
     wants_intervals: bool,
     /// The figures of the runs so far, those of one variant together.
-    runs: Vec<(String, Vec<Vec<NamedValue>>)>,
+    runs: Vec<(String, Vec<Vec<FigureValue>>)>,
     breaches: Vec<String>,
 }
 
