@@ -10,12 +10,12 @@ use crate::tally::LoadEvent;
 pub struct Scalar {
     /// Without the side.
     pub(super) name: &'static str,
-    source: Source,
+    source: ScalarSource,
 }
 
 /// Where the number is found.
 #[derive(Debug)]
-enum Source {
+enum ScalarSource {
     Proxy(ProxyCounter),
     Load(LoadCounter),
     Cpu(CpuGroup),
@@ -36,52 +36,52 @@ impl PartialEq for Scalar {
 impl Scalar {
     pub(super) fn side(&self) -> FigureSide {
         match self.source {
-            Source::Proxy(_) => Proxy,
-            Source::Load(_) => Load,
-            Source::Cpu(_) => FigureSide::Process,
-            Source::Summary { side, .. } => side,
+            ScalarSource::Proxy(_) => Proxy,
+            ScalarSource::Load(_) => Load,
+            ScalarSource::Cpu(_) => FigureSide::Process,
+            ScalarSource::Summary { side, .. } => side,
         }
     }
 
     pub(super) fn unit(&self) -> FigureUnit {
         let of_counter = |is_bytes: bool| if is_bytes { Bytes } else { Count };
         match self.source {
-            Source::Proxy(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
-            Source::Load(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
-            Source::Cpu(_) => Seconds,
-            Source::Summary { unit, .. } => unit,
+            ScalarSource::Proxy(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
+            ScalarSource::Load(counter) => of_counter(counter.field().unit == crate::Unit::Bytes),
+            ScalarSource::Cpu(_) => Seconds,
+            ScalarSource::Summary { unit, .. } => unit,
         }
     }
 
     pub(super) fn definition(&self) -> &'static str {
         match self.source {
-            Source::Proxy(counter) => &counter.field().meaning,
-            Source::Load(counter) => &counter.field().meaning,
-            Source::Cpu(group) => &group.field().meaning,
-            Source::Summary { definition, .. } => definition,
+            ScalarSource::Proxy(counter) => &counter.field().meaning,
+            ScalarSource::Load(counter) => &counter.field().meaning,
+            ScalarSource::Cpu(group) => &group.field().meaning,
+            ScalarSource::Summary { definition, .. } => definition,
         }
     }
 
     pub(super) fn value(&self, run: &Run, summary: &Summary) -> Option<f64> {
         match self.source {
-            Source::Proxy(counter) => run.proxy().map(|track| track.totals()[counter] as f64),
-            Source::Load(counter) => run.load().map(|track| track.totals()[counter] as f64),
-            Source::Cpu(group) => Some(run.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6)),
-            Source::Summary { value, .. } => value(summary),
+            ScalarSource::Proxy(counter) => run.proxy().map(|track| track.totals()[counter] as f64),
+            ScalarSource::Load(counter) => run.load().map(|track| track.totals()[counter] as f64),
+            ScalarSource::Cpu(group) => Some(run.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6)),
+            ScalarSource::Summary { value, .. } => value(summary),
         }
     }
 }
 
 const fn proxy(name: &'static str, counter: ProxyCounter) -> Scalar {
-    Scalar { name, source: Source::Proxy(counter) }
+    Scalar { name, source: ScalarSource::Proxy(counter) }
 }
 
 const fn load(name: &'static str, counter: LoadCounter) -> Scalar {
-    Scalar { name, source: Source::Load(counter) }
+    Scalar { name, source: ScalarSource::Load(counter) }
 }
 
 const fn cpu(name: &'static str, group: CpuGroup) -> Scalar {
-    Scalar { name, source: Source::Cpu(group) }
+    Scalar { name, source: ScalarSource::Cpu(group) }
 }
 
 const fn summary(
@@ -91,7 +91,7 @@ const fn summary(
     definition: &'static str,
     value: fn(&Summary) -> Option<f64>,
 ) -> Scalar {
-    Scalar { name, source: Source::Summary { side, unit, definition, value } }
+    Scalar { name, source: ScalarSource::Summary { side, unit, definition, value } }
 }
 
 fn of_load(summary: &Summary, value: fn(&LoadSummary) -> f64) -> Option<f64> {
@@ -130,47 +130,23 @@ fn errors(summary: &Summary) -> u64 {
 use FigureSide::{Journal, Load, Observed as Observing, Proxy, Run as Whole};
 use FigureUnit::{Bytes, Count, PerSecond, Percent, Ratio, Seconds};
 
+// One line a figure.
+#[rustfmt::skip]
 pub(super) static SCALARS: &[Scalar] = &[
     proxy("connections.accepted", ProxyCounter::Accepted),
-    summary(Proxy, "connections.open", Count, "Connections accepted and not yet closed.", |s| {
-        s.proxy.as_ref().map(|proxy| proxy.connections.open as f64)
-    }),
+    summary(Proxy, "connections.open", Count, "Connections accepted and not yet closed.", |s| s.proxy.as_ref().map(|proxy| proxy.connections.open as f64)),
     proxy("connections.failed", ProxyCounter::Failed),
     proxy("handshakes.full", ProxyCounter::HandshakesFull),
     proxy("handshakes.resumed", ProxyCounter::HandshakesResumed),
     proxy("handshakes.failed", ProxyCounter::HandshakesFailed),
     proxy("bytes.in", ProxyCounter::BytesIn),
     proxy("bytes.out", ProxyCounter::BytesOut),
-    summary(
-        Load,
-        "seconds",
-        Seconds,
-        "The time that the load's rates are over: the schedule without warm-up and pauses, or longer if the last answer came later after its end than the fastest one took; in a closed loop to the end of the last request.",
-        |s| of_load(s, |load| load.spans_s.measured),
-    ),
-    summary(
-        Load,
-        "rate.achieved",
-        PerSecond,
-        "Requests answered whole, whatever their status, over `seconds`.",
-        |s| of_load(s, |load| load.rate_per_s.achieved),
-    ),
-    summary(
-        Load,
-        "rate.wanted",
-        PerSecond,
-        "Requests that fell due, over the schedule; open loop only.",
-        |s| s.load.as_ref()?.rate_per_s.wanted,
-    ),
+    summary(Load, "seconds", Seconds, "The time that the load's rates are over: the schedule without warm-up and pauses, or longer if the last answer came later after its end than the fastest one took; in a closed loop to the end of the last request.", |s| of_load(s, |load| load.spans_s.measured)),
+    summary(Load, "rate.achieved", PerSecond, "Requests answered whole, whatever their status, over `seconds`.", |s| of_load(s, |load| load.rate_per_s.achieved)),
+    summary(Load, "rate.wanted", PerSecond, "Requests that fell due, over the schedule; open loop only.", |s| s.load.as_ref()?.rate_per_s.wanted),
     load("requests.scheduled", LoadCounter::Scheduled),
     load("requests.sent", LoadCounter::Sent),
-    summary(
-        Load,
-        "requests.answered",
-        Count,
-        "Requests answered whole, whatever their status; timeouts, resets and refusals are no answers.",
-        |s| of_load(s, |load| load.requests.answered as f64),
-    ),
+    summary(Load, "requests.answered", Count, "Requests answered whole, whatever their status; timeouts, resets and refusals are no answers.", |s| of_load(s, |load| load.requests.answered as f64)),
     load("requests.ok", LoadCounter::Ok),
     load("requests.failed", LoadCounter::Failed),
     load("requests.never_sent", LoadCounter::NeverSent),
@@ -180,13 +156,7 @@ pub(super) static SCALARS: &[Scalar] = &[
     load("requests.warmup", LoadCounter::Warmup),
     load("requests.reused", LoadCounter::Reused),
     load("requests.retried", LoadCounter::Retried),
-    summary(
-        Load,
-        "errors",
-        Count,
-        "Requests that failed, were never sent, or were unfinished at the end.",
-        |s| of_load(s, |load| load_errors(load) as f64),
-    ),
+    summary(Load, "errors", Count, "Requests that failed, were never sent, or were unfinished at the end.", |s| of_load(s, |load| load_errors(load) as f64)),
     load("connections", LoadCounter::Opened),
     load("handshakes.full", LoadCounter::HandshakesFull),
     load("handshakes.resumed", LoadCounter::HandshakesResumed),
@@ -197,26 +167,14 @@ pub(super) static SCALARS: &[Scalar] = &[
     load("early_data.wanted", LoadCounter::EarlyWanted),
     load("early_data.offered", LoadCounter::EarlyOffered),
     load("early_data.accepted", LoadCounter::EarlyAccepted),
-    summary(
-        Load,
-        "early_data.rejected",
-        Count,
-        "Connections whose early data the server did not take, so that the request was sent again.",
-        |s| of_load(s, |load| load.early_data.rejected as f64),
-    ),
+    summary(Load, "early_data.rejected", Count, "Connections whose early data the server did not take, so that the request was sent again.", |s| of_load(s, |load| load.early_data.rejected as f64)),
     load("bytes.in", LoadCounter::BytesIn),
     load("bytes.out", LoadCounter::BytesOut),
     load("body.in", LoadCounter::BodyIn),
     load("body.out", LoadCounter::BodyOut),
     load("head.out", LoadCounter::HeadOut),
     load("head.plain", LoadCounter::HeadPlain),
-    summary(
-        Load,
-        "generator.busy",
-        Ratio,
-        "CPU time of the generator's threads over what they could have used in `seconds`; above 0.9 the latencies tell of the generator.",
-        |s| of_load(s, |load| load.generator.busy),
-    ),
+    summary(Load, "generator.busy", Ratio, "CPU time of the generator's threads over what they could have used in `seconds`; above 0.9 the latencies tell of the generator.", |s| of_load(s, |load| load.generator.busy)),
     load("errors.body", LoadCounter::FailedBody),
     load("errors.connect", LoadCounter::FailedConnect),
     load("errors.protocol", LoadCounter::FailedProtocol),
@@ -230,64 +188,20 @@ pub(super) static SCALARS: &[Scalar] = &[
     summary(Load, "status.4xx", Count, "Answers with a status of 400 to 499.", |s| answers(s, 4)),
     summary(Load, "status.5xx", Count, "Answers with a status of 500 to 599.", |s| answers(s, 5)),
     summary(Whole, "duration", Seconds, "From the run's first record to its last.", |s| Some(s.duration_s)),
-    summary(
-        Whole,
-        "ended",
-        Count,
-        "1 if the run's last record was read; 0 while the run goes on, and of one that was killed or not recorded to its end.",
-        |s| Some(f64::from(u8::from(s.ended))),
-    ),
-    summary(
-        Whole,
-        "errors",
-        Count,
-        "`proxy.connections.failed`, `proxy.handshakes.failed` and `load.errors` added up.",
-        |s| Some(errors(s) as f64),
-    ),
+    summary(Whole, "ended", Count, "1 if the run's last record was read; 0 while the run goes on, and of one that was killed or not recorded to its end.", |s| Some(f64::from(u8::from(s.ended)))),
+    summary(Whole, "errors", Count, "`proxy.connections.failed`, `proxy.handshakes.failed` and `load.errors` added up.", |s| Some(errors(s) as f64)),
     summary(Whole, "clients", Count, "Clients that have a record.", |s| Some(s.clients.len() as f64)),
-    summary(Journal, "lost", Count, "Records made after the first one read, and not read.", |s| {
-        of_journal(s, |journal| journal.lost)
-    }),
-    summary(
-        Journal,
-        "merged",
-        Count,
-        "Intervals that went with a later record because the journal took theirs too late.",
-        |s| of_journal(s, |journal| journal.merged),
-    ),
-    summary(Journal, "suppressed", Count, "Messages that journald's rate limit dropped.", |s| {
-        of_journal(s, |journal| journal.suppressed)
-    }),
-    summary(
-        Journal,
-        "malformed",
-        Count,
-        "Entries of the journal that claim to be records and are none.",
-        |s| of_journal(s, |journal| journal.malformed),
-    ),
+    summary(Journal, "lost", Count, "Records made after the first one read, and not read.", |s| of_journal(s, |journal| journal.lost)),
+    summary(Journal, "merged", Count, "Intervals that went with a later record because the journal took theirs too late.", |s| of_journal(s, |journal| journal.merged)),
+    summary(Journal, "suppressed", Count, "Messages that journald's rate limit dropped.", |s| of_journal(s, |journal| journal.suppressed)),
+    summary(Journal, "malformed", Count, "Entries of the journal that claim to be records and are none.", |s| of_journal(s, |journal| journal.malformed)),
     cpu("cpu.dashboard", CpuGroup::Dashboard),
     cpu("cpu.journal", CpuGroup::Journal),
     cpu("cpu.load", CpuGroup::Load),
     cpu("cpu.proxy", CpuGroup::Proxy),
     cpu("cpu.upstream", CpuGroup::Upstream),
-    summary(
-        Observing,
-        "observed.cpu_s",
-        Seconds,
-        "CPU time of the observed process and its descendants since observing began.",
-        |s| of_observed(s, |observed| observed.cpu_s),
-    ),
-    summary(
-        Observing,
-        "observed.cpu_percent",
-        Percent,
-        "The same in percent of the run's duration: 100 is one whole core.",
-        |s| of_observed(s, |observed| observed.cpu_percent),
-    ),
-    summary(Observing, "observed.threads_max", Count, "The most threads at a reading.", |s| {
-        of_observed(s, |observed| observed.threads_max as f64)
-    }),
-    summary(Observing, "observed.memory_max_bytes", Bytes, "The most resident memory at a reading.", |s| {
-        of_observed(s, |observed| observed.memory_max_bytes as f64)
-    }),
+    summary(Observing, "observed.cpu_s", Seconds, "CPU time of the observed process and its descendants since observing began.", |s| of_observed(s, |observed| observed.cpu_s)),
+    summary(Observing, "observed.cpu_percent", Percent, "The same in percent of the run's duration: 100 is one whole core.", |s| of_observed(s, |observed| observed.cpu_percent)),
+    summary(Observing, "observed.threads_max", Count, "The most threads at a reading.", |s| of_observed(s, |observed| observed.threads_max as f64)),
+    summary(Observing, "observed.memory_max_bytes", Bytes, "The most resident memory at a reading.", |s| of_observed(s, |observed| observed.memory_max_bytes as f64)),
 ];
