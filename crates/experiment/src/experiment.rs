@@ -6,7 +6,7 @@ use telemetry::experiment::{Arm, Stage};
 use crate::block::{Block, BlockValue, Observation};
 use crate::comparable_figure::ComparableFigure;
 use crate::estimate::{Estimate, EstimateOptions, estimate};
-use crate::plan::{Change, Plan};
+use crate::plan::{Plan, SettingChange};
 use crate::validity::ValidityChecks;
 use crate::verdict::{Judgement, judge};
 
@@ -63,7 +63,7 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Experiment {
     plan: Plan,
-    change: Change,
+    change: SettingChange,
     seed: u64,
     rng: fastrand::Rng,
     stage: Stage,
@@ -84,7 +84,7 @@ pub struct Experiment {
 
 impl Experiment {
     /// An experiment that has not begun. The plan must have a figure.
-    pub fn new(plan: Plan, change: Change, seed: u64) -> Self {
+    pub fn new(plan: Plan, change: SettingChange, seed: u64) -> Self {
         Self {
             stage: if plan.calibration_pairs > 0 { Stage::Calibration } else { Stage::Comparison },
             block: Block::new(&plan.metrics),
@@ -151,7 +151,7 @@ impl Experiment {
     }
 
     /// What it compares.
-    pub fn change(&self) -> &Change {
+    pub fn change(&self) -> &SettingChange {
         &self.change
     }
 

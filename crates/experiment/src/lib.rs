@@ -2,7 +2,7 @@
 //! decides, with the block as the unit of the statistics. `docs/experiments.md` describes the method.
 //!
 //! ```text
-//!   words ──> Plan ──> Change (a setting that there is, two values that it may have)
+//!   words ──> Plan ──> SettingChange (a setting that there is, two values that it may have)
 //!                         │
 //!   intervals, time ──> Experiment ──> Step: switch to this value · a pair is done · verdict · put it back
 //!                         │
@@ -29,6 +29,6 @@ pub use comparable_figure::{ComparableFigure, NotAComparableFigure, Scale};
 pub use compare::{BLOCKS_MIN, FigureComparison, Finding, alpha_of, blocks, compare};
 pub use estimate::{Estimate, EstimateOptions, estimate, estimate_unpaired};
 pub use experiment::{Experiment, Step};
-pub use plan::{Change, Plan, PlanError};
+pub use plan::{Plan, PlanError, SettingChange};
 pub use statistics::{EXACT_PAIRS_MAX, pairs_min, sign_flip_p};
 pub use verdict::{Judgement, judge};

@@ -203,7 +203,7 @@ impl Plan {
     ///
     /// # Errors
     /// If the setting is unknown or cannot have these values while the program runs, or a block is too short.
-    pub fn resolve(&self, settings: &[Setting], interval: Duration) -> Result<Change, PlanError> {
+    pub fn resolve(&self, settings: &[Setting], interval: Duration) -> Result<SettingChange, PlanError> {
         if self.block < self.discard + 2 * interval {
             let Self { block, discard, .. } = *self;
             return Err(PlanError::NothingLeft { block, discard, interval });
@@ -224,13 +224,13 @@ impl Plan {
             return Err(PlanError::Same(format!("{} {a} and {b}", setting.name)));
         }
         let flush = self.flush.unwrap_or_else(|| concerns_resumption(&setting.name));
-        Ok(Change { setting: setting.name.clone(), before: setting.value.clone(), a, b, flush })
+        Ok(SettingChange { setting: setting.name.clone(), before: setting.value.clone(), a, b, flush })
     }
 }
 
 /// The two values of a setting that an experiment switches between.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct SettingChange {
     /// Dotted name of the setting.
     pub setting: String,
     /// Its value before the experiment, which is restored at the end.
@@ -243,7 +243,7 @@ pub struct Change {
     pub flush: bool,
 }
 
-impl Change {
+impl SettingChange {
     /// The value of an arm.
     pub fn value(&self, arm: Arm) -> &Value {
         match arm {
@@ -314,7 +314,7 @@ mod tests {
         ]
     }
 
-    fn resolve(words: &str) -> Result<Change, PlanError> {
+    fn resolve(words: &str) -> Result<SettingChange, PlanError> {
         words.parse::<Plan>()?.resolve(&settings(), Duration::from_secs(1))
     }
 

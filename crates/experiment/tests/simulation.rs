@@ -35,7 +35,7 @@ fn count(outcomes: &[Outcome], wanted: &[Outcome]) -> usize {
 }
 
 #[test]
-fn where_there_is_no_difference_one_is_found_no_more_often_than_the_error_rate() {
+fn no_difference_is_found_different_more_often_than_alpha() {
     // Of 1,000 at 5 %: more than 71 would come up once in a thousand times.
     let metrics = ["exchange.p50", "exchange.p95"];
     for (metric, outcomes) in metrics.iter().zip(verdicts(metrics, 1.0, 1_000)) {
@@ -79,7 +79,7 @@ fn differ(figures: &[&str], noise: Noise, blocks: u32, factor: f64, runs: u64) -
 }
 
 #[test]
-fn identical_runs_beside_a_neighbour_differ_no_more_often_than_the_error_rate() {
+fn identical_runs_beside_a_neighbour_rarely_differ() {
     for noise in [BESIDE_A_NEIGHBOUR, Noise { drift: 0.0, ..ORDINARY }] {
         let wrong = differ(&FIGURES, noise, BLOCKS, 1.0, 200);
         assert!(wrong <= 10, "{wrong} of 200");

@@ -123,7 +123,7 @@ fn an_anonymous_report_of_several_hosts_names_none() {
 }
 
 #[test]
-fn a_loss_is_told_and_drawn_as_a_gap() {
+fn a_loss_is_stated_and_drawn_as_a_gap() {
     let (model, run) = model(&SyntheticRun { with_loss: true, ..SyntheticRun::default() });
     let html = Report::new(&model, model.run(run).unwrap(), "file:x", String::new()).html();
     assert!(html.contains("records were lost: what happened in their intervals is missing"), "{html}");

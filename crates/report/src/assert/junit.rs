@@ -56,9 +56,9 @@ fn write(
     Ok(())
 }
 
-type Case<'a> = quick_xml::writer::ElementWriter<'a, Vec<u8>>;
+type CaseWriter<'a> = quick_xml::writer::ElementWriter<'a, Vec<u8>>;
 
-fn failed<'a>(case: Case<'a>, reason: &str) -> std::io::Result<&'a mut Writer<Vec<u8>>> {
+fn failed<'a>(case: CaseWriter<'a>, reason: &str) -> std::io::Result<&'a mut Writer<Vec<u8>>> {
     case.write_inner_content(|writer| {
         let failure = writer.create_element("failure").with_attribute(("message", reason));
         failure.write_text_content(BytesText::new(reason))?;

@@ -6,7 +6,7 @@ use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
-use super::plot::{AxisScale, Tick, short};
+use super::plot::{AxisScale, AxisTick, short};
 use super::tables::latency_table;
 use super::{effects, made_by, page, section, time};
 use crate::columns::{PlotColumn, columns};
@@ -141,7 +141,7 @@ impl Comparison<'_> {
     }
 
     /// A mark where the first block begins.
-    fn counted(&self) -> Vec<Tick> {
+    fn counted(&self) -> Vec<AxisTick> {
         if self.discard_s > 0.0 { vec![(self.discard_s, "counted from here".to_owned())] } else { Vec::new() }
     }
 

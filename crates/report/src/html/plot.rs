@@ -22,7 +22,7 @@ pub(super) enum AxisScale {
 }
 
 /// A position on the x axis, with its label.
-pub(super) type Tick = (f64, String);
+pub(super) type AxisTick = (f64, String);
 
 /// One line; a `None` breaks it.
 #[derive(Debug)]
@@ -37,12 +37,12 @@ pub(super) struct Plot {
     /// The caption, which screen readers read too.
     pub(super) title: String,
     pub(super) x_name: &'static str,
-    pub(super) x_ticks: Vec<Tick>,
+    pub(super) x_ticks: Vec<AxisTick>,
     pub(super) y_name: &'static str,
     pub(super) scale: AxisScale,
     pub(super) series: Vec<Series>,
     /// Vertical marks, labelled as in the list of events.
-    pub(super) marks: Vec<Tick>,
+    pub(super) marks: Vec<AxisTick>,
 }
 
 impl Plot {

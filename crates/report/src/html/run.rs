@@ -5,7 +5,7 @@ use telemetry::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
-use super::plot::{AxisScale, Tick};
+use super::plot::{AxisScale, AxisTick};
 use super::{made_by, page, section, tables, time};
 use crate::columns::{PlotColumn, columns};
 use crate::report::Report;
@@ -96,13 +96,13 @@ impl Report<'_> {
     }
 
     /// The events as ticks, with their labels in the list.
-    pub(super) fn marks(&self) -> Vec<Tick> {
+    pub(super) fn marks(&self) -> Vec<AxisTick> {
         let shown = self.events().into_iter().take(tables::EVENTS_LISTED);
         shown.map(|event| (event.after_s, event.label)).collect()
     }
 }
 
-fn latency_plot<C: telemetry::Metric>(title: &str, columns: &[PlotColumn<C>], marks: &[Tick]) -> Markup {
+fn latency_plot<C: telemetry::Metric>(title: &str, columns: &[PlotColumn<C>], marks: &[AxisTick]) -> Markup {
     let lines: [time::Line<'_, C>; 3] = [
         ("p50", columns, &|column| column.quantile_ms(0.5)),
         ("p99", columns, &|column| column.quantile_ms(0.99)),
@@ -114,7 +114,7 @@ fn latency_plot<C: telemetry::Metric>(title: &str, columns: &[PlotColumn<C>], ma
 fn rates<C: telemetry::Metric>(
     title: &str,
     columns: &[PlotColumn<C>],
-    marks: &[Tick],
+    marks: &[AxisTick],
     counters: &[(&'static str, C)],
 ) -> Markup {
     let rate = |counter: C| move |column: &PlotColumn<C>| column.rate(column.counters[counter]);

@@ -3,7 +3,7 @@
 use maud::Markup;
 use telemetry::Metric;
 
-use super::plot::{AxisScale, Plot, Series, Tick, round_steps, short};
+use super::plot::{AxisScale, AxisTick, Plot, Series, round_steps, short};
 use crate::columns::PlotColumn;
 
 /// A line: its name, its columns, and its value in each.
@@ -14,7 +14,7 @@ pub(super) fn markup<C: Metric>(
     title: String,
     (y_name, scale): (&'static str, AxisScale),
     lines: &[Line<'_, C>],
-    marks: &[Tick],
+    marks: &[AxisTick],
 ) -> Markup {
     let ends = || lines.iter().flat_map(|(_, columns, _)| columns.iter().map(|column| column.end_s));
     let first = ends().min_by(f64::total_cmp).unwrap_or(0.0);
