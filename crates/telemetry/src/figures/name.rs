@@ -223,6 +223,10 @@ mod tests {
         }
         assert_eq!(names("proxy.compute resumed.mean"), ["proxy.compute_resumed.mean"]);
         assert_eq!(names("send-lag.max"), ["load.lag.max"]);
+        for class in LatencyClass::all() {
+            let figure = Figure::Latency(class, Statistic::Mean);
+            assert!(names(&format!("{}.mean", class.title())).contains(&figure.name()), "{}", class.title());
+        }
     }
 
     #[test]
