@@ -23,10 +23,9 @@ pub(super) fn verdict(rows: &[ComparisonRow]) -> String {
     if !same.is_empty() {
         sentences.push(format!("No difference is shown in {}.", same.join(", ")));
     }
-    for (found, what) in [
-        (RowOutcome::Inconclusive, "Nothing can be said of"),
-        (RowOutcome::NotComparable, "Not comparable:"),
-    ] {
+    for (found, what) in
+        [(RowOutcome::Inconclusive, "Nothing can be said of"), (RowOutcome::NotComparable, "Not comparable:")]
+    {
         let of_it: Vec<&ComparisonRow> = of(found).collect();
         for alike in of_it.chunk_by(|a, b| a.reason == b.reason) {
             let names: Vec<&str> = alike.iter().map(|row| &*row.metric).collect();
