@@ -45,8 +45,6 @@ pub(crate) struct Request {
     pub(crate) retried: bool,
     /// It is of the warm-up.
     pub(crate) warmup: bool,
-    /// What it went over.
-    pub(crate) over: Over,
 }
 
 impl Request {
@@ -60,16 +58,14 @@ impl Request {
             deadline_ns: now_ns.saturating_add(timeout_ns),
             retried: false,
             warmup,
-            over: Over::default(),
         }
     }
 }
 
 /// What a request goes over, which decides what it costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
     /// A connection that stood already.
-    #[default]
     Kept,
     /// A new connection that it waited for, without TLS.
     Plain,
@@ -224,6 +220,7 @@ impl Ledger {
     pub(crate) fn answered(
         &mut self,
         request: &Request,
+        over: Over,
         answer: Answer,
         arrived: Arrived,
         what: impl FnOnce() -> String,
@@ -259,7 +256,7 @@ impl Ledger {
         self.time(LoadLatency::Response, request.intended_ns, now_ns);
         self.time(LoadLatency::Service, request.sent_ns, now_ns);
         self.time(LoadLatency::Total, Some(request.begun_ns), now_ns);
-        self.time(request.over.total(), Some(request.begun_ns), now_ns);
+        self.time(over.total(), Some(request.begun_ns), now_ns);
         self.time(LoadLatency::FirstByte, request.sent_ns, arrived.first_ns);
         true
     }

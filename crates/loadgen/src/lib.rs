@@ -9,7 +9,7 @@
 //!
 //! 1. `pacer` lets it fall due: by the schedule, or because a connection is free. `course` says when that begins,
 //!    pauses and ends, and what is warm-up.
-//! 2. `worker` gives it to a free slot. A slot without a connection makes one first: `connection` over TCP, from
+//! 2. `worker` gives it to a free slot. A slot without a connection makes one first: over TCP, from
 //!    the address of the `client` whose turn it is, then `tls`, which resumes one of the client's sessions if the
 //!    ratio wants it.
 //! 3. The bytes that `request` has written out beforehand go to the connection. That is the moment it is sent, so
@@ -40,7 +40,6 @@ mod check;
 mod client;
 mod clock;
 mod config;
-mod connection;
 mod control;
 mod course;
 mod descriptors;
@@ -50,6 +49,7 @@ mod ledger;
 mod load;
 mod pacer;
 mod plan;
+mod protocol;
 pub mod report;
 mod request;
 mod settings;

@@ -15,12 +15,12 @@ use crate::config::{LoadConfig, Protocol, SourceTotals, StartError, system};
 use crate::control::Control;
 use crate::course::Course;
 use crate::descriptors;
-use crate::http2;
 use crate::ledger::Span;
 use crate::pacer::Part;
 use crate::plan::Plan;
 use crate::tls::{Forgetting, TlsSetup};
 use crate::worker::{Setup, Start, TIMER, WAKER, Worker};
+use crate::{http1, http2};
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.
 #[derive(Debug)]
@@ -48,8 +48,10 @@ impl Loop {
 
     fn run(self, start: Start, protocol: Protocol) {
         match protocol {
-            Protocol::Http1 => Worker::new(start, self.poll, self.timer).run(),
-            Protocol::Http2 { streams } => http2::Worker::new(start, self.poll, self.timer, streams).run(),
+            Protocol::Http1 => Worker::<http1::Session>::new(start, self.poll, self.timer, 1).run(),
+            Protocol::Http2 { streams } => {
+                Worker::<http2::Session>::new(start, self.poll, self.timer, streams).run();
+            }
         }
     }
 }

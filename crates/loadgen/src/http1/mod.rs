@@ -5,12 +5,14 @@
 
 mod chunked;
 mod framing;
+mod session;
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use chunked::Chunked;
 use framing::{Body, Framing};
+pub(crate) use session::Session;
 
 /// Longest head of an answer, and longest sum of chunk extensions and trailers.
 const HEAD_BYTES_MAX: usize = 64 * 1024;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::hpack::Numbers;
-use super::session::{Ended, Outcome, Session};
+use super::session::Session;
 use crate::config::Template;
-use crate::ledger::{Over, Request};
+use crate::ledger::Request;
+use crate::protocol::{Ended, Outcome, Session as _};
 use crate::request::Prepared;
 use crate::worker::Requests;
 
@@ -64,11 +65,10 @@ impl Http2Trial {
                 deadline_ns: u64::MAX,
                 retried: false,
                 warmup: false,
-                over: Over::Kept,
             };
-            session.begin(request, &self.requests.at(0).http2);
+            session.begin(request, self.requests.at(0), false);
         }
-        send(&mut session, &mut tried.output);
+        self.send(&mut session, &mut tried.output);
         for piece in pieces {
             session.receive(piece, &self.requests, &mut ended);
             tried.kept_bytes_max = tried.kept_bytes_max.max(session.kept_bytes());
@@ -78,7 +78,7 @@ impl Http2Trial {
         if tried.is_broken {
             session.close();
         }
-        send(&mut session, &mut tried.output);
+        self.send(&mut session, &mut tried.output);
         for (_, outcome) in &ended {
             match outcome {
                 Outcome::Answered(..) => tried.answered += 1,
@@ -88,17 +88,17 @@ impl Http2Trial {
         }
         tried
     }
-}
 
-fn send(session: &mut Session, output: &mut Vec<u8>) {
-    loop {
-        session.pump();
-        let out = session.output();
-        if out.is_empty() {
-            return;
+    fn send(&self, session: &mut Session, output: &mut Vec<u8>) {
+        loop {
+            let out = session.output(&self.requests);
+            let len = out.len();
+            if len == 0 {
+                return;
+            }
+            output.extend_from_slice(out);
+            session.note_sent(len);
         }
-        output.extend_from_slice(out);
-        session.note_sent(out.len());
     }
 }
 

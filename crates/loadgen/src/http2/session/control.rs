@@ -6,9 +6,10 @@ use telemetry::LoadEvent;
 
 use super::answer::NoAnswer;
 use super::receive::Taking;
-use super::{Broken, Outcome, Session};
+use super::{Broken, Session};
 use crate::http2::frame::{self, Code, Head, WINDOW_MAX, flag, kind, setting};
 use crate::ledger::Failure;
+use crate::protocol::Outcome;
 
 impl Session {
     pub(super) fn on_rst_stream(
@@ -25,7 +26,7 @@ impl Session {
         let failure = Failure::new(event, format!("the server reset the stream: {code}"));
         let is_unheard = code == Code::REFUSED_STREAM && !has_begun;
         let outcome = if is_unheard { Outcome::Unheard(failure) } else { Outcome::Failed(failure) };
-        self.end(head.id, outcome, taking);
+        self.end_stream(head.id, outcome, taking);
         Ok(())
     }
 

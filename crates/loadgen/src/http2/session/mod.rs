@@ -18,8 +18,12 @@ use telemetry::LoadEvent;
 
 use super::frame::{self, Code};
 use super::hpack::{Decoder, Indexed};
-use crate::http1::Answer;
-use crate::ledger::{Arrived, Failure, Request};
+use crate::ledger::{Failure, Request};
+use crate::protocol::{self, Ended, Fate, Outcome, cut_off, timed_out};
+use crate::request::Prepared;
+use crate::tls::Alpn;
+use crate::transport::End;
+use crate::worker::Requests;
 use answer::Incoming;
 pub(super) use answer::is_of_the_connection;
 
@@ -90,18 +94,6 @@ impl Broken {
     }
 }
 
-/// What became of a request.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    Answered(Answer, Arrived),
-    Failed(Failure),
-    /// The server says itself that it has not looked at it (RFC 9113, section 8.7).
-    Unheard(Failure),
-}
-
-/// Requests that are over, each with what became of it.
-pub(crate) type Ended = Vec<(Request, Outcome)>;
-
 /// The numbers of streams are our own choice, and odd: nobody can make them collide.
 #[derive(Debug, Default)]
 struct IdHasher(u64);
@@ -124,8 +116,36 @@ impl Hasher for IdHasher {
 }
 
 impl Session {
-    /// A connection that begins now.
-    pub(crate) fn new() -> Self {
+    /// True if no request is under way.
+    fn is_idle(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// True if no more requests may begin.
+    fn is_spent(&self) -> bool {
+        self.is_going_away || self.broken.is_some() || self.next_id > frame::ID_MAX
+    }
+
+    /// Why the connection cannot go on.
+    pub(crate) fn broken(&self) -> Option<Broken> {
+        self.broken
+    }
+
+    /// Bytes from the server that wait for the rest of their frame or header block.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.inflow.kept_bytes()
+    }
+
+    /// Bytes of names and values that the server's header blocks were decoded to.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
+        self.decoder.decoded_bytes()
+    }
+}
+
+impl protocol::Session for Session {
+    const IS_MULTIPLEXED: bool = true;
+
+    fn new() -> Self {
         let mut out = Vec::new();
         frame::preface(&mut out, WINDOW_BYTES);
         Self {
@@ -146,82 +166,96 @@ impl Session {
         }
     }
 
-    /// Requests that it carries or has carried.
-    pub(crate) fn carried(&self) -> u32 {
+    fn can_follow(alpn: Option<Alpn>) -> bool {
+        alpn == Some(Alpn::Http2)
+    }
+
+    fn carried(&self) -> u32 {
         self.carried
     }
 
-    /// Answers that were whole.
-    pub(crate) fn answers(&self) -> u32 {
+    fn answers(&self) -> u32 {
         self.answers
     }
 
-    /// True if no request is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.streams.is_empty()
+    fn fate(&self) -> Fate {
+        match (self.is_spent(), self.is_idle()) {
+            (false, _) => Fate::Open,
+            (true, _) if self.broken.is_some() => Fate::Broken,
+            (true, false) => Fate::Retired,
+            (true, true) => Fate::WeClose,
+        }
     }
 
-    /// True if no request may be begun any more.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.is_going_away || self.broken.is_some() || self.next_id > frame::ID_MAX
-    }
-
-    /// True if a request may be begun now.
-    pub(crate) fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         !self.is_spent() && self.streams.len() < self.streams_max
     }
 
-    /// Why it cannot go on, if so.
-    pub(crate) fn broken(&self) -> Option<Broken> {
-        self.broken
+    fn retire(&mut self) {
+        self.is_going_away = true;
     }
 
-    /// Bytes of the server's that are kept because more of them has to come.
-    pub(crate) fn kept_bytes(&self) -> usize {
-        self.inflow.kept_bytes()
+    fn begin(&mut self, request: Request, prepared: &Prepared, _is_last: bool) {
+        self.open_stream(request, &prepared.http2);
     }
 
-    /// Bytes of header fields, names and values, that the server's header blocks were decoded to.
-    pub(crate) fn decoded_bytes(&self) -> u64 {
-        self.decoder.decoded_bytes()
+    fn output<'a>(&'a mut self, _requests: &'a Requests) -> &'a [u8] {
+        self.pump();
+        &self.out
     }
 
-    /// Ends what has lasted too long.
-    pub(crate) fn expire(&mut self, now_ns: u64, ended: &mut Ended) {
+    fn note_sent(&mut self, bytes: usize) {
+        if bytes == self.out.len() {
+            self.out.clear();
+            self.inflow.note_answered();
+        } else {
+            self.out.drain(..bytes);
+        }
+    }
+
+    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut Ended) {
+        if self.broken.is_some() {
+            return;
+        }
+        if let Err(broken) = self.take_in(plaintext, &mut receive::Taking::new(requests, ended)) {
+            self.broken = Some(broken);
+            let failed = |request| (request, Outcome::Failed(broken.failure()));
+            ended.extend(self.give_up().map(failed));
+        }
+    }
+
+    fn expire(&mut self, now_ns: u64, ended: &mut Ended) {
         let out = &mut self.out;
         self.streams.retain(|id, stream| {
             if stream.request.deadline_ns > now_ns {
                 return true;
             }
             frame::rst_stream(out, *id, Code::CANCEL);
-            let event =
-                if stream.incoming.has_begun() { LoadEvent::BodyTimeout } else { LoadEvent::AnswerTimeout };
-            ended.push((stream.request, Outcome::Failed(Failure::new(event, ""))));
+            ended.push((stream.request, timed_out(stream.incoming.has_begun())));
             false
         });
         let streams = &self.streams;
         self.sending.retain(|id| streams.contains_key(id));
     }
 
-    /// The connection has ended, as `how` tells: so have its requests.
-    pub(crate) fn cut(&mut self, how: &str, ended: &mut Ended) {
-        for (_, stream) in self.streams.drain() {
-            let outcome = if stream.incoming.has_begun() {
-                Outcome::Failed(Failure::new(LoadEvent::Short, how))
-            } else {
-                Outcome::Unheard(Failure::new(LoadEvent::Reset, how))
-            };
-            ended.push((stream.request, outcome));
-        }
+    fn end(&mut self, end: End, ended: &mut Ended) {
+        let answers = self.answers;
+        let cut =
+            |(_, stream): (u32, Stream)| (stream.request, cut_off(end, answers, stream.incoming.has_begun()));
+        ended.extend(self.streams.drain().map(cut));
     }
 
-    /// Takes all requests away, whatever has become of them.
-    pub(crate) fn give_up(&mut self) -> impl Iterator<Item = Request> + '_ {
+    fn give_up(&mut self) -> impl Iterator<Item = Request> {
         self.streams.drain().map(|(_, stream)| stream.request)
     }
 
-    /// The templates of the requests under way.
-    pub(crate) fn templates(&self) -> impl Iterator<Item = usize> + '_ {
+    fn templates(&self) -> impl Iterator<Item = usize> {
         self.streams.values().map(|stream| stream.request.template)
+    }
+
+    fn close(&mut self) {
+        self.is_going_away = true;
+        let code = self.broken.map_or(Code::NO_ERROR, |broken| broken.code);
+        frame::goaway(&mut self.out, code);
     }
 }

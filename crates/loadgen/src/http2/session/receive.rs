@@ -5,12 +5,13 @@ use std::mem;
 use telemetry::LoadEvent;
 
 use super::answer::{Block, NoAnswer};
-use super::{Broken, Ended, Outcome, Session, WINDOW_BYTES};
+use super::{Broken, Session, WINDOW_BYTES};
 use crate::clock::now_ns;
 use crate::http1::Expected;
 use crate::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::http2::hpack::DecodeError;
 use crate::ledger::{Arrived, Failure};
+use crate::protocol::{Ended, Outcome};
 use crate::worker::Requests;
 
 /// Longest header block, on the wire.
@@ -71,7 +72,11 @@ pub(super) struct Taking<'a> {
     now_ns: u64,
 }
 
-impl Taking<'_> {
+impl<'a> Taking<'a> {
+    pub(super) fn new(requests: &'a Requests, ended: &'a mut Ended) -> Self {
+        Self { requests, ended, now_ns: 0 }
+    }
+
     /// What has come in one piece has come at one time.
     fn now_ns(&mut self) -> u64 {
         if self.now_ns == 0 {
@@ -82,15 +87,8 @@ impl Taking<'_> {
 }
 
 impl Session {
-    /// Takes in what the server has sent. Nothing more is once it is [broken](Self::broken).
-    pub(crate) fn receive(&mut self, input: &[u8], requests: &Requests, ended: &mut Ended) {
-        if self.broken.is_none() {
-            let mut taking = Taking { requests, ended, now_ns: 0 };
-            self.broken = self.take_in(input, &mut taking).err();
-        }
-    }
-
-    fn take_in(&mut self, mut input: &[u8], taking: &mut Taking<'_>) -> Result<(), Broken> {
+    /// Takes in what the server has sent.
+    pub(super) fn take_in(&mut self, mut input: &[u8], taking: &mut Taking<'_>) -> Result<(), Broken> {
         let mut partial = mem::take(&mut self.inflow.partial);
         while !partial.is_empty() {
             let wanted = partial.first_chunk().map_or(Ok(HEAD_BYTES), |head| frame_len(*head))?;
@@ -252,17 +250,17 @@ impl Session {
         }
         let arrived = Arrived { first_ns: stream.incoming.first_ns, done_ns: taking.now_ns() };
         self.answers += 1;
-        self.end(id, Outcome::Answered(answer, arrived), taking);
+        self.end_stream(id, Outcome::Answered(answer, arrived), taking);
     }
 
     /// What comes on a stream is no answer; the other streams are not touched by that.
     pub(super) fn refuse(&mut self, id: u32, NoAnswer(what): NoAnswer, taking: &mut Taking<'_>) {
         frame::rst_stream(&mut self.out, id, Code::PROTOCOL_ERROR);
         let failure = Failure::new(LoadEvent::Protocol, what);
-        self.end(id, Outcome::Failed(failure), taking);
+        self.end_stream(id, Outcome::Failed(failure), taking);
     }
 
-    pub(super) fn end(&mut self, id: u32, outcome: Outcome, taking: &mut Taking<'_>) {
+    pub(super) fn end_stream(&mut self, id: u32, outcome: Outcome, taking: &mut Taking<'_>) {
         let Some(stream) = self.streams.remove(&id) else { return };
         if !stream.body.is_empty() {
             self.sending.retain(|sending| *sending != id);

@@ -1,7 +1,7 @@
 //! What goes to the server.
 
 use super::{Session, Stream};
-use crate::http2::frame::{self, Code, flag, kind};
+use crate::http2::frame::{self, flag, kind};
 use crate::http2::prepared::Http2Request;
 use crate::ledger::Request;
 
@@ -9,8 +9,8 @@ use crate::ledger::Request;
 const AHEAD_BYTES: usize = 64 * 1024;
 
 impl Session {
-    /// Begins a request; there must be [room](Self::has_room) for it.
-    pub(crate) fn begin(&mut self, request: Request, prepared: &Http2Request) {
+    /// Opens a stream for a request; the server must have room for it.
+    pub(super) fn open_stream(&mut self, request: Request, prepared: &Http2Request) {
         let id = self.next_id;
         self.next_id += 2;
         self.carried += 1;
@@ -42,7 +42,7 @@ impl Session {
     }
 
     /// Writes out of bodies what the server has room for, up to a bound.
-    pub(crate) fn pump(&mut self) {
+    pub(super) fn pump(&mut self) {
         let mut blocked = 0;
         while self.out.len() < AHEAD_BYTES
             && self.send_window > 0
@@ -68,32 +68,5 @@ impl Session {
                 self.sending.push_back(id);
             }
         }
-    }
-
-    /// What is to be sent.
-    pub(crate) fn output(&self) -> &[u8] {
-        &self.out
-    }
-
-    /// So much of it was.
-    pub(crate) fn note_sent(&mut self, bytes: usize) {
-        if bytes == self.out.len() {
-            self.out.clear();
-            self.inflow.note_answered();
-        } else {
-            self.out.drain(..bytes);
-        }
-    }
-
-    /// Lets no request begin any more.
-    pub(crate) fn retire(&mut self) {
-        self.is_going_away = true;
-    }
-
-    /// Says good-bye.
-    pub(crate) fn close(&mut self) {
-        self.is_going_away = true;
-        let code = self.broken.map_or(Code::NO_ERROR, |broken| broken.code);
-        frame::goaway(&mut self.out, code);
     }
 }

@@ -54,7 +54,7 @@ fn what_breaks_the_protocol_ends_the_connection_with_its_code() {
         played.send();
         assert_eq!(played.sent_of(kind::GOAWAY)[0].2[4..], code.to_be_bytes(), "{why}");
         played.receive(&answer(1));
-        assert!(played.ended.is_empty(), "nothing more is heard");
+        assert_eq!(played.outcomes(), [("failed", Some(E::Protocol))], "{why}: nothing more is heard");
     }
     let mut played = Played::new(&Template::get("/"));
     played.receive(&frame(kind::PING, 0, 0, &[0; 8]));

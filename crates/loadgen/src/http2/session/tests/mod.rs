@@ -9,9 +9,10 @@ use telemetry::LoadEvent as E;
 
 use super::*;
 use crate::config::{Body, Expect, Template};
+use crate::http1::Answer;
 use crate::http2::frame::{HEAD_BYTES, flag, head, kind, setting};
 use crate::http2::hpack::Numbers;
-use crate::ledger::Over;
+use crate::protocol::Session as _;
 use crate::request::Prepared;
 use crate::worker::Requests;
 
@@ -89,21 +90,20 @@ impl Played {
             deadline_ns: 1_000,
             retried: false,
             warmup: false,
-            over: Over::Kept,
         };
-        self.session.begin(request, &self.requests.at(0).http2);
+        self.session.begin(request, self.requests.at(0), false);
         self.send();
     }
 
     fn send(&mut self) {
         loop {
-            self.session.pump();
-            let output = self.session.output();
+            let output = self.session.output(&self.requests);
             if output.is_empty() {
                 break;
             }
+            let len = output.len();
             self.unread.extend_from_slice(output);
-            self.session.note_sent(output.len());
+            self.session.note_sent(len);
         }
         if self.unread.starts_with(b"PRI") {
             return;
@@ -246,7 +246,7 @@ fn requests_that_a_server_has_not_looked_at_are_told_apart() {
     played.receive(&answer_begins(5));
     played.receive(&frame(kind::RST_STREAM, 0, 5, &7_u32.to_be_bytes()));
     assert_eq!(played.outcomes()[3], ("failed", Some(E::Short)), "it has begun to answer");
-    played.session.cut("cut", &mut played.ended);
+    played.session.end(End::Cut, &mut played.ended);
     assert_eq!(played.outcomes()[4], ("unheard", reset));
 }
 

@@ -1,0 +1,115 @@
+//! A protocol as the worker sees it: the state of one connection, without its socket.
+
+use telemetry::LoadEvent;
+
+use crate::http1::Answer;
+use crate::ledger::{Arrived, Failure, Request};
+use crate::request::Prepared;
+use crate::tls::Alpn;
+use crate::transport::End;
+use crate::worker::Requests;
+
+/// Which requests a connection carries, what it sends for them, and what it makes of the bytes that it receives.
+pub(crate) trait Session {
+    /// True if a connection carries several requests at a time. The worker then collects what they send, and its slots
+    /// open the next connection while the last one still closes.
+    const IS_MULTIPLEXED: bool;
+
+    /// The session of a new connection.
+    fn new() -> Self;
+
+    /// True if the protocol can be spoken over a TLS connection that agreed to `alpn`.
+    fn can_follow(alpn: Option<Alpn>) -> bool;
+
+    /// Requests begun on this connection.
+    fn carried(&self) -> u32;
+
+    /// Whole answers received on it.
+    fn answers(&self) -> u32;
+
+    /// What the worker has to do with the connection.
+    fn fate(&self) -> Fate;
+
+    /// True if a request may begin now.
+    fn has_room(&self) -> bool;
+
+    /// Takes no more requests. Only connections that are multiplexed are told; on others the last request says so.
+    fn retire(&mut self) {}
+
+    /// Begins a request; there must be [room](Self::has_room) for it. The connection closes after the last one.
+    fn begin(&mut self, request: Request, prepared: &Prepared, is_last: bool);
+
+    /// The server has rejected the early data that held the request: it has to be sent again.
+    fn early_data_rejected(&mut self) {}
+
+    /// Bytes to send.
+    fn output<'a>(&'a mut self, requests: &'a Requests) -> &'a [u8];
+
+    /// The first `bytes` of the output were sent.
+    fn note_sent(&mut self, bytes: usize);
+
+    /// Takes in what the server sent, and adds the requests that are over to `ended`.
+    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut Ended);
+
+    /// Ends the requests whose deadline is over.
+    fn expire(&mut self, now_ns: u64, ended: &mut Ended);
+
+    /// Ends all requests, because the connection has ended.
+    fn end(&mut self, end: End, ended: &mut Ended);
+
+    /// Takes all requests away, without a result.
+    fn give_up(&mut self) -> impl Iterator<Item = Request>;
+
+    /// The templates of the requests under way.
+    fn templates(&self) -> impl Iterator<Item = usize>;
+
+    /// Says goodbye to the server, where the protocol has a message for that.
+    fn close(&mut self) {}
+}
+
+/// What becomes of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It can carry more requests.
+    #[default]
+    Open,
+    /// It finishes what it carries, and takes no more.
+    Retired,
+    /// It is done, and the server closes first.
+    ServerCloses,
+    /// It is done, and we close first.
+    WeClose,
+    /// The server broke the protocol: say so, then drop it.
+    Broken,
+    /// It cannot be used any more: drop it.
+    Lost,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Answered(Answer, Arrived),
+    Failed(Failure),
+    /// The server has not looked at it, as far as is known (RFC 9112, section 9.3.1; RFC 9113, section 8.7).
+    Unheard(Failure),
+}
+
+/// Requests that are over, each with its outcome.
+pub(crate) type Ended = Vec<(Request, Outcome)>;
+
+/// The outcome of a request whose connection has ended after so many answers.
+pub(crate) fn cut_off(end: End, answers: u32, has_begun: bool) -> Outcome {
+    let how = if end == End::Clean { "closed" } else { "cut" };
+    let example = format!("{how} after {answers} answers");
+    if has_begun {
+        Outcome::Failed(Failure::new(LoadEvent::Short, example))
+    } else {
+        Outcome::Unheard(Failure::new(LoadEvent::Reset, example))
+    }
+}
+
+/// The failure of a request whose deadline is over.
+pub(crate) fn timed_out(has_begun: bool) -> Outcome {
+    let event = if has_begun { LoadEvent::BodyTimeout } else { LoadEvent::AnswerTimeout };
+    Outcome::Failed(Failure::new(event, ""))
+}

@@ -1,0 +1,57 @@
+//! What a thread begins with.
+
+use std::sync::Arc;
+
+use telemetry::{LoadDelta, Reporter};
+
+use crate::client::Client;
+use crate::control::Control;
+use crate::course::Course;
+use crate::ledger::{Ledger, Span};
+use crate::pacer::Part;
+use crate::socket::Address;
+
+/// What all threads have in common.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    /// The server's addresses, at least one.
+    pub(crate) addresses: Vec<Address>,
+    /// The order in which the requests are sent, by their numbers.
+    pub(crate) sequence: Box<[u16]>,
+    pub(crate) timeout_ns: u64,
+    /// How long a connection is used.
+    pub(crate) lifetime_ns: Option<u64>,
+    /// Connections that resume send their first request as early data.
+    pub(crate) early_data: bool,
+    pub(crate) control: Control,
+}
+
+impl Setup {
+    /// Hands over the last that a thread has counted.
+    pub(crate) fn finish(
+        &self,
+        clients: &[Client],
+        course: &Course,
+        ledger: Ledger,
+        reporter: Reporter<LoadDelta>,
+    ) {
+        for client in clients {
+            if let Some(address) = client.address {
+                self.control.account(address, client.totals);
+            }
+        }
+        self.control.note_span(Span { ran: course.ran(), ..ledger.span });
+        self.control.thread_ended();
+        reporter.finish(ledger.delta, |_| {});
+    }
+}
+
+/// What a thread begins with.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) course: Course,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) part: Part,
+    pub(crate) reporter: Reporter<LoadDelta>,
+}
