@@ -36,37 +36,23 @@
 
 #![forbid(unsafe_code)]
 
-mod check;
-mod client;
 mod clock;
 mod config;
 mod control;
-mod course;
-mod descriptors;
-mod http1;
-mod http2;
-mod ledger;
 mod load;
-mod pacer;
 mod plan;
 mod protocol;
-pub mod report;
-mod request;
-mod settings;
-mod socket;
+pub mod results;
+mod schedule;
 mod target;
-mod targets;
 mod tls;
-mod transport;
 mod upstream;
 mod worker;
 
-pub use check::probe;
 pub use config::{Body, Expect, Known, LoadConfig, Protocol, SourceTotals, StartError, Template, Trust};
-pub use http2::{Http2Trial, Http2Tried};
-pub use load::{Load, Measured};
+pub use load::{Load, Measured, probe};
 pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
-pub use target::{Scheme, Target, TargetError};
-pub use targets::{TargetsError, parse_targets, read_body};
+pub use protocol::http2::{Http2Trial, Http2Tried};
+pub use target::{Scheme, Target, TargetError, TargetsError, parse_targets, read_body};
 pub use tls::{Alpn, Identity, TlsOptions, TlsVersion};
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

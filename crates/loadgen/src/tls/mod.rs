@@ -15,7 +15,7 @@ use rustls::{CipherSuite, ClientConfig, CommonState, HandshakeKind, NamedGroup, 
 use rustls_pki_types::ServerName;
 use telemetry::LoadEvent;
 
-use crate::ledger::Failure;
+use crate::worker::ledger::Failure;
 use early::Early;
 pub(crate) use outbox::Outbox;
 pub(crate) use sessions::Forgetting;

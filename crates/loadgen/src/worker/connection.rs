@@ -1,8 +1,8 @@
 //! A connection of a slot: what carries it, and the protocol that it speaks.
 
-use crate::ledger::{Over, Request};
 use crate::protocol::Session;
-use crate::transport::Transport;
+use crate::worker::ledger::{Over, Request};
+use crate::worker::transport::Transport;
 
 #[derive(Debug)]
 pub(super) struct Connection<S> {

@@ -6,10 +6,10 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::Worker;
 use super::connection::{Connection, Phase};
 use crate::clock::now_ns;
-use crate::ledger::{Failure, Request};
-use crate::pacer::Due;
 use crate::plan::KeepAlive;
 use crate::protocol::{Fate, Outcome, Session};
+use crate::schedule::Due;
+use crate::worker::ledger::{Failure, Request};
 
 impl<S: Session> Worker<S> {
     /// Gives a request to a free slot.

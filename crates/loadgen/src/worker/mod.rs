@@ -1,12 +1,15 @@
 //! A thread of the load: one event loop over its part of the connections.
 
+pub(crate) mod client;
 mod connection;
 mod ending;
 mod exchange;
+pub(crate) mod ledger;
 mod opening;
-mod requests;
 mod slot;
+pub(crate) mod socket;
 mod start;
+pub(crate) mod transport;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -17,16 +20,15 @@ use mio::{Events, Poll, Token};
 use slab::Slab;
 use telemetry::{LoadDelta, Reporter};
 
-use crate::client::Client;
 use crate::clock::{Timer, now_ns};
-use crate::course::{Course, Obeyed};
-use crate::ledger::Ledger;
-use crate::pacer::Part;
 use crate::plan::{KeepAlive, Share};
-use crate::protocol::{Ended, Fate, Session};
-use crate::transport::Scratch;
+use crate::protocol::{Ended, Fate, Requests, Session};
+use crate::schedule::Part;
+use crate::schedule::{Course, Obeyed};
+use crate::worker::client::Client;
+use crate::worker::ledger::Ledger;
+use crate::worker::transport::Scratch;
 use connection::{Connection, Phase};
-pub(crate) use requests::Requests;
 use slot::ConnectionSlot;
 pub(crate) use start::{Setup, Start};
 

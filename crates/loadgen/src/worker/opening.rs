@@ -8,10 +8,10 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::Worker;
 use super::connection::{Connection, Phase};
 use crate::clock::now_ns;
-use crate::ledger::{Failure, Over};
 use crate::protocol::Session;
 use crate::tls::{Engine, Handshake};
-use crate::transport::{End, Transport};
+use crate::worker::ledger::{Failure, Over};
+use crate::worker::transport::{End, Transport};
 
 impl<S: Session> Worker<S> {
     /// Makes a connection for the slot's requests, from the client whose turn it is.

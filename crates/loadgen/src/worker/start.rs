@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use telemetry::{LoadDelta, Reporter};
 
-use crate::client::Client;
 use crate::control::Control;
-use crate::course::Course;
-use crate::ledger::{Ledger, Span};
-use crate::pacer::Part;
-use crate::socket::Address;
+use crate::schedule::Course;
+use crate::schedule::Part;
+use crate::worker::client::Client;
+use crate::worker::ledger::{Ledger, Span};
+use crate::worker::socket::Address;
 
 /// What all threads have in common.
 #[derive(Debug)]

@@ -1,8 +1,12 @@
 //! Where the load goes: a URL, taken apart once.
 
+mod file;
+
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
+
+pub use file::{TargetsError, parse_targets, read_body};
 
 /// How a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

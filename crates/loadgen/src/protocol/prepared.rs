@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::config::{Body, Expect, Protocol, StartError, Template};
-use crate::http1::Expected;
-use crate::http2::{Http2Request, Numbers};
+use crate::protocol::http1::Expected;
+use crate::protocol::http2::{Http2Request, Numbers};
 use crate::target::{Scheme, Target};
 
 /// Largest body of a request, which is kept in memory.

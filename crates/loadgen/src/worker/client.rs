@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use telemetry::{LoadCounter, LoadLatency};
 
 use crate::config::SourceTotals;
-use crate::ledger::Ledger;
 use crate::plan::Share;
 use crate::tls::{ClientTls, Engine, Handshake, TlsError};
-use crate::transport::Transport;
+use crate::worker::ledger::Ledger;
+use crate::worker::transport::Transport;
 
 /// Sessions are not shared between clients, since a ticket that wanders from one address to another is nothing a
 /// server sees in earnest.

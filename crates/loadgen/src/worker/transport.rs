@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 use telemetry::LoadEvent;
 
 use crate::clock::now_ns;
-use crate::ledger::Failure;
-use crate::socket::{Address, Socket};
 use crate::tls::{Engine, Handshake, Outbox, TlsError};
+use crate::worker::ledger::Failure;
+use crate::worker::socket::{Address, Socket};
 
 /// Size of a read. Large reads matter: they save system calls and whole records.
 const READ_BYTES: usize = 128 * 1024;

@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use telemetry::{Applies, Setting, SettingError, Value};
 
+use super::descriptors;
 use crate::control::Wanted;
-use crate::descriptors;
 use crate::plan::{CONNECTIONS_MAX, KeepAlive, Plan, Rate, Share};
-use crate::request::{BODY_BYTES_MAX, Original};
+use crate::protocol::{BODY_BYTES_MAX, Original};
 
 pub(crate) const RATE: &str = "load.rate";
 const RUNNING: &str = "load.running";

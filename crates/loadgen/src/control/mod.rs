@@ -1,5 +1,8 @@
 //! What a person can change while the load runs, and how its threads learn of it.
 
+pub(crate) mod descriptors;
+mod settings;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,11 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mio::Waker;
 use telemetry::{Setting, SettingError, Value};
 
-use crate::client::Totals;
-use crate::ledger::Span;
 use crate::plan::{KeepAlive, Plan, Rate, Share};
-use crate::request::{Original, Prepared};
-use crate::settings;
+use crate::protocol::{Original, Prepared};
+use crate::worker::client::Totals;
+use crate::worker::ledger::Span;
 
 /// How the load is wanted.
 #[derive(Clone, Debug)]

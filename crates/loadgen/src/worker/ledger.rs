@@ -22,11 +22,11 @@ use telemetry::{Asked, LoadCounter, LoadDelta, LoadEvent, LoadLatency, Reporter}
 
 use crate::clock::now_ns;
 use crate::control::Control;
-use crate::course::{Course, Ran};
-use crate::http1::Answer;
-use crate::pacer::Due;
-use crate::socket::Address;
+use crate::protocol::http1::Answer;
+use crate::schedule::Due;
+use crate::schedule::{Course, Ran};
 use crate::tls::Handshake;
+use crate::worker::socket::Address;
 
 /// A request that a connection has taken on.
 #[derive(Clone, Copy, Debug)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::hpack::Numbers;
 use super::session::Session;
 use crate::config::Template;
-use crate::ledger::Request;
+use crate::protocol::Prepared;
+use crate::protocol::Requests;
 use crate::protocol::{Ended, Outcome, Session as _};
-use crate::request::Prepared;
-use crate::worker::Requests;
+use crate::worker::ledger::Request;
 
 /// Requests under way while the server's bytes are taken in.
 const STREAMS: usize = 4;

@@ -1,7 +1,7 @@
 //! An answer as it comes in: its header fields, its body, and whether they are what they should be.
 
-use crate::http1::{Answer, Expected};
-use crate::http2::hpack::{DecodeError, Decoder};
+use crate::protocol::http1::{Answer, Expected};
+use crate::protocol::http2::hpack::{DecodeError, Decoder};
 
 /// Most interim answers (1xx) before the final one.
 const INTERIM_MAX: u32 = 16;

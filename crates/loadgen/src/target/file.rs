@@ -18,8 +18,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Target;
 use crate::config::{Body, Expect, Template};
-use crate::target::Target;
 
 /// Most requests of a file.
 const TEMPLATES_MAX: usize = 10_000;
@@ -151,7 +151,7 @@ mod tests {
     fn the_example_above_is_understood() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("body.bin"), b"abc").unwrap();
-        let example: Vec<&str> = include_str!("targets.rs").lines().skip(3).take(11).collect();
+        let example: Vec<&str> = include_str!("file.rs").lines().skip(3).take(11).collect();
         let text = example.join("\n").replace("//! ", "").replace("//!", "");
         let target = "https://localhost:8443/".parse().unwrap();
         let all = parse_targets(&text, &target, folder.path()).unwrap();

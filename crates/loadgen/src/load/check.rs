@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::config::{Body, LoadConfig, Protocol, StartError, Template, Trust};
 use crate::plan::Plan;
-use crate::request::{Original, Prepared, sequence};
-use crate::socket::Address;
+use crate::protocol::{Original, Prepared, sequence};
 use crate::tls::{Alpn, Stream, TlsSetup, TlsVersion};
+use crate::worker::socket::Address;
 
 /// Most streams of a connection.
 const STREAMS_MAX: u32 = 10_000;

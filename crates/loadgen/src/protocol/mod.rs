@@ -1,13 +1,18 @@
 //! A protocol as the worker sees it: the state of one connection, without its socket.
 
+pub(crate) mod http1;
+pub(crate) mod http2;
+mod prepared;
+mod requests;
+
+pub(crate) use prepared::{BODY_BYTES_MAX, Original, Prepared, sequence};
+pub(crate) use requests::Requests;
 use telemetry::LoadEvent;
 
-use crate::http1::Answer;
-use crate::ledger::{Arrived, Failure, Request};
-use crate::request::Prepared;
+use crate::protocol::http1::Answer;
 use crate::tls::Alpn;
-use crate::transport::End;
-use crate::worker::Requests;
+use crate::worker::ledger::{Arrived, Failure, Request};
+use crate::worker::transport::End;
 
 /// Which requests a connection carries, what it sends for them, and what it makes of the bytes that it receives.
 pub(crate) trait Session {

@@ -9,12 +9,12 @@ use telemetry::LoadEvent as E;
 
 use super::*;
 use crate::config::{Body, Expect, Template};
-use crate::http1::Answer;
-use crate::http2::frame::{HEAD_BYTES, flag, head, kind, setting};
-use crate::http2::hpack::Numbers;
+use crate::protocol::Prepared;
+use crate::protocol::Requests;
 use crate::protocol::Session as _;
-use crate::request::Prepared;
-use crate::worker::Requests;
+use crate::protocol::http1::Answer;
+use crate::protocol::http2::frame::{HEAD_BYTES, flag, head, kind, setting};
+use crate::protocol::http2::hpack::Numbers;
 
 /// `:status: 200` and nothing else.
 const OK: &[u8] = &[0x88];

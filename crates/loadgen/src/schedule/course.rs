@@ -2,11 +2,11 @@
 
 use telemetry::LoadCounter;
 
+use super::{Due, Pacer, Part, Segment};
 use crate::clock::nanos;
 use crate::control::{Control, Wanted};
-use crate::ledger::Ledger;
-use crate::pacer::{Due, Pacer, Part, Segment};
 use crate::plan::Plan;
+use crate::worker::ledger::Ledger;
 
 /// How long requests may still be answered once the load is to end or to pause.
 const GRACE_NS: u64 = 2_000_000_000;

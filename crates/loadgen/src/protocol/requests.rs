@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::request::Prepared;
+use crate::protocol::Prepared;
 
 /// Requests by number; numbers grow with each exchange, so that those under way keep theirs.
 #[derive(Debug)]

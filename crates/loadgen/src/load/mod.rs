@@ -1,26 +1,29 @@
 //! The handle on a running load, and everything that is checked before there is one.
 
+mod check;
+
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use check::Checked;
+pub use check::probe;
 use mio::{Poll, Waker};
 use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
 
-use crate::check::Checked;
-use crate::client::{Client, Diffusion};
 use crate::clock::{Timer, nanos};
 use crate::config::{LoadConfig, Protocol, SourceTotals, StartError, system};
 use crate::control::Control;
-use crate::course::Course;
-use crate::descriptors;
-use crate::ledger::Span;
-use crate::pacer::Part;
+use crate::control::descriptors;
 use crate::plan::Plan;
+use crate::protocol::{http1, http2};
+use crate::schedule::Course;
+use crate::schedule::Part;
 use crate::tls::{Forgetting, TlsSetup};
+use crate::worker::client::{Client, Diffusion};
+use crate::worker::ledger::Span;
 use crate::worker::{Setup, Start, TIMER, WAKER, Worker};
-use crate::{http1, http2};
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.
 #[derive(Debug)]
@@ -187,7 +190,7 @@ fn clients(plan: &Plan, part: Part, tls: Option<&TlsSetup>) -> Vec<Client> {
         tls: tls.map(|tls| tls.client(connections, plan.early_data)),
         resume: Diffusion::new(client, all),
         address: None,
-        totals: crate::client::Totals::default(),
+        totals: crate::worker::client::Totals::default(),
     })
     .collect()
 }

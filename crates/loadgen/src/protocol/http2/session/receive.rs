@@ -7,12 +7,12 @@ use telemetry::LoadEvent;
 use super::answer::{Block, NoAnswer};
 use super::{Broken, Session, WINDOW_BYTES};
 use crate::clock::now_ns;
-use crate::http1::Expected;
-use crate::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
-use crate::http2::hpack::DecodeError;
-use crate::ledger::{Arrived, Failure};
+use crate::protocol::Requests;
+use crate::protocol::http1::Expected;
+use crate::protocol::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
+use crate::protocol::http2::hpack::DecodeError;
 use crate::protocol::{Ended, Outcome};
-use crate::worker::Requests;
+use crate::worker::ledger::{Arrived, Failure};
 
 /// Longest header block, on the wire.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;

@@ -8,12 +8,8 @@
 //! A backlog costs nothing, however long it grows: two cursors walk the same schedule, one for what has fallen due and
 //! one for what was taken, and random distances come out alike for both.
 
-mod random;
-mod schedule;
-
+use super::segments::{Schedule, Segment};
 use crate::plan::{Arrivals, Profile, Rate};
-use schedule::Schedule;
-pub(crate) use schedule::Segment;
 
 /// Hands out requests as they fall due.
 #[derive(Debug)]
