@@ -2,6 +2,7 @@
 
 pub(crate) mod descriptors;
 mod settings;
+mod span;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
+pub(crate) use span::{Ran, Span};
 use telemetry::{Setting, SettingError, Value};
 
 use crate::plan::{KeepAlive, Plan, Rate, Share};
 use crate::protocol::{Original, Prepared};
 use crate::worker::client::Totals;
-use crate::worker::ledger::Span;
 
 /// How the load is wanted.
 #[derive(Clone, Debug)]

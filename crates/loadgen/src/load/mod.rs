@@ -15,6 +15,7 @@ use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
 use crate::clock::{Timer, nanos};
 use crate::config::{LoadConfig, Protocol, SourceTotals, StartError, system};
 use crate::control::Control;
+use crate::control::Span;
 use crate::control::descriptors;
 use crate::plan::Plan;
 use crate::protocol::{http1, http2};
@@ -22,7 +23,6 @@ use crate::schedule::Course;
 use crate::schedule::Part;
 use crate::tls::{Forgetting, TlsSetup};
 use crate::worker::client::{Client, Diffusion};
-use crate::worker::ledger::Span;
 use crate::worker::{Setup, Start, TIMER, WAKER, Worker};
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.

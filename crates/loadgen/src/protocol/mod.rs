@@ -3,16 +3,16 @@
 pub(crate) mod http1;
 pub(crate) mod http2;
 mod prepared;
+mod request;
 mod requests;
 
 pub(crate) use prepared::{BODY_BYTES_MAX, Original, Prepared, sequence};
+pub(crate) use request::{Arrived, Failure, Request};
 pub(crate) use requests::Requests;
 use telemetry::LoadEvent;
 
 use crate::protocol::http1::Answer;
 use crate::tls::Alpn;
-use crate::worker::ledger::{Arrived, Failure, Request};
-use crate::worker::transport::End;
 
 /// Which requests a connection carries, what it sends for them, and what it makes of the bytes that it receives.
 pub(crate) trait Session {
@@ -70,6 +70,17 @@ pub(crate) trait Session {
 
     /// Says goodbye to the server, where the protocol has a message for that.
     fn close(&mut self) {}
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// In order: end of file, and with TLS a `close_notify` before it.
+    Clean,
+    /// Reset, or with TLS cut without a `close_notify`.
+    Cut,
+    /// By an error in TLS.
+    Tls,
 }
 
 /// What becomes of a connection.

@@ -4,7 +4,7 @@ use telemetry::LoadCounter;
 
 use super::{Due, Pacer, Part, Segment};
 use crate::clock::nanos;
-use crate::control::{Control, Wanted};
+use crate::control::{Control, Ran, Wanted};
 use crate::plan::Plan;
 use crate::worker::ledger::Ledger;
 
@@ -47,21 +47,6 @@ pub(crate) struct Course {
     /// When the warm-up is over.
     warm_ns: u64,
     ran: Ran,
-}
-
-/// How long a load has run after its warm-up, pauses left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ran {
-    pub(crate) for_ns: u64,
-    /// Up to when.
-    pub(crate) until_ns: u64,
-}
-
-impl Ran {
-    fn go_on(&mut self, until_ns: u64) {
-        self.for_ns += until_ns.saturating_sub(self.until_ns);
-        self.until_ns = self.until_ns.max(until_ns);
-    }
 }
 
 /// What [`Course::obey`] led to.

@@ -5,6 +5,6 @@ mod pacer;
 mod random;
 mod segments;
 
-pub(crate) use course::{Course, Obeyed, Ran};
+pub(crate) use course::{Course, Obeyed};
 pub(crate) use pacer::{Due, Pacer, Part};
 pub(crate) use segments::Segment;

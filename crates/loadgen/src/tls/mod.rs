@@ -15,7 +15,6 @@ use rustls::{CipherSuite, ClientConfig, CommonState, HandshakeKind, NamedGroup, 
 use rustls_pki_types::ServerName;
 use telemetry::LoadEvent;
 
-use crate::worker::ledger::Failure;
 use early::Early;
 pub(crate) use outbox::Outbox;
 pub(crate) use sessions::Forgetting;
@@ -38,17 +37,16 @@ pub(crate) struct ClientTls {
 pub(crate) struct TlsError(#[from] rustls::Error);
 
 impl TlsError {
-    /// What it means for a request.
-    pub(crate) fn failure(&self) -> Failure {
+    /// What it counts as.
+    pub(crate) fn event(&self) -> LoadEvent {
         use rustls::Error as E;
-        let event = match &self.0 {
+        match &self.0 {
             E::AlertReceived(alert) => LoadEvent::AlertReceived(u8::from(*alert)),
             E::InvalidCertificate(_) | E::NoCertificatesPresented | E::UnsupportedNameType => {
                 LoadEvent::Certificate
             }
             _ => LoadEvent::Tls,
-        };
-        Failure::new(event, self.to_string())
+        }
     }
 }
 

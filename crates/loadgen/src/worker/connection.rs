@@ -1,7 +1,8 @@
 //! A connection of a slot: what carries it, and the protocol that it speaks.
 
+use crate::protocol::Request;
 use crate::protocol::Session;
-use crate::worker::ledger::{Over, Request};
+use crate::worker::ledger::Over;
 use crate::worker::transport::Transport;
 
 #[derive(Debug)]

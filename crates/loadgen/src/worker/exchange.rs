@@ -7,9 +7,9 @@ use super::Worker;
 use super::connection::{Connection, Phase};
 use crate::clock::now_ns;
 use crate::plan::KeepAlive;
+use crate::protocol::{Failure, Request};
 use crate::protocol::{Fate, Outcome, Session};
 use crate::schedule::Due;
-use crate::worker::ledger::{Failure, Request};
 
 impl<S: Session> Worker<S> {
     /// Gives a request to a free slot.

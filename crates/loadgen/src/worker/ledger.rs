@@ -16,51 +16,13 @@
 //! A success also enters its first byte (sent → first byte of the answer) and its total (taken on by a connection, or
 //! by one that is made for it → done), the latter also by what it went over. Connect and handshake are entered by whoever makes the connection.
 
-use std::io;
-
-use telemetry::{Asked, LoadCounter, LoadDelta, LoadEvent, LoadLatency, Reporter};
+use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
 
 use crate::clock::now_ns;
-use crate::control::Control;
+use crate::control::Span;
 use crate::protocol::http1::Answer;
-use crate::schedule::Due;
-use crate::schedule::{Course, Ran};
+use crate::protocol::{Arrived, Failure, Request};
 use crate::tls::Handshake;
-use crate::worker::socket::Address;
-
-/// A request that a connection has taken on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
-    /// Which template it is made from.
-    pub(crate) template: usize,
-    /// When the schedule wanted it sent; `None` in a closed loop.
-    pub(crate) intended_ns: Option<u64>,
-    /// When a connection took it on, or began to be made for it.
-    pub(crate) begun_ns: u64,
-    /// When its first byte was handed to a connection; on a retry, the first time.
-    pub(crate) sent_ns: Option<u64>,
-    /// When it has failed if it has no whole answer.
-    pub(crate) deadline_ns: u64,
-    /// It was sent again already.
-    pub(crate) retried: bool,
-    /// It is of the warm-up.
-    pub(crate) warmup: bool,
-}
-
-impl Request {
-    /// Made from this template, and taken on now by a connection that may have so long for it.
-    pub(crate) fn new(template: usize, due: Due, now_ns: u64, timeout_ns: u64, warmup: bool) -> Self {
-        Self {
-            template,
-            intended_ns: due.intended_ns,
-            begun_ns: now_ns,
-            sent_ns: None,
-            deadline_ns: now_ns.saturating_add(timeout_ns),
-            retried: false,
-            warmup,
-        }
-    }
-}
 
 /// What a request goes over, which decides what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,29 +51,6 @@ impl Over {
     }
 }
 
-/// Why a request failed, with what is to be told of the first one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) event: LoadEvent,
-    pub(crate) example: String,
-}
-
-impl Failure {
-    /// No connection could be made to an address.
-    pub(crate) fn connect(to: &Address, error: &io::Error) -> Self {
-        let event = match error.kind() {
-            io::ErrorKind::ConnectionRefused => LoadEvent::ConnectRefused,
-            io::ErrorKind::TimedOut => LoadEvent::ConnectTimeout,
-            _ => LoadEvent::ConnectFailed,
-        };
-        Self::new(event, format!("{to}: {error}"))
-    }
-
-    pub(crate) fn new(event: LoadEvent, example: impl Into<String>) -> Self {
-        Self { event, example: example.into() }
-    }
-}
-
 /// The counter under which failures of a kind are summed up.
 fn class(event: LoadEvent) -> LoadCounter {
     use LoadEvent as E;
@@ -124,27 +63,6 @@ fn class(event: LoadEvent) -> LoadCounter {
         E::Protocol => LoadCounter::FailedProtocol,
         E::Body => LoadCounter::FailedBody,
         E::Status(_) => LoadCounter::FailedStatus,
-    }
-}
-
-/// The time in which something was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) ran: Ran,
-    /// When the last request was sent; 0 before that.
-    pub(crate) sent_ns: u64,
-    /// When the last answer was whole; in a closed loop, when the last request was over in whatever way. An open loop
-    /// does not wait for what fails, so failures do not lengthen it.
-    pub(crate) done_ns: u64,
-}
-
-impl Span {
-    /// Takes in what another thread has measured.
-    pub(crate) fn widen(&mut self, other: Self) {
-        self.ran.for_ns = self.ran.for_ns.max(other.ran.for_ns);
-        self.ran.until_ns = self.ran.until_ns.max(other.ran.until_ns);
-        self.sent_ns = self.sent_ns.max(other.sent_ns);
-        self.done_ns = self.done_ns.max(other.done_ns);
     }
 }
 
@@ -162,20 +80,6 @@ impl Ledger {
 
     pub(crate) fn add(&mut self, counter: LoadCounter, n: u64) {
         self.delta.counters[counter] += n;
-    }
-
-    /// Hands the counts over if they are asked for; false if nobody asks any more.
-    pub(crate) fn report(
-        &mut self,
-        reporter: &Reporter<LoadDelta>,
-        control: &Control,
-        course: &Course,
-    ) -> bool {
-        let asked = reporter.answer(&mut self.delta, |_| {});
-        if asked == Asked::Yes {
-            control.note_span(Span { ran: course.ran(), ..self.span });
-        }
-        asked != Asked::Gone
     }
 
     pub(crate) fn tally(&mut self, event: LoadEvent, example: impl FnOnce() -> String) {
@@ -320,13 +224,4 @@ impl Ledger {
             self.delta.latencies[class].record_ns(now_ns.saturating_sub(since_ns));
         }
     }
-}
-
-/// When an answer came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arrived {
-    /// Its first byte.
-    pub(crate) first_ns: u64,
-    /// Its last.
-    pub(crate) done_ns: u64,
 }

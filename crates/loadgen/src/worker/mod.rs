@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use mio::{Events, Poll, Token};
 use slab::Slab;
-use telemetry::{LoadDelta, Reporter};
+use telemetry::{Asked, LoadDelta, Reporter};
 
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
@@ -295,9 +295,12 @@ impl<S: Session> Worker<S> {
         waiting as f64 / self.slots.len().max(1) as f64
     }
 
+    /// Hands the counts over if they are asked for; the load ends if nobody asks any more.
     fn report(&mut self) {
-        if !self.ledger.report(&self.reporter, &self.setup.control, &self.course) {
-            self.give_up(now_ns());
+        match self.reporter.answer(&mut self.ledger.delta, |_| {}) {
+            Asked::Yes => self.setup.note_span(&self.course, &self.ledger),
+            Asked::Gone => self.give_up(now_ns()),
+            Asked::No => {}
         }
     }
 

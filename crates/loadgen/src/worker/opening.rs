@@ -8,10 +8,12 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::Worker;
 use super::connection::{Connection, Phase};
 use crate::clock::now_ns;
+use crate::protocol::End;
+use crate::protocol::Failure;
 use crate::protocol::Session;
 use crate::tls::{Engine, Handshake};
-use crate::worker::ledger::{Failure, Over};
-use crate::worker::transport::{End, Transport};
+use crate::worker::ledger::Over;
+use crate::worker::transport::Transport;
 
 impl<S: Session> Worker<S> {
     /// Makes a connection for the slot's requests, from the client whose turn it is.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::worker::ledger::Request;
+use crate::protocol::Request;
 
 /// First wait after a connection without an answer; it doubles with each further one.
 const BACKOFF_NS_MIN: u64 = 10_000_000;

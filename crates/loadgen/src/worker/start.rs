@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use telemetry::{LoadDelta, Reporter};
 
-use crate::control::Control;
+use crate::control::{Control, Span};
 use crate::schedule::Course;
 use crate::schedule::Part;
 use crate::worker::client::Client;
-use crate::worker::ledger::{Ledger, Span};
+use crate::worker::ledger::Ledger;
 use crate::worker::socket::Address;
 
 /// What all threads have in common.
@@ -40,9 +40,14 @@ impl Setup {
                 self.control.account(address, client.totals);
             }
         }
-        self.control.note_span(Span { ran: course.ran(), ..ledger.span });
+        self.note_span(course, &ledger);
         self.control.thread_ended();
         reporter.finish(ledger.delta, |_| {});
+    }
+
+    /// Says how long a thread has measured.
+    pub(super) fn note_span(&self, course: &Course, ledger: &Ledger) {
+        self.control.note_span(Span { ran: course.ran(), ..ledger.span });
     }
 }
 

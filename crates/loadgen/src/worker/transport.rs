@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use telemetry::LoadEvent;
 
 use crate::clock::now_ns;
+use crate::protocol::{End, Failure};
 use crate::tls::{Engine, Handshake, Outbox, TlsError};
-use crate::worker::ledger::Failure;
 use crate::worker::socket::{Address, Socket};
 
 /// Size of a read. Large reads matter: they save system calls and whole records.
@@ -80,17 +80,6 @@ pub(crate) struct Received {
     pub(crate) has_more: bool,
 }
 
-/// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// In order: end of file, and with TLS a `close_notify` before it.
-    Clean,
-    /// Reset, or with TLS cut without a `close_notify`.
-    Cut,
-    /// By an error in TLS.
-    Tls,
-}
-
 impl Transport {
     /// Begins to connect.
     pub(crate) fn open(to: &Address, from: Option<Ipv4Addr>, now_ns: u64) -> io::Result<Self> {
@@ -135,7 +124,7 @@ impl Transport {
     }
 
     pub(crate) fn note_trouble(&mut self, error: &TlsError) {
-        self.trouble.get_or_insert_with(|| error.failure());
+        self.trouble.get_or_insert_with(|| Failure::new(error.event(), error.to_string()));
     }
 
     /// What went wrong in TLS.

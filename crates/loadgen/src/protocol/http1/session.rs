@@ -4,12 +4,12 @@ use telemetry::LoadEvent;
 
 use super::{Answer, Parser};
 use crate::clock::now_ns;
+use crate::protocol::End;
 use crate::protocol::Prepared;
 use crate::protocol::Requests;
 use crate::protocol::{self, Ended, Fate, Outcome, cut_off, timed_out};
+use crate::protocol::{Arrived, Failure, Request};
 use crate::tls::Alpn;
-use crate::worker::ledger::{Arrived, Failure, Request};
-use crate::worker::transport::End;
 
 /// Bytes of a malformed answer that its failure quotes.
 const SAMPLE_BYTES: usize = 60;

@@ -6,9 +6,9 @@ use super::hpack::Numbers;
 use super::session::Session;
 use crate::config::Template;
 use crate::protocol::Prepared;
+use crate::protocol::Request;
 use crate::protocol::Requests;
 use crate::protocol::{Ended, Outcome, Session as _};
-use crate::worker::ledger::Request;
 
 /// Requests under way while the server's bytes are taken in.
 const STREAMS: usize = 4;

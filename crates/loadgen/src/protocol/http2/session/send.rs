@@ -1,9 +1,9 @@
 //! What goes to the server.
 
 use super::{Session, Stream};
+use crate::protocol::Request;
 use crate::protocol::http2::frame::{self, flag, kind};
 use crate::protocol::http2::prepared::Http2Request;
-use crate::worker::ledger::Request;
 
 /// Bodies are written ahead up to so many bytes.
 const AHEAD_BYTES: usize = 64 * 1024;

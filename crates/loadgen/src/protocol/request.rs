@@ -1,0 +1,73 @@
+//! A request from when it is taken on until it is over.
+
+use std::{fmt, io};
+
+use telemetry::LoadEvent;
+
+use crate::schedule::Due;
+
+/// A request that a connection has taken on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// Which template it is made from.
+    pub(crate) template: usize,
+    /// When the schedule wanted it sent; `None` in a closed loop.
+    pub(crate) intended_ns: Option<u64>,
+    /// When a connection took it on, or began to be made for it.
+    pub(crate) begun_ns: u64,
+    /// When its first byte was handed to a connection; on a retry, the first time.
+    pub(crate) sent_ns: Option<u64>,
+    /// When it has failed if it has no whole answer.
+    pub(crate) deadline_ns: u64,
+    /// It was sent again already.
+    pub(crate) retried: bool,
+    /// It is of the warm-up.
+    pub(crate) warmup: bool,
+}
+
+impl Request {
+    /// Made from this template, and taken on now by a connection that may have so long for it.
+    pub(crate) fn new(template: usize, due: Due, now_ns: u64, timeout_ns: u64, warmup: bool) -> Self {
+        Self {
+            template,
+            intended_ns: due.intended_ns,
+            begun_ns: now_ns,
+            sent_ns: None,
+            deadline_ns: now_ns.saturating_add(timeout_ns),
+            retried: false,
+            warmup,
+        }
+    }
+}
+
+/// When an answer came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    /// Its first byte.
+    pub(crate) first_ns: u64,
+    /// Its last.
+    pub(crate) done_ns: u64,
+}
+
+/// Why a request failed, with what is to be told of the first one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) event: LoadEvent,
+    pub(crate) example: String,
+}
+
+impl Failure {
+    /// No connection could be made to an address.
+    pub(crate) fn connect(to: impl fmt::Display, error: &io::Error) -> Self {
+        let event = match error.kind() {
+            io::ErrorKind::ConnectionRefused => LoadEvent::ConnectRefused,
+            io::ErrorKind::TimedOut => LoadEvent::ConnectTimeout,
+            _ => LoadEvent::ConnectFailed,
+        };
+        Self::new(event, format!("{to}: {error}"))
+    }
+
+    pub(crate) fn new(event: LoadEvent, example: impl Into<String>) -> Self {
+        Self { event, example: example.into() }
+    }
+}
