@@ -44,15 +44,21 @@ mod plan;
 mod protocol;
 pub mod results;
 mod schedule;
+mod stats;
 mod target;
 mod tls;
 mod upstream;
 mod worker;
 
-pub use config::{Body, Expect, Known, LoadConfig, Protocol, SourceTotals, StartError, Template, Trust};
+pub use config::{LoadConfig, StartError};
+pub use control::SourceTotals;
 pub use load::{Load, Measured, probe};
 pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
 pub use protocol::http2::{Http2Trial, Http2Tried};
-pub use target::{Scheme, Target, TargetError, TargetsError, parse_targets, read_body};
-pub use tls::{Alpn, Identity, TlsOptions, TlsVersion};
+pub use protocol::{Protocol, RequestError};
+pub use target::{
+    Body, Expect, LineError, ReadBodyError, Scheme, Target, TargetError, TargetsError, Template,
+    parse_targets, read_body,
+};
+pub use tls::{Alpn, Identity, Known, TlsOptions, TlsSetupError, TlsVersion, Trust};
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

@@ -2,6 +2,7 @@
 
 pub(crate) mod descriptors;
 mod settings;
+mod sources;
 mod span;
 
 use std::collections::BTreeMap;
@@ -10,12 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
+pub use sources::SourceTotals;
+pub(crate) use sources::Totals;
 pub(crate) use span::{Ran, Span};
 use telemetry::{Setting, SettingError, Value};
 
 use crate::plan::{KeepAlive, Plan, Rate, Share};
 use crate::protocol::{Original, Prepared};
-use crate::worker::client::Totals;
 
 /// How the load is wanted.
 #[derive(Clone, Debug)]

@@ -6,10 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Body, LoadConfig, Protocol, StartError, Template, Trust};
+use crate::config::{LoadConfig, StartError};
 use crate::plan::Plan;
-use crate::protocol::{Original, Prepared, sequence};
-use crate::tls::{Alpn, Stream, TlsSetup, TlsVersion};
+use crate::protocol::{Original, Prepared, Protocol, sequence};
+use crate::target::{Body, Template};
+use crate::tls::{Alpn, Stream, TlsSetup, TlsVersion, Trust};
 use crate::worker::socket::Address;
 
 /// Most streams of a connection.

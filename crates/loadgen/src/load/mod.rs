@@ -13,14 +13,11 @@ use mio::{Poll, Waker};
 use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
 
 use crate::clock::{Timer, nanos};
-use crate::config::{LoadConfig, Protocol, SourceTotals, StartError, system};
-use crate::control::Control;
-use crate::control::Span;
-use crate::control::descriptors;
+use crate::config::{LoadConfig, StartError, system};
+use crate::control::{Control, SourceTotals, Span, Totals, descriptors};
 use crate::plan::Plan;
-use crate::protocol::{http1, http2};
-use crate::schedule::Course;
-use crate::schedule::Part;
+use crate::protocol::{Protocol, http1, http2};
+use crate::schedule::{Course, Part};
 use crate::tls::{Forgetting, TlsSetup};
 use crate::worker::client::{Client, Diffusion};
 use crate::worker::{Setup, Start, TIMER, WAKER, Worker};
@@ -190,7 +187,7 @@ fn clients(plan: &Plan, part: Part, tls: Option<&TlsSetup>) -> Vec<Client> {
         tls: tls.map(|tls| tls.client(connections, plan.early_data)),
         resume: Diffusion::new(client, all),
         address: None,
-        totals: crate::worker::client::Totals::default(),
+        totals: Totals::default(),
     })
     .collect()
 }

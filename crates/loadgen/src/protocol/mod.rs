@@ -6,6 +6,9 @@ mod prepared;
 mod request;
 mod requests;
 
+use std::fmt;
+
+pub use prepared::RequestError;
 pub(crate) use prepared::{BODY_BYTES_MAX, Original, Prepared, sequence};
 pub(crate) use request::{Arrived, Failure, Request};
 pub(crate) use requests::Requests;
@@ -13,6 +16,27 @@ use telemetry::LoadEvent;
 
 use crate::protocol::http1::Answer;
 use crate::tls::Alpn;
+
+/// The version of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1, a request at a time on each connection.
+    Http1,
+    /// HTTP/2, without TLS by prior knowledge.
+    Http2 {
+        /// Requests at a time on each connection.
+        streams: u32,
+    },
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http1 => f.write_str("http/1.1"),
+            Self::Http2 { streams } => write!(f, "h2, {streams} streams"),
+        }
+    }
+}
 
 /// Which requests a connection carries, what it sends for them, and what it makes of the bytes that it receives.
 pub(crate) trait Session {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::config::{Body, Expect, Protocol, StartError, Template};
+use crate::protocol::Protocol;
 use crate::protocol::http1::Expected;
 use crate::protocol::http2::{Http2Request, Numbers};
-use crate::target::{Scheme, Target};
+use crate::target::{Body, Expect, Scheme, Target, Template};
 
 /// Largest body of a request, which is kept in memory.
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -13,6 +13,29 @@ pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 const HEADERS_MAX: usize = 100;
 /// Most places in the sequence of requests.
 const WEIGHTS_MAX: u64 = 10_000;
+
+/// Why a load's requests cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// A request template cannot be sent.
+    #[error("request {method} {path}: {reason}")]
+    Template {
+        /// The template's method.
+        method: String,
+        /// The template's path.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The weights of the requests cannot be spread out.
+    #[error("the weights of the requests must be at least 1 and add up to at most {most}, not {sum}")]
+    Weights {
+        /// What they add up to.
+        sum: u64,
+        /// What they may.
+        most: u64,
+    },
+}
 
 /// A request as it goes over a connection.
 #[derive(Debug)]
@@ -37,11 +60,11 @@ impl Prepared {
         template: &Template,
         target: &Target,
         numbers: &mut Numbers,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, RequestError> {
         if let Some(reason) = flaw(template, target.scheme()) {
             let clean = telemetry::clean::text;
             let (method, path) = (clean(&template.method), clean(&template.path));
-            return Err(StartError::Template { method, path, reason });
+            return Err(RequestError::Template { method, path, reason });
         }
         let body = body(&template.body);
         let body_bytes = body.len() as u64;
@@ -86,7 +109,7 @@ pub(crate) struct Original {
 
 impl Original {
     /// Writes all requests out.
-    pub(crate) fn prepare(&self) -> Result<Arc<[Prepared]>, StartError> {
+    pub(crate) fn prepare(&self) -> Result<Arc<[Prepared]>, RequestError> {
         let mut numbers = Numbers::default();
         self.templates.iter().map(|template| Prepared::new(template, &self.target, &mut numbers)).collect()
     }
@@ -97,7 +120,7 @@ impl Original {
     }
 
     /// The same, with bodies of another size where they are only a size.
-    pub(crate) fn with_bodies_of(&self, bytes: usize) -> Result<Arc<[Prepared]>, StartError> {
+    pub(crate) fn with_bodies_of(&self, bytes: usize) -> Result<Arc<[Prepared]>, RequestError> {
         let mut other = self.clone();
         other.templates.iter_mut().for_each(|template| match &mut template.body {
             Body::Bytes(size) if *size > 0 => *size = bytes,
@@ -116,11 +139,11 @@ impl Original {
 }
 
 /// The order in which requests of these weights are sent: each as evenly spread as it can be.
-pub(crate) fn sequence(templates: &[Template]) -> Result<Box<[u16]>, StartError> {
+pub(crate) fn sequence(templates: &[Template]) -> Result<Box<[u16]>, RequestError> {
     let weights: Vec<i64> = templates.iter().map(|template| template.weight.into()).collect();
     let sum = weights.iter().sum::<i64>();
     if weights.contains(&0) || sum as u64 > WEIGHTS_MAX {
-        return Err(StartError::Weights { sum: sum as u64, most: WEIGHTS_MAX });
+        return Err(RequestError::Weights { sum: sum as u64, most: WEIGHTS_MAX });
     }
     // Smooth weighted round robin, as nginx picks upstreams: the one that has waited most for its share is next.
     let mut waited = vec![0; weights.len()];
@@ -206,7 +229,7 @@ fn flaw(template: &Template, scheme: Scheme) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn prepared(template: &Template) -> Result<Prepared, StartError> {
+    fn prepared(template: &Template) -> Result<Prepared, RequestError> {
         Prepared::new(template, &"https://example.org:8443/".parse().unwrap(), &mut Numbers::default())
     }
 
@@ -234,7 +257,7 @@ mod tests {
         for (method, path) in
             [("", "/"), ("GE T", "/"), ("CONNECT", "/"), ("GET", ""), ("GET", "x"), ("GET", "/\r\nX: y")]
         {
-            assert!(matches!(with(method, path), Err(StartError::Template { .. })), "{method} {path}");
+            assert!(matches!(with(method, path), Err(RequestError::Template { .. })), "{method} {path}");
         }
         assert!(with("OPTIONS", "/*").is_ok());
     }
@@ -261,8 +284,8 @@ mod tests {
         };
         assert_eq!(*weigh(&[1, 1, 1]).unwrap(), [0, 1, 2]);
         assert_eq!(*weigh(&[4, 1]).unwrap(), [0, 0, 1, 0, 0]);
-        assert!(matches!(weigh(&[1, 0]), Err(StartError::Weights { .. })));
-        assert!(matches!(weigh(&[9_999, 2]), Err(StartError::Weights { sum: 10_001, .. })));
+        assert!(matches!(weigh(&[1, 0]), Err(RequestError::Weights { .. })));
+        assert!(matches!(weigh(&[9_999, 2]), Err(RequestError::Weights { sum: 10_001, .. })));
     }
 
     #[test]

@@ -4,8 +4,6 @@ use std::{fmt, io};
 
 use telemetry::LoadEvent;
 
-use crate::schedule::Due;
-
 /// A request that a connection has taken on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
@@ -27,10 +25,16 @@ pub(crate) struct Request {
 
 impl Request {
     /// Made from this template, and taken on now by a connection that may have so long for it.
-    pub(crate) fn new(template: usize, due: Due, now_ns: u64, timeout_ns: u64, warmup: bool) -> Self {
+    pub(crate) fn new(
+        template: usize,
+        intended_ns: Option<u64>,
+        now_ns: u64,
+        timeout_ns: u64,
+        warmup: bool,
+    ) -> Self {
         Self {
             template,
-            intended_ns: due.intended_ns,
+            intended_ns,
             begun_ns: now_ns,
             sent_ns: None,
             deadline_ns: now_ns.saturating_add(timeout_ns),

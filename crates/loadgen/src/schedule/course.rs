@@ -6,7 +6,7 @@ use super::{Due, Pacer, Part, Segment};
 use crate::clock::nanos;
 use crate::control::{Control, Ran, Wanted};
 use crate::plan::Plan;
-use crate::worker::ledger::Ledger;
+use crate::stats::Ledger;
 
 /// How long requests may still be answered once the load is to end or to pause.
 const GRACE_NS: u64 = 2_000_000_000;

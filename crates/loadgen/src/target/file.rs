@@ -18,8 +18,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Target;
-use crate::config::{Body, Expect, Template};
+use super::{Body, Expect, Target, TargetError, Template};
 
 /// Most requests of a file.
 const TEMPLATES_MAX: usize = 10_000;
@@ -31,7 +30,54 @@ pub struct TargetsError {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong with it.
-    pub reason: String,
+    pub reason: LineError,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// It does not begin a request.
+    #[error("expected [WEIGHT] METHOD PATH, not {0:?}")]
+    NotARequest(String),
+    /// The weight is zero, or too large.
+    #[error("a weight is a number from 1, not {0}")]
+    Weight(String),
+    /// Its URL cannot be understood.
+    #[error(transparent)]
+    Url(#[from] TargetError),
+    /// Its URL is of another server.
+    #[error("{url} is not on the server that is loaded, {target}")]
+    OtherServer {
+        /// The URL.
+        url: Target,
+        /// The server that is loaded.
+        target: Target,
+    },
+    /// It is no part of a request.
+    #[error("expected a header field, @BODY or = EXPECTED, not {0:?}")]
+    NotADetail(String),
+    /// It does not say what is expected of the answer.
+    #[error("expected = echo or = BYTES, not = {0:?}")]
+    Expectation(String),
+    /// Its body cannot be read.
+    #[error(transparent)]
+    Body(#[from] ReadBodyError),
+    /// The file has more requests than are taken.
+    #[error("more than {TEMPLATES_MAX} requests")]
+    TooMany,
+    /// The file has no request.
+    #[error("there is no request in it")]
+    NoRequest,
+}
+
+/// The file of a body cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {error}", .path.display())]
+pub struct ReadBodyError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why not.
+    pub error: std::io::Error,
 }
 
 /// Reads requests for `target` from the text of a file that lies in `folder`.
@@ -42,7 +88,7 @@ pub fn parse_targets(text: &str, target: &Target, folder: &Path) -> Result<Vec<T
     let mut templates: Vec<Template> = Vec::new();
     let mut within = false;
     for (number, line) in text.lines().enumerate() {
-        let fail = |reason: String| TargetsError { line: number + 1, reason };
+        let fail = |reason: LineError| TargetsError { line: number + 1, reason };
         let line = line.trim();
         if line.is_empty() {
             within = false;
@@ -53,32 +99,32 @@ pub fn parse_targets(text: &str, target: &Target, folder: &Path) -> Result<Vec<T
             templates.push(request(line, target).map_err(fail)?);
             within = true;
         } else {
-            return Err(fail(format!("more than {TEMPLATES_MAX} requests")));
+            return Err(fail(LineError::TooMany));
         }
     }
     if templates.is_empty() {
-        return Err(TargetsError { line: 1, reason: "there is no request in it".to_owned() });
+        return Err(TargetsError { line: 1, reason: LineError::NoRequest });
     }
     Ok(templates)
 }
 
 /// A line that begins a request: `[WEIGHT] METHOD PATH`.
-fn request(line: &str, target: &Target) -> Result<Template, String> {
+fn request(line: &str, target: &Target) -> Result<Template, LineError> {
     let mut words = line.split_whitespace();
     let mut word = words.next().unwrap_or_default();
     let mut weight = 1;
     if word.bytes().all(|b| b.is_ascii_digit()) {
         let number = word.parse().ok().filter(|n| *n > 0);
-        weight = number.ok_or_else(|| format!("a weight is a number from 1, not {word}"))?;
+        weight = number.ok_or_else(|| LineError::Weight(word.to_owned()))?;
         word = words.next().unwrap_or_default();
     }
-    let expected = || format!("expected [WEIGHT] METHOD PATH, not {:?}", telemetry::clean::text(line));
+    let expected = || LineError::NotARequest(telemetry::clean::text(line));
     let place = words.next().ok_or_else(expected)?;
     let path = if place.contains("://") {
-        let url: Target = place.parse().map_err(|error: crate::target::TargetError| error.to_string())?;
+        let url: Target = place.parse()?;
         let is_same = |get: fn(&Target) -> String| get(&url) == get(target);
         if url.scheme() != target.scheme() || !is_same(Target::authority) {
-            return Err(format!("{url} is not on the server that is loaded, {target}"));
+            return Err(LineError::OtherServer { url, target: target.clone() });
         }
         url.path().to_owned()
     } else if place.starts_with('/') {
@@ -90,7 +136,7 @@ fn request(line: &str, target: &Target) -> Result<Template, String> {
 }
 
 /// A line within a request: a body, an expectation, or a header field.
-fn detail(template: &mut Template, line: &str, folder: &Path) -> Result<(), String> {
+fn detail(template: &mut Template, line: &str, folder: &Path) -> Result<(), LineError> {
     if let Some(body) = line.strip_prefix('@') {
         let body = without_comment(body);
         template.body = match body.parse::<usize>() {
@@ -100,14 +146,14 @@ fn detail(template: &mut Template, line: &str, folder: &Path) -> Result<(), Stri
     } else if let Some(expected) = line.strip_prefix('=') {
         template.expect = match without_comment(expected.trim()) {
             "echo" => Expect::Echo,
-            bytes => Expect::Bytes(bytes.parse().map_err(|_| {
-                format!("expected = echo or = BYTES, not = {:?}", telemetry::clean::text(bytes))
-            })?),
+            bytes => {
+                let expected = |_| LineError::Expectation(telemetry::clean::text(bytes));
+                Expect::Bytes(bytes.parse().map_err(expected)?)
+            }
         };
     } else {
-        let (name, value) = line.split_once(':').ok_or_else(|| {
-            format!("expected a header field, @BODY or = EXPECTED, not {:?}", telemetry::clean::text(line))
-        })?;
+        let expected = || LineError::NotADetail(telemetry::clean::text(line));
+        let (name, value) = line.split_once(':').ok_or_else(expected)?;
         template.headers.push((name.trim().to_owned(), value.trim().to_owned()));
     }
     Ok(())
@@ -120,9 +166,9 @@ fn without_comment(text: &str) -> &str {
 /// A body from a file.
 ///
 /// # Errors
-/// If the file cannot be read, in words.
-pub fn read_body(path: &Path) -> Result<Body, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+/// If the file cannot be read.
+pub fn read_body(path: &Path) -> Result<Body, ReadBodyError> {
+    let bytes = std::fs::read(path).map_err(|error| ReadBodyError { path: path.to_owned(), error })?;
     Ok(Body::Exact(bytes.into()))
 }
 
@@ -174,7 +220,7 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.line, line, "{text:?}: {error}");
-            assert!(error.reason.contains(reason), "{text:?}: {error}");
+            assert!(error.reason.to_string().contains(reason), "{text:?}: {error}");
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Where the load goes: a URL, taken apart once.
 
 mod file;
+mod template;
 
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-pub use file::{TargetsError, parse_targets, read_body};
+pub use file::{LineError, ReadBodyError, TargetsError, parse_targets, read_body};
+pub use template::{Body, Expect, Template};
 
 /// How a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

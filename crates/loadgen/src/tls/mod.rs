@@ -5,6 +5,7 @@ mod early;
 mod outbox;
 mod sessions;
 mod setup;
+mod trust;
 mod unbuffered;
 mod verify;
 
@@ -19,8 +20,9 @@ use early::Early;
 pub(crate) use outbox::Outbox;
 pub(crate) use sessions::Forgetting;
 use sessions::Sessions;
-pub use setup::{Alpn, Identity, TlsOptions, TlsVersion};
+pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError, TlsVersion};
 pub(crate) use setup::{Stream, TlsSetup};
+pub use trust::{Known, Trust};
 use unbuffered::Unbuffered;
 
 /// How the connections of one client begin.

@@ -14,8 +14,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
 use super::verify::verifier;
-use super::{ClientTls, Forgetting, Sessions};
-use crate::config::{StartError, Trust};
+use super::{ClientTls, Forgetting, Sessions, Trust};
 
 /// What the load offers in TLS, where that differs from the library's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,6 +81,43 @@ pub struct Identity {
     pub key: PathBuf,
 }
 
+/// Why TLS cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TlsSetupError {
+    /// The certificate authorities cannot be read.
+    #[error("cannot use the certificate authorities in {from}: {reason}")]
+    Roots {
+        /// The file, or where the system keeps them.
+        from: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The client's certificate or key cannot be used.
+    #[error("cannot use {} as the client's certificate: {reason}", .path.display())]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A cipher suite or a group that the TLS library does not have.
+    #[error("there is no {what} {name}; there are {known}")]
+    Unsupported {
+        /// What it should be.
+        what: &'static str,
+        /// Its name as given.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The host cannot be the name of a TLS server.
+    #[error("{0} is not a name that a TLS server can have")]
+    ServerName(String),
+    /// The TLS library refuses its configuration.
+    #[error("cannot set up TLS: {0}")]
+    Library(String),
+}
+
 /// TLS towards one server, to be shared by all clients.
 #[derive(Debug)]
 pub(crate) struct TlsSetup {
@@ -92,13 +128,13 @@ pub(crate) struct TlsSetup {
 
 impl TlsSetup {
     /// Reads the certificates that are trusted, and the client's own.
-    pub(crate) fn new(trust: &Trust, host: &str, options: &TlsOptions) -> Result<Self, StartError> {
+    pub(crate) fn new(trust: &Trust, host: &str, options: &TlsOptions) -> Result<Self, TlsSetupError> {
         let host = options.server_name.as_deref().unwrap_or(host);
         let name =
-            ServerName::try_from(host.to_owned()).map_err(|_| StartError::ServerName(host.to_owned()))?;
+            ServerName::try_from(host.to_owned()).map_err(|_| TlsSetupError::ServerName(host.to_owned()))?;
         let provider = Arc::new(provider(options)?);
         let verifier = verifier(trust, &provider)?;
-        let refused = |error: Error| StartError::Tls(error.to_string());
+        let refused = |error: Error| TlsSetupError::Library(error.to_string());
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = match options.version {
             None => builder.with_safe_default_protocol_versions(),
@@ -204,8 +240,8 @@ fn in_words(error: &Error) -> String {
 }
 
 impl Identity {
-    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), StartError> {
-        let refuse = |path: &Path, reason: String| StartError::Identity { path: path.to_owned(), reason };
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsSetupError> {
+        let refuse = |path: &Path, reason: String| TlsSetupError::Identity { path: path.to_owned(), reason };
         let chain: Result<Vec<_>, _> =
             CertificateDer::pem_file_iter(&self.certificates).and_then(Iterator::collect);
         let chain = chain.map_err(|error| refuse(&self.certificates, error.to_string()))?;
@@ -218,7 +254,7 @@ impl Identity {
 }
 
 /// The library's cryptography, cut down to what is to be offered.
-fn provider(options: &TlsOptions) -> Result<CryptoProvider, StartError> {
+fn provider(options: &TlsOptions) -> Result<CryptoProvider, TlsSetupError> {
     let mut provider = aws_lc_rs::default_provider();
     if !options.ciphers.is_empty() {
         let all = provider.cipher_suites;
@@ -238,10 +274,10 @@ fn chosen<T: Copy>(
     asked: &[String],
     known: &[T],
     name: impl Fn(&T) -> &'static str,
-) -> Result<Vec<T>, StartError> {
+) -> Result<Vec<T>, TlsSetupError> {
     let find = |asked: &String| {
         let found = known.iter().find(|item| name(item).eq_ignore_ascii_case(asked)).copied();
-        found.ok_or_else(|| StartError::Unsupported {
+        found.ok_or_else(|| TlsSetupError::Unsupported {
             what,
             name: telemetry::clean::text(asked),
             known: known.iter().map(&name).collect::<Vec<_>>().join(", "),

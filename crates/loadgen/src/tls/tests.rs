@@ -5,7 +5,7 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::unbuffered::CARRY_BYTES_MAX;
 use super::*;
-use crate::config::Trust;
+use crate::tls::Trust;
 
 /// Both ends of a connection, with nothing in between.
 struct Pair {

@@ -11,13 +11,13 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use crate::config::{Known, StartError, Trust};
+use super::{Known, TlsSetupError, Trust};
 
 /// Checks the server's certificate as it is wanted.
 pub(super) fn verifier(
     trust: &Trust,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, StartError> {
+) -> Result<Arc<dyn ServerCertVerifier>, TlsSetupError> {
     let roots = match trust {
         Trust::Certificate(der) => {
             let der = der.clone();
@@ -41,12 +41,12 @@ pub(super) fn verifier(
 fn web_pki(
     roots: RootCertStore,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, StartError> {
+) -> Result<Arc<WebPkiServerVerifier>, TlsSetupError> {
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    builder.build().map_err(|error| StartError::Tls(error.to_string()))
+    builder.build().map_err(|error| TlsSetupError::Library(error.to_string()))
 }
 
-fn system_roots() -> Result<RootCertStore, StartError> {
+fn system_roots() -> Result<RootCertStore, TlsSetupError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (good, _) = roots.add_parsable_certificates(found.certs);
@@ -57,12 +57,12 @@ fn system_roots() -> Result<RootCertStore, StartError> {
         Some(error) => error.to_string(),
         None => "there are none; install ca-certificates, or name a file".to_owned(),
     };
-    Err(StartError::Roots { from: "the system's store".to_owned(), reason })
+    Err(TlsSetupError::Roots { from: "the system's store".to_owned(), reason })
 }
 
 /// The certificates of a file, as authorities and as they are.
-fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), StartError> {
-    let refuse = |reason: String| StartError::Roots { from: path.display().to_string(), reason };
+fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsSetupError> {
+    let refuse = |reason: String| TlsSetupError::Roots { from: path.display().to_string(), reason };
     let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
     let (mut roots, mut listed) = (RootCertStore::empty(), Vec::new());
     for certificate in CertificateDer::pem_slice_iter(&pem) {

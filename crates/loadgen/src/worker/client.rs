@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use telemetry::{LoadCounter, LoadLatency};
 
-use crate::config::SourceTotals;
+use crate::control::Totals;
 use crate::plan::Share;
+use crate::stats::Ledger;
 use crate::tls::{ClientTls, Engine, Handshake, TlsError};
-use crate::worker::ledger::Ledger;
 use crate::worker::transport::Transport;
 
 /// Sessions are not shared between clients, since a ticket that wanders from one address to another is nothing a
@@ -56,43 +56,6 @@ impl Client {
     pub(crate) fn shaken(&mut self, handshake: &Handshake) {
         self.totals.handshakes_resumed += u64::from(handshake.resumed);
         self.totals.handshakes_full += u64::from(!handshake.resumed);
-    }
-}
-
-/// What a client has done, counted apart from the figures that are published.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
-    pub(crate) connections: u64,
-    pub(crate) handshakes_full: u64,
-    pub(crate) handshakes_resumed: u64,
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
-    pub(crate) requests_ok: u64,
-}
-
-impl Totals {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.connections += other.connections;
-        self.handshakes_full += other.handshakes_full;
-        self.handshakes_resumed += other.handshakes_resumed;
-        self.bytes_in += other.bytes_in;
-        self.bytes_out += other.bytes_out;
-        self.requests_ok += other.requests_ok;
-    }
-
-    /// The totals as they are published.
-    pub(crate) fn at(self, address: IpAddr) -> SourceTotals {
-        let Self { connections, handshakes_full, handshakes_resumed, bytes_in, bytes_out, requests_ok } =
-            self;
-        SourceTotals {
-            address,
-            connections,
-            handshakes_full,
-            handshakes_resumed,
-            bytes_in,
-            bytes_out,
-            requests_ok,
-        }
     }
 }
 

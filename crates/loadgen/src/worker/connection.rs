@@ -1,8 +1,7 @@
 //! A connection of a slot: what carries it, and the protocol that it speaks.
 
-use crate::protocol::Request;
-use crate::protocol::Session;
-use crate::worker::ledger::Over;
+use crate::protocol::{Request, Session};
+use crate::stats::Over;
 use crate::worker::transport::Transport;
 
 #[derive(Debug)]

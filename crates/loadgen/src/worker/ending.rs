@@ -5,9 +5,7 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::connection::Phase;
 use super::{TICK_NS, Worker};
 use crate::clock::now_ns;
-use crate::protocol::End;
-use crate::protocol::Failure;
-use crate::protocol::{Fate, Session};
+use crate::protocol::{End, Failure, Fate, Session};
 
 /// How long the server's end is waited for after we have closed.
 const CLOSING_NS: u64 = 1_000_000_000;

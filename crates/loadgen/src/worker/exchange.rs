@@ -7,8 +7,7 @@ use super::Worker;
 use super::connection::{Connection, Phase};
 use crate::clock::now_ns;
 use crate::plan::KeepAlive;
-use crate::protocol::{Failure, Request};
-use crate::protocol::{Fate, Outcome, Session};
+use crate::protocol::{Failure, Fate, Outcome, Request, Session};
 use crate::schedule::Due;
 
 impl<S: Session> Worker<S> {
@@ -16,7 +15,7 @@ impl<S: Session> Worker<S> {
     pub(super) fn take_on(&mut self, index: usize, due: Due, now_ns: u64) {
         let template = self.requests.next(&self.setup.sequence);
         let warmup = self.course.is_warmup(due, now_ns);
-        let request = Request::new(template, due, now_ns, self.setup.timeout_ns, warmup);
+        let request = Request::new(template, due.intended_ns, now_ns, self.setup.timeout_ns, warmup);
         let slot = &mut self.slots[index];
         slot.waiting.push_back(request);
         slot.under_way += 1;

@@ -8,11 +8,9 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::Worker;
 use super::connection::{Connection, Phase};
 use crate::clock::now_ns;
-use crate::protocol::End;
-use crate::protocol::Failure;
-use crate::protocol::Session;
+use crate::protocol::{End, Failure, Session};
+use crate::stats::Over;
 use crate::tls::{Engine, Handshake};
-use crate::worker::ledger::Over;
 use crate::worker::transport::Transport;
 
 impl<S: Session> Worker<S> {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use telemetry::{LoadDelta, Reporter};
 
 use crate::control::{Control, Span};
-use crate::schedule::Course;
-use crate::schedule::Part;
+use crate::schedule::{Course, Part};
+use crate::stats::Ledger;
 use crate::worker::client::Client;
-use crate::worker::ledger::Ledger;
 use crate::worker::socket::Address;
 
 /// What all threads have in common.

@@ -4,11 +4,9 @@ use telemetry::LoadEvent;
 
 use super::{Answer, Parser};
 use crate::clock::now_ns;
-use crate::protocol::End;
-use crate::protocol::Prepared;
-use crate::protocol::Requests;
-use crate::protocol::{self, Ended, Fate, Outcome, cut_off, timed_out};
-use crate::protocol::{Arrived, Failure, Request};
+use crate::protocol::{
+    self, Arrived, End, Ended, Failure, Fate, Outcome, Prepared, Request, Requests, cut_off, timed_out,
+};
 use crate::tls::Alpn;
 
 /// Bytes of a malformed answer that its failure quotes.

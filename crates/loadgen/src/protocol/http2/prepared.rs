@@ -4,8 +4,7 @@ use bytes::Bytes;
 
 use super::hpack::{Fields, Numbers};
 use super::session::is_of_the_connection;
-use crate::config::Template;
-use crate::target::Target;
+use crate::target::{Target, Template};
 
 /// A request.
 #[derive(Debug, Default)]

@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use super::hpack::Numbers;
 use super::session::Session;
-use crate::config::Template;
-use crate::protocol::Prepared;
-use crate::protocol::Request;
-use crate::protocol::Requests;
-use crate::protocol::{Ended, Outcome, Session as _};
+use crate::protocol::{Ended, Outcome, Prepared, Request, Requests, Session as _};
+use crate::target::Template;
 
 /// Requests under way while the server's bytes are taken in.
 const STREAMS: usize = 4;

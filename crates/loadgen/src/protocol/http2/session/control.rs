@@ -7,9 +7,8 @@ use telemetry::LoadEvent;
 use super::answer::NoAnswer;
 use super::receive::Taking;
 use super::{Broken, Session};
-use crate::protocol::Failure;
-use crate::protocol::Outcome;
 use crate::protocol::http2::frame::{self, Code, Head, WINDOW_MAX, flag, kind, setting};
+use crate::protocol::{Failure, Outcome};
 
 impl Session {
     pub(super) fn on_rst_stream(

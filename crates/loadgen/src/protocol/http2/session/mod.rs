@@ -18,11 +18,9 @@ use telemetry::LoadEvent;
 
 use super::frame::{self, Code};
 use super::hpack::{Decoder, Indexed};
-use crate::protocol::End;
-use crate::protocol::Prepared;
-use crate::protocol::Requests;
-use crate::protocol::{self, Ended, Fate, Outcome, cut_off, timed_out};
-use crate::protocol::{Failure, Request};
+use crate::protocol::{
+    self, End, Ended, Failure, Fate, Outcome, Prepared, Request, Requests, cut_off, timed_out,
+};
 use crate::tls::Alpn;
 use answer::Incoming;
 pub(super) use answer::is_of_the_connection;

@@ -8,13 +8,11 @@ use proptest::prelude::*;
 use telemetry::LoadEvent as E;
 
 use super::*;
-use crate::config::{Body, Expect, Template};
-use crate::protocol::Prepared;
-use crate::protocol::Requests;
-use crate::protocol::Session as _;
 use crate::protocol::http1::Answer;
 use crate::protocol::http2::frame::{HEAD_BYTES, flag, head, kind, setting};
 use crate::protocol::http2::hpack::Numbers;
+use crate::protocol::{Prepared, Requests, Session as _};
+use crate::target::{Body, Expect, Template};
 
 /// `:status: 200` and nothing else.
 const OK: &[u8] = &[0x88];
