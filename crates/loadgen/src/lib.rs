@@ -7,7 +7,7 @@
 //!
 //! # How a request travels
 //!
-//! 1. `pacer` lets it fall due: by the schedule, or because a connection is free. `course` says when that begins,
+//! 1. `pacer` lets it fall due: by the schedule, or because a connection is free. `state` says when that begins,
 //!    pauses and ends, and what is warm-up.
 //! 2. `worker` gives it to a free slot. A slot without a connection makes one first: over TCP, from
 //!    the address of the `client` whose turn it is, then `tls`, which resumes one of the client's sessions if the
@@ -20,7 +20,7 @@
 //!
 //! # What else there is
 //!
-//! `http2` is steps 2 to 6 for HTTP/2, whose connections carry many requests at a time; `pacer`, `course` and `ledger`
+//! `http2` is steps 2 to 6 for HTTP/2, whose connections carry many requests at a time; `pacer`, `state` and `ledger`
 //! are the same, and so is the `transport` below.
 //!
 //! `plan`, `target`, `targets` and `config` are what a load is started with, `check` looks at it all and tries the

@@ -17,7 +17,7 @@ use crate::config::{LoadConfig, StartError, system};
 use crate::control::{Control, SourceTotals, Span, Totals, descriptors};
 use crate::plan::Plan;
 use crate::protocol::{Protocol, http1, http2};
-use crate::schedule::{Course, Part};
+use crate::schedule::{LoadState, Part};
 use crate::tls::{Forgetting, TlsSetup};
 use crate::worker::client::{Client, Diffusion};
 use crate::worker::{Setup, Start, TIMER, WAKER, Worker};
@@ -84,7 +84,7 @@ impl Load {
             let part = Part { thread, threads: plan.threads };
             let start = Start {
                 setup: Arc::clone(&load.setup),
-                course: Course::new(&plan, part),
+                state: LoadState::new(&plan, part),
                 clients: clients(&plan, part, tls.as_ref()),
                 part,
                 reporter,

@@ -22,7 +22,7 @@ use telemetry::{Asked, LoadDelta, Reporter};
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
 use crate::protocol::{Ended, Fate, Requests, Session};
-use crate::schedule::{Course, Obeyed, Part};
+use crate::schedule::{ControlChange, LoadState, Part};
 use crate::stats::Ledger;
 use crate::worker::client::Client;
 use crate::worker::transport::Scratch;
@@ -42,7 +42,7 @@ const EVENTS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Worker<S> {
     setup: Arc<Setup>,
-    course: Course,
+    state: LoadState,
     poll: Poll,
     timer: Timer,
     resume: Share,
@@ -84,7 +84,7 @@ impl<S: Session> Worker<S> {
         let wanted = start.setup.control.wanted();
         let slots = start.part.of(wanted.connections.into()) as usize;
         Self {
-            course: start.course,
+            state: start.state,
             poll,
             timer,
             resume: wanted.resume,
@@ -115,7 +115,7 @@ impl<S: Session> Worker<S> {
     /// Runs until the load ends.
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
-        while !self.course.has_ended() {
+        while !self.state.has_ended() {
             self.turn(now_ns());
             let (at_ns, patience) = (self.next_moment_ns(), self.patience());
             if self.timer.wait(&mut self.poll, &mut events, at_ns, patience).is_err() {
@@ -142,30 +142,30 @@ impl<S: Session> Worker<S> {
     /// The moment at which something is to be done that cannot wait for the next tick.
     fn next_moment_ns(&self) -> Option<u64> {
         // Without a free slot a request that falls due waits for one, and that comes with an event.
-        let due_ns = self.course.next_due_ns().filter(|_| !self.free.is_empty());
-        due_ns.into_iter().chain(self.course.next_change_ns()).min()
+        let due_ns = self.state.next_due_ns().filter(|_| !self.free.is_empty());
+        due_ns.into_iter().chain(self.state.next_change_ns()).min()
     }
 
     /// How long the poll may wait; without a limit while nothing has a deadline.
     fn patience(&self) -> Option<Duration> {
-        if !self.unread.is_empty() || self.course.has_ended() {
+        if !self.unread.is_empty() || self.state.has_ended() {
             return Some(Duration::ZERO);
         }
         let is_quiet = self.free.len() == self.slots.len() && self.under_way == 0;
-        let is_quiet = (is_quiet && !self.course.is_draining()) || self.course.is_paused();
+        let is_quiet = (is_quiet && !self.state.is_draining()) || self.state.is_paused();
         (!is_quiet).then(|| Duration::from_nanos(self.next_tick_ns.saturating_sub(now_ns())))
     }
 
     /// What is done once a turn, whatever the events are.
     fn turn(&mut self, now_ns: u64) {
-        self.obey(now_ns);
-        self.course.advance(&mut self.ledger, now_ns);
+        self.apply_control(now_ns);
+        self.state.advance(&mut self.ledger, now_ns);
         self.dispatch(now_ns);
         if now_ns >= self.next_tick_ns {
             self.next_tick_ns = now_ns + TICK_NS;
             self.expire(now_ns);
             self.dispatch(now_ns);
-            self.setup.control.note_rate(self.course.rate_at(now_ns));
+            self.setup.control.note_rate(self.state.rate_at(now_ns));
         }
         while self.slots.len() > self.active && self.slots.last().is_some_and(ConnectionSlot::is_empty) {
             self.slots.pop();
@@ -175,14 +175,14 @@ impl<S: Session> Worker<S> {
 
     /// Gives requests that are due to slots that are free, and sends what there is to send.
     fn dispatch(&mut self, now_ns: u64) {
-        if self.course.is_late(now_ns) {
+        if self.state.is_late(now_ns) {
             let throttled = self.throttled();
-            self.course.give_up_backlog(&mut self.ledger, throttled, now_ns);
+            self.state.give_up_backlog(&mut self.ledger, throttled, now_ns);
         }
         while let Some(&index) = self.free.front() {
-            let Some(due) = self.course.take(&mut self.ledger) else { break };
+            let Some(due) = self.state.take(&mut self.ledger) else { break };
             self.free.pop_front();
-            self.course.note_late(due, self.slots[index].free_ns, &mut self.ledger, now_ns);
+            self.state.note_late(due, self.slots[index].free_ns, &mut self.ledger, now_ns);
             self.slots[index].is_free = false;
             self.take_on(index, due, now_ns);
             if self.has_room(index) {
@@ -220,12 +220,12 @@ impl<S: Session> Worker<S> {
     }
 
     /// Follows a change of what is wanted.
-    fn obey(&mut self, now_ns: u64) {
+    fn apply_control(&mut self, now_ns: u64) {
         let setup = Arc::clone(&self.setup);
-        match self.course.obey(&setup.control, &mut self.ledger, now_ns) {
-            Obeyed::Nothing => {}
-            Obeyed::Abandoned => self.give_up(now_ns),
-            Obeyed::Changed(wanted, has_begun) => {
+        match self.state.apply_control(&setup.control, &mut self.ledger, now_ns) {
+            ControlChange::None => {}
+            ControlChange::Abandoned => self.give_up(now_ns),
+            ControlChange::Settings(wanted, has_begun) => {
                 self.resume = wanted.resume;
                 self.keepalive = wanted.keepalive;
                 let under_way =
@@ -252,22 +252,22 @@ impl<S: Session> Worker<S> {
             self.slots[index].is_free = false;
             self.close_idle(index);
         }
-        if self.course.is_running() {
+        if self.state.is_running() {
             (0..slots).for_each(|index| self.offer(index, now_ns));
         }
     }
 
     /// Ends a drain that is complete, or has lasted long enough.
     fn settle(&mut self, now_ns: u64) {
-        if !self.course.is_draining() {
+        if !self.state.is_draining() {
             return;
         }
-        if self.course.is_overdue(now_ns) {
+        if self.state.is_overdue(now_ns) {
             let throttled = self.throttled();
-            self.course.give_up_backlog(&mut self.ledger, throttled, now_ns);
+            self.state.give_up_backlog(&mut self.ledger, throttled, now_ns);
             self.cut(now_ns);
         }
-        if self.course.has_backlog() {
+        if self.state.has_backlog() {
             return;
         }
         self.free.clear();
@@ -277,13 +277,13 @@ impl<S: Session> Worker<S> {
         }
         if self.under_way == 0 && self.connections.is_empty() {
             self.slots.iter_mut().for_each(|slot| slot.backs_off_until_ns = None);
-            self.course.settle();
+            self.state.settle();
         }
     }
 
     fn give_up(&mut self, now_ns: u64) {
         let throttled = self.throttled();
-        self.course.end(&mut self.ledger, throttled, now_ns);
+        self.state.end(&mut self.ledger, throttled, now_ns);
         self.cut(now_ns);
     }
 
@@ -296,7 +296,7 @@ impl<S: Session> Worker<S> {
     /// Hands the counts over if they are asked for; the load ends if nobody asks any more.
     fn report(&mut self) {
         match self.reporter.answer(&mut self.ledger.delta, |_| {}) {
-            Asked::Yes => self.setup.note_span(&self.course, &self.ledger),
+            Asked::Yes => self.setup.note_span(&self.state, &self.ledger),
             Asked::Gone => self.give_up(now_ns()),
             Asked::No => {}
         }
@@ -305,6 +305,6 @@ impl<S: Session> Worker<S> {
     fn finish(mut self) {
         self.give_up(now_ns());
         self.drop_all_connections();
-        self.setup.finish(&self.clients, &self.course, self.ledger, self.reporter);
+        self.setup.finish(&self.clients, &self.state, self.ledger, self.reporter);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use telemetry::{LoadDelta, Reporter};
 
 use crate::control::{Control, Span};
-use crate::schedule::{Course, Part};
+use crate::schedule::{LoadState, Part};
 use crate::stats::Ledger;
 use crate::worker::client::Client;
 use crate::worker::socket::Address;
@@ -30,7 +30,7 @@ impl Setup {
     pub(crate) fn finish(
         &self,
         clients: &[Client],
-        course: &Course,
+        state: &LoadState,
         ledger: Ledger,
         reporter: Reporter<LoadDelta>,
     ) {
@@ -39,14 +39,14 @@ impl Setup {
                 self.control.account(address, client.totals);
             }
         }
-        self.note_span(course, &ledger);
+        self.note_span(state, &ledger);
         self.control.thread_ended();
         reporter.finish(ledger.delta, |_| {});
     }
 
     /// Says how long a thread has measured.
-    pub(super) fn note_span(&self, course: &Course, ledger: &Ledger) {
-        self.control.note_span(Span { ran: course.ran(), ..ledger.span });
+    pub(super) fn note_span(&self, state: &LoadState, ledger: &Ledger) {
+        self.control.note_span(Span { ran: state.ran(), ..ledger.span });
     }
 }
 
@@ -54,7 +54,7 @@ impl Setup {
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) setup: Arc<Setup>,
-    pub(crate) course: Course,
+    pub(crate) state: LoadState,
     pub(crate) clients: Vec<Client>,
     pub(crate) part: Part,
     pub(crate) reporter: Reporter<LoadDelta>,

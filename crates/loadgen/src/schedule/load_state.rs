@@ -1,4 +1,4 @@
-//! The course of a load on one thread: what falls due when, the warm-up, pauses, and how it comes to its end.
+//! Where a load stands on one thread: what falls due when, the warm-up, pauses, and the end.
 
 use telemetry::LoadCounter;
 
@@ -14,11 +14,11 @@ const GRACE_NS: u64 = 2_000_000_000;
 const GRACE_TO_ANSWER_NS: u64 = GRACE_NS / 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RunState {
     Running,
     /// Nothing more falls due. What has is sent and answered until `until_ns`.
     Draining {
-        then: Goal,
+        then: DrainGoal,
         until_ns: u64,
     },
     Paused,
@@ -26,17 +26,17 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goal {
+enum DrainGoal {
     Pause,
     End,
 }
 
 /// Where a thread's part of the load stands.
 #[derive(Debug)]
-pub(crate) struct Course {
-    /// The version of the control's wishes that was last obeyed.
-    obeyed: Option<u64>,
-    state: State,
+pub(crate) struct LoadState {
+    /// The version of the control's wishes that was applied last.
+    applied_version: Option<u64>,
+    state: RunState,
     pacer: Pacer,
     /// While running, when that ends.
     ends_ns: Option<u64>,
@@ -49,24 +49,24 @@ pub(crate) struct Course {
     ran: Ran,
 }
 
-/// What [`Course::obey`] led to.
+/// What [`LoadState::apply_control`] led to.
 #[derive(Debug)]
-pub(crate) enum Obeyed {
+pub(crate) enum ControlChange {
     /// Nothing has changed.
-    Nothing,
+    None,
     /// What else is wanted, and whether the load has just begun to run, at first or again.
-    Changed(Box<Wanted>, bool),
+    Settings(Box<Wanted>, bool),
     /// The load is to end at once.
     Abandoned,
 }
 
-impl Course {
-    /// A course that has not begun.
+impl LoadState {
+    /// A load that has not begun.
     pub(crate) fn new(plan: &Plan, part: Part) -> Self {
         let requests = plan.requests.map(|requests| part.of(requests));
         Self {
-            obeyed: None,
-            state: State::Paused,
+            applied_version: None,
+            state: RunState::Paused,
             pacer: Pacer::new(plan.rate.clone(), plan.arrivals, requests, part),
             ends_ns: None,
             duration_left_ns: plan.length().map(nanos),
@@ -82,19 +82,19 @@ impl Course {
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        self.state == State::Running
+        self.state == RunState::Running
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        matches!(self.state, State::Draining { .. })
+        matches!(self.state, RunState::Draining { .. })
     }
 
     pub(crate) fn is_paused(&self) -> bool {
-        self.state == State::Paused
+        self.state == RunState::Paused
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.state == State::Ended
+        self.state == RunState::Ended
     }
 
     /// Requests a second that fall due now.
@@ -110,9 +110,9 @@ impl Course {
     /// When the state changes by itself.
     pub(crate) fn next_change_ns(&self) -> Option<u64> {
         match self.state {
-            State::Running => self.ends_ns,
-            State::Draining { until_ns, .. } => Some(until_ns),
-            State::Paused | State::Ended => None,
+            RunState::Running => self.ends_ns,
+            RunState::Draining { until_ns, .. } => Some(until_ns),
+            RunState::Paused | RunState::Ended => None,
         }
     }
 
@@ -136,16 +136,21 @@ impl Course {
     }
 
     /// Follows a change of what is wanted.
-    pub(crate) fn obey(&mut self, control: &Control, ledger: &mut Ledger, now_ns: u64) -> Obeyed {
+    pub(crate) fn apply_control(
+        &mut self,
+        control: &Control,
+        ledger: &mut Ledger,
+        now_ns: u64,
+    ) -> ControlChange {
         if control.is_abandoned() {
-            return Obeyed::Abandoned;
+            return ControlChange::Abandoned;
         }
         let version = Some(control.version());
-        if self.obeyed == version {
-            return Obeyed::Nothing;
+        if self.applied_version == version {
+            return ControlChange::None;
         }
         let wanted = control.wanted();
-        self.obeyed = version;
+        self.applied_version = version;
         self.advance(ledger, now_ns);
         if let Some(rate) = wanted.rate {
             let given_up = self.pacer.set_rate(now_ns, rate);
@@ -154,20 +159,20 @@ impl Course {
         let grace_ends_ns = now_ns.saturating_add(GRACE_NS);
         let mut has_begun = false;
         match self.state {
-            _ if wanted.stopped => self.drain(Goal::End, grace_ends_ns, now_ns),
-            State::Running if !wanted.running => self.drain(Goal::Pause, grace_ends_ns, now_ns),
-            State::Paused | State::Draining { then: Goal::Pause, .. } if wanted.running => {
+            _ if wanted.stopped => self.drain(DrainGoal::End, grace_ends_ns, now_ns),
+            RunState::Running if !wanted.running => self.drain(DrainGoal::Pause, grace_ends_ns, now_ns),
+            RunState::Paused | RunState::Draining { then: DrainGoal::Pause, .. } if wanted.running => {
                 self.go_on(ledger, now_ns);
                 has_begun = true;
             }
             _ => {}
         }
-        Obeyed::Changed(Box::new(wanted), has_begun)
+        ControlChange::Settings(Box::new(wanted), has_begun)
     }
 
     /// Lets requests fall due, at first or after a pause.
     fn go_on(&mut self, ledger: &mut Ledger, now_ns: u64) {
-        self.state = State::Running;
+        self.state = RunState::Running;
         self.ends_ns = self.duration_left_ns.take().map(|left_ns| now_ns.saturating_add(left_ns));
         if let Some(left_ns) = self.warmup_left_ns.take() {
             self.warm_ns = now_ns.saturating_add(left_ns);
@@ -183,54 +188,54 @@ impl Course {
         let until_ns = self.ends_ns.map_or(now_ns, |ends_ns| now_ns.min(ends_ns.saturating_sub(1)));
         let fell_due = self.pacer.advance(until_ns);
         ledger.add(LoadCounter::Scheduled, fell_due);
-        if self.state != State::Running {
+        if self.state != RunState::Running {
             return fell_due;
         }
         let schedule_ends_ns = self.pacer.end_ns().filter(|_| self.pacer.is_exhausted());
         self.ran.go_on(schedule_ends_ns.unwrap_or(now_ns).min(self.ends_ns.unwrap_or(u64::MAX)));
         if self.ends_ns.is_some_and(|ends_ns| now_ns >= ends_ns) {
-            self.drain(Goal::End, now_ns.saturating_add(GRACE_NS), now_ns);
+            self.drain(DrainGoal::End, now_ns.saturating_add(GRACE_NS), now_ns);
         } else if self.pacer.is_exhausted() {
             // Nothing presses: each request is answered or runs into its own timeout, unless the duration is over.
             let until_ns = self.ends_ns.map_or(u64::MAX, |ends_ns| ends_ns.saturating_add(GRACE_NS));
-            self.drain(Goal::End, until_ns, now_ns);
+            self.drain(DrainGoal::End, until_ns, now_ns);
         }
         fell_due
     }
 
     /// Lets nothing more fall due, and goes towards a pause or the end.
-    fn drain(&mut self, goal: Goal, until_ns: u64, now_ns: u64) {
+    fn drain(&mut self, goal: DrainGoal, until_ns: u64, now_ns: u64) {
         self.pacer.pause();
         if let Some(ends_ns) = self.ends_ns.take() {
             self.duration_left_ns = Some(ends_ns.saturating_sub(now_ns));
         }
         self.state = match self.state {
-            State::Ended => State::Ended,
-            State::Draining { until_ns: earlier_ns, .. } => {
-                State::Draining { then: goal, until_ns: until_ns.min(earlier_ns) }
+            RunState::Ended => RunState::Ended,
+            RunState::Draining { until_ns: earlier_ns, .. } => {
+                RunState::Draining { then: goal, until_ns: until_ns.min(earlier_ns) }
             }
-            State::Running | State::Paused => State::Draining { then: goal, until_ns },
+            RunState::Running | RunState::Paused => RunState::Draining { then: goal, until_ns },
         };
     }
 
     /// True if requests wait that it is too late to send.
     pub(crate) fn is_late(&self, now_ns: u64) -> bool {
-        matches!(self.state, State::Draining { until_ns, .. }
+        matches!(self.state, RunState::Draining { until_ns, .. }
             if now_ns >= until_ns.saturating_sub(GRACE_TO_ANSWER_NS))
             && self.has_backlog()
     }
 
     /// True if a drain has lasted long enough: what is under way is to be cut.
     pub(crate) fn is_overdue(&self, now_ns: u64) -> bool {
-        matches!(self.state, State::Draining { until_ns, .. } if now_ns >= until_ns)
+        matches!(self.state, RunState::Draining { until_ns, .. } if now_ns >= until_ns)
     }
 
     /// Ends a drain, once nothing is due and nothing under way.
     pub(crate) fn settle(&mut self) {
-        if let State::Draining { then, .. } = self.state {
+        if let RunState::Draining { then, .. } = self.state {
             self.state = match then {
-                Goal::Pause => State::Paused,
-                Goal::End => State::Ended,
+                DrainGoal::Pause => RunState::Paused,
+                DrainGoal::End => RunState::Ended,
             };
         }
     }
@@ -251,7 +256,7 @@ impl Course {
     pub(crate) fn end(&mut self, ledger: &mut Ledger, throttled: f64, now_ns: u64) {
         self.pacer.pause();
         self.give_up_backlog(ledger, throttled, now_ns);
-        self.state = State::Ended;
+        self.state = RunState::Ended;
     }
 
     fn never_sent(&self, given_up: Option<Segment>, ledger: &mut Ledger, now_ns: u64) {
