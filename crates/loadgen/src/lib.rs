@@ -15,12 +15,12 @@
 //! 3. The bytes that `request` has written out beforehand go to the connection. That is the moment it is sent, so
 //!    in an open loop the lag includes making a connection, and the service time does not.
 //! 4. `http1` takes the answer apart as it comes, in whatever pieces, and counts its body off.
-//! 5. `ledger` enters what became of it, and is the one place that says what counts as what.
+//! 5. `stats` enters what became of it, and is the one place that says what counts as what.
 //! 6. The connection waits for the next request, or is closed in order, so that both ends agree to the byte.
 //!
 //! # What else there is
 //!
-//! `http2` is steps 2 to 6 for HTTP/2, whose connections carry many requests at a time; `pacer`, `state` and `ledger`
+//! `http2` is steps 2 to 6 for HTTP/2, whose connections carry many requests at a time; `pacer`, `state` and `stats`
 //! are the same, and so is the `transport` below.
 //!
 //! `plan`, `target`, `targets` and `config` are what a load is started with, `check` looks at it all and tries the

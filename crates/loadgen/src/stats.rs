@@ -26,9 +26,9 @@ use crate::tls::Handshake;
 
 /// What a request goes over, which decides what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum ConnectionOrigin {
     /// A connection that stood already.
-    Kept,
+    Reused,
     /// A new connection that it waited for, without TLS.
     Plain,
     /// The same with a full handshake.
@@ -39,10 +39,10 @@ pub(crate) enum Over {
     Early,
 }
 
-impl Over {
+impl ConnectionOrigin {
     fn total(self) -> LoadLatency {
         match self {
-            Self::Kept => LoadLatency::TotalKept,
+            Self::Reused => LoadLatency::TotalKept,
             Self::Plain => LoadLatency::TotalPlain,
             Self::Full => LoadLatency::TotalFull,
             Self::Resumed => LoadLatency::TotalResumed,
@@ -68,12 +68,12 @@ fn class(event: LoadEvent) -> LoadCounter {
 
 /// One thread's counts since the last hand-over.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct WorkerStats {
     pub(crate) delta: LoadDelta,
     pub(crate) span: Span,
 }
 
-impl Ledger {
+impl WorkerStats {
     pub(crate) fn count(&mut self, counter: LoadCounter) {
         self.add(counter, 1);
     }
@@ -87,16 +87,21 @@ impl Ledger {
     }
 
     /// A handshake is done, for a request whose connection stood at `established_ns`. Gives what the request goes over.
-    pub(crate) fn shaken(&mut self, handshake: &Handshake, established_ns: u64, warmup: bool) -> Over {
+    pub(crate) fn on_handshake(
+        &mut self,
+        handshake: &Handshake,
+        established_ns: u64,
+        warmup: bool,
+    ) -> ConnectionOrigin {
         let (counter, class, over) = match handshake {
             Handshake { early: true, .. } => {
                 self.count(LoadCounter::EarlyAccepted);
-                (LoadCounter::HandshakesResumed, LoadLatency::HandshakeEarly, Over::Early)
+                (LoadCounter::HandshakesResumed, LoadLatency::HandshakeEarly, ConnectionOrigin::Early)
             }
             Handshake { resumed: true, .. } => {
-                (LoadCounter::HandshakesResumed, LoadLatency::HandshakeResumed, Over::Resumed)
+                (LoadCounter::HandshakesResumed, LoadLatency::HandshakeResumed, ConnectionOrigin::Resumed)
             }
-            _ => (LoadCounter::HandshakesFull, LoadLatency::HandshakeFull, Over::Full),
+            _ => (LoadCounter::HandshakesFull, LoadLatency::HandshakeFull, ConnectionOrigin::Full),
         };
         self.count(counter);
         if !warmup {
@@ -124,7 +129,7 @@ impl Ledger {
     pub(crate) fn answered(
         &mut self,
         request: &Request,
-        over: Over,
+        origin: ConnectionOrigin,
         answer: Answer,
         arrived: Arrived,
         what: impl FnOnce() -> String,
@@ -160,7 +165,7 @@ impl Ledger {
         self.time(LoadLatency::Response, request.intended_ns, now_ns);
         self.time(LoadLatency::Service, request.sent_ns, now_ns);
         self.time(LoadLatency::Total, Some(request.begun_ns), now_ns);
-        self.time(over.total(), Some(request.begun_ns), now_ns);
+        self.time(origin.total(), Some(request.begun_ns), now_ns);
         self.time(LoadLatency::FirstByte, request.sent_ns, arrived.first_ns);
         true
     }

@@ -6,7 +6,7 @@ use super::{Due, Pacer, Part, Segment};
 use crate::clock::nanos;
 use crate::control::{Control, Ran, Wanted};
 use crate::plan::Plan;
-use crate::stats::Ledger;
+use crate::stats::WorkerStats;
 
 /// How long requests may still be answered once the load is to end or to pause.
 const GRACE_NS: u64 = 2_000_000_000;
@@ -127,10 +127,10 @@ impl LoadState {
     }
 
     /// The next request to send.
-    pub(crate) fn take(&mut self, ledger: &mut Ledger) -> Option<Due> {
+    pub(crate) fn take(&mut self, stats: &mut WorkerStats) -> Option<Due> {
         let due = self.pacer.take()?;
         if due.intended_ns.is_none() {
-            ledger.count(LoadCounter::Scheduled);
+            stats.count(LoadCounter::Scheduled);
         }
         Some(due)
     }
@@ -139,7 +139,7 @@ impl LoadState {
     pub(crate) fn apply_control(
         &mut self,
         control: &Control,
-        ledger: &mut Ledger,
+        stats: &mut WorkerStats,
         now_ns: u64,
     ) -> ControlChange {
         if control.is_abandoned() {
@@ -151,10 +151,10 @@ impl LoadState {
         }
         let wanted = control.wanted();
         self.applied_version = version;
-        self.advance(ledger, now_ns);
+        self.advance(stats, now_ns);
         if let Some(rate) = wanted.rate {
             let given_up = self.pacer.set_rate(now_ns, rate);
-            self.never_sent(given_up, ledger, now_ns);
+            self.never_sent(given_up, stats, now_ns);
         }
         let grace_ends_ns = now_ns.saturating_add(GRACE_NS);
         let mut has_begun = false;
@@ -162,7 +162,7 @@ impl LoadState {
             _ if wanted.stopped => self.drain(DrainGoal::End, grace_ends_ns, now_ns),
             RunState::Running if !wanted.running => self.drain(DrainGoal::Pause, grace_ends_ns, now_ns),
             RunState::Paused | RunState::Draining { then: DrainGoal::Pause, .. } if wanted.running => {
-                self.go_on(ledger, now_ns);
+                self.go_on(stats, now_ns);
                 has_begun = true;
             }
             _ => {}
@@ -171,7 +171,7 @@ impl LoadState {
     }
 
     /// Lets requests fall due, at first or after a pause.
-    fn go_on(&mut self, ledger: &mut Ledger, now_ns: u64) {
+    fn go_on(&mut self, stats: &mut WorkerStats, now_ns: u64) {
         self.state = RunState::Running;
         self.ends_ns = self.duration_left_ns.take().map(|left_ns| now_ns.saturating_add(left_ns));
         if let Some(left_ns) = self.warmup_left_ns.take() {
@@ -179,15 +179,15 @@ impl LoadState {
         }
         self.ran.until_ns = now_ns.max(self.warm_ns);
         let given_up = self.pacer.run(now_ns);
-        self.never_sent(given_up, ledger, now_ns);
+        self.never_sent(given_up, stats, now_ns);
     }
 
     /// Lets requests fall due, gives their number, and notices when the last one has.
-    pub(crate) fn advance(&mut self, ledger: &mut Ledger, now_ns: u64) -> u64 {
+    pub(crate) fn advance(&mut self, stats: &mut WorkerStats, now_ns: u64) -> u64 {
         // The end itself is not part of the duration: two seconds at 500/s are 1,000 requests and not 1,001.
         let until_ns = self.ends_ns.map_or(now_ns, |ends_ns| now_ns.min(ends_ns.saturating_sub(1)));
         let fell_due = self.pacer.advance(until_ns);
-        ledger.add(LoadCounter::Scheduled, fell_due);
+        stats.add(LoadCounter::Scheduled, fell_due);
         if self.state != RunState::Running {
             return fell_due;
         }
@@ -242,36 +242,36 @@ impl LoadState {
 
     /// Accounts for what is due and will not be sent. `throttled` is the share of connections that would have taken their
     /// part of it, and wait to be tried again.
-    pub(crate) fn give_up_backlog(&mut self, ledger: &mut Ledger, throttled: f64, now_ns: u64) {
+    pub(crate) fn give_up_backlog(&mut self, stats: &mut WorkerStats, throttled: f64, now_ns: u64) {
         let mut given_up = 0;
         while let Some(due) = self.pacer.take() {
             let warmup = self.is_warmup(due, now_ns);
             given_up += u64::from(!warmup);
-            ledger.never_sent(due.intended_ns, warmup, now_ns);
+            stats.never_sent(due.intended_ns, warmup, now_ns);
         }
-        ledger.add(LoadCounter::Throttled, (given_up as f64 * throttled) as u64);
+        stats.add(LoadCounter::Throttled, (given_up as f64 * throttled) as u64);
     }
 
     /// Ends it at once.
-    pub(crate) fn end(&mut self, ledger: &mut Ledger, throttled: f64, now_ns: u64) {
+    pub(crate) fn end(&mut self, stats: &mut WorkerStats, throttled: f64, now_ns: u64) {
         self.pacer.pause();
-        self.give_up_backlog(ledger, throttled, now_ns);
+        self.give_up_backlog(stats, throttled, now_ns);
         self.state = RunState::Ended;
     }
 
-    fn never_sent(&self, given_up: Option<Segment>, ledger: &mut Ledger, now_ns: u64) {
+    fn never_sent(&self, given_up: Option<Segment>, stats: &mut WorkerStats, now_ns: u64) {
         if let Some(mut segment) = given_up {
             while let Some(intended_ns) = segment.take() {
-                ledger.never_sent(Some(intended_ns), intended_ns < self.warm_ns, now_ns);
+                stats.never_sent(Some(intended_ns), intended_ns < self.warm_ns, now_ns);
             }
         }
     }
 
     /// Counts a request that the generator itself takes on too late: there was a connection for it since `free_ns`.
-    pub(crate) fn note_late(&self, due: Due, free_ns: u64, ledger: &mut Ledger, now_ns: u64) {
+    pub(crate) fn note_late(&self, due: Due, free_ns: u64, stats: &mut WorkerStats, now_ns: u64) {
         if let Some(intended_ns) = due.intended_ns.filter(|intended_ns| *intended_ns >= self.warm_ns) {
             let late_ns = now_ns.saturating_sub(intended_ns.max(free_ns));
-            ledger.add(LoadCounter::Late, u64::from(late_ns > LATE_NS));
+            stats.add(LoadCounter::Late, u64::from(late_ns > LATE_NS));
         }
     }
 }

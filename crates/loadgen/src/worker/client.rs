@@ -6,7 +6,7 @@ use telemetry::{LoadCounter, LoadLatency};
 
 use crate::control::Totals;
 use crate::plan::Share;
-use crate::stats::Ledger;
+use crate::stats::WorkerStats;
 use crate::tls::{ClientTls, Engine, Handshake, TlsError};
 use crate::worker::transport::Transport;
 
@@ -26,14 +26,14 @@ pub(crate) struct Client {
 
 impl Client {
     /// One of its connections stands.
-    pub(crate) fn established(&mut self, transport: &Transport, warmup: bool, ledger: &mut Ledger) {
-        ledger.count(LoadCounter::Opened);
+    pub(crate) fn established(&mut self, transport: &Transport, warmup: bool, stats: &mut WorkerStats) {
+        stats.count(LoadCounter::Opened);
         self.totals.connections += 1;
         if self.address.is_none() {
             self.address = transport.socket.local_ip();
         }
         if !warmup {
-            ledger.time(LoadLatency::Connect, Some(transport.opened_ns), transport.established_ns);
+            stats.time(LoadLatency::Connect, Some(transport.opened_ns), transport.established_ns);
         }
     }
 
@@ -41,19 +41,19 @@ impl Client {
     pub(crate) fn begin(
         &mut self,
         resume: Share,
-        ledger: &mut Ledger,
+        stats: &mut WorkerStats,
     ) -> Option<(Result<Engine, TlsError>, bool)> {
         let tls = self.tls.as_ref()?;
         let wanted = self.resume.next(resume);
         let begun = tls.begin(wanted);
         let offered = matches!(begun, Ok((_, true)));
-        ledger.add(LoadCounter::ResumptionsWanted, u64::from(wanted));
-        ledger.add(LoadCounter::ResumptionsOffered, u64::from(offered));
+        stats.add(LoadCounter::ResumptionsWanted, u64::from(wanted));
+        stats.add(LoadCounter::ResumptionsOffered, u64::from(offered));
         Some((begun.map(|(engine, _)| engine), wanted))
     }
 
     /// One of its handshakes is done.
-    pub(crate) fn shaken(&mut self, handshake: &Handshake) {
+    pub(crate) fn on_handshake(&mut self, handshake: &Handshake) {
         self.totals.handshakes_resumed += u64::from(handshake.resumed);
         self.totals.handshakes_full += u64::from(!handshake.resumed);
     }

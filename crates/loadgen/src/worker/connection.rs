@@ -1,7 +1,7 @@
 //! A connection of a slot: what carries it, and the protocol that it speaks.
 
 use crate::protocol::{Request, Session};
-use crate::stats::Over;
+use crate::stats::ConnectionOrigin;
 use crate::worker::transport::Transport;
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Connection<S> {
     /// The request that it was made for is of the warm-up.
     pub(super) is_warmup: bool,
     /// How it was made.
-    pub(super) over: Over,
+    pub(super) origin: ConnectionOrigin,
     /// When it could carry its first request.
     pub(super) ready_ns: u64,
     /// Bytes that were sent as early data, until the handshake is done.
@@ -54,7 +54,7 @@ impl<S: Session> Connection<S> {
             addresses_tried: 0,
             deadline_ns: request.map_or(u64::MAX, |request| request.deadline_ns),
             is_warmup: request.is_none_or(|request| request.warmup),
-            over: Over::Plain,
+            origin: ConnectionOrigin::Plain,
             ready_ns: 0,
             early_bytes: 0,
             is_touched: false,
@@ -72,7 +72,7 @@ impl<S: Session> Connection<S> {
     }
 
     /// What a request went over: the connection that it waited for, or one that was there already.
-    pub(super) fn origin_for(&self, request: &Request) -> Over {
-        if request.begun_ns <= self.ready_ns { self.over } else { Over::Kept }
+    pub(super) fn origin_for(&self, request: &Request) -> ConnectionOrigin {
+        if request.begun_ns <= self.ready_ns { self.origin } else { ConnectionOrigin::Reused }
     }
 }

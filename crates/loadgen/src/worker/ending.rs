@@ -103,7 +103,7 @@ impl<S: Session> Worker<S> {
     fn fail_requests(&mut self, key: usize, failure: &Failure) {
         let (connection, now_ns) = (&mut self.connections[key], now_ns());
         for request in connection.session.give_up() {
-            self.ledger.failed(&request, failure.clone(), now_ns);
+            self.stats.failed(&request, failure.clone(), now_ns);
             self.slots[connection.slot].under_way -= 1;
             self.under_way -= 1;
         }
@@ -113,7 +113,7 @@ impl<S: Session> Worker<S> {
     pub(super) fn fail_waiting(&mut self, index: usize, failure: &Failure) {
         let (slot, now_ns) = (&mut self.slots[index], now_ns());
         for request in slot.waiting.drain(..) {
-            self.ledger.failed(&request, failure.clone(), now_ns);
+            self.stats.failed(&request, failure.clone(), now_ns);
             slot.under_way -= 1;
             self.under_way -= 1;
         }
@@ -187,13 +187,13 @@ impl<S: Session> Worker<S> {
 
     fn expire_waiting(&mut self, index: usize, event: LoadEvent, now_ns: u64) {
         let before = self.slots[index].waiting.len();
-        let (requests, ledger) = (&self.requests, &mut self.ledger);
+        let (requests, stats) = (&self.requests, &mut self.stats);
         let slot = &mut self.slots[index];
         slot.waiting.retain(|request| {
             if request.deadline_ns > now_ns {
                 return true;
             }
-            ledger.failed(request, Failure::new(event, requests.at(request.template).name.clone()), now_ns);
+            stats.failed(request, Failure::new(event, requests.at(request.template).name.clone()), now_ns);
             false
         });
         let over = before - slot.waiting.len();
@@ -240,7 +240,7 @@ impl<S: Session> Worker<S> {
             let is_being_made = matches!(connection.phase, Phase::Connecting | Phase::Handshaking);
             let mut had_requests = false;
             for request in connection.session.give_up() {
-                self.ledger.ended(&request, now_ns);
+                self.stats.ended(&request, now_ns);
                 had_requests = true;
             }
             if is_being_made || had_requests {
@@ -251,8 +251,8 @@ impl<S: Session> Worker<S> {
             let is_throttled = slot.backs_off_until_ns.is_some();
             for request in slot.waiting.drain(..) {
                 let is_counted = request.sent_ns.is_none() && !request.warmup;
-                self.ledger.add(LoadCounter::Throttled, u64::from(is_throttled && is_counted));
-                self.ledger.ended(&request, now_ns);
+                self.stats.add(LoadCounter::Throttled, u64::from(is_throttled && is_counted));
+                self.stats.ended(&request, now_ns);
             }
             slot.under_way = 0;
         }
@@ -274,7 +274,7 @@ impl<S: Session> Worker<S> {
             slot.release(key);
         }
         let is_established = connection.transport.is_established();
-        self.ledger.add(LoadCounter::Closed, u64::from(is_established));
-        self.ledger.add(LoadCounter::HandshakesFailed, u64::from(connection.phase == Phase::Handshaking));
+        self.stats.add(LoadCounter::Closed, u64::from(is_established));
+        self.stats.add(LoadCounter::HandshakesFailed, u64::from(connection.phase == Phase::Handshaking));
     }
 }

@@ -77,11 +77,11 @@ impl<S: Session> Worker<S> {
         let connection = &mut self.connections[key];
         let prepared = self.requests.at(request.template);
         if !request.warmup && request.sent_ns.is_none() {
-            self.ledger.add(LoadCounter::BodyIn, prepared.body_bytes);
-            self.ledger.add(LoadCounter::Reused, u64::from(connection.session.carried() > 0));
+            self.stats.add(LoadCounter::BodyIn, prepared.body_bytes);
+            self.stats.add(LoadCounter::Reused, u64::from(connection.session.carried() > 0));
         }
         // Not the time of the turn: the last of many requests that are sent in one turn is sent later than the first.
-        self.ledger.sent(&mut request, now_ns());
+        self.stats.sent(&mut request, now_ns());
         connection.session.begin(request, prepared, is_last);
     }
 
@@ -110,7 +110,7 @@ impl<S: Session> Worker<S> {
             };
             let is_all = handed == output.len();
             connection.session.note_sent(handed);
-            self.ledger.add(LoadCounter::BytesIn, handed as u64);
+            self.stats.add(LoadCounter::BytesIn, handed as u64);
             self.clients[connection.client].totals.bytes_in += handed as u64;
             if !is_all {
                 return;
@@ -158,7 +158,7 @@ impl<S: Session> Worker<S> {
         let (index, requests, ended) = (*slot, &self.requests, &mut self.ended);
         let received =
             transport.receive(&mut self.scratch, |plaintext| session.receive(plaintext, requests, ended));
-        self.ledger.add(LoadCounter::BytesOut, received.plaintext_bytes);
+        self.stats.add(LoadCounter::BytesOut, received.plaintext_bytes);
         self.clients[*client].totals.bytes_out += received.plaintext_bytes;
         if let Some(handshake) = received.handshake {
             self.on_handshake(key, &handshake);
@@ -208,16 +208,16 @@ impl<S: Session> Worker<S> {
                 Outcome::Answered(answer, arrived) => {
                     answered_ns = Some(arrived.done_ns);
                     slot.note_success();
-                    let over = connection.origin_for(&request);
-                    if self.ledger.answered(&request, over, answer, arrived, || prepared.name.clone()) {
+                    let origin = connection.origin_for(&request);
+                    if self.stats.answered(&request, origin, answer, arrived, || prepared.name.clone()) {
                         self.clients[connection.client].totals.requests_ok += 1;
                     }
                 }
                 // It goes once more, if that is not all there is to the connection.
                 Outcome::Unheard(_) if !request.retried && connection.session.carried() > 1 => {
                     request.retried = true;
-                    self.ledger.count(LoadCounter::Retried);
-                    self.ledger.tally(LoadEvent::Retried, || prepared.name.clone());
+                    self.stats.count(LoadCounter::Retried);
+                    self.stats.tally(LoadEvent::Retried, || prepared.name.clone());
                     slot.waiting.push_back(request);
                     continue;
                 }
@@ -225,7 +225,7 @@ impl<S: Session> Worker<S> {
                     let Failure { event, example } = failure;
                     let colon = if example.is_empty() { "" } else { ": " };
                     let failure = Failure::new(event, format!("{}{colon}{example}", prepared.name));
-                    self.ledger.failed(&request, failure, now_ns());
+                    self.stats.failed(&request, failure, now_ns());
                 }
             }
             slot.under_way -= 1;

@@ -23,7 +23,7 @@ use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
 use crate::protocol::{Ended, Fate, Requests, Session};
 use crate::schedule::{ControlChange, LoadState, Part};
-use crate::stats::Ledger;
+use crate::stats::WorkerStats;
 use crate::worker::client::Client;
 use crate::worker::transport::Scratch;
 use connection::{Connection, Phase};
@@ -75,7 +75,7 @@ pub(crate) struct Worker<S> {
     scratch: Scratch,
     /// Requests that a connection is done with, while it is read.
     ended: Ended,
-    ledger: Ledger,
+    stats: WorkerStats,
     reporter: Reporter<LoadDelta>,
 }
 
@@ -106,7 +106,7 @@ impl<S: Session> Worker<S> {
             next_look_ns: 0,
             scratch: Scratch::default(),
             ended: Vec::new(),
-            ledger: Ledger::default(),
+            stats: WorkerStats::default(),
             reporter: start.reporter,
             setup: start.setup,
         }
@@ -159,7 +159,7 @@ impl<S: Session> Worker<S> {
     /// What is done once a turn, whatever the events are.
     fn turn(&mut self, now_ns: u64) {
         self.apply_control(now_ns);
-        self.state.advance(&mut self.ledger, now_ns);
+        self.state.advance(&mut self.stats, now_ns);
         self.dispatch(now_ns);
         if now_ns >= self.next_tick_ns {
             self.next_tick_ns = now_ns + TICK_NS;
@@ -177,12 +177,12 @@ impl<S: Session> Worker<S> {
     fn dispatch(&mut self, now_ns: u64) {
         if self.state.is_late(now_ns) {
             let throttled = self.throttled();
-            self.state.give_up_backlog(&mut self.ledger, throttled, now_ns);
+            self.state.give_up_backlog(&mut self.stats, throttled, now_ns);
         }
         while let Some(&index) = self.free.front() {
-            let Some(due) = self.state.take(&mut self.ledger) else { break };
+            let Some(due) = self.state.take(&mut self.stats) else { break };
             self.free.pop_front();
-            self.state.note_late(due, self.slots[index].free_ns, &mut self.ledger, now_ns);
+            self.state.note_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
             self.slots[index].is_free = false;
             self.take_on(index, due, now_ns);
             if self.has_room(index) {
@@ -222,7 +222,7 @@ impl<S: Session> Worker<S> {
     /// Follows a change of what is wanted.
     fn apply_control(&mut self, now_ns: u64) {
         let setup = Arc::clone(&self.setup);
-        match self.state.apply_control(&setup.control, &mut self.ledger, now_ns) {
+        match self.state.apply_control(&setup.control, &mut self.stats, now_ns) {
             ControlChange::None => {}
             ControlChange::Abandoned => self.give_up(now_ns),
             ControlChange::Settings(wanted, has_begun) => {
@@ -264,7 +264,7 @@ impl<S: Session> Worker<S> {
         }
         if self.state.is_overdue(now_ns) {
             let throttled = self.throttled();
-            self.state.give_up_backlog(&mut self.ledger, throttled, now_ns);
+            self.state.give_up_backlog(&mut self.stats, throttled, now_ns);
             self.cut(now_ns);
         }
         if self.state.has_backlog() {
@@ -283,7 +283,7 @@ impl<S: Session> Worker<S> {
 
     fn give_up(&mut self, now_ns: u64) {
         let throttled = self.throttled();
-        self.state.end(&mut self.ledger, throttled, now_ns);
+        self.state.end(&mut self.stats, throttled, now_ns);
         self.cut(now_ns);
     }
 
@@ -295,8 +295,8 @@ impl<S: Session> Worker<S> {
 
     /// Hands the counts over if they are asked for; the load ends if nobody asks any more.
     fn report(&mut self) {
-        match self.reporter.answer(&mut self.ledger.delta, |_| {}) {
-            Asked::Yes => self.setup.note_span(&self.state, &self.ledger),
+        match self.reporter.answer(&mut self.stats.delta, |_| {}) {
+            Asked::Yes => self.setup.note_span(&self.state, &self.stats),
             Asked::Gone => self.give_up(now_ns()),
             Asked::No => {}
         }
@@ -305,6 +305,6 @@ impl<S: Session> Worker<S> {
     fn finish(mut self) {
         self.give_up(now_ns());
         self.drop_all_connections();
-        self.setup.finish(&self.clients, &self.state, self.ledger, self.reporter);
+        self.setup.finish(&self.clients, &self.state, self.stats, self.reporter);
     }
 }

@@ -9,7 +9,7 @@ use super::Worker;
 use super::connection::{Connection, Phase};
 use crate::clock::now_ns;
 use crate::protocol::{End, Failure, Session};
-use crate::stats::Over;
+use crate::stats::ConnectionOrigin;
 use crate::tls::{Engine, Handshake};
 use crate::worker::transport::Transport;
 
@@ -62,12 +62,12 @@ impl<S: Session> Worker<S> {
     pub(super) fn on_established(&mut self, key: usize) {
         let connection = &mut self.connections[key];
         let client = &mut self.clients[connection.client];
-        client.established(&connection.transport, connection.is_warmup, &mut self.ledger);
-        let Some((begun, wanted)) = client.begin(self.resume, &mut self.ledger) else {
-            return self.on_ready(key, Over::Plain);
+        client.established(&connection.transport, connection.is_warmup, &mut self.stats);
+        let Some((begun, wanted)) = client.begin(self.resume, &mut self.stats) else {
+            return self.on_ready(key, ConnectionOrigin::Plain);
         };
         connection.phase = Phase::Handshaking;
-        self.ledger.add(LoadCounter::EarlyWanted, u64::from(wanted && self.setup.early_data));
+        self.stats.add(LoadCounter::EarlyWanted, u64::from(wanted && self.setup.early_data));
         let begun = match begun {
             Ok(engine) => self.shake_hands(key, engine),
             Err(error) => {
@@ -91,7 +91,7 @@ impl<S: Session> Worker<S> {
             let early_bytes = bytes.len();
             if engine.send_early(bytes) {
                 self.slots[self.connections[key].slot].waiting.pop_front();
-                self.ledger.count(LoadCounter::EarlyOffered);
+                self.stats.count(LoadCounter::EarlyOffered);
                 self.begin(key, request);
                 let connection = &mut self.connections[key];
                 connection.session.note_sent(early_bytes);
@@ -103,9 +103,10 @@ impl<S: Session> Worker<S> {
 
     pub(super) fn on_handshake(&mut self, key: usize, handshake: &Handshake) {
         let connection = &mut self.connections[key];
-        let over = self.ledger.shaken(handshake, connection.transport.established_ns, connection.is_warmup);
+        let origin =
+            self.stats.on_handshake(handshake, connection.transport.established_ns, connection.is_warmup);
         let client = &mut self.clients[connection.client];
-        client.shaken(handshake);
+        client.on_handshake(handshake);
         if !S::can_follow(handshake.alpn) {
             connection.phase = Phase::Open;
             let _ = connection.transport.flush(&mut self.scratch);
@@ -115,20 +116,20 @@ impl<S: Session> Worker<S> {
         match std::mem::take(&mut connection.early_bytes) {
             0 => {}
             early_bytes if handshake.early => {
-                self.ledger.add(LoadCounter::BytesIn, early_bytes as u64);
+                self.stats.add(LoadCounter::BytesIn, early_bytes as u64);
                 client.totals.bytes_in += early_bytes as u64;
             }
             // It counts from the first time (RFC 8446, section 4.2.10).
             _ => connection.session.early_data_rejected(),
         }
-        self.on_ready(key, over);
+        self.on_ready(key, origin);
     }
 
     /// The connection can carry requests. They go out together with the end of the handshake.
-    fn on_ready(&mut self, key: usize, over: Over) {
+    fn on_ready(&mut self, key: usize, origin: ConnectionOrigin) {
         let connection = &mut self.connections[key];
         connection.enter(Phase::Open, u64::MAX);
-        connection.over = over;
+        connection.origin = origin;
         connection.ready_ns = now_ns();
         let index = connection.slot;
         self.serve(index);

@@ -6,7 +6,7 @@ use telemetry::{LoadDelta, Reporter};
 
 use crate::control::{Control, Span};
 use crate::schedule::{LoadState, Part};
-use crate::stats::Ledger;
+use crate::stats::WorkerStats;
 use crate::worker::client::Client;
 use crate::worker::socket::Address;
 
@@ -31,7 +31,7 @@ impl Setup {
         &self,
         clients: &[Client],
         state: &LoadState,
-        ledger: Ledger,
+        stats: WorkerStats,
         reporter: Reporter<LoadDelta>,
     ) {
         for client in clients {
@@ -39,14 +39,14 @@ impl Setup {
                 self.control.account(address, client.totals);
             }
         }
-        self.note_span(state, &ledger);
+        self.note_span(state, &stats);
         self.control.thread_ended();
-        reporter.finish(ledger.delta, |_| {});
+        reporter.finish(stats.delta, |_| {});
     }
 
     /// Says how long a thread has measured.
-    pub(super) fn note_span(&self, state: &LoadState, ledger: &Ledger) {
-        self.control.note_span(Span { ran: state.ran(), ..ledger.span });
+    pub(super) fn note_span(&self, state: &LoadState, stats: &WorkerStats) {
+        self.control.note_span(Span { ran: state.ran(), ..stats.span });
     }
 }
 
