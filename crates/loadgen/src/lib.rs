@@ -54,7 +54,7 @@ pub use config::{LoadConfig, StartError};
 pub use control::SourceTotals;
 pub use load::{Load, Measured, probe};
 pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
-pub use protocol::http2::{Http2Trial, Http2Tried};
+pub use protocol::http2::{Http2Harness, Http2HarnessResult};
 pub use protocol::{Protocol, RequestError};
 pub use target::{
     Body, Expect, LineError, ReadBodyError, Scheme, Target, TargetError, TargetsError, Template,

@@ -21,7 +21,7 @@ use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
 use crate::clock::now_ns;
 use crate::control::Span;
 use crate::protocol::http1::Answer;
-use crate::protocol::{Arrived, Failure, Request};
+use crate::protocol::{AnswerTimes, Failure, Request};
 use crate::tls::Handshake;
 
 /// What a request goes over, which decides what it costs.
@@ -131,7 +131,7 @@ impl WorkerStats {
         request: &Request,
         origin: ConnectionOrigin,
         answer: Answer,
-        arrived: Arrived,
+        arrived: AnswerTimes,
         what: impl FnOnce() -> String,
     ) -> bool {
         let bad_status = answer.status.filter(|status| *status >= 400);

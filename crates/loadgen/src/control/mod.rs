@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mio::Waker;
+pub(crate) use sources::ClientTotals;
 pub use sources::SourceTotals;
-pub(crate) use sources::Totals;
 pub(crate) use span::{Ran, Span};
 use telemetry::{Setting, SettingError, Value};
 
 use crate::plan::{KeepAlive, Plan, Rate, Share};
-use crate::protocol::{Original, Prepared};
+use crate::protocol::{Prepared, RequestSource};
 
 /// How the load is wanted.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct LiveSettings {
     /// In place of the plan's; `None` as planned.
     pub(crate) rate: Option<Rate>,
     pub(crate) connections: u32,
@@ -39,31 +39,31 @@ pub(crate) struct Wanted {
 /// at the end; the threads look at `version` before they take one.
 #[derive(Debug)]
 pub(crate) struct Control {
-    wanted: Mutex<Wanted>,
+    wanted: Mutex<LiveSettings>,
     version: AtomicU64,
     /// All threads are to end at once, whatever they are doing.
     abandoned: AtomicBool,
     wakers: Vec<Arc<Waker>>,
     threads_running: AtomicUsize,
-    sources: Mutex<BTreeMap<IpAddr, Totals>>,
+    sources: Mutex<BTreeMap<IpAddr, ClientTotals>>,
     span: Mutex<Span>,
     /// Requests in a thousand seconds that fall due now.
     rate_now: AtomicU64,
     plan: Plan,
     /// Templates and target, to write the requests anew.
-    original: Original,
+    original: RequestSource,
 }
 
 impl Control {
     /// One waker for each thread.
     pub(crate) fn new(
-        original: Original,
+        original: RequestSource,
         requests: Arc<[Prepared]>,
         plan: &Plan,
         paused: bool,
         wakers: Vec<Arc<Waker>>,
     ) -> Self {
-        let wanted = Wanted {
+        let wanted = LiveSettings {
             rate: None,
             connections: plan.connections,
             resume: plan.resume,
@@ -93,7 +93,7 @@ impl Control {
         self.version.load(Ordering::Acquire)
     }
 
-    pub(crate) fn wanted(&self) -> Wanted {
+    pub(crate) fn wanted(&self) -> LiveSettings {
         lock(&self.wanted).clone()
     }
 
@@ -175,12 +175,12 @@ impl Control {
     }
 
     /// Adds what a client has done, when its thread ends.
-    pub(crate) fn account(&self, address: IpAddr, totals: Totals) {
+    pub(crate) fn account(&self, address: IpAddr, totals: ClientTotals) {
         lock(&self.sources).entry(address).or_default().add(totals);
     }
 
     /// What was accounted, in ascending order of addresses.
-    pub(crate) fn sources(&self) -> BTreeMap<IpAddr, Totals> {
+    pub(crate) fn sources(&self) -> BTreeMap<IpAddr, ClientTotals> {
         lock(&self.sources).clone()
     }
 }

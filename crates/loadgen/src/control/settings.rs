@@ -5,9 +5,9 @@ use std::str::FromStr;
 use telemetry::{Applies, Setting, SettingError, Value};
 
 use super::descriptors;
-use crate::control::Wanted;
+use crate::control::LiveSettings;
 use crate::plan::{CONNECTIONS_MAX, KeepAlive, Plan, Rate, Share};
-use crate::protocol::{BODY_BYTES_MAX, Original};
+use crate::protocol::{BODY_BYTES_MAX, RequestSource};
 
 pub(crate) const RATE: &str = "load.rate";
 const RUNNING: &str = "load.running";
@@ -18,7 +18,12 @@ const BODY: &str = "load.body";
 const PROTOCOL: &str = "load.protocol";
 
 /// All settings as they stand.
-pub(crate) fn all(wanted: &Wanted, plan: &Plan, rate_now: f64, original: &Original) -> Vec<Setting> {
+pub(crate) fn all(
+    wanted: &LiveSettings,
+    plan: &Plan,
+    rate_now: f64,
+    original: &RequestSource,
+) -> Vec<Setting> {
     let number = |name, value: f64, unit: &str, range, applies| Setting {
         unit: unit.to_owned(),
         range: Some(range),
@@ -61,9 +66,9 @@ pub(crate) fn all(wanted: &Wanted, plan: &Plan, rate_now: f64, original: &Origin
 
 /// Changes one of them.
 pub(crate) fn change(
-    wanted: &mut Wanted,
+    wanted: &mut LiveSettings,
     plan: &Plan,
-    original: &Original,
+    original: &RequestSource,
     name: &str,
     value: &Value,
 ) -> Result<(), SettingError> {

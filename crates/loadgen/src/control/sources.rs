@@ -23,7 +23,7 @@ pub struct SourceTotals {
 
 /// What a client has done, counted apart from the figures that are published.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Totals {
+pub(crate) struct ClientTotals {
     pub(crate) connections: u64,
     pub(crate) handshakes_full: u64,
     pub(crate) handshakes_resumed: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Totals {
     pub(crate) requests_ok: u64,
 }
 
-impl Totals {
+impl ClientTotals {
     pub(crate) fn add(&mut self, other: Self) {
         self.connections += other.connections;
         self.handshakes_full += other.handshakes_full;

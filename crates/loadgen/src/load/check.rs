@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::config::{LoadConfig, StartError};
 use crate::plan::Plan;
-use crate::protocol::{Original, Prepared, Protocol, sequence};
+use crate::protocol::{Prepared, Protocol, RequestSource, sequence};
 use crate::target::{Body, Template};
 use crate::tls::{Alpn, Stream, TlsSetup, TlsVersion, Trust};
 use crate::worker::socket::Address;
@@ -20,15 +20,15 @@ const ECHO_BYTES: usize = 64;
 
 /// The parts of a load that can be started.
 #[derive(Debug)]
-pub(crate) struct Checked {
-    pub(crate) original: Original,
+pub(crate) struct ResolvedLoad {
+    pub(crate) original: RequestSource,
     pub(crate) requests: Arc<[Prepared]>,
     pub(crate) sequence: Box<[u16]>,
     pub(crate) addresses: Vec<Address>,
     pub(crate) tls: Option<TlsSetup>,
 }
 
-impl Checked {
+impl ResolvedLoad {
     pub(crate) fn new(config: &LoadConfig) -> Result<Self, StartError> {
         // A plan that was put together by a program is held to the rules of one that was written.
         let plan: Plan = config.plan.to_string().parse()?;
@@ -50,7 +50,7 @@ impl Checked {
             early_data_is_possible(config)?;
         }
         let trust = target.is_tls().then(|| config.trust.to_string());
-        let original = Original { target: target.clone(), templates, protocol: config.protocol, trust };
+        let original = RequestSource { target: target.clone(), templates, protocol: config.protocol, trust };
         let requests = original.prepare()?;
         let sequence = sequence(&original.templates)?;
         let mut options = config.tls.clone();
@@ -87,7 +87,7 @@ fn early_data_is_possible(config: &LoadConfig) -> Result<(), StartError> {
 /// # Errors
 /// If the load could not start, or the server does not answer, or its certificate is not accepted.
 pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> {
-    let checked = Checked::new(config)?;
+    let checked = ResolvedLoad::new(config)?;
     let server = config.unix_socket.as_ref().map_or_else(
         || config.target.to_string(),
         |path| format!("{} at unix:{}", config.target, path.display()),

@@ -7,38 +7,38 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use check::Checked;
+use check::ResolvedLoad;
 pub use check::probe;
 use mio::{Poll, Waker};
 use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
 
 use crate::clock::{Timer, nanos};
 use crate::config::{LoadConfig, StartError, system};
-use crate::control::{Control, SourceTotals, Span, Totals, descriptors};
+use crate::control::{ClientTotals, Control, SourceTotals, Span, descriptors};
 use crate::plan::Plan;
 use crate::protocol::{Protocol, http1, http2};
-use crate::schedule::{LoadState, Part};
-use crate::tls::{Forgetting, TlsSetup};
+use crate::schedule::{LoadState, ThreadPart};
+use crate::tls::{SessionReset, TlsSetup};
 use crate::worker::client::{Client, Diffusion};
-use crate::worker::{Setup, Start, TIMER, WAKER, Worker};
+use crate::worker::{SharedSetup, TIMER, WAKER, Worker, WorkerConfig};
 
 /// A load that runs on its own threads, `load-0` and up, until its plan ends, it is stopped or it is dropped.
 #[derive(Debug)]
 pub struct Load {
-    setup: Arc<Setup>,
+    setup: Arc<SharedSetup>,
     collector: Collector<LoadDelta>,
     threads: Vec<JoinHandle<()>>,
-    forgetting: Forgetting,
+    forgetting: SessionReset,
 }
 
 /// What a thread waits with.
-struct Loop {
+struct EventLoop {
     poll: Poll,
     timer: Timer,
     waker: Arc<Waker>,
 }
 
-impl Loop {
+impl EventLoop {
     fn new() -> Result<Self, StartError> {
         let poll = Poll::new().map_err(system("set up a poll"))?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(system("set up a waker"))?;
@@ -46,7 +46,7 @@ impl Loop {
         Ok(Self { poll, timer, waker: Arc::new(waker) })
     }
 
-    fn run(self, start: Start, protocol: Protocol) {
+    fn run(self, start: WorkerConfig, protocol: Protocol) {
         match protocol {
             Protocol::Http1 => Worker::<http1::Session>::new(start, self.poll, self.timer, 1).run(),
             Protocol::Http2 { streams } => {
@@ -59,17 +59,17 @@ impl Loop {
 impl Load {
     /// Checks everything that can be checked, then starts the threads.
     pub fn start(config: LoadConfig) -> Result<Self, StartError> {
-        let checked = Checked::new(&config)?;
+        let checked = ResolvedLoad::new(&config)?;
         let LoadConfig { plan, request_timeout, paused, .. } = config;
         descriptors::allow(plan.connections, plan.threads)?;
 
         let mut loops = Vec::new();
         for _ in 0..plan.threads {
-            loops.push(Loop::new()?);
+            loops.push(EventLoop::new()?);
         }
         let wakers: Vec<_> = loops.iter().map(|event_loop| Arc::clone(&event_loop.waker)).collect();
-        let Checked { original, requests, sequence, addresses, tls } = checked;
-        let setup = Arc::new(Setup {
+        let ResolvedLoad { original, requests, sequence, addresses, tls } = checked;
+        let setup = Arc::new(SharedSetup {
             addresses,
             sequence,
             timeout_ns: nanos(request_timeout),
@@ -81,8 +81,8 @@ impl Load {
         let mut load = Self { setup, collector: Collector::default(), threads: Vec::new(), forgetting };
         for ((thread, event_loop), waker) in (0..plan.threads).zip(loops).zip(wakers) {
             let reporter = load.collector.add_worker(move || drop(waker.wake()));
-            let part = Part { thread, threads: plan.threads };
-            let start = Start {
+            let part = ThreadPart { thread, threads: plan.threads };
+            let start = WorkerConfig {
                 setup: Arc::clone(&load.setup),
                 state: LoadState::new(&plan, part),
                 clients: clients(&plan, part, tls.as_ref()),
@@ -176,7 +176,7 @@ pub struct Measured {
 }
 
 /// The virtual clients of one thread. With fewer sources than threads an address has a client on several.
-fn clients(plan: &Plan, part: Part, tls: Option<&TlsSetup>) -> Vec<Client> {
+fn clients(plan: &Plan, part: ThreadPart, tls: Option<&TlsSetup>) -> Vec<Client> {
     let sources = plan.sources.unwrap_or(1);
     let all = sources.max(part.threads);
     let mine = (part.thread..all).step_by(part.threads as usize);
@@ -187,7 +187,7 @@ fn clients(plan: &Plan, part: Part, tls: Option<&TlsSetup>) -> Vec<Client> {
         tls: tls.map(|tls| tls.client(connections, plan.early_data)),
         resume: Diffusion::new(client, all),
         address: None,
-        totals: Totals::default(),
+        totals: ClientTotals::default(),
     })
     .collect()
 }

@@ -9,8 +9,8 @@ mod requests;
 use std::fmt;
 
 pub use prepared::RequestError;
-pub(crate) use prepared::{BODY_BYTES_MAX, Original, Prepared, sequence};
-pub(crate) use request::{Arrived, Failure, Request};
+pub(crate) use prepared::{BODY_BYTES_MAX, Prepared, RequestSource, sequence};
+pub(crate) use request::{AnswerTimes, Failure, Request};
 pub(crate) use requests::Requests;
 use telemetry::LoadEvent;
 
@@ -78,13 +78,13 @@ pub(crate) trait Session {
     fn note_sent(&mut self, bytes: usize);
 
     /// Takes in what the server sent, and adds the requests that are over to `ended`.
-    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut Ended);
+    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut EndedRequests);
 
     /// Ends the requests whose deadline is over.
-    fn expire(&mut self, now_ns: u64, ended: &mut Ended);
+    fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests);
 
     /// Ends all requests, because the connection has ended.
-    fn end(&mut self, end: End, ended: &mut Ended);
+    fn end(&mut self, end: ConnectionEnd, ended: &mut EndedRequests);
 
     /// Takes all requests away, without a result.
     fn give_up(&mut self) -> impl Iterator<Item = Request>;
@@ -98,7 +98,7 @@ pub(crate) trait Session {
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ConnectionEnd {
     /// In order: end of file, and with TLS a `close_notify` before it.
     Clean,
     /// Reset, or with TLS cut without a `close_notify`.
@@ -128,18 +128,18 @@ pub(crate) enum Fate {
 /// What became of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Answered(Answer, Arrived),
+    Answered(Answer, AnswerTimes),
     Failed(Failure),
     /// The server has not looked at it, as far as is known (RFC 9112, section 9.3.1; RFC 9113, section 8.7).
     Unheard(Failure),
 }
 
 /// Requests that are over, each with its outcome.
-pub(crate) type Ended = Vec<(Request, Outcome)>;
+pub(crate) type EndedRequests = Vec<(Request, Outcome)>;
 
 /// The outcome of a request whose connection has ended after so many answers.
-pub(crate) fn cut_off(end: End, answers: u32, has_begun: bool) -> Outcome {
-    let how = if end == End::Clean { "closed" } else { "cut" };
+pub(crate) fn cut_off(end: ConnectionEnd, answers: u32, has_begun: bool) -> Outcome {
+    let how = if end == ConnectionEnd::Clean { "closed" } else { "cut" };
     let example = format!("{how} after {answers} answers");
     if has_begun {
         Outcome::Failed(Failure::new(LoadEvent::Short, example))

@@ -99,7 +99,7 @@ impl Prepared {
 
 /// What requests are written from.
 #[derive(Clone, Debug)]
-pub(crate) struct Original {
+pub(crate) struct RequestSource {
     pub(crate) target: Target,
     pub(crate) templates: Vec<Template>,
     pub(crate) protocol: Protocol,
@@ -107,7 +107,7 @@ pub(crate) struct Original {
     pub(crate) trust: Option<String>,
 }
 
-impl Original {
+impl RequestSource {
     /// Writes all requests out.
     pub(crate) fn prepare(&self) -> Result<Arc<[Prepared]>, RequestError> {
         let mut numbers = Numbers::default();

@@ -46,7 +46,7 @@ impl Request {
 
 /// When an answer came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arrived {
+pub(crate) struct AnswerTimes {
     /// Its first byte.
     pub(crate) first_ns: u64,
     /// Its last.

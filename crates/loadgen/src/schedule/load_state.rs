@@ -2,9 +2,9 @@
 
 use telemetry::LoadCounter;
 
-use super::{Due, Pacer, Part, Segment};
+use super::{Due, Pacer, Segment, ThreadPart};
 use crate::clock::nanos;
-use crate::control::{Control, Ran, Wanted};
+use crate::control::{Control, LiveSettings, Ran};
 use crate::plan::Plan;
 use crate::stats::WorkerStats;
 
@@ -55,14 +55,14 @@ pub(crate) enum ControlChange {
     /// Nothing has changed.
     None,
     /// What else is wanted, and whether the load has just begun to run, at first or again.
-    Settings(Box<Wanted>, bool),
+    Settings(Box<LiveSettings>, bool),
     /// The load is to end at once.
     Abandoned,
 }
 
 impl LoadState {
     /// A load that has not begun.
-    pub(crate) fn new(plan: &Plan, part: Part) -> Self {
+    pub(crate) fn new(plan: &Plan, part: ThreadPart) -> Self {
         let requests = plan.requests.map(|requests| part.of(requests));
         Self {
             applied_version: None,

@@ -6,5 +6,5 @@ mod random;
 mod segments;
 
 pub(crate) use load_state::{ControlChange, LoadState};
-pub(crate) use pacer::{Due, Pacer, Part};
+pub(crate) use pacer::{Due, Pacer, ThreadPart};
 pub(crate) use segments::Segment;

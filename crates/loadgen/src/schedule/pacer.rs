@@ -17,11 +17,11 @@ pub(crate) struct Pacer {
     /// Requests that may still fall due.
     left: u64,
     running: bool,
-    kind: Kind,
+    kind: LoopKind,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum LoopKind {
     /// A request falls due when a connection is free for it.
     Closed,
     Open(Box<Schedule>),
@@ -36,14 +36,14 @@ pub(crate) struct Due {
 
 /// One thread's part of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct ThreadPart {
     /// The thread's number.
     pub(crate) thread: u32,
     /// Number of threads.
     pub(crate) threads: u32,
 }
 
-impl Part {
+impl ThreadPart {
     /// This thread's part of `total`: the parts differ by one at most, and add up to the total.
     pub(crate) fn of(self, total: u64) -> u64 {
         let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
@@ -53,9 +53,14 @@ impl Part {
 
 impl Pacer {
     /// A pacer that is not running yet. `requests` is the thread's own part.
-    pub(crate) fn new(rate: Option<Profile>, arrivals: Arrivals, requests: Option<u64>, part: Part) -> Self {
-        let kind =
-            rate.map_or(Kind::Closed, |rate| Kind::Open(Box::new(Schedule::new(rate, arrivals, part))));
+    pub(crate) fn new(
+        rate: Option<Profile>,
+        arrivals: Arrivals,
+        requests: Option<u64>,
+        part: ThreadPart,
+    ) -> Self {
+        let kind = rate
+            .map_or(LoopKind::Closed, |rate| LoopKind::Open(Box::new(Schedule::new(rate, arrivals, part))));
         Self { left: requests.unwrap_or(u64::MAX), running: false, kind }
     }
 
@@ -64,8 +69,8 @@ impl Pacer {
     pub(crate) fn run(&mut self, now_ns: u64) -> Option<Segment> {
         self.running = true;
         match &mut self.kind {
-            Kind::Closed => None,
-            Kind::Open(schedule) => schedule.run(now_ns),
+            LoopKind::Closed => None,
+            LoopKind::Open(schedule) => schedule.run(now_ns),
         }
     }
 
@@ -78,15 +83,15 @@ impl Pacer {
     /// Gives the part of the backlog that has to be given up, if any.
     pub(crate) fn set_rate(&mut self, now_ns: u64, rate: Rate) -> Option<Segment> {
         match &mut self.kind {
-            Kind::Open(schedule) => schedule.set_rate(now_ns, rate),
-            Kind::Closed => None,
+            LoopKind::Open(schedule) => schedule.set_rate(now_ns, rate),
+            LoopKind::Closed => None,
         }
     }
 
     /// Lets fall due what is due up to and including `now_ns`, and gives its number.
     pub(crate) fn advance(&mut self, now_ns: u64) -> u64 {
         match &mut self.kind {
-            Kind::Open(schedule) if self.running => {
+            LoopKind::Open(schedule) if self.running => {
                 let fell_due = schedule.advance(now_ns, self.left);
                 self.left -= fell_due;
                 fell_due
@@ -98,28 +103,28 @@ impl Pacer {
     /// The request that fell due first and was not yet taken. In a closed loop one falls due by being taken.
     pub(crate) fn take(&mut self) -> Option<Due> {
         match &mut self.kind {
-            Kind::Open(schedule) => schedule.take().map(|at_ns| Due { intended_ns: Some(at_ns) }),
-            Kind::Closed if self.running && self.left > 0 => {
+            LoopKind::Open(schedule) => schedule.take().map(|at_ns| Due { intended_ns: Some(at_ns) }),
+            LoopKind::Closed if self.running && self.left > 0 => {
                 self.left -= 1;
                 Some(Due { intended_ns: None })
             }
-            Kind::Closed => None,
+            LoopKind::Closed => None,
         }
     }
 
     /// Requests a second that fall due now, over all threads; 0 in a closed loop.
     pub(crate) fn rate_at(&self, now_ns: u64) -> f64 {
         match &self.kind {
-            Kind::Open(schedule) => schedule.current.rate_at(now_ns),
-            Kind::Closed => 0.0,
+            LoopKind::Open(schedule) => schedule.current.rate_at(now_ns),
+            LoopKind::Closed => 0.0,
         }
     }
 
     /// True if requests have fallen due and were not taken.
     pub(crate) fn has_backlog(&self) -> bool {
         match &self.kind {
-            Kind::Closed => false,
-            Kind::Open(schedule) => schedule.has_backlog(),
+            LoopKind::Closed => false,
+            LoopKind::Open(schedule) => schedule.has_backlog(),
         }
     }
 
@@ -132,15 +137,15 @@ impl Pacer {
     /// before anything was due.
     pub(crate) fn end_ns(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Open(schedule) => schedule.end_ns(),
-            Kind::Closed => None,
+            LoopKind::Open(schedule) => schedule.end_ns(),
+            LoopKind::Closed => None,
         }
     }
 
     /// When the next request falls due, if the schedule runs.
     pub(crate) fn next_due_ns(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Open(schedule) if self.running && self.left > 0 => schedule.current.next_due_ns(),
+            LoopKind::Open(schedule) if self.running && self.left > 0 => schedule.current.next_due_ns(),
             _ => None,
         }
     }
@@ -152,18 +157,18 @@ mod tests {
 
     use super::*;
 
-    const ALONE: Part = Part { thread: 0, threads: 1 };
+    const ALONE: ThreadPart = ThreadPart { thread: 0, threads: 1 };
     const SECOND_NS: u64 = 1_000_000_000;
 
     fn rate(per_second: f64) -> Rate {
         Rate::per_second(per_second).unwrap()
     }
 
-    fn running(per_second: f64, requests: Option<u64>, part: Part) -> Pacer {
+    fn running(per_second: f64, requests: Option<u64>, part: ThreadPart) -> Pacer {
         following(&Profile::constant(rate(per_second)).to_string(), Arrivals::Even, requests, part)
     }
 
-    fn following(profile: &str, arrivals: Arrivals, requests: Option<u64>, part: Part) -> Pacer {
+    fn following(profile: &str, arrivals: Arrivals, requests: Option<u64>, part: ThreadPart) -> Pacer {
         let mut pacer = Pacer::new(Some(profile.parse().unwrap()), arrivals, requests, part);
         pacer.run(0);
         pacer
@@ -193,7 +198,7 @@ mod tests {
     fn threads_together_keep_the_schedule_of_one() {
         let mut together: Vec<u64> = (0..3)
             .flat_map(|thread| {
-                let mut pacer = running(700.0, None, Part { thread, threads: 3 });
+                let mut pacer = running(700.0, None, ThreadPart { thread, threads: 3 });
                 pacer.advance(SECOND_NS);
                 take_all(&mut pacer)
             })
@@ -207,7 +212,7 @@ mod tests {
     #[test]
     fn parts_add_up_to_the_whole() {
         for total in [0, 1, 7, 8, 1_000_003] {
-            let sum: u64 = (0..8).map(|thread| Part { thread, threads: 8 }.of(total)).sum();
+            let sum: u64 = (0..8).map(|thread| ThreadPart { thread, threads: 8 }.of(total)).sum();
             assert_eq!(sum, total);
         }
     }
@@ -227,7 +232,7 @@ mod tests {
     fn a_schedule_of_so_many_requests_ends_where_one_more_would_be_due() {
         let end_ns = |profile: &str, requests: u64, threads: u32| {
             let end_ns = |thread| {
-                let part = Part { thread, threads };
+                let part = ThreadPart { thread, threads };
                 let mut pacer = following(profile, Arrivals::Even, Some(part.of(requests)), part);
                 pacer.advance(99 * SECOND_NS);
                 pacer.end_ns()
@@ -311,7 +316,7 @@ mod tests {
     fn threads_share_a_ramp() {
         let total: u64 = (0..3)
             .map(|thread| {
-                let part = Part { thread, threads: 3 };
+                let part = ThreadPart { thread, threads: 3 };
                 following("0..1000/3s", Arrivals::Even, None, part).advance(10 * SECOND_NS)
             })
             .sum();
@@ -332,7 +337,7 @@ mod tests {
     fn poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process() {
         let both: Vec<Vec<u64>> = (0..2)
             .map(|thread| {
-                let part = Part { thread, threads: 2 };
+                let part = ThreadPart { thread, threads: 2 };
                 let mut pacer = following("1000", Arrivals::Poisson, None, part);
                 pacer.advance(100 * SECOND_NS);
                 take_all(&mut pacer)
@@ -359,7 +364,7 @@ mod tests {
             elapsed_ns in 0_u64..10 * SECOND_NS,
             thread in 0_u32..8,
         ) {
-            let mut pacer = running(milli as f64 / 1e3, None, Part { thread, threads: 8 });
+            let mut pacer = running(milli as f64 / 1e3, None, ThreadPart { thread, threads: 8 });
             let fell_due = pacer.advance(elapsed_ns);
             let taken = take_all(&mut pacer);
             prop_assert_eq!(taken.len() as u64, fell_due);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Part;
+use super::ThreadPart;
 use super::random::Random;
 use crate::clock::SECOND_NS;
 use crate::plan::{Arrivals, Profile, REQUEST, Rate};
@@ -14,7 +14,7 @@ const SEGMENTS_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Schedule {
-    part: Part,
+    part: ThreadPart,
     arrivals: Arrivals,
     /// Pieces that fell due before a pause or at earlier rates and are not sent yet; oldest first, none empty.
     past: VecDeque<Segment>,
@@ -26,7 +26,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn new(rate: Profile, arrivals: Arrivals, part: Part) -> Self {
+    pub(super) fn new(rate: Profile, arrivals: Arrivals, part: ThreadPart) -> Self {
         let first = Cursor::new(part.thread, part, arrivals);
         let current = Segment::new(0, Arc::new(rate), first);
         Self { part, arrivals, past: VecDeque::new(), current, followed_ns: 0, last_due_ns: None }
@@ -165,7 +165,7 @@ struct Cursor {
 
 impl Cursor {
     /// At a thread's first request, which is the `offset`-th of all if they come evenly.
-    fn new(offset: u32, part: Part, arrivals: Arrivals) -> Self {
+    fn new(offset: u32, part: ThreadPart, arrivals: Arrivals) -> Self {
         let stride = u128::from(part.threads) * REQUEST;
         let random = (arrivals == Arrivals::Poisson).then(|| Random::new(part.thread.into()));
         let area = u128::from(offset) * REQUEST;

@@ -18,7 +18,7 @@ use telemetry::LoadEvent;
 
 use early::Early;
 pub(crate) use outbox::Outbox;
-pub(crate) use sessions::Forgetting;
+pub(crate) use sessions::SessionReset;
 use sessions::Sessions;
 pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError, TlsVersion};
 pub(crate) use setup::{Stream, TlsSetup};

@@ -19,14 +19,14 @@ const TICKETS_MAX_LEAST: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     kept: Mutex<Kept>,
-    forgetting: Forgetting,
+    forgetting: SessionReset,
 }
 
 /// Asks the sessions of all clients of a load to be forgotten. Clones share.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Forgetting(Arc<AtomicU64>);
+pub(crate) struct SessionReset(Arc<AtomicU64>);
 
-impl Forgetting {
+impl SessionReset {
     /// Each client forgets what it keeps before its next connection.
     pub(crate) fn ask(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -55,7 +55,7 @@ struct Kept {
 impl Sessions {
     /// A store for a client of so many connections at once: servers send one or two tickets a connection, and a
     /// connection that resumes uses one up.
-    pub(crate) fn new(connections: usize, forgetting: Forgetting) -> Self {
+    pub(crate) fn new(connections: usize, forgetting: SessionReset) -> Self {
         let tickets_max = connections.saturating_mul(2).max(TICKETS_MAX_LEAST);
         let kept = Kept { tickets_max, forgotten: forgetting.asked(), ..Kept::default() };
         Self { kept: Mutex::new(kept), forgetting }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn room_for_tickets_goes_with_the_connections_and_not_with_time() {
-        assert_eq!(Sessions::new(1, Forgetting::default()).kept().tickets_max, TICKETS_MAX_LEAST);
-        assert_eq!(Sessions::new(100, Forgetting::default()).kept().tickets_max, 200);
+        assert_eq!(Sessions::new(1, SessionReset::default()).kept().tickets_max, TICKETS_MAX_LEAST);
+        assert_eq!(Sessions::new(100, SessionReset::default()).kept().tickets_max, 200);
     }
 }

@@ -14,7 +14,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
 use super::verify::verifier;
-use super::{ClientTls, Forgetting, Sessions, Trust};
+use super::{ClientTls, SessionReset, Sessions, Trust};
 
 /// What the load offers in TLS, where that differs from the library's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,7 +123,7 @@ pub enum TlsSetupError {
 pub(crate) struct TlsSetup {
     config: ClientConfig,
     name: ServerName<'static>,
-    forgetting: Forgetting,
+    forgetting: SessionReset,
 }
 
 impl TlsSetup {
@@ -150,7 +150,7 @@ impl TlsSetup {
             }
         };
         config.alpn_protocols = options.alpn.iter().map(|alpn| alpn.name().into()).collect();
-        Ok(Self { config, name, forgetting: Forgetting::default() })
+        Ok(Self { config, name, forgetting: SessionReset::default() })
     }
 
     /// Shakes hands once over a stream with timeouts, to see whether it can be done, and on which protocol both agree.
@@ -180,7 +180,7 @@ impl TlsSetup {
     }
 
     /// What makes all its clients forget their sessions.
-    pub(crate) fn forgetting(&self) -> Forgetting {
+    pub(crate) fn forgetting(&self) -> SessionReset {
         self.forgetting.clone()
     }
 

@@ -11,7 +11,7 @@ use crate::tls::Trust;
 struct Pair {
     client: ClientTls,
     server: Arc<ServerConfig>,
-    forgetting: Forgetting,
+    forgetting: SessionReset,
 }
 
 fn pair(version: &'static rustls::SupportedProtocolVersion) -> Pair {

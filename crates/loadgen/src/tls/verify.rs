@@ -22,17 +22,17 @@ pub(super) fn verifier(
         Trust::Certificate(der) => {
             let der = der.clone();
             let known = Known::new(move |given| *given == *der);
-            return Ok(Arc::new(Exactly { known, provider: Arc::clone(provider) }));
+            return Ok(Arc::new(KnownCertVerifier { known, provider: Arc::clone(provider) }));
         }
         Trust::Known(known) => {
-            return Ok(Arc::new(Exactly { known: known.clone(), provider: Arc::clone(provider) }));
+            return Ok(Arc::new(KnownCertVerifier { known: known.clone(), provider: Arc::clone(provider) }));
         }
-        Trust::Insecure => return Ok(Arc::new(Anyone { provider: Arc::clone(provider) })),
+        Trust::Insecure => return Ok(Arc::new(NoVerifier { provider: Arc::clone(provider) })),
         Trust::Roots => system_roots()?,
         Trust::CaFile(path) => {
             let (roots, listed) = file_roots(path)?;
             let inner = web_pki(roots, provider)?;
-            return Ok(Arc::new(Listed { inner, listed }));
+            return Ok(Arc::new(CaFileVerifier { inner, listed }));
         }
     };
     Ok(web_pki(roots, provider)?)
@@ -79,12 +79,12 @@ fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>
 /// Trusts what the authorities of a file vouch for, and the certificates of the file themselves: those that a server
 /// has signed for itself, as `openssl req -x509` makes them, are authorities too, which no server's certificate may be.
 #[derive(Debug)]
-struct Listed {
+struct CaFileVerifier {
     inner: Arc<WebPkiServerVerifier>,
     listed: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Listed {
+impl ServerCertVerifier for CaFileVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -132,12 +132,12 @@ impl ServerCertVerifier for Listed {
 
 /// Trusts certificates that are known otherwise, and checks that the server has their keys.
 #[derive(Debug)]
-struct Exactly {
+struct KnownCertVerifier {
     known: Known,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Exactly {
+impl ServerCertVerifier for KnownCertVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -178,11 +178,11 @@ impl ServerCertVerifier for Exactly {
 
 /// Trusts everybody, and leaves out the signature too: it is there to cost as little as possible.
 #[derive(Debug)]
-struct Anyone {
+struct NoVerifier {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for NoVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

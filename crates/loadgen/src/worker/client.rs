@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use telemetry::{LoadCounter, LoadLatency};
 
-use crate::control::Totals;
+use crate::control::ClientTotals;
 use crate::plan::Share;
 use crate::stats::WorkerStats;
 use crate::tls::{ClientTls, Engine, Handshake, TlsError};
@@ -21,7 +21,7 @@ pub(crate) struct Client {
     pub(crate) resume: Diffusion,
     /// Its own counts; the address is known with its first connection.
     pub(crate) address: Option<IpAddr>,
-    pub(crate) totals: Totals,
+    pub(crate) totals: ClientTotals,
 }
 
 impl Client {

@@ -8,7 +8,7 @@ use crate::worker::transport::Transport;
 pub(super) struct Connection<S> {
     pub(super) transport: Transport,
     pub(super) session: S,
-    pub(super) phase: Phase,
+    pub(super) phase: ConnectionPhase,
     pub(super) slot: usize,
     /// The client that makes it, as an index.
     pub(super) client: usize,
@@ -29,7 +29,7 @@ pub(super) struct Connection<S> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     /// TCP is being set up.
     Connecting,
     /// TLS is being set up.
@@ -48,7 +48,7 @@ impl<S: Session> Connection<S> {
         Self {
             transport,
             session: S::new(),
-            phase: Phase::Connecting,
+            phase: ConnectionPhase::Connecting,
             slot,
             client,
             addresses_tried: 0,
@@ -61,7 +61,7 @@ impl<S: Session> Connection<S> {
         }
     }
 
-    pub(super) fn enter(&mut self, phase: Phase, deadline_ns: u64) {
+    pub(super) fn enter(&mut self, phase: ConnectionPhase, deadline_ns: u64) {
         self.phase = phase;
         self.deadline_ns = deadline_ns;
     }

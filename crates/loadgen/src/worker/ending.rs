@@ -2,10 +2,10 @@
 
 use telemetry::{LoadCounter, LoadEvent};
 
-use super::connection::Phase;
+use super::connection::ConnectionPhase;
 use super::{TICK_NS, Worker};
 use crate::clock::now_ns;
-use crate::protocol::{End, Failure, Fate, Session};
+use crate::protocol::{ConnectionEnd, Failure, Fate, Session};
 
 /// How long the server's end is waited for after we have closed.
 const CLOSING_NS: u64 = 1_000_000_000;
@@ -28,52 +28,58 @@ impl<S: Session> Worker<S> {
     pub(super) fn follow_fate(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match (connection.phase, connection.session.fate()) {
-            (Phase::Open, Fate::Retired) => self.slots[connection.slot].release(key),
-            (Phase::Open, Fate::ServerCloses) => {
-                connection.enter(Phase::Parting, now_ns().saturating_add(PARTING_NS));
+            (ConnectionPhase::Open, Fate::Retired) => self.slots[connection.slot].release(key),
+            (ConnectionPhase::Open, Fate::ServerCloses) => {
+                connection.enter(ConnectionPhase::Parting, now_ns().saturating_add(PARTING_NS));
             }
-            (Phase::Open, Fate::WeClose) => {
+            (ConnectionPhase::Open, Fate::WeClose) => {
                 let (index, was_futile) = (connection.slot, connection.was_futile());
                 self.close(key);
                 if was_futile {
                     self.back_off(index);
                 }
             }
-            (Phase::Open, Fate::Broken) => {
+            (ConnectionPhase::Open, Fate::Broken) => {
                 connection.session.close();
                 self.flush(key);
                 // It may hear of it, or not.
                 let _ = self.connections[key].transport.close(&mut self.scratch);
                 self.lose(key);
             }
-            (Phase::Closing, Fate::Broken) | (Phase::Open, Fate::Lost) => self.lose(key),
-            (Phase::Open, Fate::Open)
-            | (Phase::Connecting | Phase::Handshaking | Phase::Parting | Phase::Closing, _) => {}
+            (ConnectionPhase::Closing, Fate::Broken) | (ConnectionPhase::Open, Fate::Lost) => self.lose(key),
+            (ConnectionPhase::Open, Fate::Open)
+            | (
+                ConnectionPhase::Connecting
+                | ConnectionPhase::Handshaking
+                | ConnectionPhase::Parting
+                | ConnectionPhase::Closing,
+                _,
+            ) => {}
         }
     }
 
     /// A connection is over.
-    pub(super) fn on_end(&mut self, key: usize, end: End) {
+    pub(super) fn on_end(&mut self, key: usize, end: ConnectionEnd) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match connection.phase {
-            Phase::Connecting => {}
-            Phase::Handshaking => {
+            ConnectionPhase::Connecting => {}
+            ConnectionPhase::Handshaking => {
                 let failure = connection.transport.handshake_failure(end, &mut self.scratch);
                 self.fail_connection(key, &failure);
             }
-            Phase::Open if end == End::Tls => {
+            ConnectionPhase::Open if end == ConnectionEnd::Tls => {
                 let failure = connection.transport.take_trouble();
                 let _ = connection.transport.flush(&mut self.scratch);
                 self.fail_requests(key, &failure);
                 self.lose(key);
             }
-            Phase::Open => {
+            ConnectionPhase::Open => {
                 connection.session.end(end, &mut self.ended);
                 let _ = connection.transport.close(&mut self.scratch);
                 self.account(key);
                 self.lose(key);
             }
-            Phase::Parting | Phase::Closing => {
+            ConnectionPhase::Parting | ConnectionPhase::Closing => {
                 let _ = connection.transport.close(&mut self.scratch);
                 self.drop_connection(key);
             }
@@ -143,13 +149,15 @@ impl<S: Session> Worker<S> {
             let Some(connection) = self.connections.get_mut(key) else { continue };
             let (index, is_over) = (connection.slot, connection.deadline_ns <= now_ns);
             match connection.phase {
-                Phase::Connecting if is_over => self.give_up_dialling(key, LoadEvent::ConnectTimeout, now_ns),
-                Phase::Handshaking if is_over => {
+                ConnectionPhase::Connecting if is_over => {
+                    self.give_up_dialling(key, LoadEvent::ConnectTimeout, now_ns)
+                }
+                ConnectionPhase::Handshaking if is_over => {
                     self.give_up_dialling(key, LoadEvent::HandshakeTimeout, now_ns);
                 }
-                Phase::Parting if is_over => self.close(key),
-                Phase::Closing if is_over => self.drop_connection(key),
-                Phase::Open if looks => {
+                ConnectionPhase::Parting if is_over => self.close(key),
+                ConnectionPhase::Closing if is_over => self.drop_connection(key),
+                ConnectionPhase::Open if looks => {
                     connection.session.expire(now_ns, &mut self.ended);
                     if self.ended.is_empty() {
                         continue;
@@ -210,9 +218,9 @@ impl<S: Session> Worker<S> {
             return;
         };
         match self.connections[key].phase {
-            Phase::Connecting | Phase::Handshaking => self.drop_connection(key),
-            Phase::Open => self.close(key),
-            Phase::Parting | Phase::Closing => {}
+            ConnectionPhase::Connecting | ConnectionPhase::Handshaking => self.drop_connection(key),
+            ConnectionPhase::Open => self.close(key),
+            ConnectionPhase::Parting | ConnectionPhase::Closing => {}
         }
     }
 
@@ -221,7 +229,7 @@ impl<S: Session> Worker<S> {
         self.connections[key].session.close();
         self.flush(key);
         let connection = &mut self.connections[key];
-        connection.enter(Phase::Closing, now_ns().saturating_add(CLOSING_NS));
+        connection.enter(ConnectionPhase::Closing, now_ns().saturating_add(CLOSING_NS));
         let index = connection.slot;
         if S::IS_MULTIPLEXED {
             self.slots[index].release(key);
@@ -237,7 +245,8 @@ impl<S: Session> Worker<S> {
     pub(super) fn cut(&mut self, now_ns: u64) {
         for key in 0..self.connections.capacity() {
             let Some(connection) = self.connections.get_mut(key) else { continue };
-            let is_being_made = matches!(connection.phase, Phase::Connecting | Phase::Handshaking);
+            let is_being_made =
+                matches!(connection.phase, ConnectionPhase::Connecting | ConnectionPhase::Handshaking);
             let mut had_requests = false;
             for request in connection.session.give_up() {
                 self.stats.ended(&request, now_ns);
@@ -275,6 +284,7 @@ impl<S: Session> Worker<S> {
         }
         let is_established = connection.transport.is_established();
         self.stats.add(LoadCounter::Closed, u64::from(is_established));
-        self.stats.add(LoadCounter::HandshakesFailed, u64::from(connection.phase == Phase::Handshaking));
+        self.stats
+            .add(LoadCounter::HandshakesFailed, u64::from(connection.phase == ConnectionPhase::Handshaking));
     }
 }

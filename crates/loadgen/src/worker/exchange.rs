@@ -4,7 +4,7 @@ use mio::event::Event;
 use telemetry::{LoadCounter, LoadEvent};
 
 use super::Worker;
-use super::connection::{Connection, Phase};
+use super::connection::{Connection, ConnectionPhase};
 use crate::clock::now_ns;
 use crate::plan::KeepAlive;
 use crate::protocol::{Failure, Fate, Outcome, Request, Session};
@@ -32,7 +32,7 @@ impl<S: Session> Worker<S> {
                 }
                 return;
             };
-            if self.connections[key].phase != Phase::Open {
+            if self.connections[key].phase != ConnectionPhase::Open {
                 return;
             }
             if S::IS_MULTIPLEXED && self.is_worn_out(&self.connections[key]) {
@@ -97,7 +97,7 @@ impl<S: Session> Worker<S> {
     pub(super) fn flush(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         connection.is_touched = false;
-        if connection.phase != Phase::Open {
+        if connection.phase != ConnectionPhase::Open {
             return;
         }
         loop {
@@ -123,7 +123,7 @@ impl<S: Session> Worker<S> {
         // An event may be left from a connection that had this key before; whatever is tried then says so itself.
         let Some(connection) = self.connections.get_mut(key) else { return };
         let slot = connection.slot;
-        if connection.phase == Phase::Connecting {
+        if connection.phase == ConnectionPhase::Connecting {
             match connection.transport.establish() {
                 Ok(true) => self.on_established(key),
                 Ok(false) => return,

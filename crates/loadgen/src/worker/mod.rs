@@ -21,14 +21,14 @@ use telemetry::{Asked, LoadDelta, Reporter};
 
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
-use crate::protocol::{Ended, Fate, Requests, Session};
-use crate::schedule::{ControlChange, LoadState, Part};
+use crate::protocol::{EndedRequests, Fate, Requests, Session};
+use crate::schedule::{ControlChange, LoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::Client;
 use crate::worker::transport::Scratch;
-use connection::{Connection, Phase};
+use connection::{Connection, ConnectionPhase};
 use slot::ConnectionSlot;
-pub(crate) use start::{Setup, Start};
+pub(crate) use start::{SharedSetup, WorkerConfig};
 
 /// Wakes the loop for changes and hand-overs.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -41,14 +41,14 @@ const EVENTS_MAX: usize = 1024;
 /// The thread's own state; nothing in it is shared but `setup`.
 #[derive(Debug)]
 pub(crate) struct Worker<S> {
-    setup: Arc<Setup>,
+    setup: Arc<SharedSetup>,
     state: LoadState,
     poll: Poll,
     timer: Timer,
     resume: Share,
     keepalive: KeepAlive,
     requests: Requests,
-    part: Part,
+    part: ThreadPart,
     clients: Vec<Client>,
     /// The client that makes the next connection.
     next_client: usize,
@@ -74,13 +74,13 @@ pub(crate) struct Worker<S> {
     next_look_ns: u64,
     scratch: Scratch,
     /// Requests that a connection is done with, while it is read.
-    ended: Ended,
+    ended: EndedRequests,
     stats: WorkerStats,
     reporter: Reporter<LoadDelta>,
 }
 
 impl<S: Session> Worker<S> {
-    pub(crate) fn new(start: Start, poll: Poll, timer: Timer, streams: u32) -> Self {
+    pub(crate) fn new(start: WorkerConfig, poll: Poll, timer: Timer, streams: u32) -> Self {
         let wanted = start.setup.control.wanted();
         let slots = start.part.of(wanted.connections.into()) as usize;
         Self {
@@ -212,9 +212,9 @@ impl<S: Session> Worker<S> {
         let slot = &self.slots[index];
         let connection = slot.connection.and_then(|key| self.connections.get(key));
         let is_full = connection.is_some_and(|Connection { phase, session, .. }| match phase {
-            Phase::Connecting | Phase::Handshaking => false,
-            Phase::Open => session.fate() == Fate::Open && !session.has_room(),
-            Phase::Parting | Phase::Closing => true,
+            ConnectionPhase::Connecting | ConnectionPhase::Handshaking => false,
+            ConnectionPhase::Open => session.fate() == Fate::Open && !session.has_room(),
+            ConnectionPhase::Parting | ConnectionPhase::Closing => true,
         });
         slot.under_way < self.streams && slot.backs_off_until_ns.is_none() && !is_full
     }

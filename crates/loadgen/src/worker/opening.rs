@@ -6,9 +6,9 @@ use mio::{Interest, Token};
 use telemetry::{LoadCounter, LoadEvent};
 
 use super::Worker;
-use super::connection::{Connection, Phase};
+use super::connection::{Connection, ConnectionPhase};
 use crate::clock::now_ns;
-use crate::protocol::{End, Failure, Session};
+use crate::protocol::{ConnectionEnd, Failure, Session};
 use crate::stats::ConnectionOrigin;
 use crate::tls::{Engine, Handshake};
 use crate::worker::transport::Transport;
@@ -66,13 +66,13 @@ impl<S: Session> Worker<S> {
         let Some((begun, wanted)) = client.begin(self.resume, &mut self.stats) else {
             return self.on_ready(key, ConnectionOrigin::Plain);
         };
-        connection.phase = Phase::Handshaking;
+        connection.phase = ConnectionPhase::Handshaking;
         self.stats.add(LoadCounter::EarlyWanted, u64::from(wanted && self.setup.early_data));
         let begun = match begun {
             Ok(engine) => self.shake_hands(key, engine),
             Err(error) => {
                 connection.transport.note_trouble(&error);
-                Err(End::Tls)
+                Err(ConnectionEnd::Tls)
             }
         };
         if let Err(end) = begun {
@@ -81,7 +81,7 @@ impl<S: Session> Worker<S> {
     }
 
     /// Sends the first flight, with a request in it if that may go as early data. Only HTTP/1.1 and echoes send any.
-    fn shake_hands(&mut self, key: usize, mut engine: Engine) -> Result<(), End> {
+    fn shake_hands(&mut self, key: usize, mut engine: Engine) -> Result<(), ConnectionEnd> {
         let waiting = &mut self.slots[self.connections[key].slot].waiting;
         if self.setup.early_data
             && let Some(request) = waiting.front().copied()
@@ -108,7 +108,7 @@ impl<S: Session> Worker<S> {
         let client = &mut self.clients[connection.client];
         client.on_handshake(handshake);
         if !S::can_follow(handshake.alpn) {
-            connection.phase = Phase::Open;
+            connection.phase = ConnectionPhase::Open;
             let _ = connection.transport.flush(&mut self.scratch);
             let failure = Failure::new(LoadEvent::Protocol, "the server did not agree to h2");
             return self.fail_connection(key, &failure);
@@ -128,7 +128,7 @@ impl<S: Session> Worker<S> {
     /// The connection can carry requests. They go out together with the end of the handshake.
     fn on_ready(&mut self, key: usize, origin: ConnectionOrigin) {
         let connection = &mut self.connections[key];
-        connection.enter(Phase::Open, u64::MAX);
+        connection.enter(ConnectionPhase::Open, u64::MAX);
         connection.origin = origin;
         connection.ready_ns = now_ns();
         let index = connection.slot;

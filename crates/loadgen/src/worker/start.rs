@@ -5,14 +5,14 @@ use std::sync::Arc;
 use telemetry::{LoadDelta, Reporter};
 
 use crate::control::{Control, Span};
-use crate::schedule::{LoadState, Part};
+use crate::schedule::{LoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::Client;
 use crate::worker::socket::Address;
 
 /// What all threads have in common.
 #[derive(Debug)]
-pub(crate) struct Setup {
+pub(crate) struct SharedSetup {
     /// The server's addresses, at least one.
     pub(crate) addresses: Vec<Address>,
     /// The order in which the requests are sent, by their numbers.
@@ -25,7 +25,7 @@ pub(crate) struct Setup {
     pub(crate) control: Control,
 }
 
-impl Setup {
+impl SharedSetup {
     /// Hands over the last that a thread has counted.
     pub(crate) fn finish(
         &self,
@@ -52,10 +52,10 @@ impl Setup {
 
 /// What a thread begins with.
 #[derive(Debug)]
-pub(crate) struct Start {
-    pub(crate) setup: Arc<Setup>,
+pub(crate) struct WorkerConfig {
+    pub(crate) setup: Arc<SharedSetup>,
     pub(crate) state: LoadState,
     pub(crate) clients: Vec<Client>,
-    pub(crate) part: Part,
+    pub(crate) part: ThreadPart,
     pub(crate) reporter: Reporter<LoadDelta>,
 }

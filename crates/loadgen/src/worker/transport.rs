@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use telemetry::LoadEvent;
 
 use crate::clock::now_ns;
-use crate::protocol::{End, Failure};
+use crate::protocol::{ConnectionEnd, Failure};
 use crate::tls::{Engine, Handshake, Outbox, TlsError};
 use crate::worker::socket::{Address, Socket};
 
@@ -45,7 +45,7 @@ pub(crate) struct Transport {
     /// Ciphertext that the socket had no room for.
     pending: Vec<u8>,
     is_established: bool,
-    inflow: Inflow,
+    inflow: ReadMode,
     /// Nothing more is written once `pending` is out.
     closing: bool,
     /// What went wrong in TLS.
@@ -58,7 +58,7 @@ pub(crate) struct Transport {
 
 /// How far to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inflow {
+enum ReadMode {
     /// A short read has brought all there is; an event tells of more.
     Open,
     /// The server has sent its end, so reading goes on up to it.
@@ -69,13 +69,13 @@ enum Inflow {
 
 /// What reading has brought, beside plaintext.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Received {
+pub(crate) struct ReadOutcome {
     /// The handshake, when it has just been completed.
     pub(crate) handshake: Option<Handshake>,
     /// Plaintext received.
     pub(crate) plaintext_bytes: u64,
     /// The connection is over.
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<ConnectionEnd>,
     /// There may be more to read, and no event will tell.
     pub(crate) has_more: bool,
 }
@@ -92,7 +92,7 @@ impl Transport {
             engine: None,
             pending: Vec::new(),
             is_established: false,
-            inflow: Inflow::Open,
+            inflow: ReadMode::Open,
             closing: false,
             trouble: None,
             opened_ns: now_ns,
@@ -114,11 +114,11 @@ impl Transport {
     }
 
     /// Begins the handshake.
-    pub(crate) fn shake_hands(&mut self, engine: Engine, scratch: &mut Scratch) -> Result<(), End> {
+    pub(crate) fn shake_hands(&mut self, engine: Engine, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
         let engine = self.engine.insert(Box::new(engine));
         if let Err(error) = engine.receive(&mut [], &mut scratch.out, |_| {}) {
             self.note_trouble(&error);
-            return Err(End::Tls);
+            return Err(ConnectionEnd::Tls);
         }
         self.flush(scratch)
     }
@@ -133,10 +133,10 @@ impl Transport {
     }
 
     /// Why a handshake came to nothing.
-    pub(crate) fn handshake_failure(&mut self, end: End, scratch: &mut Scratch) -> Failure {
+    pub(crate) fn handshake_failure(&mut self, end: ConnectionEnd, scratch: &mut Scratch) -> Failure {
         let failure = match end {
-            End::Tls => self.take_trouble(),
-            End::Clean | End::Cut => {
+            ConnectionEnd::Tls => self.take_trouble(),
+            ConnectionEnd::Clean | ConnectionEnd::Cut => {
                 Failure::new(LoadEvent::HandshakeCut, "the connection ended during the handshake")
             }
         };
@@ -147,38 +147,40 @@ impl Transport {
 
     /// Notes that the server has sent its end.
     pub(crate) fn note_peer_shut(&mut self) {
-        if self.inflow == Inflow::Open {
-            self.inflow = Inflow::Shut;
+        if self.inflow == ReadMode::Open {
+            self.inflow = ReadMode::Shut;
         }
     }
 
     /// Notes that a write has failed.
     pub(crate) fn note_broken(&mut self) {
-        self.inflow = Inflow::Broken;
+        self.inflow = ReadMode::Broken;
     }
 
     /// Reads what there is, up to a bound, and hands on the plaintext in it. What TLS answers by itself stays in
     /// `scratch` until [`Self::flush`].
-    pub(crate) fn receive(&mut self, scratch: &mut Scratch, mut plaintext: impl FnMut(&[u8])) -> Received {
-        let mut received = Received::default();
+    pub(crate) fn receive(&mut self, scratch: &mut Scratch, mut plaintext: impl FnMut(&[u8])) -> ReadOutcome {
+        let mut received = ReadOutcome::default();
         for _ in 0..READS_MAX {
             let kept = self.engine.as_ref().map_or(0, |engine| engine.restore(&mut scratch.read));
             match self.socket.read(&mut scratch.read[kept..]) {
                 Ok(0) => {
-                    received.end = Some(if self.engine.is_none() { End::Clean } else { End::Cut });
+                    received.end =
+                        Some(if self.engine.is_none() { ConnectionEnd::Clean } else { ConnectionEnd::Cut });
                     return received;
                 }
                 Ok(len) => {
                     let is_short = kept + len < scratch.read.len();
                     self.take_in(scratch, kept + len, &mut received, &mut plaintext);
-                    if received.end.is_some() || (is_short && self.inflow == Inflow::Open) {
+                    if received.end.is_some() || (is_short && self.inflow == ReadMode::Open) {
                         return received;
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let is_drained = error.kind() == ErrorKind::WouldBlock;
-                    received.end = (!is_drained || self.inflow == Inflow::Broken).then_some(End::Cut);
+                    received.end =
+                        (!is_drained || self.inflow == ReadMode::Broken).then_some(ConnectionEnd::Cut);
                     return received;
                 }
             }
@@ -191,7 +193,7 @@ impl Transport {
         &mut self,
         scratch: &mut Scratch,
         len: usize,
-        received: &mut Received,
+        received: &mut ReadOutcome,
         plaintext: &mut impl FnMut(&[u8]),
     ) {
         let input = &mut scratch.read[..len];
@@ -204,14 +206,14 @@ impl Transport {
         received.handshake = received.handshake.or_else(|| engine.new_handshake());
         if let Err(error) = taken_in {
             self.note_trouble(&error);
-            received.end = Some(End::Tls);
+            received.end = Some(ConnectionEnd::Tls);
         } else if engine.peer_has_closed() {
-            received.end = Some(End::Clean);
+            received.end = Some(ConnectionEnd::Clean);
         }
     }
 
     /// Hands over what the socket takes for now of some plaintext, and gives its length.
-    pub(crate) fn send(&mut self, plaintext: &[u8], scratch: &mut Scratch) -> Result<usize, End> {
+    pub(crate) fn send(&mut self, plaintext: &[u8], scratch: &mut Scratch) -> Result<usize, ConnectionEnd> {
         let mut handed = 0;
         while handed < plaintext.len() && self.pending.is_empty() {
             let rest = &plaintext[handed..];
@@ -223,7 +225,7 @@ impl Transport {
                 continue;
             };
             let piece = &rest[..rest.len().min(SEND_BYTES)];
-            engine.send(piece, &mut scratch.out).map_err(|_| End::Tls)?;
+            engine.send(piece, &mut scratch.out).map_err(|_| ConnectionEnd::Tls)?;
             handed += piece.len();
             self.flush(scratch)?;
         }
@@ -231,7 +233,7 @@ impl Transport {
     }
 
     /// Writes out what waits in `scratch`, and before it what waited from earlier.
-    pub(crate) fn flush(&mut self, scratch: &mut Scratch) -> Result<(), End> {
+    pub(crate) fn flush(&mut self, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
         let written = self.write_out(scratch.out.filled());
         scratch.out.clear();
         written?;
@@ -241,7 +243,7 @@ impl Transport {
         Ok(())
     }
 
-    fn write_out(&mut self, new: &[u8]) -> Result<(), End> {
+    fn write_out(&mut self, new: &[u8]) -> Result<(), ConnectionEnd> {
         if !self.pending.is_empty() {
             let mut at = 0;
             while at < self.pending.len() {
@@ -264,27 +266,27 @@ impl Transport {
     }
 
     /// Says that nothing more is sent, in TLS and in TCP.
-    pub(crate) fn close(&mut self, scratch: &mut Scratch) -> Result<(), End> {
+    pub(crate) fn close(&mut self, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
         if self.closing {
             return Ok(());
         }
         self.closing = true;
         if let Some(engine) = &mut self.engine {
-            engine.close(&mut scratch.out).map_err(|_| End::Tls)?;
+            engine.close(&mut scratch.out).map_err(|_| ConnectionEnd::Tls)?;
         }
         self.flush(scratch)
     }
 }
 
 /// Writes what the socket takes; 0 when it takes nothing for now.
-fn write_some(socket: &mut Socket, bytes: &[u8]) -> Result<usize, End> {
+fn write_some(socket: &mut Socket, bytes: &[u8]) -> Result<usize, ConnectionEnd> {
     loop {
         match socket.write(bytes) {
-            Ok(0) => return Err(End::Cut),
+            Ok(0) => return Err(ConnectionEnd::Cut),
             Ok(len) => return Ok(len),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
-            Err(_) => return Err(End::Cut),
+            Err(_) => return Err(ConnectionEnd::Cut),
         }
     }
 }

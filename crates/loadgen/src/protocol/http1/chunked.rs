@@ -1,6 +1,6 @@
 //! The chunked coding.
 
-use super::{HEAD_BYTES_MAX, Malformed};
+use super::{HEAD_BYTES_MAX, MalformedAnswer};
 
 /// The chunked coding, taken off as it comes (RFC 9112, section 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,11 @@ impl Chunked {
     }
 
     /// Takes bytes up to the end of the body, gives their number, and hands on what is not framing.
-    pub(super) fn feed(&mut self, input: &[u8], mut data: impl FnMut(&[u8])) -> Result<usize, Malformed> {
+    pub(super) fn feed(
+        &mut self,
+        input: &[u8],
+        mut data: impl FnMut(&[u8]),
+    ) -> Result<usize, MalformedAnswer> {
         let mut at = 0;
         while at < input.len() && !self.is_done() {
             if let Step::Data(left) = self.step {
@@ -64,13 +68,13 @@ impl Chunked {
         Ok(at)
     }
 
-    fn next(&mut self, byte: u8) -> Result<Step, Malformed> {
+    fn next(&mut self, byte: u8) -> Result<Step, MalformedAnswer> {
         Ok(match (self.step, byte) {
             (Step::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
-                let digit = char::from(byte).to_digit(16).ok_or(Malformed)?;
+                let digit = char::from(byte).to_digit(16).ok_or(MalformedAnswer)?;
                 Step::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
             }
-            (Step::Size { digits: 0, .. }, _) => return Err(Malformed),
+            (Step::Size { digits: 0, .. }, _) => return Err(MalformedAnswer),
             (Step::Size { size, .. } | Step::Extension { size }, b'\n') => match size {
                 0 => Step::Trailer { len: 0 },
                 size => Step::Data(size),
@@ -88,12 +92,12 @@ impl Chunked {
                 self.spend()?;
                 Step::Trailer { len: len + u32::from(byte != b'\r') }
             }
-            _ => return Err(Malformed),
+            _ => return Err(MalformedAnswer),
         })
     }
 
-    fn spend(&mut self) -> Result<(), Malformed> {
+    fn spend(&mut self) -> Result<(), MalformedAnswer> {
         self.overhead += 1;
-        if self.overhead > HEAD_BYTES_MAX { Err(Malformed) } else { Ok(()) }
+        if self.overhead > HEAD_BYTES_MAX { Err(MalformedAnswer) } else { Ok(()) }
     }
 }

@@ -1,6 +1,6 @@
 //! What the fields of a head say: how long the body is, and whether the connection goes on.
 
-use super::Malformed;
+use super::MalformedAnswer;
 
 /// What the fields of a head say about its body and its connection.
 pub(super) struct Framing {
@@ -16,7 +16,7 @@ pub(super) enum Body {
 
 impl Framing {
     /// RFC 9112, section 6.3, and section 9.3 for the connection.
-    pub(super) fn read(fields: &[httparse::Header<'_>], version: u8) -> Result<Self, Malformed> {
+    pub(super) fn read(fields: &[httparse::Header<'_>], version: u8) -> Result<Self, MalformedAnswer> {
         let mut length = None;
         let mut coded = false;
         let mut chunked = false;
@@ -24,9 +24,9 @@ impl Framing {
         for field in fields {
             let name = field.name;
             if name.eq_ignore_ascii_case("content-length") {
-                let bytes = content_length(field.value).ok_or(Malformed)?;
+                let bytes = content_length(field.value).ok_or(MalformedAnswer)?;
                 if length.is_some_and(|earlier| earlier != bytes) {
-                    return Err(Malformed);
+                    return Err(MalformedAnswer);
                 }
                 length = Some(bytes);
             } else if name.eq_ignore_ascii_case("transfer-encoding") {

@@ -53,7 +53,7 @@ pub(crate) struct Expected {
 
 /// What a piece of input led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fed {
+pub(crate) struct FeedResult {
     /// Bytes that belong to the answer; the rest of the input lies beyond it.
     pub(crate) consumed: usize,
     /// The answer, once it is whole.
@@ -62,7 +62,7 @@ pub(crate) struct Fed {
 
 /// The answer is not HTTP/1.x, or larger than anything reasonable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub(crate) struct MalformedAnswer;
 
 /// Takes one answer after the other apart.
 #[derive(Debug, Default)]
@@ -124,7 +124,7 @@ impl Parser {
     }
 
     /// Takes in the next piece, up to the end of the answer. Nothing is consumed while no answer is expected.
-    pub(crate) fn feed(&mut self, input: &[u8]) -> Result<Fed, Malformed> {
+    pub(crate) fn feed(&mut self, input: &[u8]) -> Result<FeedResult, MalformedAnswer> {
         let mut consumed = 0;
         while consumed < input.len() {
             let rest = &input[consumed..];
@@ -154,10 +154,10 @@ impl Parser {
                 State::Idle | State::Head | State::UntilClose => false,
             };
             if is_whole {
-                return Ok(Fed { consumed, answer: self.complete() });
+                return Ok(FeedResult { consumed, answer: self.complete() });
             }
         }
-        Ok(Fed { consumed, answer: None })
+        Ok(FeedResult { consumed, answer: None })
     }
 
     /// The connection has ended in order: that completes a body without a length.
@@ -193,13 +193,13 @@ impl Parser {
     }
 
     /// Takes the bytes of a head; a head that comes in one piece is not copied.
-    fn feed_head(&mut self, input: &[u8]) -> Result<usize, Malformed> {
+    fn feed_head(&mut self, input: &[u8]) -> Result<usize, MalformedAnswer> {
         if self.head.is_empty() {
             if let Some(len) = self.parse_head(input)? {
                 return Ok(len);
             }
             if input.len() > HEAD_BYTES_MAX {
-                return Err(Malformed);
+                return Err(MalformedAnswer);
             }
             self.head.extend_from_slice(input);
             return Ok(input.len());
@@ -210,36 +210,38 @@ impl Parser {
         // Parsing only once the blank line is there keeps a server that drips byte by byte from costing
         // quadratic work.
         if !has_blank_line(&self.head, before) {
-            return if self.head.len() > HEAD_BYTES_MAX { Err(Malformed) } else { Ok(input.len()) };
+            return if self.head.len() > HEAD_BYTES_MAX { Err(MalformedAnswer) } else { Ok(input.len()) };
         }
         let head = std::mem::take(&mut self.head);
         let parsed = self.parse_head(&head);
         self.head = head;
         self.head.clear();
         // A blank line before the status line looks like the end of the head and is not; nobody sends one.
-        let len = parsed?.ok_or(Malformed)?;
-        len.checked_sub(before).ok_or(Malformed)
+        let len = parsed?.ok_or(MalformedAnswer)?;
+        len.checked_sub(before).ok_or(MalformedAnswer)
     }
 
     /// Parses a head if all of it is there, gives its length, and goes on to the body.
-    fn parse_head(&mut self, input: &[u8]) -> Result<Option<usize>, Malformed> {
+    fn parse_head(&mut self, input: &[u8]) -> Result<Option<usize>, MalformedAnswer> {
         let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let mut response = httparse::Response::new(&mut []);
         let parsed = httparse::ParserConfig::default()
             .parse_response_with_uninit_headers(&mut response, input, &mut fields)
-            .map_err(|_| Malformed)?;
+            .map_err(|_| MalformedAnswer)?;
         let httparse::Status::Complete(len) = parsed else { return Ok(None) };
         if len > HEAD_BYTES_MAX {
-            return Err(Malformed);
+            return Err(MalformedAnswer);
         }
         self.head_bytes += len as u64;
-        let (Some(status), Some(version)) = (response.code, response.version) else { return Err(Malformed) };
+        let (Some(status), Some(version)) = (response.code, response.version) else {
+            return Err(MalformedAnswer);
+        };
         match status {
             // An upgrade was never asked for (RFC 9110, section 15.2.2).
-            0..100 | 101 | 600.. => return Err(Malformed),
+            0..100 | 101 | 600.. => return Err(MalformedAnswer),
             100..200 => {
                 self.interim += 1;
-                return if self.interim > INTERIM_MAX { Err(Malformed) } else { Ok(Some(len)) };
+                return if self.interim > INTERIM_MAX { Err(MalformedAnswer) } else { Ok(Some(len)) };
             }
             _ => {}
         }

@@ -5,7 +5,8 @@ use telemetry::LoadEvent;
 use super::{Answer, Parser};
 use crate::clock::now_ns;
 use crate::protocol::{
-    self, Arrived, End, Ended, Failure, Fate, Outcome, Prepared, Request, Requests, cut_off, timed_out,
+    self, AnswerTimes, ConnectionEnd, EndedRequests, Failure, Fate, Outcome, Prepared, Request, Requests,
+    cut_off, timed_out,
 };
 use crate::tls::Alpn;
 
@@ -30,10 +31,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    fn answered(&mut self, answer: Answer, done_ns: u64, ended: &mut Ended) {
+    fn answered(&mut self, answer: Answer, done_ns: u64, ended: &mut EndedRequests) {
         let Some(request) = self.request.take() else { return };
         self.answers += 1;
-        ended.push((request, Outcome::Answered(answer, Arrived { first_ns: self.first_byte_ns, done_ns })));
+        ended.push((
+            request,
+            Outcome::Answered(answer, AnswerTimes { first_ns: self.first_byte_ns, done_ns }),
+        ));
     }
 
     /// What follows a whole answer.
@@ -101,7 +105,7 @@ impl protocol::Session for Session {
         self.sent_bytes += bytes;
     }
 
-    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut Ended) {
+    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut EndedRequests) {
         let Some(request) = &self.request else {
             if self.fate != Fate::Lost {
                 // It would be taken for the answer to the next request.
@@ -131,18 +135,18 @@ impl protocol::Session for Session {
         }
     }
 
-    fn expire(&mut self, now_ns: u64, ended: &mut Ended) {
+    fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests) {
         if let Some(request) = self.request.take_if(|request| request.deadline_ns <= now_ns) {
             ended.push((request, timed_out(self.parser.has_begun())));
             self.fate = Fate::Lost;
         }
     }
 
-    fn end(&mut self, end: End, ended: &mut Ended) {
+    fn end(&mut self, end: ConnectionEnd, ended: &mut EndedRequests) {
         if self.request.is_none() {
             return;
         }
-        if end == End::Clean
+        if end == ConnectionEnd::Clean
             && let Some(answer) = self.parser.end()
         {
             return self.answered(answer, now_ns(), ended);

@@ -3,7 +3,11 @@ use proptest::prelude::*;
 use super::*;
 
 /// Feeds an input in pieces of these sizes, again and again from the first.
-fn feed(parser: &mut Parser, input: &[u8], sizes: &[usize]) -> Result<(usize, Option<Answer>), Malformed> {
+fn feed(
+    parser: &mut Parser,
+    input: &[u8],
+    sizes: &[usize],
+) -> Result<(usize, Option<Answer>), MalformedAnswer> {
     let mut consumed = 0;
     for size in sizes.iter().cycle() {
         let end = (consumed + size).min(input.len());
@@ -16,7 +20,7 @@ fn feed(parser: &mut Parser, input: &[u8], sizes: &[usize]) -> Result<(usize, Op
     unreachable!("the sizes are above zero")
 }
 
-fn parse(input: &[u8]) -> Result<(usize, Option<Answer>), Malformed> {
+fn parse(input: &[u8]) -> Result<(usize, Option<Answer>), MalformedAnswer> {
     let mut parser = Parser::default();
     parser.expect(&Expected::default());
     feed(&mut parser, input, &[usize::MAX / 2])
@@ -38,7 +42,7 @@ fn the_answer_ends_where_its_body_does() {
 #[test]
 fn nothing_is_taken_while_nothing_is_expected() {
     let mut parser = Parser::default();
-    assert_eq!(parser.feed(b"HTTP/1.1 408 \r\n"), Ok(Fed { consumed: 0, answer: None }));
+    assert_eq!(parser.feed(b"HTTP/1.1 408 \r\n"), Ok(FeedResult { consumed: 0, answer: None }));
 }
 
 #[test]
@@ -77,9 +81,12 @@ fn an_end_in_the_middle_completes_nothing() {
 fn a_list_of_equal_lengths_is_one_length() {
     let same = b"HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\nContent-Length: 3\r\n\r\nabc";
     assert_eq!(parse(same).unwrap().0, same.len());
-    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: 3, 4\r\n\r\nabc"), Err(Malformed));
-    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n"), Err(Malformed));
-    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc"), Err(Malformed));
+    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: 3, 4\r\n\r\nabc"), Err(MalformedAnswer));
+    assert_eq!(
+        parse(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n"),
+        Err(MalformedAnswer)
+    );
+    assert_eq!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc"), Err(MalformedAnswer));
 }
 
 #[test]
@@ -89,12 +96,12 @@ fn heads_are_bounded_however_they_come() {
     for size in [1, 1_000, HEAD_BYTES_MAX, 2 * HEAD_BYTES_MAX] {
         let mut parser = Parser::default();
         parser.expect(&Expected::default());
-        assert_eq!(feed(&mut parser, &input, &[size]), Err(Malformed), "in pieces of {size}");
+        assert_eq!(feed(&mut parser, &input, &[size]), Err(MalformedAnswer), "in pieces of {size}");
         assert!(parser.head.len() <= HEAD_BYTES_MAX + 1);
     }
     // Also one that is whole.
     input.extend_from_slice(b"\r\n\r\n");
-    assert_eq!(parse(&input), Err(Malformed));
+    assert_eq!(parse(&input), Err(MalformedAnswer));
 }
 
 #[test]
@@ -102,7 +109,7 @@ fn line_ends_of_chunks_and_trailers_have_a_bound() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for begin in ["1\r\nx", "0\r\n", "0\r\nX: y", "1;x"] {
         let input = format!("{head}{begin}{}", "\r".repeat(2 * HEAD_BYTES_MAX));
-        assert_eq!(parse(input.as_bytes()), Err(Malformed), "{begin:?}");
+        assert_eq!(parse(input.as_bytes()), Err(MalformedAnswer), "{begin:?}");
     }
 }
 

@@ -5,12 +5,12 @@
 //! - `prepared` is a request, written out once.
 
 mod frame;
+mod harness;
 mod hpack;
 mod prepared;
 mod session;
-mod trial;
 
+pub use harness::{Http2Harness, Http2HarnessResult};
 pub(crate) use hpack::Numbers;
 pub(crate) use prepared::Http2Request;
 pub(crate) use session::Session;
-pub use trial::{Http2Trial, Http2Tried};

@@ -3,7 +3,7 @@
 //! The code is canonical: among codes of one length, and from each length to the next, they count up in the order of
 //! their symbols. So their lengths say it all, and everything else is computed from them when this is compiled.
 
-use super::Malformed;
+use super::HpackError;
 
 /// Bits of the code of each byte, and at last of the end of a string, which must not occur in one.
 const LENGTHS: [u8; SYMBOLS] = [
@@ -80,7 +80,7 @@ impl Tables {
 }
 
 /// Decodes a string, and appends it to `out`.
-pub(super) fn decode(mut input: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+pub(super) fn decode(mut input: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     // No code is shorter than five bits.
     out.reserve(input.len() * 8 / 5);
     // What is not decoded yet stands at the upper end.
@@ -111,19 +111,19 @@ pub(super) fn decode(mut input: &[u8], out: &mut Vec<u8>) -> Result<(), Malforme
     }
     // The rest is padding, the first bits of the end of a string (RFC 7541, section 5.2).
     let is_padding = count < 8 && bits.leading_ones() as usize >= count;
-    if is_padding { Ok(()) } else { Err(Malformed) }
+    if is_padding { Ok(()) } else { Err(HpackError) }
 }
 
 /// The symbol of a code that is not short, and its length.
-fn long(bits: u64) -> Result<(u8, usize), Malformed> {
+fn long(bits: u64) -> Result<(u8, usize), HpackError> {
     for length in SHORT_BITS + 1..=LONGEST {
         let code = (bits >> (64 - length)) as u32;
         if code < TABLES.limits[length] {
             let symbol = TABLES.sorted[(code - TABLES.ahead[length]) as usize];
-            return if symbol == END_OF_STRING { Err(Malformed) } else { Ok((symbol as u8, length)) };
+            return if symbol == END_OF_STRING { Err(HpackError) } else { Ok((symbol as u8, length)) };
         }
     }
-    Err(Malformed)
+    Err(HpackError)
 }
 
 /// Length of a string once it is encoded.
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    fn decoded(input: &[u8]) -> Result<Vec<u8>, Malformed> {
+    fn decoded(input: &[u8]) -> Result<Vec<u8>, HpackError> {
         let mut out = Vec::new();
         decode(input, &mut out).map(|()| out)
     }
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn padding_is_short_and_all_ones() {
         assert_eq!(decoded(&[0b0000_0111]), Ok(b"0".to_vec()));
-        assert_eq!(decoded(&[0b0000_0110]), Err(Malformed));
-        assert_eq!(decoded(&[0xff]), Err(Malformed), "eight bits of padding");
-        assert_eq!(decoded(&[0xff; 4]), Err(Malformed), "the end of a string");
+        assert_eq!(decoded(&[0b0000_0110]), Err(HpackError));
+        assert_eq!(decoded(&[0xff]), Err(HpackError), "eight bits of padding");
+        assert_eq!(decoded(&[0xff; 4]), Err(HpackError), "the end of a string");
     }
 }

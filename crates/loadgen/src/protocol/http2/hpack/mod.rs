@@ -19,7 +19,7 @@ const INTEGER_BYTES_MAX: usize = 4;
 
 /// What a peer has sent is not a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub(crate) struct HpackError;
 
 /// Why a block was not decoded to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub(crate) enum DecodeError {
     TooLong,
 }
 
-impl From<Malformed> for DecodeError {
-    fn from(_: Malformed) -> Self {
+impl From<HpackError> for DecodeError {
+    fn from(_: HpackError) -> Self {
         Self::Malformed
     }
 }
@@ -137,7 +137,7 @@ impl Decoder {
                 if let Some((name, _)) = STATIC.get(index - 1) {
                     Text::InBlock(name)
                 } else {
-                    let (name, _) = self.added.get(index - 1 - STATIC.len()).ok_or(Malformed)?;
+                    let (name, _) = self.added.get(index - 1 - STATIC.len()).ok_or(HpackError)?;
                     self.text.extend_from_slice(name);
                     Text::Decoded(0..self.text.len())
                 }
@@ -153,10 +153,10 @@ impl Decoder {
         Ok(())
     }
 
-    fn string<'b>(&mut self, block: &mut &'b [u8]) -> Result<Text<'b>, Malformed> {
+    fn string<'b>(&mut self, block: &mut &'b [u8]) -> Result<Text<'b>, HpackError> {
         let is_huffman = block.first().is_some_and(|first| first & 0x80 != 0);
         let len = integer(block, 7)?;
-        let (string, rest) = block.split_at_checked(len).ok_or(Malformed)?;
+        let (string, rest) = block.split_at_checked(len).ok_or(HpackError)?;
         *block = rest;
         if !is_huffman {
             return Ok(Text::InBlock(string));
@@ -168,22 +168,22 @@ impl Decoder {
 }
 
 /// The field of a number.
-fn numbered(added: &Added, index: usize) -> Result<(&[u8], &[u8]), Malformed> {
-    let index = index.checked_sub(1).ok_or(Malformed)?;
+fn numbered(added: &Added, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
+    let index = index.checked_sub(1).ok_or(HpackError)?;
     match STATIC.get(index) {
         Some(field) => Ok(*field),
-        None => added.get(index - STATIC.len()).ok_or(Malformed),
+        None => added.get(index - STATIC.len()).ok_or(HpackError),
     }
 }
 
 /// Takes an integer off the block (RFC 7541, section 5.1).
-fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, Malformed> {
-    let (first, mut rest) = block.split_first().ok_or(Malformed)?;
+fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, HpackError> {
+    let (first, mut rest) = block.split_first().ok_or(HpackError)?;
     let most = (1 << prefix) - 1;
     let mut value = usize::from(*first) & most;
     if value == most {
         for nth in 0.. {
-            let (byte, behind) = rest.split_first().filter(|_| nth < INTEGER_BYTES_MAX).ok_or(Malformed)?;
+            let (byte, behind) = rest.split_first().filter(|_| nth < INTEGER_BYTES_MAX).ok_or(HpackError)?;
             rest = behind;
             value += usize::from(byte & 0x7f) << (7 * nth);
             if byte & 0x80 == 0 {

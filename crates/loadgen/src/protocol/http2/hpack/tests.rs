@@ -13,12 +13,12 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(&text(pair), 16).unwrap()).collect()
 }
 
-fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<List, Malformed> {
+fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<List, HpackError> {
     let mut list = List::new();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match decoder.decode(block, u64::MAX, |name, value| list.push((text(name), text(value)))) {
         Ok(()) => Ok(list),
-        Err(DecodeError::Malformed) => Err(Malformed),
+        Err(DecodeError::Malformed) => Err(HpackError),
         Err(DecodeError::TooLong) => unreachable!("it may be as long as it likes"),
     }
 }
@@ -110,7 +110,7 @@ fn what_is_not_a_block_is_refused() {
         ("0481 ff", "a path that is only padding of eight bits"),
         ("40", "a name that is missing"),
     ] {
-        assert_eq!(decode(&mut Decoder::default(), &bytes(hex)), Err(Malformed), "{why}");
+        assert_eq!(decode(&mut Decoder::default(), &bytes(hex)), Err(HpackError), "{why}");
     }
 }
 
@@ -137,9 +137,9 @@ fn a_table_of_no_size_keeps_nothing() {
     decode(&mut decoder, &added).unwrap();
     assert!(decode(&mut decoder, &[0xbe]).is_ok());
     decode(&mut decoder, &[0x20]).unwrap();
-    assert_eq!(decode(&mut decoder, &[0xbe]), Err(Malformed));
+    assert_eq!(decode(&mut decoder, &[0xbe]), Err(HpackError));
     decode(&mut decoder, &added).unwrap();
-    assert_eq!(decode(&mut decoder, &[0xbe]), Err(Malformed));
+    assert_eq!(decode(&mut decoder, &[0xbe]), Err(HpackError));
     // And up to what we allow again.
     decode(&mut decoder, &bytes("3fe1 1f")).unwrap();
     decode(&mut decoder, &added).unwrap();

@@ -8,7 +8,7 @@ const INTERIM_MAX: u32 = 16;
 
 /// What has come of an answer so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Incoming {
+pub(super) struct Response {
     /// Of the final answer; 0 before it.
     status: u16,
     content_length: Option<u64>,
@@ -25,7 +25,7 @@ pub(super) struct Incoming {
 
 /// What a block of header fields says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct HeaderBlock {
     status: Option<u16>,
     content_length: Option<u64>,
     plain_bytes: u64,
@@ -36,9 +36,9 @@ pub(super) struct Block {
 
 /// The answer is none: why, for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NoAnswer(pub(super) &'static str);
+pub(super) struct StreamError(pub(super) &'static str);
 
-impl Block {
+impl HeaderBlock {
     /// Decodes a block, which has to be done whether or not anybody wants its answer.
     pub(super) fn decode(decoder: &mut Decoder, bytes: &[u8], plain_max: u64) -> Result<Self, DecodeError> {
         let mut block = Self::default();
@@ -66,7 +66,7 @@ impl Block {
     }
 }
 
-impl Incoming {
+impl Response {
     /// True if the final answer has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.status > 0
@@ -75,28 +75,28 @@ impl Incoming {
     /// Takes in a block of so many bytes on the wire.
     pub(super) fn take_block(
         &mut self,
-        block: Block,
+        block: HeaderBlock,
         wire_bytes: usize,
         is_end: bool,
-    ) -> Result<(), NoAnswer> {
+    ) -> Result<(), StreamError> {
         self.head_bytes += wire_bytes as u64;
         self.head_plain_bytes += block.plain_bytes;
         if block.is_malformed {
-            return Err(NoAnswer("header fields that RFC 9113 does not allow"));
+            return Err(StreamError("header fields that RFC 9113 does not allow"));
         }
         match block.status {
             None if self.has_begun() && is_end => {}
             // It must be there first, and not come again.
-            None => return Err(NoAnswer("an answer without a status")),
-            Some(_) if self.has_begun() => return Err(NoAnswer("a second answer on a stream")),
+            None => return Err(StreamError("an answer without a status")),
+            Some(_) if self.has_begun() => return Err(StreamError("a second answer on a stream")),
             // An upgrade does not exist here (RFC 9113, section 8.6).
             Some(100..200) if is_end || block.status == Some(101) => {
-                return Err(NoAnswer("an interim answer that cannot be one"));
+                return Err(StreamError("an interim answer that cannot be one"));
             }
             Some(100..200) => {
                 self.interim += 1;
                 if self.interim > INTERIM_MAX {
-                    return Err(NoAnswer("too many interim answers"));
+                    return Err(StreamError("too many interim answers"));
                 }
             }
             Some(status) => {
@@ -108,9 +108,9 @@ impl Incoming {
     }
 
     /// Takes in a piece of the body.
-    pub(super) fn take_body(&mut self, piece: &[u8], expected: &Expected) -> Result<(), NoAnswer> {
+    pub(super) fn take_body(&mut self, piece: &[u8], expected: &Expected) -> Result<(), StreamError> {
         if !self.has_begun() {
-            return Err(NoAnswer("a body before its answer"));
+            return Err(StreamError("a body before its answer"));
         }
         if let Some(body) = &expected.body {
             let at = usize::try_from(self.body_bytes).unwrap_or(usize::MAX);
@@ -122,14 +122,14 @@ impl Incoming {
     }
 
     /// The answer is whole.
-    pub(super) fn finish(&self, expected: &Expected) -> Result<Answer, NoAnswer> {
+    pub(super) fn finish(&self, expected: &Expected) -> Result<Answer, StreamError> {
         if !self.has_begun() {
-            return Err(NoAnswer("a stream that ends before its answer"));
+            return Err(StreamError("a stream that ends before its answer"));
         }
         let without_body = expected.head_only || matches!(self.status, 204 | 304);
         let is_off = |length: u64| length != self.body_bytes && !(without_body && self.body_bytes == 0);
         if self.content_length.is_some_and(is_off) {
-            return Err(NoAnswer("a body of another length than announced"));
+            return Err(StreamError("a body of another length than announced"));
         }
         let length = expected.body.as_ref().map(|body| body.len() as u64).or(expected.body_bytes);
         let length_differs = !expected.head_only && length.is_some_and(|length| length != self.body_bytes);

@@ -4,9 +4,9 @@ use std::mem;
 
 use telemetry::LoadEvent;
 
-use super::answer::NoAnswer;
-use super::receive::Taking;
-use super::{Broken, Session};
+use super::answer::StreamError;
+use super::receive::ReceiveContext;
+use super::{ConnectionError, Session};
 use crate::protocol::http2::frame::{self, Code, Head, WINDOW_MAX, flag, kind, setting};
 use crate::protocol::{Failure, Outcome};
 
@@ -15,10 +15,11 @@ impl Session {
         &mut self,
         head: Head,
         payload: &[u8],
-        taking: &mut Taking<'_>,
-    ) -> Result<(), Broken> {
+        taking: &mut ReceiveContext<'_>,
+    ) -> Result<(), ConnectionError> {
         self.check_begun(head.id)?;
-        let code = Code(number(payload).ok_or_else(|| Broken::frame_size("a reset of the wrong size"))?);
+        let code =
+            Code(number(payload).ok_or_else(|| ConnectionError::frame_size("a reset of the wrong size"))?);
         let Some(stream) = self.streams.get(&head.id) else { return Ok(()) };
         let has_begun = stream.incoming.has_begun();
         let event = if has_begun { LoadEvent::Short } else { LoadEvent::Reset };
@@ -29,19 +30,19 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn on_settings(&mut self, head: Head, payload: &[u8]) -> Result<(), Broken> {
+    pub(super) fn on_settings(&mut self, head: Head, payload: &[u8]) -> Result<(), ConnectionError> {
         if head.id != 0 {
-            return Err(Broken::protocol("settings of a stream"));
+            return Err(ConnectionError::protocol("settings of a stream"));
         }
         let (settings, []) = payload.as_chunks::<6>() else {
-            return Err(Broken::frame_size("settings of the wrong size"));
+            return Err(ConnectionError::frame_size("settings of the wrong size"));
         };
         if head.has(flag::ACK) {
             let is_empty = payload.is_empty();
             return if is_empty {
                 Ok(())
             } else {
-                Err(Broken::frame_size("an acknowledgement of the wrong size"))
+                Err(ConnectionError::frame_size("an acknowledgement of the wrong size"))
             };
         }
         self.inflow.answer()?;
@@ -54,17 +55,17 @@ impl Session {
             match u16::from_be_bytes([*a, *b]) {
                 setting::HEADER_TABLE_SIZE => self.indexed.allow(value as usize),
                 setting::ENABLE_PUSH if value != 0 => {
-                    return Err(Broken::protocol("a server that wants to be pushed to"));
+                    return Err(ConnectionError::protocol("a server that wants to be pushed to"));
                 }
                 setting::MAX_CONCURRENT_STREAMS => self.streams_max = value as usize,
                 setting::INITIAL_WINDOW_SIZE => {
                     self.stream_window = i64::from(value);
                     if self.stream_window > WINDOW_MAX {
-                        return Err(Broken::flow_control("a window that is too large"));
+                        return Err(ConnectionError::flow_control("a window that is too large"));
                     }
                 }
                 setting::MAX_FRAME_SIZE if !(16_384..1 << 24).contains(&value) => {
-                    return Err(Broken::protocol("a size of frames that cannot be"));
+                    return Err(ConnectionError::protocol("a size of frames that cannot be"));
                 }
                 _ => {}
             }
@@ -74,7 +75,7 @@ impl Session {
             for stream in self.streams.values_mut() {
                 stream.send_window += wider;
                 if stream.send_window > WINDOW_MAX {
-                    return Err(Broken::flow_control("a window that is too large"));
+                    return Err(ConnectionError::flow_control("a window that is too large"));
                 }
             }
         }
@@ -82,12 +83,12 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn on_ping(&mut self, head: Head, payload: &[u8]) -> Result<(), Broken> {
+    pub(super) fn on_ping(&mut self, head: Head, payload: &[u8]) -> Result<(), ConnectionError> {
         if head.id != 0 {
-            return Err(Broken::protocol("a ping on a stream"));
+            return Err(ConnectionError::protocol("a ping on a stream"));
         }
         if payload.len() != 8 {
-            return Err(Broken::frame_size("a ping of the wrong size"));
+            return Err(ConnectionError::frame_size("a ping of the wrong size"));
         }
         if !head.has(flag::ACK) {
             self.inflow.answer()?;
@@ -101,15 +102,15 @@ impl Session {
         &mut self,
         head: Head,
         payload: &[u8],
-        taking: &mut Taking<'_>,
-    ) -> Result<(), Broken> {
+        taking: &mut ReceiveContext<'_>,
+    ) -> Result<(), ConnectionError> {
         if head.id != 0 {
-            return Err(Broken::protocol("a stream that goes away"));
+            return Err(ConnectionError::protocol("a stream that goes away"));
         }
         let (Some(last_id), Some(code)) =
             (payload.get(..4).and_then(number), payload.get(4..8).and_then(number))
         else {
-            return Err(Broken::frame_size("a farewell that is too short"));
+            return Err(ConnectionError::frame_size("a farewell that is too short"));
         };
         self.is_going_away = true;
         let last_id = last_id & frame::ID_MAX;
@@ -125,15 +126,18 @@ impl Session {
         &mut self,
         head: Head,
         payload: &[u8],
-        taking: &mut Taking<'_>,
-    ) -> Result<(), Broken> {
-        let wider = number(payload).ok_or_else(|| Broken::frame_size("a wider window of the wrong size"))?;
+        taking: &mut ReceiveContext<'_>,
+    ) -> Result<(), ConnectionError> {
+        let wider =
+            number(payload).ok_or_else(|| ConnectionError::frame_size("a wider window of the wrong size"))?;
         let wider = i64::from(wider & frame::ID_MAX);
         if head.id == 0 {
             self.send_window += wider;
             return match wider {
-                0 => Err(Broken::protocol("a window that is wider by nothing")),
-                _ if self.send_window > WINDOW_MAX => Err(Broken::flow_control("a window that is too large")),
+                0 => Err(ConnectionError::protocol("a window that is wider by nothing")),
+                _ if self.send_window > WINDOW_MAX => {
+                    Err(ConnectionError::flow_control("a window that is too large"))
+                }
                 _ => Ok(()),
             };
         }
@@ -141,7 +145,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&head.id) else { return Ok(()) };
         stream.send_window += wider;
         if wider == 0 || stream.send_window > WINDOW_MAX {
-            self.refuse(head.id, NoAnswer("a window that cannot be"), taking);
+            self.refuse(head.id, StreamError("a window that cannot be"), taking);
         }
         Ok(())
     }

@@ -19,10 +19,11 @@ use telemetry::LoadEvent;
 use super::frame::{self, Code};
 use super::hpack::{Decoder, Indexed};
 use crate::protocol::{
-    self, End, Ended, Failure, Fate, Outcome, Prepared, Request, Requests, cut_off, timed_out,
+    self, ConnectionEnd, EndedRequests, Failure, Fate, Outcome, Prepared, Request, Requests, cut_off,
+    timed_out,
 };
 use crate::tls::Alpn;
-use answer::Incoming;
+use answer::Response;
 pub(super) use answer::is_of_the_connection;
 
 /// Window for data of a connection and of each of its streams, as h2load offers it: the load is not to be held back.
@@ -35,7 +36,7 @@ const SEND_WINDOW_AT_FIRST: i64 = 65_535;
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    inflow: receive::Inflow,
+    inflow: receive::ReceiveState,
     decoder: Decoder,
     indexed: Indexed,
     streams: HashMap<u32, Stream, BuildHasherDefault<IdHasher>>,
@@ -53,7 +54,7 @@ pub(crate) struct Session {
     answers: u32,
     /// The server, or we, want nothing more to be begun.
     is_going_away: bool,
-    broken: Option<Broken>,
+    broken: Option<ConnectionError>,
 }
 
 /// A request under way.
@@ -63,17 +64,17 @@ struct Stream {
     /// What is not sent yet of its body.
     body: Bytes,
     send_window: i64,
-    incoming: Incoming,
+    incoming: Response,
 }
 
 /// The connection cannot go on, because of what the server has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct ConnectionError {
     code: Code,
     what: &'static str,
 }
 
-impl Broken {
+impl ConnectionError {
     fn protocol(what: &'static str) -> Self {
         Self { code: Code::PROTOCOL_ERROR, what }
     }
@@ -125,7 +126,7 @@ impl Session {
     }
 
     /// Why the connection cannot go on.
-    pub(crate) fn broken(&self) -> Option<Broken> {
+    pub(crate) fn broken(&self) -> Option<ConnectionError> {
         self.broken
     }
 
@@ -147,7 +148,7 @@ impl protocol::Session for Session {
         let mut out = Vec::new();
         frame::preface(&mut out, WINDOW_BYTES);
         Self {
-            inflow: receive::Inflow::default(),
+            inflow: receive::ReceiveState::default(),
             decoder: Decoder::default(),
             indexed: Indexed::new(),
             streams: HashMap::default(),
@@ -211,18 +212,18 @@ impl protocol::Session for Session {
         }
     }
 
-    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut Ended) {
+    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut EndedRequests) {
         if self.broken.is_some() {
             return;
         }
-        if let Err(broken) = self.take_in(plaintext, &mut receive::Taking::new(requests, ended)) {
+        if let Err(broken) = self.take_in(plaintext, &mut receive::ReceiveContext::new(requests, ended)) {
             self.broken = Some(broken);
             let failed = |request| (request, Outcome::Failed(broken.failure()));
             ended.extend(self.give_up().map(failed));
         }
     }
 
-    fn expire(&mut self, now_ns: u64, ended: &mut Ended) {
+    fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests) {
         let out = &mut self.out;
         self.streams.retain(|id, stream| {
             if stream.request.deadline_ns > now_ns {
@@ -236,7 +237,7 @@ impl protocol::Session for Session {
         self.sending.retain(|id| streams.contains_key(id));
     }
 
-    fn end(&mut self, end: End, ended: &mut Ended) {
+    fn end(&mut self, end: ConnectionEnd, ended: &mut EndedRequests) {
         let answers = self.answers;
         let cut =
             |(_, stream): (u32, Stream)| (stream.request, cut_off(end, answers, stream.incoming.has_begun()));

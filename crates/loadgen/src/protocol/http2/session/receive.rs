@@ -4,13 +4,13 @@ use std::mem;
 
 use telemetry::LoadEvent;
 
-use super::answer::{Block, NoAnswer};
-use super::{Broken, Session, WINDOW_BYTES};
+use super::answer::{HeaderBlock, StreamError};
+use super::{ConnectionError, Session, WINDOW_BYTES};
 use crate::clock::now_ns;
 use crate::protocol::http1::Expected;
 use crate::protocol::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::protocol::http2::hpack::DecodeError;
-use crate::protocol::{Arrived, Ended, Failure, Outcome, Requests};
+use crate::protocol::{AnswerTimes, EndedRequests, Failure, Outcome, Requests};
 
 /// Longest header block, on the wire.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
@@ -23,13 +23,13 @@ const ANSWERS_MAX: u32 = 1_000;
 
 /// What is kept of what has come.
 #[derive(Debug, Default)]
-pub(super) struct Inflow {
+pub(super) struct ReceiveState {
     /// A frame that is not whole yet.
     partial: Vec<u8>,
     /// The server's settings have come.
     pub(super) has_settings: bool,
     /// A header block that is not whole yet.
-    block: Option<Partial>,
+    block: Option<PartialBlock>,
     /// What has come since the server was last given more room.
     pub(super) unacknowledged: u32,
     /// Answers that wait to be sent.
@@ -37,14 +37,14 @@ pub(super) struct Inflow {
 }
 
 #[derive(Debug)]
-struct Partial {
+struct PartialBlock {
     id: u32,
     is_end: bool,
     bytes: Vec<u8>,
     frames: u32,
 }
 
-impl Inflow {
+impl ReceiveState {
     /// All that was to be sent is.
     pub(super) fn note_answered(&mut self) {
         self.answers = 0;
@@ -55,23 +55,24 @@ impl Inflow {
     }
 
     /// Counts an answer that is to be sent.
-    pub(super) fn answer(&mut self) -> Result<(), Broken> {
+    pub(super) fn answer(&mut self) -> Result<(), ConnectionError> {
         self.answers += 1;
-        let flood = Broken { code: Code::ENHANCE_YOUR_CALM, what: "a flood of frames to be answered" };
+        let flood =
+            ConnectionError { code: Code::ENHANCE_YOUR_CALM, what: "a flood of frames to be answered" };
         if self.answers > ANSWERS_MAX { Err(flood) } else { Ok(()) }
     }
 }
 
 /// What frames are taken in with.
-pub(super) struct Taking<'a> {
+pub(super) struct ReceiveContext<'a> {
     requests: &'a Requests,
-    pub(super) ended: &'a mut Ended,
+    pub(super) ended: &'a mut EndedRequests,
     /// When they came, once that is known.
     now_ns: u64,
 }
 
-impl<'a> Taking<'a> {
-    pub(super) fn new(requests: &'a Requests, ended: &'a mut Ended) -> Self {
+impl<'a> ReceiveContext<'a> {
+    pub(super) fn new(requests: &'a Requests, ended: &'a mut EndedRequests) -> Self {
         Self { requests, ended, now_ns: 0 }
     }
 
@@ -86,7 +87,11 @@ impl<'a> Taking<'a> {
 
 impl Session {
     /// Takes in what the server has sent.
-    pub(super) fn take_in(&mut self, mut input: &[u8], taking: &mut Taking<'_>) -> Result<(), Broken> {
+    pub(super) fn take_in(
+        &mut self,
+        mut input: &[u8],
+        taking: &mut ReceiveContext<'_>,
+    ) -> Result<(), ConnectionError> {
         let mut partial = mem::take(&mut self.inflow.partial);
         while !partial.is_empty() {
             let wanted = partial.first_chunk().map_or(Ok(HEAD_BYTES), |head| frame_len(*head))?;
@@ -115,12 +120,17 @@ impl Session {
         Ok(())
     }
 
-    fn on_frame(&mut self, head: Head, payload: &[u8], taking: &mut Taking<'_>) -> Result<(), Broken> {
+    fn on_frame(
+        &mut self,
+        head: Head,
+        payload: &[u8],
+        taking: &mut ReceiveContext<'_>,
+    ) -> Result<(), ConnectionError> {
         if !self.inflow.has_settings && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
-            return Err(Broken::protocol("the server does not begin with its settings"));
+            return Err(ConnectionError::protocol("the server does not begin with its settings"));
         }
         if self.inflow.block.is_some() && head.kind != kind::CONTINUATION {
-            return Err(Broken::protocol("a header block that is not continued"));
+            return Err(ConnectionError::protocol("a header block that is not continued"));
         }
         match head.kind {
             kind::DATA => self.on_data(head, payload, taking),
@@ -131,21 +141,28 @@ impl Session {
             kind::PING => self.on_ping(head, payload),
             kind::GOAWAY => self.on_goaway(head, payload, taking),
             kind::WINDOW_UPDATE => self.on_window_update(head, payload, taking),
-            kind::PUSH_PROMISE => Err(Broken::protocol("a push, which nobody allows")),
-            kind::PRIORITY if head.id == 0 => Err(Broken::protocol("a priority of no stream")),
-            kind::PRIORITY if payload.len() != 5 => Err(Broken::frame_size("a priority of the wrong size")),
+            kind::PUSH_PROMISE => Err(ConnectionError::protocol("a push, which nobody allows")),
+            kind::PRIORITY if head.id == 0 => Err(ConnectionError::protocol("a priority of no stream")),
+            kind::PRIORITY if payload.len() != 5 => {
+                Err(ConnectionError::frame_size("a priority of the wrong size"))
+            }
             // What is not known is to be ignored (RFC 9113, section 5.5), and priorities can be.
             _ => Ok(()),
         }
     }
 
     /// A frame on a stream that was never begun is an error; one that is over may still be heard of.
-    pub(super) fn check_begun(&self, id: u32) -> Result<(), Broken> {
+    pub(super) fn check_begun(&self, id: u32) -> Result<(), ConnectionError> {
         let is_ours = id % 2 == 1 && id < self.next_id;
-        if is_ours { Ok(()) } else { Err(Broken::protocol("a frame on a stream that is not open")) }
+        if is_ours { Ok(()) } else { Err(ConnectionError::protocol("a frame on a stream that is not open")) }
     }
 
-    fn on_data(&mut self, head: Head, payload: &[u8], taking: &mut Taking<'_>) -> Result<(), Broken> {
+    fn on_data(
+        &mut self,
+        head: Head,
+        payload: &[u8],
+        taking: &mut ReceiveContext<'_>,
+    ) -> Result<(), ConnectionError> {
         self.check_begun(head.id)?;
         let piece = unpadded(head, payload)?;
         self.inflow.unacknowledged += payload.len() as u32;
@@ -170,29 +187,41 @@ impl Session {
         Ok(())
     }
 
-    fn on_headers(&mut self, head: Head, payload: &[u8], taking: &mut Taking<'_>) -> Result<(), Broken> {
+    fn on_headers(
+        &mut self,
+        head: Head,
+        payload: &[u8],
+        taking: &mut ReceiveContext<'_>,
+    ) -> Result<(), ConnectionError> {
         self.check_begun(head.id)?;
         let mut block = unpadded(head, payload)?;
         if head.has(flag::PRIORITY) {
-            block = block.get(5..).ok_or_else(|| Broken::frame_size("a header block that is too short"))?;
+            block = block
+                .get(5..)
+                .ok_or_else(|| ConnectionError::frame_size("a header block that is too short"))?;
         }
         let is_end = head.has(flag::END_STREAM);
         if head.has(flag::END_HEADERS) {
             return self.on_block(head.id, block, is_end, taking);
         }
-        self.inflow.block = Some(Partial { id: head.id, is_end, bytes: block.to_vec(), frames: 1 });
+        self.inflow.block = Some(PartialBlock { id: head.id, is_end, bytes: block.to_vec(), frames: 1 });
         Ok(())
     }
 
-    fn on_continuation(&mut self, head: Head, payload: &[u8], taking: &mut Taking<'_>) -> Result<(), Broken> {
+    fn on_continuation(
+        &mut self,
+        head: Head,
+        payload: &[u8],
+        taking: &mut ReceiveContext<'_>,
+    ) -> Result<(), ConnectionError> {
         let Some(mut block) = self.inflow.block.take().filter(|block| block.id == head.id) else {
-            return Err(Broken::protocol("a continuation of nothing"));
+            return Err(ConnectionError::protocol("a continuation of nothing"));
         };
         block.bytes.extend_from_slice(payload);
         block.frames += 1;
         if block.bytes.len() > BLOCK_BYTES_MAX || block.frames > BLOCK_FRAMES_MAX {
             let code = Code::ENHANCE_YOUR_CALM;
-            return Err(Broken { code, what: "a header block that is too long" });
+            return Err(ConnectionError { code, what: "a header block that is too long" });
         }
         if head.has(flag::END_HEADERS) {
             return self.on_block(head.id, &block.bytes, block.is_end, taking);
@@ -206,17 +235,18 @@ impl Session {
         id: u32,
         bytes: &[u8],
         is_end: bool,
-        taking: &mut Taking<'_>,
-    ) -> Result<(), Broken> {
+        taking: &mut ReceiveContext<'_>,
+    ) -> Result<(), ConnectionError> {
         // Blocks on streams that are over are decoded too, so the bound on each of them alone would bound nothing.
         let all_max = u64::from(self.carried) * LIST_BYTES_MAX;
         let list_max = all_max.saturating_sub(self.decoder.decoded_bytes()).min(LIST_BYTES_MAX);
-        let block = Block::decode(&mut self.decoder, bytes, list_max).map_err(|error| match error {
-            DecodeError::Malformed => {
-                Broken { code: Code::COMPRESSION_ERROR, what: "header fields that cannot be decoded" }
-            }
+        let block = HeaderBlock::decode(&mut self.decoder, bytes, list_max).map_err(|error| match error {
+            DecodeError::Malformed => ConnectionError {
+                code: Code::COMPRESSION_ERROR,
+                what: "header fields that cannot be decoded",
+            },
             DecodeError::TooLong => {
-                Broken { code: Code::ENHANCE_YOUR_CALM, what: "header fields that are too long" }
+                ConnectionError { code: Code::ENHANCE_YOUR_CALM, what: "header fields that are too long" }
             }
         })?;
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
@@ -235,7 +265,7 @@ impl Session {
     }
 
     /// The answer of a stream is whole.
-    fn finish(&mut self, id: u32, taking: &mut Taking<'_>) {
+    fn finish(&mut self, id: u32, taking: &mut ReceiveContext<'_>) {
         let Some(stream) = self.streams.get(&id) else { return };
         let expected: &Expected = &taking.requests.at(stream.request.template).expected;
         let answer = match stream.incoming.finish(expected) {
@@ -246,19 +276,24 @@ impl Session {
             // The server has answered without having heard all, and so wants no more of it.
             frame::rst_stream(&mut self.out, id, Code::CANCEL);
         }
-        let arrived = Arrived { first_ns: stream.incoming.first_ns, done_ns: taking.now_ns() };
+        let arrived = AnswerTimes { first_ns: stream.incoming.first_ns, done_ns: taking.now_ns() };
         self.answers += 1;
         self.end_stream(id, Outcome::Answered(answer, arrived), taking);
     }
 
     /// What comes on a stream is no answer; the other streams are not touched by that.
-    pub(super) fn refuse(&mut self, id: u32, NoAnswer(what): NoAnswer, taking: &mut Taking<'_>) {
+    pub(super) fn refuse(
+        &mut self,
+        id: u32,
+        StreamError(what): StreamError,
+        taking: &mut ReceiveContext<'_>,
+    ) {
         frame::rst_stream(&mut self.out, id, Code::PROTOCOL_ERROR);
         let failure = Failure::new(LoadEvent::Protocol, what);
         self.end_stream(id, Outcome::Failed(failure), taking);
     }
 
-    pub(super) fn end_stream(&mut self, id: u32, outcome: Outcome, taking: &mut Taking<'_>) {
+    pub(super) fn end_stream(&mut self, id: u32, outcome: Outcome, taking: &mut ReceiveContext<'_>) {
         let Some(stream) = self.streams.remove(&id) else { return };
         if !stream.body.is_empty() {
             self.sending.retain(|sending| *sending != id);
@@ -268,21 +303,21 @@ impl Session {
 }
 
 /// Length of a whole frame.
-fn frame_len(head: [u8; HEAD_BYTES]) -> Result<usize, Broken> {
+fn frame_len(head: [u8; HEAD_BYTES]) -> Result<usize, ConnectionError> {
     match Head::read(head).len {
         len @ ..=PAYLOAD_BYTES_MAX => Ok(HEAD_BYTES + len),
-        _ => Err(Broken::frame_size("a frame that is too long, if it is one")),
+        _ => Err(ConnectionError::frame_size("a frame that is too long, if it is one")),
     }
 }
 
 /// A payload without its padding (RFC 9113, section 6.1).
-fn unpadded(head: Head, payload: &[u8]) -> Result<&[u8], Broken> {
+fn unpadded(head: Head, payload: &[u8]) -> Result<&[u8], ConnectionError> {
     if !head.has(flag::PADDED) {
         return Ok(payload);
     }
-    let too_much = Broken::protocol("more padding than there is room for");
+    let too_much = ConnectionError::protocol("more padding than there is room for");
     let (padding, rest) =
-        payload.split_first().ok_or_else(|| Broken::frame_size("padding without a length"))?;
+        payload.split_first().ok_or_else(|| ConnectionError::frame_size("padding without a length"))?;
     let len = rest.len().checked_sub(usize::from(*padding)).ok_or(too_much)?;
     Ok(&rest[..len])
 }

@@ -36,7 +36,7 @@ impl Session {
             request,
             body: prepared.body.clone(),
             send_window: self.stream_window,
-            incoming: super::Incoming::default(),
+            incoming: super::Response::default(),
         };
         self.streams.insert(id, stream);
     }

@@ -49,7 +49,7 @@ fn goaway(last_id: u32, code: u32) -> Vec<u8> {
 struct Played {
     session: Session,
     requests: Requests,
-    ended: Ended,
+    ended: EndedRequests,
     /// What was sent, behind the preface.
     seen: Vec<(u8, u8, u32, Vec<u8>)>,
     unread: Vec<u8>,
@@ -244,7 +244,7 @@ fn requests_that_a_server_has_not_looked_at_are_told_apart() {
     played.receive(&answer_begins(5));
     played.receive(&frame(kind::RST_STREAM, 0, 5, &7_u32.to_be_bytes()));
     assert_eq!(played.outcomes()[3], ("failed", Some(E::Short)), "it has begun to answer");
-    played.session.end(End::Cut, &mut played.ended);
+    played.session.end(ConnectionEnd::Cut, &mut played.ended);
     assert_eq!(played.outcomes()[4], ("unheard", reset));
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::hpack::Numbers;
 use super::session::Session;
-use crate::protocol::{Ended, Outcome, Prepared, Request, Requests, Session as _};
+use crate::protocol::{EndedRequests, Outcome, Prepared, Request, Requests, Session as _};
 use crate::target::Template;
 
 /// Requests under way while the server's bytes are taken in.
@@ -14,13 +14,13 @@ const BODY_BYTES: usize = 70_000;
 
 /// Hands bytes of a server to HTTP/2 as a connection of a load does, but for the socket: for fuzzing and measuring.
 #[derive(Debug)]
-pub struct Http2Trial {
+pub struct Http2Harness {
     requests: Requests,
 }
 
 /// What the bytes have led to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Http2Tried {
+pub struct Http2HarnessResult {
     /// Requests with a whole answer.
     pub answered: usize,
     /// Requests that failed.
@@ -37,7 +37,7 @@ pub struct Http2Tried {
     pub decoded_bytes: u64,
 }
 
-impl Default for Http2Trial {
+impl Default for Http2Harness {
     /// A trial whose requests have bodies.
     fn default() -> Self {
         let target = "https://example.org/".parse().expect("a target");
@@ -47,12 +47,12 @@ impl Default for Http2Trial {
     }
 }
 
-impl Http2Trial {
+impl Http2Harness {
     /// Takes in what a server sends, in these pieces, while four requests are under way. Bodies go out before and after
     /// that, so that how wide windows are does not depend on the pieces.
-    pub fn receive<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Http2Tried {
-        let (mut session, mut ended) = (Session::new(), Ended::new());
-        let mut tried = Http2Tried::default();
+    pub fn receive<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Http2HarnessResult {
+        let (mut session, mut ended) = (Session::new(), EndedRequests::new());
+        let mut tried = Http2HarnessResult::default();
         for _ in 0..STREAMS {
             let request = Request {
                 template: 0,
@@ -118,7 +118,7 @@ mod tests {
         // As a seed of the fuzz target: a field that fills the table, and blocks that name it again and again.
         let filling = [&b"\x88\x40\x01a\x7f\xa0\x1e"[..], &[b'b'; 3_999]].concat();
         let server = [settings, headers(&filling), headers(&[0xbe; 30]).repeat(10)].concat();
-        let tried = Http2Trial::default().receive([&server[..]]);
+        let tried = Http2Harness::default().receive([&server[..]]);
         let bound = STREAMS as u64 * (256 << 10);
         assert!(tried.is_broken && tried.answered == 1, "{} bytes", tried.decoded_bytes);
         assert!((bound - 4_000..=bound).contains(&tried.decoded_bytes), "{} bytes", tried.decoded_bytes);
