@@ -102,7 +102,7 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> 
             Trust::Roots | Trust::CaFile(_) if error.is_certificate() => {
                 "; name its authority with --ca FILE, or do not verify it with --insecure"
             }
-            _ => "",
+            Trust::Roots | Trust::CaFile(_) | Trust::Certificate(_) | Trust::Known(_) | Trust::Insecure => "",
         };
         StartError::Handshake { server: server.clone(), reason, advice }
     })?;

@@ -84,7 +84,7 @@ impl Load {
             let part = ThreadPart { thread, threads: plan.threads };
             let start = WorkerConfig {
                 setup: Arc::clone(&load.setup),
-                state: LoadState::new(&plan, part),
+                load: LoadState::new(&plan, part),
                 clients: clients(&plan, part, tls.as_ref()),
                 part,
                 reporter,

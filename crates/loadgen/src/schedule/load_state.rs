@@ -165,7 +165,7 @@ impl LoadState {
                 self.go_on(stats, now_ns);
                 has_begun = true;
             }
-            _ => {}
+            RunState::Running | RunState::Paused | RunState::Draining { .. } | RunState::Ended => {}
         }
         ControlChange::Settings(Box::new(wanted), has_begun)
     }

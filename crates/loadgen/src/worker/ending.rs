@@ -150,7 +150,7 @@ impl<S: Session> Worker<S> {
             let (index, is_over) = (connection.slot, connection.deadline_ns <= now_ns);
             match connection.phase {
                 ConnectionPhase::Connecting if is_over => {
-                    self.give_up_dialling(key, LoadEvent::ConnectTimeout, now_ns)
+                    self.give_up_dialling(key, LoadEvent::ConnectTimeout, now_ns);
                 }
                 ConnectionPhase::Handshaking if is_over => {
                     self.give_up_dialling(key, LoadEvent::HandshakeTimeout, now_ns);
@@ -168,7 +168,11 @@ impl<S: Session> Worker<S> {
                     }
                     self.follow_fate(key);
                 }
-                _ => continue,
+                ConnectionPhase::Connecting
+                | ConnectionPhase::Handshaking
+                | ConnectionPhase::Open
+                | ConnectionPhase::Parting
+                | ConnectionPhase::Closing => continue,
             }
             self.go_on(index, now_ns);
         }

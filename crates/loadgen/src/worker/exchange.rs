@@ -14,7 +14,7 @@ impl<S: Session> Worker<S> {
     /// Gives a request to a free slot.
     pub(super) fn take_on(&mut self, index: usize, due: Due, now_ns: u64) {
         let template = self.requests.next(&self.setup.sequence);
-        let warmup = self.state.is_warmup(due, now_ns);
+        let warmup = self.load.is_warmup(due, now_ns);
         let request = Request::new(template, due.intended_ns, now_ns, self.setup.timeout_ns, warmup);
         let slot = &mut self.slots[index];
         slot.waiting.push_back(request);

@@ -42,7 +42,7 @@ const EVENTS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Worker<S> {
     setup: Arc<SharedSetup>,
-    state: LoadState,
+    load: LoadState,
     poll: Poll,
     timer: Timer,
     resume: Share,
@@ -84,7 +84,7 @@ impl<S: Session> Worker<S> {
         let wanted = start.setup.control.wanted();
         let slots = start.part.of(wanted.connections.into()) as usize;
         Self {
-            state: start.state,
+            load: start.load,
             poll,
             timer,
             resume: wanted.resume,
@@ -115,7 +115,7 @@ impl<S: Session> Worker<S> {
     /// Runs until the load ends.
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
-        while !self.state.has_ended() {
+        while !self.load.has_ended() {
             self.turn(now_ns());
             let (at_ns, patience) = (self.next_moment_ns(), self.patience());
             if self.timer.wait(&mut self.poll, &mut events, at_ns, patience).is_err() {
@@ -142,30 +142,30 @@ impl<S: Session> Worker<S> {
     /// The moment at which something is to be done that cannot wait for the next tick.
     fn next_moment_ns(&self) -> Option<u64> {
         // Without a free slot a request that falls due waits for one, and that comes with an event.
-        let due_ns = self.state.next_due_ns().filter(|_| !self.free.is_empty());
-        due_ns.into_iter().chain(self.state.next_change_ns()).min()
+        let due_ns = self.load.next_due_ns().filter(|_| !self.free.is_empty());
+        due_ns.into_iter().chain(self.load.next_change_ns()).min()
     }
 
     /// How long the poll may wait; without a limit while nothing has a deadline.
     fn patience(&self) -> Option<Duration> {
-        if !self.unread.is_empty() || self.state.has_ended() {
+        if !self.unread.is_empty() || self.load.has_ended() {
             return Some(Duration::ZERO);
         }
         let is_quiet = self.free.len() == self.slots.len() && self.under_way == 0;
-        let is_quiet = (is_quiet && !self.state.is_draining()) || self.state.is_paused();
+        let is_quiet = (is_quiet && !self.load.is_draining()) || self.load.is_paused();
         (!is_quiet).then(|| Duration::from_nanos(self.next_tick_ns.saturating_sub(now_ns())))
     }
 
     /// What is done once a turn, whatever the events are.
     fn turn(&mut self, now_ns: u64) {
         self.apply_control(now_ns);
-        self.state.advance(&mut self.stats, now_ns);
+        self.load.advance(&mut self.stats, now_ns);
         self.dispatch(now_ns);
         if now_ns >= self.next_tick_ns {
             self.next_tick_ns = now_ns + TICK_NS;
             self.expire(now_ns);
             self.dispatch(now_ns);
-            self.setup.control.note_rate(self.state.rate_at(now_ns));
+            self.setup.control.note_rate(self.load.rate_at(now_ns));
         }
         while self.slots.len() > self.active && self.slots.last().is_some_and(ConnectionSlot::is_empty) {
             self.slots.pop();
@@ -175,14 +175,14 @@ impl<S: Session> Worker<S> {
 
     /// Gives requests that are due to slots that are free, and sends what there is to send.
     fn dispatch(&mut self, now_ns: u64) {
-        if self.state.is_late(now_ns) {
+        if self.load.is_late(now_ns) {
             let throttled = self.throttled();
-            self.state.give_up_backlog(&mut self.stats, throttled, now_ns);
+            self.load.give_up_backlog(&mut self.stats, throttled, now_ns);
         }
         while let Some(&index) = self.free.front() {
-            let Some(due) = self.state.take(&mut self.stats) else { break };
+            let Some(due) = self.load.take(&mut self.stats) else { break };
             self.free.pop_front();
-            self.state.note_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
+            self.load.note_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
             self.slots[index].is_free = false;
             self.take_on(index, due, now_ns);
             if self.has_room(index) {
@@ -222,7 +222,7 @@ impl<S: Session> Worker<S> {
     /// Follows a change of what is wanted.
     fn apply_control(&mut self, now_ns: u64) {
         let setup = Arc::clone(&self.setup);
-        match self.state.apply_control(&setup.control, &mut self.stats, now_ns) {
+        match self.load.apply_control(&setup.control, &mut self.stats, now_ns) {
             ControlChange::None => {}
             ControlChange::Abandoned => self.give_up(now_ns),
             ControlChange::Settings(wanted, has_begun) => {
@@ -252,22 +252,22 @@ impl<S: Session> Worker<S> {
             self.slots[index].is_free = false;
             self.close_idle(index);
         }
-        if self.state.is_running() {
+        if self.load.is_running() {
             (0..slots).for_each(|index| self.offer(index, now_ns));
         }
     }
 
     /// Ends a drain that is complete, or has lasted long enough.
     fn settle(&mut self, now_ns: u64) {
-        if !self.state.is_draining() {
+        if !self.load.is_draining() {
             return;
         }
-        if self.state.is_overdue(now_ns) {
+        if self.load.is_overdue(now_ns) {
             let throttled = self.throttled();
-            self.state.give_up_backlog(&mut self.stats, throttled, now_ns);
+            self.load.give_up_backlog(&mut self.stats, throttled, now_ns);
             self.cut(now_ns);
         }
-        if self.state.has_backlog() {
+        if self.load.has_backlog() {
             return;
         }
         self.free.clear();
@@ -277,13 +277,13 @@ impl<S: Session> Worker<S> {
         }
         if self.under_way == 0 && self.connections.is_empty() {
             self.slots.iter_mut().for_each(|slot| slot.backs_off_until_ns = None);
-            self.state.settle();
+            self.load.settle();
         }
     }
 
     fn give_up(&mut self, now_ns: u64) {
         let throttled = self.throttled();
-        self.state.end(&mut self.stats, throttled, now_ns);
+        self.load.end(&mut self.stats, throttled, now_ns);
         self.cut(now_ns);
     }
 
@@ -296,7 +296,7 @@ impl<S: Session> Worker<S> {
     /// Hands the counts over if they are asked for; the load ends if nobody asks any more.
     fn report(&mut self) {
         match self.reporter.answer(&mut self.stats.delta, |_| {}) {
-            Asked::Yes => self.setup.note_span(&self.state, &self.stats),
+            Asked::Yes => self.setup.note_span(&self.load, &self.stats),
             Asked::Gone => self.give_up(now_ns()),
             Asked::No => {}
         }
@@ -305,6 +305,6 @@ impl<S: Session> Worker<S> {
     fn finish(mut self) {
         self.give_up(now_ns());
         self.drop_all_connections();
-        self.setup.finish(&self.clients, &self.state, self.stats, self.reporter);
+        self.setup.finish(&self.clients, &self.load, self.stats, self.reporter);
     }
 }

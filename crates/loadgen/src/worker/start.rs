@@ -30,7 +30,7 @@ impl SharedSetup {
     pub(crate) fn finish(
         &self,
         clients: &[Client],
-        state: &LoadState,
+        load: &LoadState,
         stats: WorkerStats,
         reporter: Reporter<LoadDelta>,
     ) {
@@ -39,14 +39,14 @@ impl SharedSetup {
                 self.control.account(address, client.totals);
             }
         }
-        self.note_span(state, &stats);
+        self.note_span(load, &stats);
         self.control.thread_ended();
         reporter.finish(stats.delta, |_| {});
     }
 
     /// Says how long a thread has measured.
-    pub(super) fn note_span(&self, state: &LoadState, stats: &WorkerStats) {
-        self.control.note_span(Span { ran: state.ran(), ..stats.span });
+    pub(super) fn note_span(&self, load: &LoadState, stats: &WorkerStats) {
+        self.control.note_span(Span { ran: load.ran(), ..stats.span });
     }
 }
 
@@ -54,7 +54,7 @@ impl SharedSetup {
 #[derive(Debug)]
 pub(crate) struct WorkerConfig {
     pub(crate) setup: Arc<SharedSetup>,
-    pub(crate) state: LoadState,
+    pub(crate) load: LoadState,
     pub(crate) clients: Vec<Client>,
     pub(crate) part: ThreadPart,
     pub(crate) reporter: Reporter<LoadDelta>,
