@@ -13,20 +13,20 @@ use crate::tls::{TlsOptions, TlsSetupError, Trust};
 pub struct LoadConfig {
     /// The server.
     pub target: Target,
-    /// How it is spoken to, with HTTP.
+    /// The version of HTTP.
     pub protocol: Protocol,
-    /// A unix socket to connect to in place of the target's host and port.
+    /// A Unix socket to connect to instead of the target's host and port.
     pub unix_socket: Option<PathBuf>,
-    /// What is asked of it, in turn by weight; empty for a `GET` of the target's path, or a small echo.
+    /// The requests, spread by weight; if empty, a `GET` of the target's path, or a small echo.
     pub requests: Vec<Template>,
     /// How much, and how long.
     pub plan: Plan,
-    /// Which certificate the server must show.
+    /// Which server certificates are accepted.
     pub trust: Trust,
     /// What is offered in TLS.
     pub tls: TlsOptions,
-    /// Time from the moment a request is given to a connection, which may still have to be made, to its whole
-    /// answer; after it the request has failed.
+    /// Longest time from giving a request to a slot, which may still have to open its connection, to the complete
+    /// answer.
     pub request_timeout: Duration,
     /// Starts paused: nothing is sent until `load.running` is switched on.
     pub paused: bool,
@@ -49,16 +49,16 @@ impl LoadConfig {
     }
 }
 
-/// Why a load cannot start. Nothing has been started then.
+/// Why a load cannot start. Nothing was started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The plan asks for something that no written plan could.
+    /// The plan is not valid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A number of streams that makes no sense.
+    /// The number of streams is out of range.
     #[error("{0} streams: HTTP/2 needs from 1 to 10000 on each connection, and a URL with https or http")]
     Streams(u32),
-    /// The server did not settle for HTTP/2.
+    /// The server did not negotiate HTTP/2.
     #[error("{0} does not speak HTTP/2: it did not agree to h2 in TLS; leave HTTP/2 out")]
     NotHttp2(String),
     /// Early data cannot be sent.
@@ -78,7 +78,7 @@ pub enum StartError {
         /// Why not.
         error: std::io::Error,
     },
-    /// Source addresses only make sense towards loopback.
+    /// Source addresses need a target on loopback.
     #[error("sources={sources} needs a target on IPv4 loopback such as 127.0.0.1; {host} is not")]
     Sources {
         /// Source addresses asked for.
@@ -94,7 +94,7 @@ pub enum StartError {
         /// Why not.
         reason: String,
     },
-    /// The server can be connected to and not be shaken hands with.
+    /// The TLS handshake failed.
     #[error("cannot shake hands with {server}: {reason}{advice}")]
     Handshake {
         /// The server.
@@ -104,7 +104,7 @@ pub enum StartError {
         /// What may help.
         advice: &'static str,
     },
-    /// The process may not open that many files.
+    /// The process may not open enough files.
     #[error(
         "{connections} connections need {needed} file descriptors, the limit is {limit}; raise it with ulimit -n"
     )]
@@ -129,7 +129,7 @@ pub enum StartError {
     },
 }
 
-/// Tells what was tried when the operating system refused.
+/// An error of the operating system, with what was tried.
 pub(crate) fn system(what: &'static str) -> impl Fn(std::io::Error) -> StartError {
     move |error| StartError::System { what, error }
 }

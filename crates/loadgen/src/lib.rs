@@ -1,7 +1,7 @@
 //! The load generator, and the demo upstream that it can load.
 //!
-//! A [`Load`] runs a [`Plan`] against a [`Target`]: HTTP/1.1, HTTP/2 or a plain echo, over TLS, TCP or a Unix socket, in
-//! a closed loop or on a schedule. Each thread is independent: it has an event loop, a part of the connections and of
+//! A [`Load`] runs a [`Plan`] against a [`Target`]: HTTP/1.1, HTTP/2 or a plain echo, over TLS, TCP or a Unix socket,
+//! in a closed loop or on a schedule. Each thread is independent: it has an event loop, a part of the connections and of
 //! the schedule, and its own counters and histograms, which it hands over when asked.
 //!
 //! # How a request travels

@@ -1,4 +1,4 @@
-//! What becomes of each request, and what that enters into counters and histograms.
+//! One thread's counters and histograms: what each request adds to them.
 //!
 //! | end of a request | counter | response | service | lag |
 //! |---|---|---|---|---|
@@ -9,12 +9,12 @@
 //! | failed in any other way | failed | – | – | intended → sent, if sent |
 //! | any, of the warm-up | warm-up | – | – | – |
 //!
-//! So a failure is never a fast success, and what took too long is not left out. Response and lag exist only where
-//! there is an intended time, in an open loop. For every thread, and for all of them together:
+//! So a failure never counts as a fast success, and slow requests are not left out. Response and lag exist only in an
+//! open loop, where there is an intended time. For every thread, and for all together:
 //! scheduled = ok + failed + never sent + unfinished + warm-up, once the load has ended.
 //!
-//! A success also enters its first byte (sent → first byte of the answer) and its total (taken on by a connection, or
-//! by one that is made for it → done), the latter also by what it went over. Connect and handshake are entered by whoever makes the connection.
+//! A success also records its first byte (sent → first byte of the answer) and its total (given to a slot → done), the
+//! latter also by the origin of its connection. Opening a connection records connect and handshake.
 
 use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
 
@@ -24,18 +24,18 @@ use crate::protocol::http1::Answer;
 use crate::protocol::{AnswerTimes, Failure, Request};
 use crate::tls::Handshake;
 
-/// What a request goes over, which decides what it costs.
+/// Where a request's connection comes from, which decides what the request costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionOrigin {
-    /// A connection that stood already.
+    /// An open connection.
     Reused,
-    /// A new connection that it waited for, without TLS.
+    /// A new connection without TLS.
     Plain,
-    /// The same with a full handshake.
+    /// A new connection with a full handshake.
     Full,
-    /// The same with a resumed one.
+    /// A new connection that resumed a session.
     Resumed,
-    /// The same as early data.
+    /// A new connection that carried the request as early data.
     Early,
 }
 
@@ -51,7 +51,7 @@ impl ConnectionOrigin {
     }
 }
 
-/// The counter under which failures of a kind are summed up.
+/// The counter for a class of failures.
 fn class(event: LoadEvent) -> LoadCounter {
     use LoadEvent as E;
     match event {
@@ -86,7 +86,7 @@ impl WorkerStats {
         self.delta.tally.count(event, example);
     }
 
-    /// A handshake is done, for a request whose connection stood at `established_ns`. Gives what the request goes over.
+    /// A handshake is complete on a connection established at `established_ns`.
     pub(crate) fn on_handshake(
         &mut self,
         handshake: &Handshake,
@@ -111,7 +111,7 @@ impl WorkerStats {
         over
     }
 
-    /// The first byte of a request is being handed to a connection.
+    /// The first byte of a request is being sent.
     pub(crate) fn sent(&mut self, request: &mut Request, now_ns: u64) {
         if request.sent_ns.is_some() {
             return;
@@ -170,7 +170,7 @@ impl WorkerStats {
         true
     }
 
-    /// A request has failed; what took longer than it may is not left out of the latencies.
+    /// A request has failed. If it timed out, it enters the latencies too.
     pub(crate) fn failed(&mut self, request: &Request, failure: Failure, now_ns: u64) {
         if request.warmup {
             return self.count(LoadCounter::Warmup);
@@ -184,7 +184,7 @@ impl WorkerStats {
         }
     }
 
-    /// The load ends while a connection still has the request.
+    /// The load ends before a slot's request is answered.
     pub(crate) fn ended(&mut self, request: &Request, now_ns: u64) {
         if request.warmup {
             return self.count(LoadCounter::Warmup);
@@ -197,7 +197,7 @@ impl WorkerStats {
         self.elapsed(request, now_ns);
     }
 
-    /// The load ends before any connection has taken on the request.
+    /// The load ends before a slot takes the request.
     pub(crate) fn never_sent(&mut self, intended_ns: Option<u64>, warmup: bool, now_ns: u64) {
         if warmup {
             return self.count(LoadCounter::Warmup);
@@ -214,7 +214,7 @@ impl WorkerStats {
         }
     }
 
-    /// Enters a request that is over without an answer with the time it has taken so far.
+    /// Records the time that an unanswered request has taken.
     fn elapsed(&mut self, request: &Request, now_ns: u64) {
         self.time(LoadLatency::Response, request.intended_ns, now_ns);
         if request.sent_ns.is_some() {

@@ -1,4 +1,4 @@
-//! Room for as many files as a load needs.
+//! The limit on open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -9,7 +9,7 @@ const SPARE: u64 = 64;
 /// Descriptors of a thread besides its connections: poll, waker and timer.
 const PER_THREAD: u64 = 3;
 
-/// Raises the soft limit on descriptors as far as so many connections need.
+/// Raises the soft limit on descriptors if the connections need more.
 pub(crate) fn allow(connections: u32, threads: u32) -> Result<(), StartError> {
     let open = std::fs::read_dir("/proc/self/fd").map_or(SPARE, |files| files.count() as u64);
     let needed = u64::from(connections) + u64::from(threads) * PER_THREAD + open + SPARE;

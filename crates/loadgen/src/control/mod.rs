@@ -1,4 +1,4 @@
-//! What a person can change while the load runs, and how its threads learn of it.
+//! Live settings, and how the threads learn of a change.
 
 pub(crate) mod descriptors;
 mod settings;
@@ -19,29 +19,29 @@ use telemetry::{Setting, SettingError, Value};
 use crate::plan::{KeepAlive, Plan, Rate, Share};
 use crate::protocol::{Prepared, RequestSource};
 
-/// How the load is wanted.
+/// The settings that can change while the load runs.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSettings {
-    /// In place of the plan's; `None` as planned.
+    /// Replaces the plan's rate; `None` follows the plan.
     pub(crate) rate: Option<Rate>,
     pub(crate) connections: u32,
     pub(crate) resume: Share,
     pub(crate) keepalive: KeepAlive,
     /// Size of the bodies whose size can be changed; `None` as in the templates.
     pub(crate) body_bytes: Option<usize>,
-    /// What is asked, at least one.
+    /// The requests to send, at least one.
     pub(crate) requests: Arc<[Prepared]>,
     pub(crate) running: bool,
     pub(crate) stopped: bool,
 }
 
-/// Shared by the handle and the threads. The mutexes guard what changes with a key press and what is written once
-/// at the end; the threads look at `version` before they take one.
+/// Shared by the handle and the threads. The mutexes guard data that changes with a key press, or once at the end; the
+/// threads check `version` before they lock one.
 #[derive(Debug)]
 pub(crate) struct Control {
     wanted: Mutex<LiveSettings>,
     version: AtomicU64,
-    /// All threads are to end at once, whatever they are doing.
+    /// All threads end at once, whatever they are doing.
     abandoned: AtomicBool,
     wakers: Vec<Arc<Waker>>,
     threads_running: AtomicUsize,
@@ -50,7 +50,7 @@ pub(crate) struct Control {
     /// Requests in a thousand seconds that fall due now.
     rate_now: AtomicU64,
     plan: Plan,
-    /// Templates and target, to write the requests anew.
+    /// Templates and target, from which the requests are written again.
     original: RequestSource,
 }
 
@@ -113,7 +113,7 @@ impl Control {
         self.changed();
     }
 
-    /// A thread has ended; after the last one nothing can be switched on any more.
+    /// A thread has ended. After the last one, the load cannot be switched on again.
     pub(crate) fn thread_ended(&self) {
         if self.threads_running.fetch_sub(1, Ordering::AcqRel) == 1 {
             lock(&self.wanted).stopped = true;
@@ -127,7 +127,7 @@ impl Control {
 
     fn wake(&self) {
         for waker in &self.wakers {
-            // It fails only when the thread's poll is gone, and then there is nobody to wake.
+            // It fails only if the thread's poll is gone: then no thread needs waking.
             let _ = waker.wake();
         }
     }
@@ -160,7 +160,7 @@ impl Control {
         self.rate_now.load(Ordering::Relaxed) as f64 / 1e3
     }
 
-    /// Changes a setting; gives it as it was.
+    /// Changes a setting, and returns the old one.
     pub(crate) fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
         let before = self.settings().into_iter().find(|setting| setting.name == name);
         let before = before.ok_or_else(|| SettingError::Unknown(telemetry::clean::text(name)))?;
@@ -179,7 +179,7 @@ impl Control {
         lock(&self.sources).entry(address).or_default().add(totals);
     }
 
-    /// What was accounted, in ascending order of addresses.
+    /// Totals by source address, in ascending order.
     pub(crate) fn sources(&self) -> BTreeMap<IpAddr, ClientTotals> {
         lock(&self.sources).clone()
     }

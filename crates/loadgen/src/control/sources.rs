@@ -1,4 +1,4 @@
-//! What was done from each source address.
+//! Totals by source address.
 
 use std::net::IpAddr;
 
@@ -21,7 +21,7 @@ pub struct SourceTotals {
     pub requests_ok: u64,
 }
 
-/// What a client has done, counted apart from the figures that are published.
+/// One client's totals, counted apart from the published figures.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClientTotals {
     pub(crate) connections: u64,

@@ -1,4 +1,4 @@
-//! The time in which something was measured.
+//! How long a load ran, and when it sent and received.
 
 /// How long a load has run after its warm-up, pauses left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,19 +15,19 @@ impl Ran {
     }
 }
 
-/// The time in which something was measured.
+/// How long a load ran, and when it last sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) ran: Ran,
     /// When the last request was sent; 0 before that.
     pub(crate) sent_ns: u64,
-    /// When the last answer was whole; in a closed loop, when the last request was over in whatever way. An open loop
-    /// does not wait for what fails, so failures do not lengthen it.
+    /// When the last answer was complete; in a closed loop, when the last request ended in any way. An open loop does
+    /// not wait for requests that fail, so failures do not lengthen it.
     pub(crate) done_ns: u64,
 }
 
 impl Span {
-    /// Takes in what another thread has measured.
+    /// Merges another thread's span.
     pub(crate) fn widen(&mut self, other: Self) {
         self.ran.for_ns = self.ran.for_ns.max(other.ran.for_ns);
         self.ran.until_ns = self.ran.until_ns.max(other.ran.until_ns);

@@ -1,4 +1,4 @@
-//! Everything that is checked before a load starts: what it is made of, and whether its server can be reached.
+//! Checks before a load starts: its configuration, and whether the server can be reached.
 
 use std::io;
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
@@ -13,12 +13,12 @@ use crate::target::{Body, Template};
 use crate::tls::{Alpn, Stream, TlsSetup, TlsVersion, Trust};
 use crate::worker::socket::Address;
 
-/// Most streams of a connection.
+/// Most streams on a connection.
 const STREAMS_MAX: u32 = 10_000;
-/// Bytes of an echo, unless something else is asked for.
+/// Default size of an echo, in bytes.
 const ECHO_BYTES: usize = 64;
 
-/// The parts of a load that can be started.
+/// A load's configuration, checked and resolved.
 #[derive(Debug)]
 pub(crate) struct ResolvedLoad {
     pub(crate) original: RequestSource,
@@ -30,7 +30,7 @@ pub(crate) struct ResolvedLoad {
 
 impl ResolvedLoad {
     pub(crate) fn new(config: &LoadConfig) -> Result<Self, StartError> {
-        // A plan that was put together by a program is held to the rules of one that was written.
+        // A plan built by a program must follow the rules of a written one.
         let plan: Plan = config.plan.to_string().parse()?;
         if config.request_timeout.is_zero() {
             return Err(StartError::Timeout);
@@ -81,8 +81,7 @@ fn early_data_is_possible(config: &LoadConfig) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Connects to the server once, and with TLS shakes hands, to find out before anything starts whether it can be done.
-/// Waits up to `patience` for each step.
+/// Connects to the server once, with TLS up to the end of the handshake. Waits up to `patience` for each step.
 ///
 /// # Errors
 /// If the load could not start, or the server does not answer, or its certificate is not accepted.
@@ -112,7 +111,7 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> 
     }
 }
 
-/// A connection to the first of the addresses that takes one.
+/// Connects to the first address that accepts.
 fn connect(addresses: &[Address], patience: Duration) -> io::Result<Stream> {
     let mut last = None;
     for address in addresses {

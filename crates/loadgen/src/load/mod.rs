@@ -1,4 +1,4 @@
-//! The handle on a running load, and everything that is checked before there is one.
+//! Starts a load, and the handle on a running one.
 
 mod check;
 
@@ -31,7 +31,7 @@ pub struct Load {
     forgetting: SessionReset,
 }
 
-/// What a thread waits with.
+/// What a thread waits on.
 struct EventLoop {
     poll: Poll,
     timer: Timer,
@@ -97,15 +97,15 @@ impl Load {
         Ok(load)
     }
 
-    /// The settings as they stand.
+    /// The current settings.
     pub fn settings(&self) -> Vec<Setting> {
         self.setup.control.settings()
     }
 
-    /// Changes a setting, and gives it as it was before; each says when it acts.
+    /// Changes a setting, and returns the old one. A setting says when a change takes effect.
     ///
     /// # Errors
-    /// If there is no such setting, it cannot change while the load runs, or the value is not one for it.
+    /// If the setting does not exist, cannot change while the load runs, or does not accept the value.
     pub fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
         self.setup.control.set(name, value)
     }
@@ -129,7 +129,7 @@ impl Load {
     /// How long the load has run and measured, as of the last [`Load::collect`].
     pub fn measured(&self) -> Measured {
         let Span { ran, sent_ns, done_ns } = self.setup.control.span();
-        // What comes after the load has run takes time too.
+        // Moments after the end of the run count too.
         let at = |moment_ns: u64| (ran.for_ns + moment_ns).saturating_sub(ran.until_ns);
         let scheduled_ns = if self.setup.control.is_open_loop() { ran.for_ns } else { 0 };
         Measured {
@@ -144,7 +144,7 @@ impl Load {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// What was done from each source address, in ascending order; complete once the load has finished.
+    /// Totals by source address, in ascending order; complete once the load has finished.
     pub fn sources(&self) -> Vec<SourceTotals> {
         let sources = self.setup.control.sources();
         sources.into_iter().map(|(address, totals)| totals.at(address)).collect()
@@ -156,7 +156,7 @@ impl Drop for Load {
     fn drop(&mut self) {
         self.setup.control.abandon();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so already.
+            // A thread that panicked has already reported it.
             let _ = thread.join();
         }
     }
@@ -165,22 +165,22 @@ impl Drop for Load {
 /// How long a load has run after its warm-up. Pauses are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
-    /// Length of the schedule so far; nothing in a closed loop. A schedule of so many requests ends where one more would
-    /// be due.
+    /// Length of the schedule so far; zero in a closed loop. A schedule with a number of requests ends when one more
+    /// would be due.
     pub scheduled: Duration,
-    /// From the beginning to when the last request was sent.
+    /// From the start to the last request sent.
     pub sending: Duration,
-    /// From the beginning to the end of the schedule, or to the last answer if that came later; in a closed loop, to
-    /// when the last request was over.
+    /// From the start to the end of the schedule, or to the last answer if that came later; in a closed loop, to the
+    /// end of the last request.
     pub whole: Duration,
 }
 
-/// The virtual clients of one thread. With fewer sources than threads an address has a client on several.
+/// The virtual clients of one thread. With fewer sources than threads, several threads have a client for an address.
 fn clients(plan: &Plan, part: ThreadPart, tls: Option<&TlsSetup>) -> Vec<Client> {
     let sources = plan.sources.unwrap_or(1);
     let all = sources.max(part.threads);
     let mine = (part.thread..all).step_by(part.threads as usize);
-    // They take their turns, so that none has more connections at once than this.
+    // Clients take turns, so none has more connections than this at a time.
     let connections = (part.of(plan.connections.into()) as usize).div_ceil(mine.len().max(1));
     mine.map(|client| Client {
         bind: plan.sources.map(|_| source(client % sources)),

@@ -1,4 +1,4 @@
-//! Requests, written out once before the load starts.
+//! Requests, written once before the load starts.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ pub enum RequestError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The weights of the requests cannot be spread out.
+    /// The weights of the requests are out of range.
     #[error("the weights of the requests must be at least 1 and add up to at most {most}, not {sum}")]
     Weights {
-        /// What they add up to.
+        /// Their sum.
         sum: u64,
-        /// What they may.
+        /// The largest sum.
         most: u64,
     },
 }
@@ -42,20 +42,20 @@ pub enum RequestError {
 pub(crate) struct Prepared {
     /// The bytes for a connection that carries more requests after this one.
     keep: Box<[u8]>,
-    /// The bytes that also ask the server to close, where a protocol has words for that.
+    /// The bytes that also ask the server to close, if the protocol can.
     close: Option<Box<[u8]>>,
     /// Bytes of its body.
     pub(crate) body_bytes: u64,
-    /// What its answer is held to.
+    /// What its answer must be.
     pub(crate) expected: Expected,
-    /// What it is, for a person.
+    /// Its name in messages.
     pub(crate) name: String,
-    /// The same as HTTP/2 has it; an echo has none of that.
+    /// The request for HTTP/2; empty for an echo.
     pub(crate) http2: Http2Request,
 }
 
 impl Prepared {
-    /// Writes a template out for a target; `numbers` is the same for all requests of a load.
+    /// Writes a template for a target; all requests of a load share `numbers`.
     pub(crate) fn new(
         template: &Template,
         target: &Target,
@@ -97,7 +97,7 @@ impl Prepared {
     }
 }
 
-/// What requests are written from.
+/// What the requests are written from.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestSource {
     pub(crate) target: Target,
@@ -114,12 +114,12 @@ impl RequestSource {
         self.templates.iter().map(|template| Prepared::new(template, &self.target, &mut numbers)).collect()
     }
 
-    /// What is spoken.
+    /// The protocol's name in the settings.
     pub(crate) fn protocol_name(&self) -> String {
         if self.target.scheme().is_raw() { "echo".to_owned() } else { self.protocol.to_string() }
     }
 
-    /// The same, with bodies of another size where they are only a size.
+    /// Writes all requests again, with another size for bodies that are only a size.
     pub(crate) fn with_bodies_of(&self, bytes: usize) -> Result<Arc<[Prepared]>, RequestError> {
         let mut other = self.clone();
         other.templates.iter_mut().for_each(|template| match &mut template.body {
@@ -186,7 +186,7 @@ fn write(template: &Template, target: &Target, body: &[u8], connection: &str) ->
     [head.as_bytes(), body].concat().into_boxed_slice()
 }
 
-/// What makes a template impossible to send.
+/// Why a template cannot be sent.
 fn flaw(template: &Template, scheme: Scheme) -> Option<&'static str> {
     let body_bytes = match &template.body {
         Body::Bytes(bytes) => *bytes,

@@ -1,30 +1,30 @@
-//! A request from when it is taken on until it is over.
+//! A request while a slot has it, and how it ends.
 
 use std::{fmt, io};
 
 use telemetry::LoadEvent;
 
-/// A request that a connection has taken on.
+/// A request that a slot has taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    /// Which template it is made from.
+    /// The number of its template.
     pub(crate) template: usize,
-    /// When the schedule wanted it sent; `None` in a closed loop.
+    /// When the schedule intended to send it; `None` in a closed loop.
     pub(crate) intended_ns: Option<u64>,
-    /// When a connection took it on, or began to be made for it.
+    /// When a slot took it.
     pub(crate) begun_ns: u64,
-    /// When its first byte was handed to a connection; on a retry, the first time.
+    /// When its first byte was sent; on a retry, the first time.
     pub(crate) sent_ns: Option<u64>,
-    /// When it has failed if it has no whole answer.
+    /// When it times out.
     pub(crate) deadline_ns: u64,
-    /// It was sent again already.
+    /// It was already sent again.
     pub(crate) retried: bool,
-    /// It is of the warm-up.
+    /// It belongs to the warm-up.
     pub(crate) warmup: bool,
 }
 
 impl Request {
-    /// Made from this template, and taken on now by a connection that may have so long for it.
+    /// A request that a slot takes at `now_ns`.
     pub(crate) fn new(
         template: usize,
         intended_ns: Option<u64>,
@@ -53,7 +53,7 @@ pub(crate) struct AnswerTimes {
     pub(crate) done_ns: u64,
 }
 
-/// Why a request failed, with what is to be told of the first one.
+/// Why a request failed, with an example that describes the first failure of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) event: LoadEvent,

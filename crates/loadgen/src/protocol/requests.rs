@@ -1,28 +1,28 @@
-//! The requests that a thread sends, which may be exchanged for others while some of them are under way.
+//! The prepared requests of a thread. New ones can replace them while some are in flight.
 
 use std::sync::Arc;
 
 use crate::protocol::Prepared;
 
-/// Requests by number; numbers grow with each exchange, so that those under way keep theirs.
+/// Prepared requests by number. New ones get higher numbers, so that those in flight keep theirs.
 #[derive(Debug)]
 pub(crate) struct Requests {
     newest: Arc<[Prepared]>,
-    /// Number of the first of the newest.
+    /// The number of the first of the newest.
     begins: usize,
-    /// Those before, oldest first, each with the number of its first; none longer than it is in use.
+    /// Earlier requests, oldest first, with the number of the first; kept only while in use.
     older: Vec<(usize, Arc<[Prepared]>)>,
-    /// The place in the sequence of what is to be sent next.
+    /// The place in the sequence of the next request.
     place: usize,
 }
 
 impl Requests {
-    /// Begins at a place of the sequence in which they are sent.
+    /// Begins at this place of the sequence.
     pub(crate) fn new(requests: Arc<[Prepared]>, place: usize) -> Self {
         Self { newest: requests, begins: 0, older: Vec::new(), place }
     }
 
-    /// Goes over to other requests, if these are others. `in_use` are the numbers of those under way.
+    /// Replaces the requests if they have changed. `in_use` are the numbers of those in flight.
     pub(crate) fn renew(&mut self, requests: Arc<[Prepared]>, in_use: impl Iterator<Item = usize>) {
         if Arc::ptr_eq(&requests, &self.newest) {
             return;
@@ -34,14 +34,14 @@ impl Requests {
         self.older.retain(|(begins, requests)| begins + requests.len() > oldest);
     }
 
-    /// The number of the request that the sequence has next, among the newest.
+    /// The number of the next request in the sequence.
     pub(crate) fn next(&mut self, sequence: &[u16]) -> usize {
         let index = usize::from(sequence[self.place]);
         self.place = (self.place + 1) % sequence.len();
         self.begins + index
     }
 
-    /// The request of this number, which is in use.
+    /// The request of this number, which must be in use.
     pub(crate) fn at(&self, number: usize) -> &Prepared {
         if number >= self.begins {
             return &self.newest[number - self.begins];

@@ -1,4 +1,4 @@
-//! Where a load stands on one thread: what falls due when, the warm-up, pauses, and the end.
+//! The state of a load on one thread: running, draining, paused or ended.
 
 use telemetry::LoadCounter;
 
@@ -8,15 +8,15 @@ use crate::control::{Control, LiveSettings, Ran};
 use crate::plan::Plan;
 use crate::stats::WorkerStats;
 
-/// How long requests may still be answered once the load is to end or to pause.
+/// How long a load that ends or pauses waits for answers.
 const GRACE_NS: u64 = 2_000_000_000;
-/// The last part of the grace, in which nothing more is sent: a backlog must not cut what is under way.
+/// The last part of that, in which nothing more is sent: a backlog must not cut off requests in flight.
 const GRACE_TO_ANSWER_NS: u64 = GRACE_NS / 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RunState {
     Running,
-    /// Nothing more falls due. What has is sent and answered until `until_ns`.
+    /// Nothing more falls due. The backlog is sent, and answers are awaited, until `until_ns`.
     Draining {
         then: DrainGoal,
         until_ns: u64,
@@ -31,18 +31,18 @@ enum DrainGoal {
     End,
 }
 
-/// Where a thread's part of the load stands.
+/// The state of a thread's part of the load, with its schedule.
 #[derive(Debug)]
 pub(crate) struct LoadState {
-    /// The version of the control's wishes that was applied last.
+    /// The version of the live settings that was applied last.
     applied_version: Option<u64>,
     state: RunState,
     pacer: Pacer,
     /// While running, when that ends.
     ends_ns: Option<u64>,
-    /// While not running, how long it is to run yet.
+    /// While not running, how long it still has to run.
     duration_left_ns: Option<u64>,
-    /// How long the warm-up is to be, before it begins.
+    /// Length of the warm-up, before it begins.
     warmup_left_ns: Option<u64>,
     /// When the warm-up is over.
     warm_ns: u64,
@@ -54,9 +54,9 @@ pub(crate) struct LoadState {
 pub(crate) enum ControlChange {
     /// Nothing has changed.
     None,
-    /// What else is wanted, and whether the load has just begun to run, at first or again.
+    /// The new settings, and whether the load has just started or continued.
     Settings(Box<LiveSettings>, bool),
-    /// The load is to end at once.
+    /// The load ends at once.
     Abandoned,
 }
 
@@ -76,7 +76,7 @@ impl LoadState {
         }
     }
 
-    /// How long it has run so far. A schedule of so many requests runs to its end at once.
+    /// How long it has run so far. A schedule with a number of requests counts up to its end as soon as all are due.
     pub(crate) fn ran(&self) -> Ran {
         self.ran
     }
@@ -121,7 +121,7 @@ impl LoadState {
         self.pacer.has_backlog()
     }
 
-    /// True if a request that is due then, or is begun now, is of the warm-up.
+    /// True if a request belongs to the warm-up.
     pub(crate) fn is_warmup(&self, due: Due, now_ns: u64) -> bool {
         due.intended_ns.unwrap_or(now_ns) < self.warm_ns
     }
@@ -135,7 +135,7 @@ impl LoadState {
         Some(due)
     }
 
-    /// Follows a change of what is wanted.
+    /// Applies the live settings if they have changed.
     pub(crate) fn apply_control(
         &mut self,
         control: &Control,
@@ -170,7 +170,7 @@ impl LoadState {
         ControlChange::Settings(Box::new(wanted), has_begun)
     }
 
-    /// Lets requests fall due, at first or after a pause.
+    /// Starts the schedule, or continues it after a pause.
     fn go_on(&mut self, stats: &mut WorkerStats, now_ns: u64) {
         self.state = RunState::Running;
         self.ends_ns = self.duration_left_ns.take().map(|left_ns| now_ns.saturating_add(left_ns));
@@ -182,7 +182,7 @@ impl LoadState {
         self.never_sent(given_up, stats, now_ns);
     }
 
-    /// Lets requests fall due, gives their number, and notices when the last one has.
+    /// Advances the schedule, returns how many requests fell due, and begins to drain at its end.
     pub(crate) fn advance(&mut self, stats: &mut WorkerStats, now_ns: u64) -> u64 {
         // The end itself is not part of the duration: two seconds at 500/s are 1,000 requests and not 1,001.
         let until_ns = self.ends_ns.map_or(now_ns, |ends_ns| now_ns.min(ends_ns.saturating_sub(1)));
@@ -196,14 +196,14 @@ impl LoadState {
         if self.ends_ns.is_some_and(|ends_ns| now_ns >= ends_ns) {
             self.drain(DrainGoal::End, now_ns.saturating_add(GRACE_NS), now_ns);
         } else if self.pacer.is_exhausted() {
-            // Nothing presses: each request is answered or runs into its own timeout, unless the duration is over.
+            // There is no hurry: each request is answered or times out, unless the duration ends first.
             let until_ns = self.ends_ns.map_or(u64::MAX, |ends_ns| ends_ns.saturating_add(GRACE_NS));
             self.drain(DrainGoal::End, until_ns, now_ns);
         }
         fell_due
     }
 
-    /// Lets nothing more fall due, and goes towards a pause or the end.
+    /// Stops the schedule, and drains towards a pause or the end.
     fn drain(&mut self, goal: DrainGoal, until_ns: u64, now_ns: u64) {
         self.pacer.pause();
         if let Some(ends_ns) = self.ends_ns.take() {
@@ -218,14 +218,14 @@ impl LoadState {
         };
     }
 
-    /// True if requests wait that it is too late to send.
+    /// True if the backlog is too late to be sent.
     pub(crate) fn is_late(&self, now_ns: u64) -> bool {
         matches!(self.state, RunState::Draining { until_ns, .. }
             if now_ns >= until_ns.saturating_sub(GRACE_TO_ANSWER_NS))
             && self.has_backlog()
     }
 
-    /// True if a drain has lasted long enough: what is under way is to be cut.
+    /// True if a drain has taken too long: requests in flight are cut off.
     pub(crate) fn is_overdue(&self, now_ns: u64) -> bool {
         matches!(self.state, RunState::Draining { until_ns, .. } if now_ns >= until_ns)
     }

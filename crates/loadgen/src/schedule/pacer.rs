@@ -64,8 +64,8 @@ impl Pacer {
         Self { left: requests.unwrap_or(u64::MAX), running: false, kind }
     }
 
-    /// Starts, or goes on after a pause; what would have fallen due meanwhile does not. Gives the part of the
-    /// backlog that has to be given up, if any.
+    /// Starts, or continues after a pause; nothing falls due for the time of the pause. Returns the part of the backlog
+    /// that has to be given up.
     pub(crate) fn run(&mut self, now_ns: u64) -> Option<Segment> {
         self.running = true;
         match &mut self.kind {
@@ -74,13 +74,13 @@ impl Pacer {
         }
     }
 
-    /// Lets nothing more fall due from now on. The backlog stays.
+    /// Stops the schedule. The backlog stays.
     pub(crate) fn pause(&mut self) {
         self.running = false;
     }
 
-    /// Changes the rate of an open loop from now on; the wait for the next request shrinks or grows with it.
-    /// Gives the part of the backlog that has to be given up, if any.
+    /// Changes the rate of an open loop; the wait for the next request shrinks or grows with it. Returns the part of the
+    /// backlog that has to be given up.
     pub(crate) fn set_rate(&mut self, now_ns: u64, rate: Rate) -> Option<Segment> {
         match &mut self.kind {
             LoopKind::Open(schedule) => schedule.set_rate(now_ns, rate),
@@ -88,7 +88,7 @@ impl Pacer {
         }
     }
 
-    /// Lets fall due what is due up to and including `now_ns`, and gives its number.
+    /// Advances the schedule up to and including `now_ns`, and returns how many requests fell due.
     pub(crate) fn advance(&mut self, now_ns: u64) -> u64 {
         match &mut self.kind {
             LoopKind::Open(schedule) if self.running => {
@@ -100,7 +100,7 @@ impl Pacer {
         }
     }
 
-    /// The request that fell due first and was not yet taken. In a closed loop one falls due by being taken.
+    /// Takes the oldest request that fell due. In a closed loop a request falls due when it is taken.
     pub(crate) fn take(&mut self) -> Option<Due> {
         match &mut self.kind {
             LoopKind::Open(schedule) => schedule.take().map(|at_ns| Due { intended_ns: Some(at_ns) }),
@@ -133,8 +133,8 @@ impl Pacer {
         self.left == 0
     }
 
-    /// When the schedule of what has fallen due ends: where one more request would be due. `None` in a closed loop, and
-    /// before anything was due.
+    /// When the schedule so far ends: when one more request would be due. `None` in a closed loop, and before the first
+    /// request.
     pub(crate) fn end_ns(&self) -> Option<u64> {
         match &self.kind {
             LoopKind::Open(schedule) => schedule.end_ns(),

@@ -1,4 +1,4 @@
-//! The schedule of an open loop: stretches along profiles, and cursors that walk them.
+//! The schedule of an open loop: segments of rate profiles, and cursors that walk them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use super::random::Random;
 use crate::clock::SECOND_NS;
 use crate::plan::{Arrivals, Profile, REQUEST, Rate};
 
-/// Pieces of schedule, each with its own rate, that may wait to be sent. When a person changes the rate more often
-/// than that while nothing at all is sent, what fell due first is given up as never sent.
+/// Most segments that wait to be sent. If the rate changes more often while nothing is sent, the oldest segment is given
+/// up as never sent.
 const SEGMENTS_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Schedule {
     part: ThreadPart,
     arrivals: Arrivals,
-    /// Pieces that fell due before a pause or at earlier rates and are not sent yet; oldest first, none empty.
+    /// Segments from before a pause or a change of rate that are not sent yet; oldest first, none empty.
     past: VecDeque<Segment>,
     pub(super) current: Segment,
     /// How far the schedule was followed.
@@ -32,7 +32,7 @@ impl Schedule {
         Self { part, arrivals, past: VecDeque::new(), current, followed_ns: 0, last_due_ns: None }
     }
 
-    /// Goes on where the profile stood when it was last followed.
+    /// Continues the profile from where it was last followed.
     pub(super) fn run(&mut self, now_ns: u64) -> Option<Segment> {
         let done_ns = self.followed_ns.saturating_sub(self.current.start_ns);
         self.followed_ns = now_ns;
@@ -52,7 +52,7 @@ impl Schedule {
         self.begin(Segment::new(start_ns, Arc::new(Profile::constant(rate)), first))
     }
 
-    /// Goes over to another segment; the ended one waits behind the past ones if any of it is not taken.
+    /// Replaces the current segment, which joins the past ones if any of it is not taken.
     fn begin(&mut self, segment: Segment) -> Option<Segment> {
         let ended = std::mem::replace(&mut self.current, segment);
         if ended.taken.index < ended.due.index {
@@ -96,7 +96,7 @@ impl Schedule {
     }
 }
 
-/// A stretch of schedule along one profile.
+/// A part of the schedule that follows one profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     /// When the profile begins.
@@ -117,7 +117,7 @@ impl Segment {
         Self { start_ns, profile, due, due_after_ns, taken: first }
     }
 
-    /// What has not fallen due of it.
+    /// The part that has not fallen due.
     fn rest(&self) -> Self {
         Self { taken: self.due, ..self.clone() }
     }

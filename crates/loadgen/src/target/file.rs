@@ -1,4 +1,4 @@
-//! A file of requests, in the manner of vegeta's targets.
+//! A file of requests, similar to vegeta's targets.
 //!
 //! ```text
 //! # Blank lines separate requests; lines with # are comments.
@@ -80,10 +80,10 @@ pub struct ReadBodyError {
     pub error: std::io::Error,
 }
 
-/// Reads requests for `target` from the text of a file that lies in `folder`.
+/// Parses requests for `target` from the text of a file in `folder`.
 ///
 /// # Errors
-/// At the first line that cannot be understood, or whose file cannot be read; and if there is no request.
+/// At the first line that is wrong or whose body cannot be read, and if there is no request.
 pub fn parse_targets(text: &str, target: &Target, folder: &Path) -> Result<Vec<Template>, TargetsError> {
     let mut templates: Vec<Template> = Vec::new();
     let mut within = false;

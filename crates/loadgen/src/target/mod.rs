@@ -1,4 +1,4 @@
-//! Where the load goes: a URL, taken apart once.
+//! What is loaded: a server's URL, and the requests to send.
 
 mod file;
 mod template;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub use file::{LineError, ReadBodyError, TargetsError, parse_targets, read_body};
 pub use template::{Body, Expect, Template};
 
-/// How a server is spoken to.
+/// The scheme of a URL: the protocol that the server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// HTTP over TLS.
@@ -19,7 +19,7 @@ pub enum Scheme {
     Http,
     /// Bytes that the server sends back as they are, over TLS.
     Tls,
-    /// The same over TCP alone.
+    /// Bytes that the server sends back as they are, over TCP.
     Tcp,
 }
 
@@ -55,7 +55,7 @@ impl Scheme {
     }
 }
 
-/// A server and the path to ask it for.
+/// A server, and the path to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     scheme: Scheme,
@@ -66,7 +66,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// How it is spoken to.
+    /// The scheme.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }

@@ -1,4 +1,4 @@
-//! What is asked of a target.
+//! Requests as the user describes them.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ pub struct Template {
     pub method: String,
     /// The path with its query, beginning with `/`.
     pub path: String,
-    /// Header fields besides those that every request has; one with the name of such a one takes its place.
+    /// Header fields. They replace the default field of the same name.
     pub headers: Vec<(String, String)>,
-    /// The body that is sent along.
+    /// The body of the request.
     pub body: Body,
     /// What the body of the answer must be.
     pub expect: Expect,
-    /// How often it is sent, compared with the others; at least 1.
+    /// How often it is sent, relative to the others; at least 1.
     pub weight: u32,
 }
 
 /// The body of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// So many letters, which the size can be changed of while the load runs.
+    /// This many letters. The size can change while the load runs.
     Bytes(usize),
     /// These bytes.
     Exact(Arc<[u8]>),
 }
 
-/// What the body of an answer is held to.
+/// What the body of an answer must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expect {
     /// The length that the answer itself announces.
     #[default]
     Announced,
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
     /// The request's own body, byte for byte.
     Echo,

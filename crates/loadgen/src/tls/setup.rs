@@ -1,4 +1,4 @@
-//! What is settled about TLS before a load starts: whom to trust, the server's name, and what is offered.
+//! TLS configuration: trust, the server's name, and what is offered.
 
 use std::fmt;
 use std::io;
@@ -100,25 +100,25 @@ pub enum TlsSetupError {
         /// Why not.
         reason: String,
     },
-    /// A cipher suite or a group that the TLS library does not have.
+    /// rustls does not have a cipher suite or a group of this name.
     #[error("there is no {what} {name}; there are {known}")]
     Unsupported {
         /// What it should be.
         what: &'static str,
         /// Its name as given.
         name: String,
-        /// Those that there are.
+        /// The names that it has.
         known: String,
     },
     /// The host cannot be the name of a TLS server.
     #[error("{0} is not a name that a TLS server can have")]
     ServerName(String),
-    /// The TLS library refuses its configuration.
+    /// rustls refuses the configuration.
     #[error("cannot set up TLS: {0}")]
     Library(String),
 }
 
-/// TLS towards one server, to be shared by all clients.
+/// TLS towards one server, shared by all clients.
 #[derive(Debug)]
 pub(crate) struct TlsSetup {
     config: ClientConfig,
@@ -153,7 +153,7 @@ impl TlsSetup {
         Ok(Self { config, name, forgetting: SessionReset::default() })
     }
 
-    /// Shakes hands once over a stream with timeouts, to see whether it can be done, and on which protocol both agree.
+    /// Completes one handshake over a stream with timeouts, and returns the negotiated protocol.
     pub(crate) fn try_out(&self, stream: &mut Stream) -> Result<Option<Alpn>, TryError> {
         let connection = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
         let mut connection = connection.map_err(TryError::Tls)?;
@@ -170,7 +170,7 @@ impl TlsSetup {
                 }
             }
         }
-        // In order, so that the server has nothing to complain of. Whether it hears it makes no difference.
+        // The server need not report a truncated connection. Whether it arrives makes no difference.
         connection.send_close_notify();
         let _ = match stream {
             Stream::Tcp(tcp) => connection.write_tls(tcp),
@@ -179,13 +179,13 @@ impl TlsSetup {
         Ok(connection.alpn_protocol().and_then(Alpn::known))
     }
 
-    /// What makes all its clients forget their sessions.
+    /// Makes all clients forget their sessions.
     pub(crate) fn forgetting(&self) -> SessionReset {
         self.forgetting.clone()
     }
 
     /// TLS for a client of so many connections at once, with sessions of its own.
-    /// With `early_data` connections that resume send their first request before the handshake is over.
+    /// With `early_data`, connections that resume send their first request before the handshake is complete.
     pub(crate) fn client(&self, connections: usize, early_data: bool) -> ClientTls {
         let sessions = Arc::new(Sessions::new(connections, self.forgetting.clone()));
         let mut config = self.config.clone();
@@ -253,7 +253,7 @@ impl Identity {
     }
 }
 
-/// The library's cryptography, cut down to what is to be offered.
+/// The cryptography to offer.
 fn provider(options: &TlsOptions) -> Result<CryptoProvider, TlsSetupError> {
     let mut provider = aws_lc_rs::default_provider();
     if !options.ciphers.is_empty() {

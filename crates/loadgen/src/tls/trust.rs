@@ -1,33 +1,33 @@
-//! Whose certificates are accepted, in the words of a plan.
+//! Which server certificates are accepted.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Which server certificate is good.
+/// Which server certificates are accepted.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Exactly this one, in DER, whatever names and dates it holds.
+    /// Exactly this certificate, in DER, whatever its names and dates.
     Certificate(Vec<u8>),
-    /// One that is known to be good whatever names and dates it holds: for a server that is part of this program, and
-    /// may change its certificates.
+    /// A certificate that this program knows, whatever its names and dates: for a server in the same program, which may
+    /// change its certificates.
     Known(Known),
-    /// One that the system's certificate authorities vouch for.
+    /// A certificate signed by the system's authorities.
     Roots,
-    /// One that an authority in this PEM file vouches for.
+    /// A certificate signed by an authority in this PEM file.
     CaFile(PathBuf),
-    /// Any, and without checking that the server has its key: for benchmarks only.
+    /// Any certificate, without proof that the server has its key: for benchmarks only.
     Insecure,
 }
 
-/// Tells of a certificate in DER whether it is good; asked once a full handshake.
+/// Decides whether a certificate in DER is accepted, once for each full handshake.
 #[derive(Clone)]
 pub struct Known(Arc<IsGood>);
 
 type IsGood = dyn Fn(&[u8]) -> bool + Send + Sync;
 
 impl Known {
-    /// Good is what `is_good` finds so.
+    /// Accepts the certificates for which `is_good` returns true.
     pub fn new(is_good: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_good))
     }

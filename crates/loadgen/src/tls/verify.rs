@@ -1,4 +1,4 @@
-//! Whose certificates are good.
+//! Verifies the server's certificate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::{Known, TlsSetupError, Trust};
 
-/// Checks the server's certificate as it is wanted.
+/// The verifier for a kind of trust.
 pub(super) fn verifier(
     trust: &Trust,
     provider: &Arc<CryptoProvider>,
@@ -76,8 +76,8 @@ fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>
     Ok((roots, listed))
 }
 
-/// Trusts what the authorities of a file vouch for, and the certificates of the file themselves: those that a server
-/// has signed for itself, as `openssl req -x509` makes them, are authorities too, which no server's certificate may be.
+/// Accepts certificates signed by the authorities of a file, and the file's certificates themselves. Self-signed ones, as
+/// `openssl req -x509` makes them, are marked as authorities, which webpki refuses as a server's certificate.
 #[derive(Debug)]
 struct CaFileVerifier {
     inner: Arc<WebPkiServerVerifier>,
@@ -96,7 +96,7 @@ impl ServerCertVerifier for CaFileVerifier {
         let verified =
             self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The library has no word of its own for an authority in the place of a server.
+            // rustls has no error of its own for an authority's certificate used by a server.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.listed.contains(end_entity) =>
             {
@@ -130,7 +130,7 @@ impl ServerCertVerifier for CaFileVerifier {
     }
 }
 
-/// Trusts certificates that are known otherwise, and checks that the server has their keys.
+/// Accepts known certificates, and checks that the server has their keys.
 #[derive(Debug)]
 struct KnownCertVerifier {
     known: Known,
@@ -176,7 +176,7 @@ impl ServerCertVerifier for KnownCertVerifier {
     }
 }
 
-/// Trusts everybody, and leaves out the signature too: it is there to cost as little as possible.
+/// Accepts every certificate, and does not check the signature either, so that it costs as little as possible.
 #[derive(Debug)]
 struct NoVerifier {
     provider: Arc<CryptoProvider>,

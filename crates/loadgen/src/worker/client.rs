@@ -10,8 +10,7 @@ use crate::stats::WorkerStats;
 use crate::tls::{ClientTls, Engine, Handshake, TlsError};
 use crate::worker::transport::Transport;
 
-/// Sessions are not shared between clients, since a ticket that wanders from one address to another is nothing a
-/// server sees in earnest.
+/// Clients do not share sessions: outside of tests no server sees a ticket move from one address to another.
 #[derive(Debug)]
 pub(crate) struct Client {
     /// The address its connections are bound to; `None` leaves that to the kernel.
@@ -19,13 +18,13 @@ pub(crate) struct Client {
     /// How its connections begin, if they do so with TLS.
     pub(crate) tls: Option<ClientTls>,
     pub(crate) resume: Diffusion,
-    /// Its own counts; the address is known with its first connection.
+    /// Its address, known with its first connection.
     pub(crate) address: Option<IpAddr>,
     pub(crate) totals: ClientTotals,
 }
 
 impl Client {
-    /// One of its connections stands.
+    /// One of its connections is established.
     pub(crate) fn established(&mut self, transport: &Transport, warmup: bool, stats: &mut WorkerStats) {
         stats.count(LoadCounter::Opened);
         self.totals.connections += 1;
@@ -37,7 +36,7 @@ impl Client {
         }
     }
 
-    /// Begins TLS, if there is any, with a session to resume where its turn for that has come; gives also whether it has.
+    /// Begins TLS, if the target uses it. Also returns whether the connection was to resume a session.
     pub(crate) fn begin(
         &mut self,
         resume: Share,
@@ -66,7 +65,7 @@ pub(crate) struct Diffusion {
 }
 
 impl Diffusion {
-    /// Begins at a phase of its own, so that the clients of a load do not all decide alike at the same time.
+    /// Begins at a phase of its own, so that the clients of a load do not all decide alike.
     pub(crate) fn new(client: u32, clients: u32) -> Self {
         let phase = u64::from(Share::WHOLE) * u64::from(client) / u64::from(clients.max(1));
         Self { error: phase as u32 % Share::WHOLE }

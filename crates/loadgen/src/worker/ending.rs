@@ -1,4 +1,4 @@
-//! The ways in which requests fail and connections end.
+//! How requests fail and connections end.
 
 use telemetry::{LoadCounter, LoadEvent};
 
@@ -7,16 +7,16 @@ use super::{TICK_NS, Worker};
 use crate::clock::now_ns;
 use crate::protocol::{ConnectionEnd, Failure, Fate, Session};
 
-/// How long the server's end is waited for after we have closed.
+/// How long to wait for the server to close after we have.
 const CLOSING_NS: u64 = 1_000_000_000;
 /// How long the server may take to close first.
 const PARTING_NS: u64 = 100_000_000;
-/// The deadlines of many requests are looked at so often in the time that one has, within bounds.
+/// Multiplexed connections check the deadlines of their requests this often within a timeout, within bounds.
 const LOOKS: u64 = 100;
 const LOOK_NS_MAX: u64 = 500_000_000;
 
 impl<S: Session> Worker<S> {
-    /// Looks for what the server may have said before the connection broke.
+    /// A write failed: reads what the server may have sent before.
     pub(super) fn write_failed(&mut self, key: usize) {
         if let Some(connection) = self.connections.get_mut(key) {
             connection.transport.note_broken();
@@ -24,7 +24,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// Does what the protocol wants done with its connection.
+    /// Does with a connection what its session asks for.
     pub(super) fn follow_fate(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match (connection.phase, connection.session.fate()) {
@@ -42,7 +42,7 @@ impl<S: Session> Worker<S> {
             (ConnectionPhase::Open, Fate::Broken) => {
                 connection.session.close();
                 self.flush(key);
-                // It may hear of it, or not.
+                // Whether this arrives makes no difference.
                 let _ = self.connections[key].transport.close(&mut self.scratch);
                 self.lose(key);
             }
@@ -86,8 +86,8 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// Lets go of a connection that cannot be used any more. A server that never answers is not to be hammered, one
-    /// that did may have the next connection at once.
+    /// Drops a connection that cannot be used any more. The slot backs off if no request was answered, so that a failing
+    /// server is not hammered.
     fn lose(&mut self, key: usize) {
         let connection = &self.connections[key];
         let (index, was_futile) = (connection.slot, connection.was_futile());
@@ -97,7 +97,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// The connection came to nothing.
+    /// No connection could be made: its requests fail.
     pub(super) fn fail_connection(&mut self, key: usize, failure: &Failure) {
         let index = self.connections[key].slot;
         self.fail_requests(key, failure);
@@ -115,7 +115,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// No connection could be made for a slot's requests.
+    /// Fails the requests that wait in a slot.
     pub(super) fn fail_waiting(&mut self, index: usize, failure: &Failure) {
         let (slot, now_ns) = (&mut self.slots[index], now_ns());
         for request in slot.waiting.drain(..) {
@@ -131,14 +131,14 @@ impl<S: Session> Worker<S> {
         self.withhold(index);
     }
 
-    /// Takes a slot out of the queue of those that can take requests.
+    /// Takes a slot out of the queue of free slots.
     fn withhold(&mut self, index: usize) {
         if self.slots.get_mut(index).is_some_and(|slot| std::mem::take(&mut slot.is_free)) {
             self.free.retain(|free| *free != index);
         }
     }
 
-    /// Ends what has lasted until its deadline.
+    /// Ends connections and requests whose deadline is over.
     pub(super) fn expire(&mut self, now_ns: u64) {
         let looks = now_ns >= self.next_look_ns;
         if looks {
@@ -186,11 +186,11 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// A connection has not come about in the time of the request that it was made for.
+    /// Connecting took longer than its request may take.
     fn give_up_dialling(&mut self, key: usize, event: LoadEvent, now_ns: u64) {
         let connection = &mut self.connections[key];
         let index = connection.slot;
-        // Early data may hold a request.
+        // A request may have gone as early data.
         self.slots[index].waiting.extend(connection.session.give_up());
         self.drop_connection(key);
         self.expire_waiting(index, event, now_ns);
@@ -216,7 +216,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// Closes a slot's connection, if it carries nothing.
+    /// Closes a slot's connection if it carries no request.
     pub(super) fn close_idle(&mut self, index: usize) {
         let Some(key) = self.slots[index].connection.filter(|_| self.slots[index].under_way == 0) else {
             return;
@@ -228,7 +228,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// Closes from our side, and waits for the server's end.
+    /// Closes our side, and waits for the server to close.
     fn close(&mut self, key: usize) {
         self.connections[key].session.close();
         self.flush(key);
@@ -245,7 +245,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// Accounts for what has no answer yet, and drops the connections that had it.
+    /// Records all unanswered requests, and drops their connections.
     pub(super) fn cut(&mut self, now_ns: u64) {
         for key in 0..self.connections.capacity() {
             let Some(connection) = self.connections.get_mut(key) else { continue };

@@ -80,7 +80,7 @@ impl<S: Session> Worker<S> {
             self.stats.add(LoadCounter::BodyIn, prepared.body_bytes);
             self.stats.add(LoadCounter::Reused, u64::from(connection.session.carried() > 0));
         }
-        // Not the time of the turn: the last of many requests that are sent in one turn is sent later than the first.
+        // Not the time of the turn: one turn sends many requests one after the other.
         self.stats.sent(&mut request, now_ns());
         connection.session.begin(request, prepared, is_last);
     }
@@ -118,9 +118,9 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// The poll says that something can be done about a connection.
+    /// Handles a poll event of a connection.
     pub(super) fn on_event(&mut self, key: usize, event: &Event) {
-        // An event may be left from a connection that had this key before; whatever is tried then says so itself.
+        // The event may belong to an earlier connection of this key. Then reading and writing find nothing to do.
         let Some(connection) = self.connections.get_mut(key) else { return };
         let slot = connection.slot;
         if connection.phase == ConnectionPhase::Connecting {
@@ -148,7 +148,7 @@ impl<S: Session> Worker<S> {
         self.go_on(slot, now_ns());
     }
 
-    /// Reads, and draws the conclusions.
+    /// Reads from a connection, and acts on what came.
     pub(super) fn read(&mut self, key: usize) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if !connection.transport.is_established() {
@@ -163,7 +163,7 @@ impl<S: Session> Worker<S> {
         if let Some(handshake) = received.handshake {
             self.on_handshake(key, &handshake);
         }
-        // What TLS itself has to say goes out before another connection uses what it is kept in.
+        // TLS's own messages go out before another connection uses the buffer.
         if let Some(connection) = self.connections.get_mut(key)
             && connection.transport.flush(&mut self.scratch).is_err()
         {
@@ -185,16 +185,16 @@ impl<S: Session> Worker<S> {
         self.go_on(index, answered_ns.unwrap_or_else(now_ns));
     }
 
-    /// Lets a slot make use of what has changed.
+    /// Lets a slot use what has changed.
     pub(super) fn go_on(&mut self, index: usize, now_ns: u64) {
-        // It may be gone, while one of its connections still closes.
+        // The slot may be gone while one of its connections still closes.
         if index < self.slots.len() {
             self.serve(index);
             self.offer(index, now_ns);
         }
     }
 
-    /// Enters what became of requests, and gives the time of the last answer.
+    /// Records the requests that have ended, and returns the time of the last answer.
     pub(super) fn account(&mut self, key: usize) -> Option<u64> {
         let mut answered_ns = None;
         if self.ended.is_empty() {
@@ -213,7 +213,7 @@ impl<S: Session> Worker<S> {
                         self.clients[connection.client].totals.requests_ok += 1;
                     }
                 }
-                // It goes once more, if that is not all there is to the connection.
+                // It is sent once more, unless it was the connection's first request.
                 Outcome::Unheard(_) if !request.retried && connection.session.carried() > 1 => {
                     request.retried = true;
                     self.stats.count(LoadCounter::Retried);

@@ -30,15 +30,15 @@ use connection::{Connection, ConnectionPhase};
 use slot::ConnectionSlot;
 pub(crate) use start::{SharedSetup, WorkerConfig};
 
-/// Wakes the loop for changes and hand-overs.
+/// Wakes the loop for new settings, and to hand over its counts.
 pub(crate) const WAKER: Token = Token(usize::MAX);
 /// Wakes the loop when a request falls due, or the load ends.
 pub(crate) const TIMER: Token = Token(usize::MAX - 1);
-/// How often deadlines are looked at.
+/// How often deadlines are checked.
 const TICK_NS: u64 = 10_000_000;
 const EVENTS_MAX: usize = 1024;
 
-/// The thread's own state; nothing in it is shared but `setup`.
+/// The thread's own state. Only `setup` is shared.
 #[derive(Debug)]
 pub(crate) struct Worker<S> {
     setup: Arc<SharedSetup>,
@@ -56,7 +56,7 @@ pub(crate) struct Worker<S> {
     address: usize,
     /// Most requests of a slot at a time.
     streams: usize,
-    /// At least `active`; more while slots that are not wanted any more end what they have.
+    /// At least `active`; more while surplus slots finish their requests.
     slots: Vec<ConnectionSlot>,
     /// Slots that may take requests: the first ones.
     active: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Worker<S> {
     free: VecDeque<usize>,
     /// Requests that slots have taken on.
     under_way: usize,
-    /// Those of all slots, by the tokens that they have at the poll.
+    /// The connections of all slots. The key is the poll's token.
     connections: Slab<Connection<S>>,
     /// Connections with more to read than their turn allowed.
     unread: Vec<usize>,
@@ -73,7 +73,7 @@ pub(crate) struct Worker<S> {
     next_tick_ns: u64,
     next_look_ns: u64,
     scratch: Scratch,
-    /// Requests that a connection is done with, while it is read.
+    /// Requests that have ended, until they are recorded.
     ended: EndedRequests,
     stats: WorkerStats,
     reporter: Reporter<LoadDelta>,
@@ -119,7 +119,7 @@ impl<S: Session> Worker<S> {
             self.turn(now_ns());
             let (at_ns, patience) = (self.next_moment_ns(), self.patience());
             if self.timer.wait(&mut self.poll, &mut events, at_ns, patience).is_err() {
-                // Without its poll a thread can do nothing but say what became of its requests.
+                // Without its poll a thread can only account for its requests.
                 break;
             }
             for event in &events {
@@ -139,9 +139,9 @@ impl<S: Session> Worker<S> {
         self.finish();
     }
 
-    /// The moment at which something is to be done that cannot wait for the next tick.
+    /// The next moment that cannot wait for a tick.
     fn next_moment_ns(&self) -> Option<u64> {
-        // Without a free slot a request that falls due waits for one, and that comes with an event.
+        // Without a free slot a request waits for one, and an event announces that.
         let due_ns = self.load.next_due_ns().filter(|_| !self.free.is_empty());
         due_ns.into_iter().chain(self.load.next_change_ns()).min()
     }
@@ -156,7 +156,7 @@ impl<S: Session> Worker<S> {
         (!is_quiet).then(|| Duration::from_nanos(self.next_tick_ns.saturating_sub(now_ns())))
     }
 
-    /// What is done once a turn, whatever the events are.
+    /// The work of each turn, whatever the events are.
     fn turn(&mut self, now_ns: u64) {
         self.apply_control(now_ns);
         self.load.advance(&mut self.stats, now_ns);
@@ -173,7 +173,7 @@ impl<S: Session> Worker<S> {
         self.settle(now_ns);
     }
 
-    /// Gives requests that are due to slots that are free, and sends what there is to send.
+    /// Gives due requests to free slots, and flushes the connections.
     fn dispatch(&mut self, now_ns: u64) {
         if self.load.is_late(now_ns) {
             let throttled = self.throttled();
@@ -197,7 +197,7 @@ impl<S: Session> Worker<S> {
         self.touched = touched;
     }
 
-    /// Lets a slot take requests, unless there are to be fewer slots.
+    /// Queues a slot that has room, or closes a surplus one.
     fn offer(&mut self, index: usize, now_ns: u64) {
         if index >= self.active {
             self.close_idle(index);
@@ -219,7 +219,7 @@ impl<S: Session> Worker<S> {
         slot.under_way < self.streams && slot.backs_off_until_ns.is_none() && !is_full
     }
 
-    /// Follows a change of what is wanted.
+    /// Applies changed settings.
     fn apply_control(&mut self, now_ns: u64) {
         let setup = Arc::clone(&self.setup);
         match self.load.apply_control(&setup.control, &mut self.stats, now_ns) {
@@ -241,7 +241,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// Uses more slots, or fewer: those that are not wanted any more end after the requests that they have.
+    /// Changes the number of slots. Surplus slots finish their requests first.
     fn resize(&mut self, slots: usize, now_ns: u64) {
         self.active = slots;
         if slots > self.slots.len() {
@@ -257,7 +257,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// Ends a drain that is complete, or has lasted long enough.
+    /// Ends a drain that is complete, or has taken too long.
     fn settle(&mut self, now_ns: u64) {
         if !self.load.is_draining() {
             return;
@@ -287,13 +287,13 @@ impl<S: Session> Worker<S> {
         self.cut(now_ns);
     }
 
-    /// Share of the connections that wait to be tried again after one that came to nothing.
+    /// Share of the slots that back off.
     fn throttled(&self) -> f64 {
         let waiting = self.slots.iter().filter(|slot| slot.backs_off_until_ns.is_some()).count();
         waiting as f64 / self.slots.len().max(1) as f64
     }
 
-    /// Hands the counts over if they are asked for; the load ends if nobody asks any more.
+    /// Hands the counts over if the collector asks; ends the load if the collector is gone.
     fn report(&mut self) {
         match self.reporter.answer(&mut self.stats.delta, |_| {}) {
             Asked::Yes => self.setup.note_span(&self.load, &self.stats),

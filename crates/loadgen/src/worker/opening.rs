@@ -1,4 +1,4 @@
-//! How a slot comes to a connection: an address, TCP, and TLS.
+//! Opens a slot's connection: an address, TCP, and TLS.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::tls::{Engine, Handshake};
 use crate::worker::transport::Transport;
 
 impl<S: Session> Worker<S> {
-    /// Makes a connection for the slot's requests, from the client whose turn it is.
+    /// Opens a connection for the slot's requests, from the next client.
     pub(super) fn connect(&mut self, index: usize) {
         let client = self.next_client;
         self.next_client = (client + 1) % self.clients.len();
@@ -48,7 +48,7 @@ impl<S: Session> Worker<S> {
         self.address_failed(slot, client, addresses_tried, error);
     }
 
-    /// Tries the server's next address, if it has one that was not tried; the one that works is kept.
+    /// Tries the server's next address, if one is left. Later connections begin with the address that worked.
     fn address_failed(&mut self, index: usize, client: usize, addresses_tried: usize, error: &io::Error) {
         let to = self.address;
         if addresses_tried < self.setup.addresses.len() {
@@ -80,7 +80,7 @@ impl<S: Session> Worker<S> {
         }
     }
 
-    /// Sends the first flight, with a request in it if that may go as early data. Only HTTP/1.1 and echoes send any.
+    /// Sends the first flight, with a request as early data if possible. Only HTTP/1.1 and echoes send early data.
     fn shake_hands(&mut self, key: usize, mut engine: Engine) -> Result<(), ConnectionEnd> {
         let waiting = &mut self.slots[self.connections[key].slot].waiting;
         if self.setup.early_data
@@ -119,7 +119,7 @@ impl<S: Session> Worker<S> {
                 self.stats.add(LoadCounter::BytesIn, early_bytes as u64);
                 client.totals.bytes_in += early_bytes as u64;
             }
-            // It counts from the first time (RFC 8446, section 4.2.10).
+            // The request goes again (RFC 8446, section 4.2.10), and counts from the first time.
             _ => connection.session.early_data_rejected(),
         }
         self.on_ready(key, origin);

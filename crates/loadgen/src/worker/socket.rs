@@ -10,7 +10,7 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Type};
 
-/// Where a server is to be reached.
+/// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Tcp(SocketAddr),
@@ -41,7 +41,7 @@ impl Socket {
         }
     }
 
-    /// True once the connection stands; asks the socket while it is being made.
+    /// True once the socket is connected.
     pub(crate) fn is_connected(&self) -> io::Result<bool> {
         let (connected, error) = match self {
             Self::Tcp(tcp) => (tcp.peer_addr().map(drop), tcp.take_error()),
@@ -54,7 +54,7 @@ impl Socket {
         }
     }
 
-    /// The address it goes out from; a unix socket counts as one on loopback.
+    /// Its local address; a Unix socket counts as loopback.
     pub(crate) fn local_ip(&self) -> Option<IpAddr> {
         match self {
             Self::Tcp(tcp) => tcp.local_addr().ok().map(|address| address.ip().to_canonical()),
@@ -62,7 +62,7 @@ impl Socket {
         }
     }
 
-    /// Says that nothing more is written. The peer may have gone meanwhile; then there is nothing to shut.
+    /// Shuts down the writing side. It fails if the peer is gone, which makes no difference.
     pub(crate) fn shut_writing(&self) {
         let _ = match self {
             Self::Tcp(tcp) => tcp.shutdown(Shutdown::Write),

@@ -26,7 +26,7 @@ pub(crate) struct SharedSetup {
 }
 
 impl SharedSetup {
-    /// Hands over the last that a thread has counted.
+    /// Hands over a thread's last counts.
     pub(crate) fn finish(
         &self,
         clients: &[Client],

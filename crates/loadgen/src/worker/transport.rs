@@ -12,7 +12,7 @@ use crate::worker::socket::{Address, Socket};
 
 /// Size of a read. Large reads matter: they save system calls and whole records.
 const READ_BYTES: usize = 128 * 1024;
-/// Reads of one connection before the others have their turn.
+/// Reads of one connection in a turn.
 const READS_MAX: usize = 16;
 /// Plaintext that is encrypted at a time, so that what the socket cannot take yet stays small.
 const SEND_BYTES: usize = 64 * 1024;
@@ -31,7 +31,7 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Forgets what was to be written to a connection that is gone.
+    /// Discards what was to be written to a connection that is gone.
     pub(crate) fn clear(&mut self) {
         self.out.clear();
     }
@@ -48,26 +48,26 @@ pub(crate) struct Transport {
     inflow: ReadMode,
     /// Nothing more is written once `pending` is out.
     closing: bool,
-    /// What went wrong in TLS.
+    /// The TLS error.
     trouble: Option<Failure>,
-    /// When it was begun.
+    /// When connecting began.
     pub(crate) opened_ns: u64,
-    /// When TCP stood.
+    /// When TCP was connected.
     pub(crate) established_ns: u64,
 }
 
 /// How far to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReadMode {
-    /// A short read has brought all there is; an event tells of more.
+    /// A short read has emptied the socket; an event announces more.
     Open,
-    /// The server has sent its end, so reading goes on up to it.
+    /// The server has shut down its side: read up to the end.
     Shut,
-    /// A write has failed. What the server said before is read, and then the connection is over.
+    /// A write has failed: read what the server sent before, then the connection is over.
     Broken,
 }
 
-/// What reading has brought, beside plaintext.
+/// What a read led to, besides plaintext.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadOutcome {
     /// The handshake, when it has just been completed.
@@ -76,7 +76,7 @@ pub(crate) struct ReadOutcome {
     pub(crate) plaintext_bytes: u64,
     /// The connection is over.
     pub(crate) end: Option<ConnectionEnd>,
-    /// There may be more to read, and no event will tell.
+    /// There may be more to read, and no event will announce it.
     pub(crate) has_more: bool,
 }
 
@@ -100,7 +100,7 @@ impl Transport {
         }
     }
 
-    /// True once the TCP connection stands; asks the socket while it is being made.
+    /// True once TCP is connected; asks the socket until then.
     pub(crate) fn establish(&mut self) -> io::Result<bool> {
         self.is_established = self.socket.is_connected()?;
         if self.is_established {
@@ -127,12 +127,12 @@ impl Transport {
         self.trouble.get_or_insert_with(|| Failure::new(error.event(), error.to_string()));
     }
 
-    /// What went wrong in TLS.
+    /// The failure that a TLS error leads to.
     pub(crate) fn take_trouble(&mut self) -> Failure {
         self.trouble.take().unwrap_or_else(|| Failure::new(LoadEvent::Tls, ""))
     }
 
-    /// Why a handshake came to nothing.
+    /// Why a handshake failed.
     pub(crate) fn handshake_failure(&mut self, end: ConnectionEnd, scratch: &mut Scratch) -> Failure {
         let failure = match end {
             ConnectionEnd::Tls => self.take_trouble(),
@@ -145,7 +145,7 @@ impl Transport {
         failure
     }
 
-    /// Notes that the server has sent its end.
+    /// Notes that the server has shut down its side.
     pub(crate) fn note_peer_shut(&mut self) {
         if self.inflow == ReadMode::Open {
             self.inflow = ReadMode::Shut;
@@ -157,8 +157,8 @@ impl Transport {
         self.inflow = ReadMode::Broken;
     }
 
-    /// Reads what there is, up to a bound, and hands on the plaintext in it. What TLS answers by itself stays in
-    /// `scratch` until [`Self::flush`].
+    /// Reads up to a bound, and passes the plaintext on. What TLS itself answers stays in `scratch` until
+    /// [`Self::flush`].
     pub(crate) fn receive(&mut self, scratch: &mut Scratch, mut plaintext: impl FnMut(&[u8])) -> ReadOutcome {
         let mut received = ReadOutcome::default();
         for _ in 0..READS_MAX {
@@ -212,7 +212,7 @@ impl Transport {
         }
     }
 
-    /// Hands over what the socket takes for now of some plaintext, and gives its length.
+    /// Sends as much of the plaintext as the socket takes now, and returns its length.
     pub(crate) fn send(&mut self, plaintext: &[u8], scratch: &mut Scratch) -> Result<usize, ConnectionEnd> {
         let mut handed = 0;
         while handed < plaintext.len() && self.pending.is_empty() {
@@ -232,7 +232,7 @@ impl Transport {
         Ok(handed)
     }
 
-    /// Writes out what waits in `scratch`, and before it what waited from earlier.
+    /// Writes earlier pending bytes, then those in `scratch`.
     pub(crate) fn flush(&mut self, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
         let written = self.write_out(scratch.out.filled());
         scratch.out.clear();
@@ -265,7 +265,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Says that nothing more is sent, in TLS and in TCP.
+    /// Closes the sending side, in TLS and in TCP.
     pub(crate) fn close(&mut self, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
         if self.closing {
             return Ok(());
@@ -278,7 +278,7 @@ impl Transport {
     }
 }
 
-/// Writes what the socket takes; 0 when it takes nothing for now.
+/// Writes what the socket takes; 0 if it takes nothing now.
 fn write_some(socket: &mut Socket, bytes: &[u8]) -> Result<usize, ConnectionEnd> {
     loop {
         match socket.write(bytes) {

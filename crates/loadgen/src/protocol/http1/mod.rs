@@ -1,7 +1,7 @@
-//! Answers of HTTP/1.1 taken apart as they come, in whatever pieces (RFC 9112, sections 4 to 7).
+//! HTTP/1.1 (RFC 9112): the session of a connection, and a parser of answers that arrive in pieces of any size.
 //!
-//! Bodies are counted off, and compared where that is wanted, not kept: the parser holds at most one incomplete head.
-//! An echo without any protocol is a body alone.
+//! Bodies are counted, and compared if expected, not kept: the parser holds at most one incomplete head. An echo is an
+//! answer with a body alone.
 
 mod chunked;
 mod framing;
@@ -30,7 +30,7 @@ pub(crate) struct Answer {
     pub(crate) keep_alive: bool,
     /// Bytes of its head, interim answers included, as they came.
     pub(crate) head_bytes: u64,
-    /// The same without compression, which this protocol has none of.
+    /// The same, since this protocol has no header compression.
     pub(crate) head_plain_bytes: u64,
     /// Bytes of its body, without framing.
     pub(crate) body_bytes: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Answer {
     pub(crate) body_is_right: bool,
 }
 
-/// What the next answer is held to.
+/// What the next answer must be.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
     /// The request was a `HEAD`: its answer has no body, whatever its fields say.
@@ -60,11 +60,11 @@ pub(crate) struct FeedResult {
     pub(crate) answer: Option<Answer>,
 }
 
-/// The answer is not HTTP/1.x, or larger than anything reasonable.
+/// The answer is not HTTP/1.x, or too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MalformedAnswer;
 
-/// Takes one answer after the other apart.
+/// Parses one answer after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     state: State,
@@ -98,7 +98,7 @@ enum State {
 }
 
 impl Parser {
-    /// Expects an answer. What was left of an earlier one is forgotten.
+    /// Expects an answer, and forgets an earlier one.
     pub(crate) fn expect(&mut self, expected: &Expected) {
         self.head.clear();
         self.state = State::Head;
@@ -107,7 +107,7 @@ impl Parser {
             self.state = State::Counted(expected.body.as_ref().map_or(0, |body| body.len() as u64));
             self.answer = Some(Answer { keep_alive: true, ..Answer::default() });
         }
-        // An expectation of a body is shared by all threads, and so is not touched without need.
+        // All threads share an expected body, whose reference count is best left alone.
         if expected.body.is_some() || self.expected.body.is_some() {
             self.expected.body.clone_from(&expected.body);
         }
@@ -160,7 +160,7 @@ impl Parser {
         Ok(FeedResult { consumed, answer: None })
     }
 
-    /// The connection has ended in order: that completes a body without a length.
+    /// The connection was closed in order, which completes a body without a length.
     pub(crate) fn end(&mut self) -> Option<Answer> {
         if self.state != State::UntilClose {
             return None;

@@ -1,4 +1,4 @@
-//! One connection's HTTP/1.1, or echo, without its socket: one request at a time.
+//! The session of an HTTP/1.1 or echo connection: one request at a time.
 
 use telemetry::LoadEvent;
 

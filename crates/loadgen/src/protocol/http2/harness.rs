@@ -1,4 +1,4 @@
-//! A connection of HTTP/2 without its socket, for whoever wants to feed it what no server should send.
+//! An HTTP/2 session for fuzzing and benchmarks.
 
 use std::sync::Arc;
 
@@ -7,38 +7,38 @@ use super::session::Session;
 use crate::protocol::{EndedRequests, Outcome, Prepared, Request, Requests, Session as _};
 use crate::target::Template;
 
-/// Requests under way while the server's bytes are taken in.
+/// Requests in flight.
 const STREAMS: usize = 4;
-/// Bytes of their bodies, more than windows are wide at first.
+/// Size of their bodies: more than the initial windows allow.
 const BODY_BYTES: usize = 70_000;
 
-/// Hands bytes of a server to HTTP/2 as a connection of a load does, but for the socket: for fuzzing and measuring.
+/// Feeds a server's bytes to an HTTP/2 session, as a connection does.
 #[derive(Debug)]
 pub struct Http2Harness {
     requests: Requests,
 }
 
-/// What the bytes have led to.
+/// What the bytes led to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Http2HarnessResult {
     /// Requests with a whole answer.
     pub answered: usize,
     /// Requests that failed.
     pub failed: usize,
-    /// Requests that the server says it has not looked at.
+    /// Requests that the server says it has not processed.
     pub unheard: usize,
-    /// The server broke the protocol, and nothing more was taken in.
+    /// The server broke the protocol, and the rest was ignored.
     pub is_broken: bool,
     /// What was sent, the preface included.
     pub output: Vec<u8>,
-    /// Bytes that were kept between the pieces, the most.
+    /// Most bytes kept between two pieces.
     pub kept_bytes_max: usize,
     /// Bytes that header blocks were decoded to.
     pub decoded_bytes: u64,
 }
 
 impl Default for Http2Harness {
-    /// A trial whose requests have bodies.
+    /// A harness whose requests have bodies.
     fn default() -> Self {
         let target = "https://example.org/".parse().expect("a target");
         let template = Template::post("/", BODY_BYTES);
@@ -48,8 +48,8 @@ impl Default for Http2Harness {
 }
 
 impl Http2Harness {
-    /// Takes in what a server sends, in these pieces, while four requests are under way. Bodies go out before and after
-    /// that, so that how wide windows are does not depend on the pieces.
+    /// Receives these pieces while four requests are in flight. Bodies are sent before and after, so that windows do
+    /// not depend on the pieces.
     pub fn receive<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Http2HarnessResult {
         let (mut session, mut ended) = (Session::new(), EndedRequests::new());
         let mut tried = Http2HarnessResult::default();

@@ -1,8 +1,8 @@
 //! HTTP/2 (RFC 9113), whose connections carry many requests at a time.
 //!
-//! - `hpack` and `frame` are what goes over a connection, taken apart and put together;
-//! - `session` is one connection's protocol without its socket;
-//! - `prepared` is a request, written out once.
+//! - `hpack` and `frame` encode and decode what a connection carries;
+//! - `session` is one connection without its socket;
+//! - `prepared` is a request, encoded before the load starts.
 
 mod frame;
 mod harness;

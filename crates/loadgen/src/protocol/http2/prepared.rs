@@ -1,4 +1,4 @@
-//! A request as HTTP/2 sends it, written out before the load starts.
+//! A request for HTTP/2, encoded before the load starts.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ pub(crate) struct Http2Request {
 }
 
 impl Http2Request {
-    /// Writes a template out for a target; `numbers` is the same for all requests of a load.
+    /// Encodes a template for a target; all requests of a load share `numbers`.
     pub(crate) fn new(template: &Template, target: &Target, body: &[u8], numbers: &mut Numbers) -> Self {
         let Template { method, path, headers, .. } = template;
         let is_given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
@@ -37,7 +37,7 @@ impl Http2Request {
             }
         }
         if !body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
-            // Without a number, since sizes of bodies can change while the load runs, and numbers must not.
+            // Without an index, since the size of a body can change while the load runs.
             fields.push_once(b"content-length", body.len().to_string().as_bytes());
         }
         Self { fields, body: Bytes::copy_from_slice(body) }

@@ -1,4 +1,4 @@
-//! An answer as it comes in: its header fields, its body, and whether they are what they should be.
+//! An answer while it arrives: its header fields and its body, and whether both are right.
 
 use crate::protocol::http1::{Answer, Expected};
 use crate::protocol::http2::hpack::{DecodeError, Decoder};
@@ -6,7 +6,7 @@ use crate::protocol::http2::hpack::{DecodeError, Decoder};
 /// Most interim answers (1xx) before the final one.
 const INTERIM_MAX: u32 = 16;
 
-/// What has come of an answer so far.
+/// The answer of a stream so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Response {
     /// Of the final answer; 0 before it.
@@ -19,7 +19,7 @@ pub(super) struct Response {
     body_differs: bool,
     /// When the final answer began.
     pub(super) first_ns: u64,
-    /// What has come since the server was last given more room.
+    /// Bytes received since the last window update.
     pub(super) unacknowledged: u32,
 }
 
@@ -34,12 +34,12 @@ pub(super) struct HeaderBlock {
     is_malformed: bool,
 }
 
-/// The answer is none: why, for a person.
+/// The server broke a rule of a stream (RFC 9113, section 5.4.2), in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StreamError(pub(super) &'static str);
 
 impl HeaderBlock {
-    /// Decodes a block, which has to be done whether or not anybody wants its answer.
+    /// Decodes a block. Every block must be decoded, since it changes the decoder's table.
     pub(super) fn decode(decoder: &mut Decoder, bytes: &[u8], plain_max: u64) -> Result<Self, DecodeError> {
         let mut block = Self::default();
         let before = decoder.decoded_bytes();
@@ -86,10 +86,10 @@ impl Response {
         }
         match block.status {
             None if self.has_begun() && is_end => {}
-            // It must be there first, and not come again.
+            // The status must come first, and once.
             None => return Err(StreamError("an answer without a status")),
             Some(_) if self.has_begun() => return Err(StreamError("a second answer on a stream")),
-            // An upgrade does not exist here (RFC 9113, section 8.6).
+            // HTTP/2 has no upgrade (RFC 9113, section 8.6).
             Some(100..200) if is_end || block.status == Some(101) => {
                 return Err(StreamError("an interim answer that cannot be one"));
             }
@@ -163,7 +163,7 @@ fn parse_length(value: &[u8]) -> Option<u64> {
 /// Names are visible and in lower case; a colon begins those that only requests have, or nobody.
 fn is_name(name: &[u8]) -> bool {
     let is_bad = |byte: u8| !byte.is_ascii_graphic() || byte.is_ascii_uppercase() || byte == b':';
-    // To the end in any case, so that many bytes are looked at at a time.
+    // Without an early end, so that the compiler can check many bytes at a time.
     !name.is_empty() && !name.iter().fold(false, |bad, byte| bad | is_bad(*byte))
 }
 
@@ -171,7 +171,7 @@ fn is_value(value: &[u8]) -> bool {
     !value.iter().fold(false, |bad, byte| bad | matches!(byte, 0 | b'\r' | b'\n'))
 }
 
-/// Fields that speak of a connection, and have no place where streams share one (RFC 9113, section 8.2.2).
+/// Connection-specific fields, which HTTP/2 forbids (RFC 9113, section 8.2.2).
 pub(crate) fn is_of_the_connection(name: &[u8]) -> bool {
     match name.len() {
         7 => name == b"upgrade",

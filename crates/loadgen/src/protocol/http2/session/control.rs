@@ -1,4 +1,4 @@
-//! What a server says of streams and of the connection, beside answers.
+//! Control frames: resets, settings, pings, GOAWAY and window updates.
 
 use std::mem;
 

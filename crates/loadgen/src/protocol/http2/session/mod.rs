@@ -1,7 +1,7 @@
-//! One connection's HTTP/2 (RFC 9113), without its socket: bytes in, bytes out, and what becomes of requests.
+//! The session of an HTTP/2 connection (RFC 9113): bytes in, bytes out, and the outcome of requests.
 //!
-//! What a server sends is answered where the protocol wants that, and bounded: an incomplete frame, one header block,
-//! and the answers that wait to be sent are all that is ever kept of it. Bodies are counted and compared as they come.
+//! The session keeps at most one incomplete frame, one header block, and a bounded number of replies. Bodies are
+//! counted and compared as they arrive.
 
 mod answer;
 mod control;
@@ -26,11 +26,11 @@ use crate::tls::Alpn;
 use answer::Response;
 pub(super) use answer::is_of_the_connection;
 
-/// Window for data of a connection and of each of its streams, as h2load offers it: the load is not to be held back.
+/// Receive window of a connection and of each stream, the same as h2load's: it must not hold back the server.
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
-/// Streams that are opened before the server has said how many it takes, the least that RFC 9113 recommends to take.
+/// Most streams before the server's settings arrive: the least that RFC 9113 recommends.
 const STREAMS_AT_FIRST: usize = 100;
-/// Window of a stream to send into before the server has said otherwise.
+/// Send window of a stream before the server's settings arrive.
 const SEND_WINDOW_AT_FIRST: i64 = 65_535;
 
 /// One connection.
@@ -41,10 +41,10 @@ pub(crate) struct Session {
     indexed: Indexed,
     streams: HashMap<u32, Stream, BuildHasherDefault<IdHasher>>,
     next_id: u32,
-    /// What the server allows.
+    /// The server's limits.
     streams_max: usize,
     stream_window: i64,
-    /// What may be sent on all streams together.
+    /// Send window of the connection.
     send_window: i64,
     /// Streams with a body to be sent, in turn.
     sending: VecDeque<u32>,
@@ -52,7 +52,7 @@ pub(crate) struct Session {
     /// Requests that were begun.
     carried: u32,
     answers: u32,
-    /// The server, or we, want nothing more to be begun.
+    /// The server or we want no more requests on this connection.
     is_going_away: bool,
     broken: Option<ConnectionError>,
 }
@@ -61,13 +61,13 @@ pub(crate) struct Session {
 #[derive(Debug)]
 struct Stream {
     request: Request,
-    /// What is not sent yet of its body.
+    /// The part of its body that is not sent yet.
     body: Bytes,
     send_window: i64,
     incoming: Response,
 }
 
-/// The connection cannot go on, because of what the server has sent.
+/// The server broke a rule of the connection (RFC 9113, section 5.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionError {
     code: Code,
@@ -87,13 +87,13 @@ impl ConnectionError {
         Self { code: Code::FLOW_CONTROL_ERROR, what }
     }
 
-    /// What it means for a request.
+    /// The failure of the requests on the connection.
     pub(crate) fn failure(self) -> Failure {
         Failure::new(LoadEvent::Protocol, self.what)
     }
 }
 
-/// The numbers of streams are our own choice, and odd: nobody can make them collide.
+/// Hashes stream identifiers. We choose them, so no peer can make them collide.
 #[derive(Debug, Default)]
 struct IdHasher(u64);
 
@@ -109,7 +109,7 @@ impl Hasher for IdHasher {
     }
 
     fn write_u32(&mut self, id: u32) {
-        // Both ends of a hash are made use of.
+        // The map uses both ends of a hash.
         self.0 = (self.0 ^ u64::from(id >> 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }
 }

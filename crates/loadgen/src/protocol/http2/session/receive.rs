@@ -1,4 +1,4 @@
-//! What comes from the server.
+//! Receiving: frames, header blocks and bodies.
 
 use std::mem;
 
@@ -14,14 +14,14 @@ use crate::protocol::{AnswerTimes, EndedRequests, Failure, Outcome, Requests};
 
 /// Longest header block, on the wire.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// Longest list of header fields, names and values; also so much for each request of a connection in all.
+/// Longest decoded header list, in bytes of names and values; on average over the requests of a connection, too.
 pub(super) const LIST_BYTES_MAX: u64 = 256 * 1024;
-/// Most frames of a header block; most of them would have to be all but empty.
+/// Most frames of a header block. A longer block would have almost empty frames.
 const BLOCK_FRAMES_MAX: u32 = 32;
-/// Answers to what the server has asked of the connection itself that may wait to be sent.
+/// Most replies to settings and pings that wait to be sent.
 const ANSWERS_MAX: u32 = 1_000;
 
-/// What is kept of what has come.
+/// What is kept between two reads.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveState {
     /// A frame that is not whole yet.
@@ -30,9 +30,9 @@ pub(super) struct ReceiveState {
     pub(super) has_settings: bool,
     /// A header block that is not whole yet.
     block: Option<PartialBlock>,
-    /// What has come since the server was last given more room.
+    /// Bytes received since the last window update.
     pub(super) unacknowledged: u32,
-    /// Answers that wait to be sent.
+    /// Replies that wait to be sent.
     answers: u32,
 }
 
@@ -45,7 +45,7 @@ struct PartialBlock {
 }
 
 impl ReceiveState {
-    /// All that was to be sent is.
+    /// All replies were sent.
     pub(super) fn note_answered(&mut self) {
         self.answers = 0;
     }
@@ -54,7 +54,7 @@ impl ReceiveState {
         self.partial.len() + self.block.as_ref().map_or(0, |block| block.bytes.len())
     }
 
-    /// Counts an answer that is to be sent.
+    /// Counts a reply that waits to be sent.
     pub(super) fn answer(&mut self) -> Result<(), ConnectionError> {
         self.answers += 1;
         let flood =
@@ -63,11 +63,11 @@ impl ReceiveState {
     }
 }
 
-/// What frames are taken in with.
+/// What receiving needs besides the session.
 pub(super) struct ReceiveContext<'a> {
     requests: &'a Requests,
     pub(super) ended: &'a mut EndedRequests,
-    /// When they came, once that is known.
+    /// When the frames arrived; 0 until asked.
     now_ns: u64,
 }
 
@@ -76,7 +76,7 @@ impl<'a> ReceiveContext<'a> {
         Self { requests, ended, now_ns: 0 }
     }
 
-    /// What has come in one piece has come at one time.
+    /// All frames of a piece arrived at the same time.
     fn now_ns(&mut self) -> u64 {
         if self.now_ns == 0 {
             self.now_ns = now_ns();
@@ -146,12 +146,12 @@ impl Session {
             kind::PRIORITY if payload.len() != 5 => {
                 Err(ConnectionError::frame_size("a priority of the wrong size"))
             }
-            // What is not known is to be ignored (RFC 9113, section 5.5), and priorities can be.
+            // Unknown frames must be ignored (RFC 9113, section 5.5), and priorities may be.
             _ => Ok(()),
         }
     }
 
-    /// A frame on a stream that was never begun is an error; one that is over may still be heard of.
+    /// A frame on an idle stream is an error; frames on a closed stream may still arrive.
     pub(super) fn check_begun(&self, id: u32) -> Result<(), ConnectionError> {
         let is_ours = id % 2 == 1 && id < self.next_id;
         if is_ours { Ok(()) } else { Err(ConnectionError::protocol("a frame on a stream that is not open")) }
@@ -237,7 +237,7 @@ impl Session {
         is_end: bool,
         taking: &mut ReceiveContext<'_>,
     ) -> Result<(), ConnectionError> {
-        // Blocks on streams that are over are decoded too, so the bound on each of them alone would bound nothing.
+        // Blocks on closed streams are decoded too, so a bound for each block alone would not bound their sum.
         let all_max = u64::from(self.carried) * LIST_BYTES_MAX;
         let list_max = all_max.saturating_sub(self.decoder.decoded_bytes()).min(LIST_BYTES_MAX);
         let block = HeaderBlock::decode(&mut self.decoder, bytes, list_max).map_err(|error| match error {
@@ -273,7 +273,7 @@ impl Session {
             Err(no_answer) => return self.refuse(id, no_answer, taking),
         };
         if !stream.body.is_empty() {
-            // The server has answered without having heard all, and so wants no more of it.
+            // The server has answered before the end of the body, and does not want the rest.
             frame::rst_stream(&mut self.out, id, Code::CANCEL);
         }
         let arrived = AnswerTimes { first_ns: stream.incoming.first_ns, done_ns: taking.now_ns() };
@@ -281,7 +281,7 @@ impl Session {
         self.end_stream(id, Outcome::Answered(answer, arrived), taking);
     }
 
-    /// What comes on a stream is no answer; the other streams are not touched by that.
+    /// Ends a stream with an error. Other streams are not affected.
     pub(super) fn refuse(
         &mut self,
         id: u32,

@@ -1,11 +1,11 @@
-//! What goes to the server.
+//! Sending: requests and their bodies.
 
 use super::{Session, Stream};
 use crate::protocol::Request;
 use crate::protocol::http2::frame::{self, flag, kind};
 use crate::protocol::http2::prepared::Http2Request;
 
-/// Bodies are written ahead up to so many bytes.
+/// Most bytes of bodies written ahead.
 const AHEAD_BYTES: usize = 64 * 1024;
 
 impl Session {
@@ -41,7 +41,7 @@ impl Session {
         self.streams.insert(id, stream);
     }
 
-    /// Writes out of bodies what the server has room for, up to a bound.
+    /// Writes as much of the bodies as the windows allow, up to a bound.
     pub(super) fn pump(&mut self) {
         let mut blocked = 0;
         while self.out.len() < AHEAD_BYTES
@@ -49,7 +49,7 @@ impl Session {
             && blocked < self.sending.len()
             && let Some(id) = self.sending.pop_front()
         {
-            // It may be over already.
+            // The stream may have ended already.
             let Some(stream) = self.streams.get_mut(&id) else { continue };
             let window = usize::try_from(self.send_window.min(stream.send_window)).unwrap_or(0);
             let len = stream.body.len().min(window).min(frame::PAYLOAD_BYTES_MAX);
