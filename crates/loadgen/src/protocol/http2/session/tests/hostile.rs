@@ -68,7 +68,7 @@ fn filling(again: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_block_that_names_a_long_field_again_and_again_is_not_decoded_to_its_end() {
+fn a_block_that_repeats_a_long_field_is_not_decoded_to_its_end() {
     // 64 KiB that would be decoded to 240 MB.
     let block = filling(60_000);
     let (first, rest) = block.split_at(16_000);

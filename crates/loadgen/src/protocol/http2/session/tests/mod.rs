@@ -249,7 +249,7 @@ fn requests_that_a_server_has_not_looked_at_are_told_apart() {
 }
 
 #[test]
-fn what_has_lasted_too_long_is_cancelled_and_its_answer_not_misunderstood() {
+fn a_late_request_is_cancelled_and_its_answer_ignored() {
     let mut played = Played::begun(&Template::get("/"), 3);
     played.receive(&answer_begins(3));
     played.session.expire(999, &mut played.ended);
