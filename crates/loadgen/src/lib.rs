@@ -10,8 +10,8 @@
 //!    the load starts, pauses and ends, and which requests are warm-up.
 //! 2. `worker` gives the request to a free slot. A slot without a connection opens one: TCP from the address of the
 //!    next `worker::client`, then `tls`, which resumes one of the client's sessions if the ratio asks for it.
-//! 3. A `protocol::Session` writes the request, whose bytes were prepared before the load started. Now it counts as
-//!    sent: in an open loop the lag includes opening a connection, and the service time does not.
+//! 3. A `protocol::ProtocolSession` writes the request, whose bytes were prepared before the load started. Now it
+//!    counts as sent: in an open loop the lag includes opening a connection, and the service time does not.
 //! 4. The session parses the answer as it arrives, in pieces of any size, and counts the bytes of its body.
 //! 5. `stats` records the result. It alone decides what counts as what.
 //! 6. The connection waits for the next request, or is closed in order, so that both ends count the same bytes.

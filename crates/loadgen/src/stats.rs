@@ -19,7 +19,7 @@
 use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
 
 use crate::clock::now_ns;
-use crate::control::Span;
+use crate::control::LoadSpan;
 use crate::protocol::http1::Answer;
 use crate::protocol::{AnswerTimes, Failure, Request};
 use crate::tls::Handshake;
@@ -70,7 +70,7 @@ fn class(event: LoadEvent) -> LoadCounter {
 #[derive(Debug, Default)]
 pub(crate) struct WorkerStats {
     pub(crate) delta: LoadDelta,
-    pub(crate) span: Span,
+    pub(crate) span: LoadSpan,
 }
 
 impl WorkerStats {

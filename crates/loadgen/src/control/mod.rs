@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mio::Waker;
 pub(crate) use sources::ClientTotals;
 pub use sources::SourceTotals;
-pub(crate) use span::{Ran, Span};
+pub(crate) use span::{LoadSpan, Ran};
 use telemetry::{Setting, SettingError, Value};
 
 use crate::plan::{KeepAlive, Plan, Rate, Share};
@@ -38,7 +38,7 @@ pub(crate) struct LiveSettings {
 /// Shared by the handle and the threads. The mutexes guard data that changes with a key press, or once at the end; the
 /// threads check `version` before they lock one.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct LoadControl {
     wanted: Mutex<LiveSettings>,
     version: AtomicU64,
     /// All threads end at once, whatever they are doing.
@@ -46,7 +46,7 @@ pub(crate) struct Control {
     wakers: Vec<Arc<Waker>>,
     threads_running: AtomicUsize,
     sources: Mutex<BTreeMap<IpAddr, ClientTotals>>,
-    span: Mutex<Span>,
+    span: Mutex<LoadSpan>,
     /// Requests in a thousand seconds that fall due now.
     rate_now: AtomicU64,
     plan: Plan,
@@ -54,7 +54,7 @@ pub(crate) struct Control {
     original: RequestSource,
 }
 
-impl Control {
+impl LoadControl {
     /// One waker for each thread.
     pub(crate) fn new(
         original: RequestSource,
@@ -138,7 +138,7 @@ impl Control {
     }
 
     /// Notes the time in which a thread has measured something.
-    pub(crate) fn note_span(&self, span: Span) {
+    pub(crate) fn note_span(&self, span: LoadSpan) {
         lock(&self.span).widen(span);
     }
 
@@ -148,7 +148,7 @@ impl Control {
     }
 
     /// The time in which any thread has measured something.
-    pub(crate) fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> LoadSpan {
         *lock(&self.span)
     }
 

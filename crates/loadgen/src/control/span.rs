@@ -17,7 +17,7 @@ impl Ran {
 
 /// How long a load ran, and when it last sent and received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct LoadSpan {
     pub(crate) ran: Ran,
     /// When the last request was sent; 0 before that.
     pub(crate) sent_ns: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Span {
     pub(crate) done_ns: u64,
 }
 
-impl Span {
+impl LoadSpan {
     /// Merges another thread's span.
     pub(crate) fn widen(&mut self, other: Self) {
         self.ran.for_ns = self.ran.for_ns.max(other.ran.for_ns);

@@ -10,7 +10,7 @@ use crate::config::{LoadConfig, StartError};
 use crate::plan::Plan;
 use crate::protocol::{Prepared, Protocol, RequestSource, sequence};
 use crate::target::{Body, Template};
-use crate::tls::{Alpn, Stream, TlsSetup, TlsVersion, Trust};
+use crate::tls::{Alpn, ProbeStream, TlsSetup, TlsVersion, Trust};
 use crate::worker::socket::Address;
 
 /// Most streams on a connection.
@@ -112,19 +112,19 @@ pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> 
 }
 
 /// Connects to the first address that accepts.
-fn connect(addresses: &[Address], patience: Duration) -> io::Result<Stream> {
+fn connect(addresses: &[Address], patience: Duration) -> io::Result<ProbeStream> {
     let mut last = None;
     for address in addresses {
         let connected = match address {
             Address::Tcp(address) => TcpStream::connect_timeout(address, patience).and_then(|tcp| {
                 tcp.set_read_timeout(Some(patience))?;
                 tcp.set_write_timeout(Some(patience))?;
-                Ok(Stream::Tcp(tcp))
+                Ok(ProbeStream::Tcp(tcp))
             }),
             Address::Unix(path) => UnixStream::connect(path).and_then(|unix| {
                 unix.set_read_timeout(Some(patience))?;
                 unix.set_write_timeout(Some(patience))?;
-                Ok(Stream::Unix(unix))
+                Ok(ProbeStream::Unix(unix))
             }),
         };
         match connected {

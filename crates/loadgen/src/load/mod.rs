@@ -14,7 +14,7 @@ use telemetry::{Collector, LoadDelta, Setting, SettingError, Value};
 
 use crate::clock::{Timer, nanos};
 use crate::config::{LoadConfig, StartError, system};
-use crate::control::{ClientTotals, Control, SourceTotals, Span, descriptors};
+use crate::control::{ClientTotals, LoadControl, LoadSpan, SourceTotals, descriptors};
 use crate::plan::Plan;
 use crate::protocol::{Protocol, http1, http2};
 use crate::schedule::{LoadState, ThreadPart};
@@ -48,9 +48,9 @@ impl EventLoop {
 
     fn run(self, start: WorkerConfig, protocol: Protocol) {
         match protocol {
-            Protocol::Http1 => Worker::<http1::Session>::new(start, self.poll, self.timer, 1).run(),
+            Protocol::Http1 => Worker::<http1::Http1Session>::new(start, self.poll, self.timer, 1).run(),
             Protocol::Http2 { streams } => {
-                Worker::<http2::Session>::new(start, self.poll, self.timer, streams).run();
+                Worker::<http2::Http2Session>::new(start, self.poll, self.timer, streams).run();
             }
         }
     }
@@ -75,7 +75,7 @@ impl Load {
             timeout_ns: nanos(request_timeout),
             lifetime_ns: plan.lifetime.map(nanos),
             early_data: plan.early_data,
-            control: Control::new(original, requests, &plan, paused, wakers.clone()),
+            control: LoadControl::new(original, requests, &plan, paused, wakers.clone()),
         });
         let forgetting = tls.as_ref().map(TlsSetup::forgetting).unwrap_or_default();
         let mut load = Self { setup, collector: Collector::default(), threads: Vec::new(), forgetting };
@@ -128,7 +128,7 @@ impl Load {
 
     /// How long the load has run and measured, as of the last [`Load::collect`].
     pub fn measured(&self) -> Measured {
-        let Span { ran, sent_ns, done_ns } = self.setup.control.span();
+        let LoadSpan { ran, sent_ns, done_ns } = self.setup.control.span();
         // Moments after the end of the run count too.
         let at = |moment_ns: u64| (ran.for_ns + moment_ns).saturating_sub(ran.until_ns);
         let scheduled_ns = if self.setup.control.is_open_loop() { ran.for_ns } else { 0 };

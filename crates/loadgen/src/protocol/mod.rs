@@ -11,7 +11,7 @@ use std::fmt;
 pub use prepared::RequestError;
 pub(crate) use prepared::{BODY_BYTES_MAX, Prepared, RequestSource, sequence};
 pub(crate) use request::{AnswerTimes, Failure, Request};
-pub(crate) use requests::Requests;
+pub(crate) use requests::PreparedRequests;
 use telemetry::LoadEvent;
 
 use crate::protocol::http1::Answer;
@@ -39,7 +39,7 @@ impl fmt::Display for Protocol {
 }
 
 /// Which requests a connection carries, what it sends for them, and what it makes of the bytes that it receives.
-pub(crate) trait Session {
+pub(crate) trait ProtocolSession {
     /// True if a connection carries several requests at a time. The worker then collects what they send, and its slots
     /// open the next connection while the last one still closes.
     const IS_MULTIPLEXED: bool;
@@ -72,13 +72,13 @@ pub(crate) trait Session {
     fn early_data_rejected(&mut self) {}
 
     /// Bytes to send.
-    fn output<'a>(&'a mut self, requests: &'a Requests) -> &'a [u8];
+    fn output<'a>(&'a mut self, requests: &'a PreparedRequests) -> &'a [u8];
 
     /// The first `bytes` of the output were sent.
     fn note_sent(&mut self, bytes: usize);
 
     /// Takes in what the server sent, and adds the requests that are over to `ended`.
-    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut EndedRequests);
+    fn receive(&mut self, plaintext: &[u8], requests: &PreparedRequests, ended: &mut EndedRequests);
 
     /// Ends the requests whose deadline is over.
     fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests);

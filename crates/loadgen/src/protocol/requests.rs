@@ -6,7 +6,7 @@ use crate::protocol::Prepared;
 
 /// Prepared requests by number. New ones get higher numbers, so that those in flight keep theirs.
 #[derive(Debug)]
-pub(crate) struct Requests {
+pub(crate) struct PreparedRequests {
     newest: Arc<[Prepared]>,
     /// The number of the first of the newest.
     begins: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Requests {
     place: usize,
 }
 
-impl Requests {
+impl PreparedRequests {
     /// Begins at this place of the sequence.
     pub(crate) fn new(requests: Arc<[Prepared]>, place: usize) -> Self {
         Self { newest: requests, begins: 0, older: Vec::new(), place }

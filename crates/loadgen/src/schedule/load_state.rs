@@ -4,7 +4,7 @@ use telemetry::LoadCounter;
 
 use super::{Due, Pacer, Segment, ThreadPart};
 use crate::clock::nanos;
-use crate::control::{Control, LiveSettings, Ran};
+use crate::control::{LiveSettings, LoadControl, Ran};
 use crate::plan::Plan;
 use crate::stats::WorkerStats;
 
@@ -138,7 +138,7 @@ impl LoadState {
     /// Applies the live settings if they have changed.
     pub(crate) fn apply_control(
         &mut self,
-        control: &Control,
+        control: &LoadControl,
         stats: &mut WorkerStats,
         now_ns: u64,
     ) -> ControlChange {

@@ -21,7 +21,7 @@ pub(crate) use outbox::Outbox;
 pub(crate) use sessions::SessionReset;
 use sessions::Sessions;
 pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError, TlsVersion};
-pub(crate) use setup::{Stream, TlsSetup};
+pub(crate) use setup::{ProbeStream, TlsSetup};
 pub use trust::{Known, Trust};
 use unbuffered::Unbuffered;
 

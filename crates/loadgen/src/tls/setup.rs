@@ -154,13 +154,13 @@ impl TlsSetup {
     }
 
     /// Completes one handshake over a stream with timeouts, and returns the negotiated protocol.
-    pub(crate) fn try_out(&self, stream: &mut Stream) -> Result<Option<Alpn>, TryError> {
+    pub(crate) fn try_out(&self, stream: &mut ProbeStream) -> Result<Option<Alpn>, TryError> {
         let connection = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
         let mut connection = connection.map_err(TryError::Tls)?;
         while connection.is_handshaking() {
             let done = match stream {
-                Stream::Tcp(tcp) => connection.complete_io(tcp),
-                Stream::Unix(unix) => connection.complete_io(unix),
+                ProbeStream::Tcp(tcp) => connection.complete_io(tcp),
+                ProbeStream::Unix(unix) => connection.complete_io(unix),
             };
             match done {
                 Ok(_) => {}
@@ -173,8 +173,8 @@ impl TlsSetup {
         // The server need not report a truncated connection. Whether it arrives makes no difference.
         connection.send_close_notify();
         let _ = match stream {
-            Stream::Tcp(tcp) => connection.write_tls(tcp),
-            Stream::Unix(unix) => connection.write_tls(unix),
+            ProbeStream::Tcp(tcp) => connection.write_tls(tcp),
+            ProbeStream::Unix(unix) => connection.write_tls(unix),
         };
         Ok(connection.alpn_protocol().and_then(Alpn::known))
     }
@@ -198,7 +198,7 @@ impl TlsSetup {
 
 /// A connected stream that blocks.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) enum ProbeStream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }

@@ -1,6 +1,6 @@
 //! A connection of a slot: what carries it, and the protocol that it speaks.
 
-use crate::protocol::{Request, Session};
+use crate::protocol::{ProtocolSession, Request};
 use crate::stats::ConnectionOrigin;
 use crate::worker::transport::Transport;
 
@@ -42,7 +42,7 @@ pub(super) enum ConnectionPhase {
     Closing,
 }
 
-impl<S: Session> Connection<S> {
+impl<S: ProtocolSession> Connection<S> {
     /// A connection that has begun to be made for a request.
     pub(super) fn new(transport: Transport, slot: usize, client: usize, request: Option<&Request>) -> Self {
         Self {

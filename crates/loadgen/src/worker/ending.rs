@@ -5,7 +5,7 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::connection::ConnectionPhase;
 use super::{TICK_NS, Worker};
 use crate::clock::now_ns;
-use crate::protocol::{ConnectionEnd, Failure, Fate, Session};
+use crate::protocol::{ConnectionEnd, Failure, Fate, ProtocolSession};
 
 /// How long to wait for the server to close after we have.
 const CLOSING_NS: u64 = 1_000_000_000;
@@ -15,7 +15,7 @@ const PARTING_NS: u64 = 100_000_000;
 const LOOKS: u64 = 100;
 const LOOK_NS_MAX: u64 = 500_000_000;
 
-impl<S: Session> Worker<S> {
+impl<S: ProtocolSession> Worker<S> {
     /// A write failed: reads what the server may have sent before.
     pub(super) fn write_failed(&mut self, key: usize) {
         if let Some(connection) = self.connections.get_mut(key) {

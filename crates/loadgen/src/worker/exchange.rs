@@ -7,10 +7,10 @@ use super::Worker;
 use super::connection::{Connection, ConnectionPhase};
 use crate::clock::now_ns;
 use crate::plan::KeepAlive;
-use crate::protocol::{Failure, Fate, Outcome, Request, Session};
+use crate::protocol::{Failure, Fate, Outcome, ProtocolSession, Request};
 use crate::schedule::Due;
 
-impl<S: Session> Worker<S> {
+impl<S: ProtocolSession> Worker<S> {
     /// Gives a request to a free slot.
     pub(super) fn take_on(&mut self, index: usize, due: Due, now_ns: u64) {
         let template = self.requests.next(&self.setup.sequence);

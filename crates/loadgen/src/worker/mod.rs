@@ -21,7 +21,7 @@ use telemetry::{Asked, LoadDelta, Reporter};
 
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
-use crate::protocol::{EndedRequests, Fate, Requests, Session};
+use crate::protocol::{EndedRequests, Fate, PreparedRequests, ProtocolSession};
 use crate::schedule::{ControlChange, LoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::Client;
@@ -47,7 +47,7 @@ pub(crate) struct Worker<S> {
     timer: Timer,
     resume: Share,
     keepalive: KeepAlive,
-    requests: Requests,
+    requests: PreparedRequests,
     part: ThreadPart,
     clients: Vec<Client>,
     /// The client that makes the next connection.
@@ -79,7 +79,7 @@ pub(crate) struct Worker<S> {
     reporter: Reporter<LoadDelta>,
 }
 
-impl<S: Session> Worker<S> {
+impl<S: ProtocolSession> Worker<S> {
     pub(crate) fn new(start: WorkerConfig, poll: Poll, timer: Timer, streams: u32) -> Self {
         let wanted = start.setup.control.wanted();
         let slots = start.part.of(wanted.connections.into()) as usize;
@@ -89,7 +89,10 @@ impl<S: Session> Worker<S> {
             timer,
             resume: wanted.resume,
             keepalive: wanted.keepalive,
-            requests: Requests::new(wanted.requests, start.part.thread as usize % start.setup.sequence.len()),
+            requests: PreparedRequests::new(
+                wanted.requests,
+                start.part.thread as usize % start.setup.sequence.len(),
+            ),
             part: start.part,
             clients: start.clients,
             next_client: 0,

@@ -8,12 +8,12 @@ use telemetry::{LoadCounter, LoadEvent};
 use super::Worker;
 use super::connection::{Connection, ConnectionPhase};
 use crate::clock::now_ns;
-use crate::protocol::{ConnectionEnd, Failure, Session};
+use crate::protocol::{ConnectionEnd, Failure, ProtocolSession};
 use crate::stats::ConnectionOrigin;
 use crate::tls::{Engine, Handshake};
 use crate::worker::transport::Transport;
 
-impl<S: Session> Worker<S> {
+impl<S: ProtocolSession> Worker<S> {
     /// Opens a connection for the slot's requests, from the next client.
     pub(super) fn connect(&mut self, index: usize) {
         let client = self.next_client;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use telemetry::{LoadDelta, Reporter};
 
-use crate::control::{Control, Span};
+use crate::control::{LoadControl, LoadSpan};
 use crate::schedule::{LoadState, ThreadPart};
 use crate::stats::WorkerStats;
 use crate::worker::client::Client;
@@ -22,7 +22,7 @@ pub(crate) struct SharedSetup {
     pub(crate) lifetime_ns: Option<u64>,
     /// Connections that resume send their first request as early data.
     pub(crate) early_data: bool,
-    pub(crate) control: Control,
+    pub(crate) control: LoadControl,
 }
 
 impl SharedSetup {
@@ -46,7 +46,7 @@ impl SharedSetup {
 
     /// Says how long a thread has measured.
     pub(super) fn note_span(&self, load: &LoadState, stats: &WorkerStats) {
-        self.control.note_span(Span { ran: load.ran(), ..stats.span });
+        self.control.note_span(LoadSpan { ran: load.ran(), ..stats.span });
     }
 }
 

@@ -4,11 +4,11 @@ use super::MalformedAnswer;
 
 /// What the fields of a head say about its body and its connection.
 pub(super) struct Framing {
-    pub(super) body: Body,
+    pub(super) body: BodyFraming,
     pub(super) keep_alive: bool,
 }
 
-pub(super) enum Body {
+pub(super) enum BodyFraming {
     Counted(u64),
     Chunked,
     UntilClose,
@@ -45,9 +45,9 @@ impl Framing {
             }
         }
         let body = match (coded, chunked, length) {
-            (true, true, _) => Body::Chunked,
-            (true, false, _) | (false, _, None) => Body::UntilClose,
-            (false, _, Some(bytes)) => Body::Counted(bytes),
+            (true, true, _) => BodyFraming::Chunked,
+            (true, false, _) | (false, _, None) => BodyFraming::UntilClose,
+            (false, _, Some(bytes)) => BodyFraming::Counted(bytes),
         };
         // Both framings at once may be an attempt at smuggling: what follows cannot be trusted.
         let keep_alive = keep_alive && !(coded && length.is_some());

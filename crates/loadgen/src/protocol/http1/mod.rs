@@ -11,8 +11,8 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use chunked::Chunked;
-use framing::{Body, Framing};
-pub(crate) use session::Session;
+use framing::{BodyFraming, Framing};
+pub(crate) use session::Http1Session;
 
 /// Longest head of an answer, and longest sum of chunk extensions and trailers.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -67,7 +67,7 @@ pub(crate) struct MalformedAnswer;
 /// Parses one answer after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
-    state: State,
+    state: ParserState,
     /// The beginning of a head that came in pieces.
     head: Vec<u8>,
     expected: Expected,
@@ -85,7 +85,7 @@ pub(crate) struct Parser {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ParserState {
     /// No answer is expected.
     #[default]
     Idle,
@@ -101,10 +101,10 @@ impl Parser {
     /// Expects an answer, and forgets an earlier one.
     pub(crate) fn expect(&mut self, expected: &Expected) {
         self.head.clear();
-        self.state = State::Head;
+        self.state = ParserState::Head;
         self.answer = None;
         if expected.is_raw {
-            self.state = State::Counted(expected.body.as_ref().map_or(0, |body| body.len() as u64));
+            self.state = ParserState::Counted(expected.body.as_ref().map_or(0, |body| body.len() as u64));
             self.answer = Some(Answer { keep_alive: true, ..Answer::default() });
         }
         // All threads share an expected body, whose reference count is best left alone.
@@ -128,30 +128,30 @@ impl Parser {
         let mut consumed = 0;
         while consumed < input.len() {
             let rest = &input[consumed..];
-            self.has_begun |= self.state != State::Idle;
+            self.has_begun |= self.state != ParserState::Idle;
             consumed += match self.state {
-                State::Idle => break,
-                State::Head => self.feed_head(rest)?,
-                State::Counted(left) => {
+                ParserState::Idle => break,
+                ParserState::Head => self.feed_head(rest)?,
+                ParserState::Counted(left) => {
                     let taken = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                    self.state = State::Counted(left - taken as u64);
+                    self.state = ParserState::Counted(left - taken as u64);
                     self.take_body(&rest[..taken]);
                     taken
                 }
-                State::Chunked(mut chunked) => {
+                ParserState::Chunked(mut chunked) => {
                     let taken = chunked.feed(rest, |data| self.take_body(data))?;
-                    self.state = State::Chunked(chunked);
+                    self.state = ParserState::Chunked(chunked);
                     taken
                 }
-                State::UntilClose => {
+                ParserState::UntilClose => {
                     self.take_body(rest);
                     rest.len()
                 }
             };
             let is_whole = match self.state {
-                State::Counted(left) => left == 0,
-                State::Chunked(chunked) => chunked.is_done(),
-                State::Idle | State::Head | State::UntilClose => false,
+                ParserState::Counted(left) => left == 0,
+                ParserState::Chunked(chunked) => chunked.is_done(),
+                ParserState::Idle | ParserState::Head | ParserState::UntilClose => false,
             };
             if is_whole {
                 return Ok(FeedResult { consumed, answer: self.complete() });
@@ -162,14 +162,14 @@ impl Parser {
 
     /// The connection was closed in order, which completes a body without a length.
     pub(crate) fn end(&mut self) -> Option<Answer> {
-        if self.state != State::UntilClose {
+        if self.state != ParserState::UntilClose {
             return None;
         }
         self.complete()
     }
 
     fn complete(&mut self) -> Option<Answer> {
-        self.state = State::Idle;
+        self.state = ParserState::Idle;
         let answer = self.answer.take()?;
         let Expected { body, body_bytes, head_only, .. } = &self.expected;
         let length = body.as_ref().map(|body| body.len() as u64).or(*body_bytes);
@@ -248,12 +248,12 @@ impl Parser {
         let framing = Framing::read(response.headers, version)?;
         let without_body = self.expected.head_only || matches!(status, 204 | 304);
         self.state = match framing.body {
-            _ if without_body => State::Counted(0),
-            Body::Chunked => State::Chunked(Chunked::default()),
-            Body::Counted(bytes) => State::Counted(bytes),
-            Body::UntilClose => State::UntilClose,
+            _ if without_body => ParserState::Counted(0),
+            BodyFraming::Chunked => ParserState::Chunked(Chunked::default()),
+            BodyFraming::Counted(bytes) => ParserState::Counted(bytes),
+            BodyFraming::UntilClose => ParserState::UntilClose,
         };
-        let keep_alive = framing.keep_alive && self.state != State::UntilClose;
+        let keep_alive = framing.keep_alive && self.state != ParserState::UntilClose;
         self.answer = Some(Answer { status: Some(status), keep_alive, ..Answer::default() });
         Ok(Some(len))
     }

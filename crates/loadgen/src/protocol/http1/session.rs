@@ -5,8 +5,8 @@ use telemetry::LoadEvent;
 use super::{Answer, Parser};
 use crate::clock::now_ns;
 use crate::protocol::{
-    self, AnswerTimes, ConnectionEnd, EndedRequests, Failure, Fate, Outcome, Prepared, Request, Requests,
-    cut_off, timed_out,
+    AnswerTimes, ConnectionEnd, EndedRequests, Failure, Fate, Outcome, Prepared, PreparedRequests,
+    ProtocolSession, Request, cut_off, timed_out,
 };
 use crate::tls::Alpn;
 
@@ -15,7 +15,7 @@ const SAMPLE_BYTES: usize = 60;
 
 /// One connection.
 #[derive(Debug, Default)]
-pub(crate) struct Session {
+pub(crate) struct Http1Session {
     parser: Parser,
     /// The request under way.
     request: Option<Request>,
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     fate: Fate,
 }
 
-impl Session {
+impl Http1Session {
     fn answered(&mut self, answer: Answer, done_ns: u64, ended: &mut EndedRequests) {
         let Some(request) = self.request.take() else { return };
         self.answers += 1;
@@ -56,7 +56,7 @@ impl Session {
     }
 }
 
-impl protocol::Session for Session {
+impl ProtocolSession for Http1Session {
     const IS_MULTIPLEXED: bool = false;
 
     fn new() -> Self {
@@ -96,7 +96,7 @@ impl protocol::Session for Session {
         self.sent_bytes = 0;
     }
 
-    fn output<'a>(&'a mut self, requests: &'a Requests) -> &'a [u8] {
+    fn output<'a>(&'a mut self, requests: &'a PreparedRequests) -> &'a [u8] {
         let Some(request) = &self.request else { return &[] };
         &requests.at(request.template).bytes(self.is_last)[self.sent_bytes..]
     }
@@ -105,7 +105,7 @@ impl protocol::Session for Session {
         self.sent_bytes += bytes;
     }
 
-    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut EndedRequests) {
+    fn receive(&mut self, plaintext: &[u8], requests: &PreparedRequests, ended: &mut EndedRequests) {
         let Some(request) = &self.request else {
             if self.fate != Fate::Lost {
                 // It would be taken for the answer to the next request.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::hpack::Numbers;
-use super::session::Session;
-use crate::protocol::{EndedRequests, Outcome, Prepared, Request, Requests, Session as _};
+use super::session::Http2Session;
+use crate::protocol::{EndedRequests, Outcome, Prepared, PreparedRequests, ProtocolSession as _, Request};
 use crate::target::Template;
 
 /// Requests in flight.
@@ -15,7 +15,7 @@ const BODY_BYTES: usize = 70_000;
 /// Feeds a server's bytes to an HTTP/2 session, as a connection does.
 #[derive(Debug)]
 pub struct Http2Harness {
-    requests: Requests,
+    requests: PreparedRequests,
 }
 
 /// What the bytes led to.
@@ -43,7 +43,7 @@ impl Default for Http2Harness {
         let target = "https://example.org/".parse().expect("a target");
         let template = Template::post("/", BODY_BYTES);
         let prepared = Prepared::new(&template, &target, &mut Numbers::default()).expect("a plain request");
-        Self { requests: Requests::new(Arc::new([prepared]), 0) }
+        Self { requests: PreparedRequests::new(Arc::new([prepared]), 0) }
     }
 }
 
@@ -51,7 +51,7 @@ impl Http2Harness {
     /// Receives these pieces while four requests are in flight. Bodies are sent before and after, so that windows do
     /// not depend on the pieces.
     pub fn receive<'p>(&self, pieces: impl IntoIterator<Item = &'p [u8]>) -> Http2HarnessResult {
-        let (mut session, mut ended) = (Session::new(), EndedRequests::new());
+        let (mut session, mut ended) = (Http2Session::new(), EndedRequests::new());
         let mut tried = Http2HarnessResult::default();
         for _ in 0..STREAMS {
             let request = Request {
@@ -86,7 +86,7 @@ impl Http2Harness {
         tried
     }
 
-    fn send(&self, session: &mut Session, output: &mut Vec<u8>) {
+    fn send(&self, session: &mut Http2Session, output: &mut Vec<u8>) {
         loop {
             let out = session.output(&self.requests);
             let len = out.len();

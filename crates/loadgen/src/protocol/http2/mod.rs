@@ -13,4 +13,4 @@ mod session;
 pub use harness::{Http2Harness, Http2HarnessResult};
 pub(crate) use hpack::Numbers;
 pub(crate) use prepared::Http2Request;
-pub(crate) use session::Session;
+pub(crate) use session::Http2Session;

@@ -23,13 +23,13 @@ pub(crate) struct HpackError;
 
 /// Why a block was not decoded to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DecodeError {
+pub(crate) enum HpackDecodeError {
     Malformed,
     /// Its fields are longer than they may be.
     TooLong,
 }
 
-impl From<HpackError> for DecodeError {
+impl From<HpackError> for HpackDecodeError {
     fn from(_: HpackError) -> Self {
         Self::Malformed
     }
@@ -52,10 +52,10 @@ struct Decoded {
 }
 
 impl Decoded {
-    fn count(&mut self, name: &[u8], value: &[u8]) -> Result<(), DecodeError> {
+    fn count(&mut self, name: &[u8], value: &[u8]) -> Result<(), HpackDecodeError> {
         let bytes = self.bytes + (name.len() + value.len()) as u64;
         if bytes > self.bytes_max {
-            return Err(DecodeError::TooLong);
+            return Err(HpackDecodeError::TooLong);
         }
         self.bytes = bytes;
         Ok(())
@@ -96,13 +96,13 @@ impl Decoder {
         mut block: &[u8],
         bytes_max: u64,
         mut field: impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(), HpackDecodeError> {
         self.decoded.bytes_max = self.decoded.bytes.saturating_add(bytes_max);
         // The table's size changes only between blocks (RFC 7541, section 4.2).
         while let Some(0b0010_0000..=0b0011_1111) = block.first() {
             let bytes_max = integer(&mut block, 5)?;
             if bytes_max > TABLE_BYTES {
-                return Err(DecodeError::Malformed);
+                return Err(HpackDecodeError::Malformed);
             }
             self.added.resize(bytes_max);
         }
@@ -115,7 +115,7 @@ impl Decoder {
                     field(name, value);
                 }
                 0b0100_0000.. => self.literal(&mut block, 6, true, &mut field)?,
-                0b0010_0000.. => return Err(DecodeError::Malformed),
+                0b0010_0000.. => return Err(HpackDecodeError::Malformed),
                 _ => self.literal(&mut block, 4, false, &mut field)?,
             }
         }
@@ -129,7 +129,7 @@ impl Decoder {
         prefix: u32,
         is_added: bool,
         field: &mut impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(), HpackDecodeError> {
         self.text.clear();
         let name = match integer(block, prefix)? {
             0 => self.string(block)?,

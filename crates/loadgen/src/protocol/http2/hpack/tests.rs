@@ -18,8 +18,8 @@ fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<List, HpackError> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match decoder.decode(block, u64::MAX, |name, value| list.push((text(name), text(value)))) {
         Ok(()) => Ok(list),
-        Err(DecodeError::Malformed) => Err(HpackError),
-        Err(DecodeError::TooLong) => unreachable!("it may be as long as it likes"),
+        Err(HpackDecodeError::Malformed) => Err(HpackError),
+        Err(HpackDecodeError::TooLong) => unreachable!("it may be as long as it likes"),
     }
 }
 
@@ -124,7 +124,7 @@ fn decoding_stops_at_its_bound() {
         let mut handed_on = 0;
         let block = [&added[..], &again.repeat(60_000 / again.len())].concat();
         let outcome = decoder.decode(&block, 10_000, |name, value| handed_on += name.len() + value.len());
-        assert_eq!(outcome, Err(DecodeError::TooLong), "{again:?}");
+        assert_eq!(outcome, Err(HpackDecodeError::TooLong), "{again:?}");
         assert!(handed_on <= 10_000, "{handed_on} bytes of {again:?}");
         assert_eq!(decoder.decoded_bytes(), handed_on as u64);
     }

@@ -1,7 +1,7 @@
 //! An answer while it arrives: its header fields and its body, and whether both are right.
 
 use crate::protocol::http1::{Answer, Expected};
-use crate::protocol::http2::hpack::{DecodeError, Decoder};
+use crate::protocol::http2::hpack::{Decoder, HpackDecodeError};
 
 /// Most interim answers (1xx) before the final one.
 const INTERIM_MAX: u32 = 16;
@@ -40,7 +40,11 @@ pub(super) struct StreamError(pub(super) &'static str);
 
 impl HeaderBlock {
     /// Decodes a block. Every block must be decoded, since it changes the decoder's table.
-    pub(super) fn decode(decoder: &mut Decoder, bytes: &[u8], plain_max: u64) -> Result<Self, DecodeError> {
+    pub(super) fn decode(
+        decoder: &mut Decoder,
+        bytes: &[u8],
+        plain_max: u64,
+    ) -> Result<Self, HpackDecodeError> {
         let mut block = Self::default();
         let before = decoder.decoded_bytes();
         decoder.decode(bytes, plain_max, |name, value| block.field(name, value))?;

@@ -6,11 +6,11 @@ use telemetry::LoadEvent;
 
 use super::answer::StreamError;
 use super::receive::ReceiveContext;
-use super::{ConnectionError, Session};
+use super::{ConnectionError, Http2Session};
 use crate::protocol::http2::frame::{self, Code, Head, WINDOW_MAX, flag, kind, setting};
 use crate::protocol::{Failure, Outcome};
 
-impl Session {
+impl Http2Session {
     pub(super) fn on_rst_stream(
         &mut self,
         head: Head,

@@ -19,8 +19,8 @@ use telemetry::LoadEvent;
 use super::frame::{self, Code};
 use super::hpack::{Decoder, Indexed};
 use crate::protocol::{
-    self, ConnectionEnd, EndedRequests, Failure, Fate, Outcome, Prepared, Request, Requests, cut_off,
-    timed_out,
+    ConnectionEnd, EndedRequests, Failure, Fate, Outcome, Prepared, PreparedRequests, ProtocolSession,
+    Request, cut_off, timed_out,
 };
 use crate::tls::Alpn;
 use answer::Response;
@@ -35,7 +35,7 @@ const SEND_WINDOW_AT_FIRST: i64 = 65_535;
 
 /// One connection.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct Http2Session {
     inflow: receive::ReceiveState,
     decoder: Decoder,
     indexed: Indexed,
@@ -114,7 +114,7 @@ impl Hasher for IdHasher {
     }
 }
 
-impl Session {
+impl Http2Session {
     /// True if no request is under way.
     fn is_idle(&self) -> bool {
         self.streams.is_empty()
@@ -141,7 +141,7 @@ impl Session {
     }
 }
 
-impl protocol::Session for Session {
+impl ProtocolSession for Http2Session {
     const IS_MULTIPLEXED: bool = true;
 
     fn new() -> Self {
@@ -198,7 +198,7 @@ impl protocol::Session for Session {
         self.open_stream(request, &prepared.http2);
     }
 
-    fn output<'a>(&'a mut self, _requests: &'a Requests) -> &'a [u8] {
+    fn output<'a>(&'a mut self, _requests: &'a PreparedRequests) -> &'a [u8] {
         self.pump();
         &self.out
     }
@@ -212,7 +212,7 @@ impl protocol::Session for Session {
         }
     }
 
-    fn receive(&mut self, plaintext: &[u8], requests: &Requests, ended: &mut EndedRequests) {
+    fn receive(&mut self, plaintext: &[u8], requests: &PreparedRequests, ended: &mut EndedRequests) {
         if self.broken.is_some() {
             return;
         }

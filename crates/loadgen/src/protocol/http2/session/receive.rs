@@ -5,12 +5,12 @@ use std::mem;
 use telemetry::LoadEvent;
 
 use super::answer::{HeaderBlock, StreamError};
-use super::{ConnectionError, Session, WINDOW_BYTES};
+use super::{ConnectionError, Http2Session, WINDOW_BYTES};
 use crate::clock::now_ns;
 use crate::protocol::http1::Expected;
 use crate::protocol::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
-use crate::protocol::http2::hpack::DecodeError;
-use crate::protocol::{AnswerTimes, EndedRequests, Failure, Outcome, Requests};
+use crate::protocol::http2::hpack::HpackDecodeError;
+use crate::protocol::{AnswerTimes, EndedRequests, Failure, Outcome, PreparedRequests};
 
 /// Longest header block, on the wire.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
@@ -65,14 +65,14 @@ impl ReceiveState {
 
 /// What receiving needs besides the session.
 pub(super) struct ReceiveContext<'a> {
-    requests: &'a Requests,
+    requests: &'a PreparedRequests,
     pub(super) ended: &'a mut EndedRequests,
     /// When the frames arrived; 0 until asked.
     now_ns: u64,
 }
 
 impl<'a> ReceiveContext<'a> {
-    pub(super) fn new(requests: &'a Requests, ended: &'a mut EndedRequests) -> Self {
+    pub(super) fn new(requests: &'a PreparedRequests, ended: &'a mut EndedRequests) -> Self {
         Self { requests, ended, now_ns: 0 }
     }
 
@@ -85,7 +85,7 @@ impl<'a> ReceiveContext<'a> {
     }
 }
 
-impl Session {
+impl Http2Session {
     /// Takes in what the server has sent.
     pub(super) fn take_in(
         &mut self,
@@ -241,11 +241,11 @@ impl Session {
         let all_max = u64::from(self.carried) * LIST_BYTES_MAX;
         let list_max = all_max.saturating_sub(self.decoder.decoded_bytes()).min(LIST_BYTES_MAX);
         let block = HeaderBlock::decode(&mut self.decoder, bytes, list_max).map_err(|error| match error {
-            DecodeError::Malformed => ConnectionError {
+            HpackDecodeError::Malformed => ConnectionError {
                 code: Code::COMPRESSION_ERROR,
                 what: "header fields that cannot be decoded",
             },
-            DecodeError::TooLong => {
+            HpackDecodeError::TooLong => {
                 ConnectionError { code: Code::ENHANCE_YOUR_CALM, what: "header fields that are too long" }
             }
         })?;

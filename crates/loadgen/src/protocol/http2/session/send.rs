@@ -1,6 +1,6 @@
 //! Sending: requests and their bodies.
 
-use super::{Session, Stream};
+use super::{Http2Session, Stream};
 use crate::protocol::Request;
 use crate::protocol::http2::frame::{self, flag, kind};
 use crate::protocol::http2::prepared::Http2Request;
@@ -8,7 +8,7 @@ use crate::protocol::http2::prepared::Http2Request;
 /// Most bytes of bodies written ahead.
 const AHEAD_BYTES: usize = 64 * 1024;
 
-impl Session {
+impl Http2Session {
     /// Opens a stream for a request; the server must have room for it.
     pub(super) fn open_stream(&mut self, request: Request, prepared: &Http2Request) {
         let id = self.next_id;

@@ -11,7 +11,7 @@ use super::*;
 use crate::protocol::http1::Answer;
 use crate::protocol::http2::frame::{HEAD_BYTES, flag, head, kind, setting};
 use crate::protocol::http2::hpack::Numbers;
-use crate::protocol::{Prepared, Requests, Session as _};
+use crate::protocol::{Prepared, PreparedRequests, ProtocolSession as _};
 use crate::target::{Body, Expect, Template};
 
 /// `:status: 200` and nothing else.
@@ -47,8 +47,8 @@ fn goaway(last_id: u32, code: u32) -> Vec<u8> {
 
 /// A session and what its server sees of it.
 struct Played {
-    session: Session,
-    requests: Requests,
+    session: Http2Session,
+    requests: PreparedRequests,
     ended: EndedRequests,
     /// What was sent, behind the preface.
     seen: Vec<(u8, u8, u32, Vec<u8>)>,
@@ -59,8 +59,8 @@ impl Played {
     fn new(template: &Template) -> Self {
         let target = "http://localhost/".parse().unwrap();
         let prepared = Prepared::new(template, &target, &mut Numbers::default()).unwrap();
-        let requests = Requests::new(Arc::new([prepared]), 0);
-        let session = Session::new();
+        let requests = PreparedRequests::new(Arc::new([prepared]), 0);
+        let session = Http2Session::new();
         let mut played = Self { session, requests, ended: Vec::new(), seen: Vec::new(), unread: Vec::new() };
         played.send();
         played.unread.drain(..24);
