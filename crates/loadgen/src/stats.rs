@@ -20,8 +20,7 @@ use telemetry::{LoadCounter, LoadDelta, LoadEvent, LoadLatency};
 
 use crate::clock::now_ns;
 use crate::control::LoadSpan;
-use crate::protocol::http1::Answer;
-use crate::protocol::{AnswerTimes, Failure, Request};
+use crate::protocol::{Answer, AnswerTimes, Failure, Request};
 use crate::tls::Handshake;
 
 /// Where a request's connection comes from, which decides what the request costs.

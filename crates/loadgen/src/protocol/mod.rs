@@ -1,5 +1,6 @@
 //! A protocol as the worker sees it: the state of one connection, without its socket.
 
+mod answer;
 pub(crate) mod http1;
 pub(crate) mod http2;
 mod prepared;
@@ -8,13 +9,13 @@ mod requests;
 
 use std::fmt;
 
+pub(crate) use answer::Answer;
 pub use prepared::RequestError;
 pub(crate) use prepared::{BODY_BYTES_MAX, Prepared, RequestSource, sequence};
 pub(crate) use request::{AnswerTimes, Failure, Request};
 pub(crate) use requests::PreparedRequests;
 use telemetry::LoadEvent;
 
-use crate::protocol::http1::Answer;
 use crate::tls::Alpn;
 
 /// The version of HTTP.

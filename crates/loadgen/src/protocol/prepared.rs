@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::answer::Expected;
 use crate::protocol::Protocol;
-use crate::protocol::http1::Expected;
 use crate::protocol::http2::{Http2Request, Numbers};
 use crate::target::{Body, Expect, Scheme, Target, Template};
 

@@ -8,8 +8,8 @@ mod framing;
 mod session;
 
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 
+use super::answer::{Answer, BodyCheck, Expected, INTERIM_MAX};
 use chunked::Chunked;
 use framing::{BodyFraming, Framing};
 pub(crate) use session::Http1Session;
@@ -18,39 +18,6 @@ pub(crate) use session::Http1Session;
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Most header fields of an answer.
 const FIELDS_MAX: usize = 128;
-/// Most interim answers (1xx) before the final one.
-const INTERIM_MAX: u32 = 16;
-
-/// A whole answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Answer {
-    /// The status code; an echo has none.
-    pub(crate) status: Option<u16>,
-    /// True if the server lets the connection carry another request.
-    pub(crate) keep_alive: bool,
-    /// Bytes of its head, interim answers included, as they came.
-    pub(crate) head_bytes: u64,
-    /// The same, since this protocol has no header compression.
-    pub(crate) head_plain_bytes: u64,
-    /// Bytes of its body, without framing.
-    pub(crate) body_bytes: u64,
-    /// False if another body was expected.
-    pub(crate) body_is_right: bool,
-}
-
-/// What the next answer must be.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Expected {
-    /// The request was a `HEAD`: its answer has no body, whatever its fields say.
-    pub(crate) head_only: bool,
-    /// What the body must be, byte for byte.
-    pub(crate) body: Option<Arc<[u8]>>,
-    /// How long the body must be.
-    pub(crate) body_bytes: Option<u64>,
-    /// There is nothing but the body.
-    pub(crate) is_raw: bool,
-}
-
 /// What a piece of input led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FeedResult {
@@ -73,10 +40,7 @@ pub(crate) struct Parser {
     expected: Expected,
     /// Bytes of the head so far.
     head_bytes: u64,
-    /// Bytes of the body so far.
-    body_bytes: u64,
-    /// The body is not the expected one.
-    body_differs: bool,
+    body: BodyCheck,
     /// Whether any byte of the answer has come.
     has_begun: bool,
     interim: u32,
@@ -113,7 +77,8 @@ impl Parser {
         }
         self.expected.head_only = expected.head_only;
         self.expected.body_bytes = expected.body_bytes;
-        (self.head_bytes, self.body_bytes, self.body_differs) = (0, 0, false);
+        self.head_bytes = 0;
+        self.body = BodyCheck::default();
         self.has_begun = false;
         self.interim = 0;
     }
@@ -135,16 +100,16 @@ impl Parser {
                 ParserState::Counted(left) => {
                     let taken = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                     self.state = ParserState::Counted(left - taken as u64);
-                    self.take_body(&rest[..taken]);
+                    self.body.take(&rest[..taken], &self.expected);
                     taken
                 }
                 ParserState::Chunked(mut chunked) => {
-                    let taken = chunked.feed(rest, |data| self.take_body(data))?;
+                    let taken = chunked.feed(rest, |data| self.body.take(data, &self.expected))?;
                     self.state = ParserState::Chunked(chunked);
                     taken
                 }
                 ParserState::UntilClose => {
-                    self.take_body(rest);
+                    self.body.take(rest, &self.expected);
                     rest.len()
                 }
             };
@@ -171,25 +136,13 @@ impl Parser {
     fn complete(&mut self) -> Option<Answer> {
         self.state = ParserState::Idle;
         let answer = self.answer.take()?;
-        let Expected { body, body_bytes, head_only, .. } = &self.expected;
-        let length = body.as_ref().map(|body| body.len() as u64).or(*body_bytes);
-        let length_differs = !head_only && length.is_some_and(|length| length != self.body_bytes);
         Some(Answer {
             head_bytes: self.head_bytes,
             head_plain_bytes: self.head_bytes,
-            body_bytes: self.body_bytes,
-            body_is_right: !self.body_differs && !length_differs,
+            body_bytes: self.body.bytes,
+            body_is_right: self.body.is_right(&self.expected),
             ..answer
         })
-    }
-
-    fn take_body(&mut self, piece: &[u8]) {
-        let at = self.body_bytes;
-        self.body_bytes += piece.len() as u64;
-        if let Some(body) = &self.expected.body {
-            let is_same = usize::try_from(at).is_ok_and(|at| body.get(at..at + piece.len()) == Some(piece));
-            self.body_differs |= !is_same;
-        }
     }
 
     /// Takes the bytes of a head; a head that comes in one piece is not copied.

@@ -1,10 +1,7 @@
 //! An answer while it arrives: its header fields and its body, and whether both are right.
 
-use crate::protocol::http1::{Answer, Expected};
+use crate::protocol::answer::{Answer, BodyCheck, Expected, INTERIM_MAX};
 use crate::protocol::http2::hpack::{Decoder, HpackDecodeError};
-
-/// Most interim answers (1xx) before the final one.
-const INTERIM_MAX: u32 = 16;
 
 /// The answer of a stream so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,8 +12,7 @@ pub(super) struct Response {
     interim: u32,
     head_bytes: u64,
     head_plain_bytes: u64,
-    body_bytes: u64,
-    body_differs: bool,
+    body: BodyCheck,
     /// When the final answer began.
     pub(super) first_ns: u64,
     /// Bytes received since the last window update.
@@ -116,12 +112,7 @@ impl Response {
         if !self.has_begun() {
             return Err(StreamError("a body before its answer"));
         }
-        if let Some(body) = &expected.body {
-            let at = usize::try_from(self.body_bytes).unwrap_or(usize::MAX);
-            let is_same = at.checked_add(piece.len()).and_then(|end| body.get(at..end)) == Some(piece);
-            self.body_differs |= !is_same;
-        }
-        self.body_bytes += piece.len() as u64;
+        self.body.take(piece, expected);
         Ok(())
     }
 
@@ -131,19 +122,17 @@ impl Response {
             return Err(StreamError("a stream that ends before its answer"));
         }
         let without_body = expected.head_only || matches!(self.status, 204 | 304);
-        let is_off = |length: u64| length != self.body_bytes && !(without_body && self.body_bytes == 0);
+        let is_off = |length: u64| length != self.body.bytes && !(without_body && self.body.bytes == 0);
         if self.content_length.is_some_and(is_off) {
             return Err(StreamError("a body of another length than announced"));
         }
-        let length = expected.body.as_ref().map(|body| body.len() as u64).or(expected.body_bytes);
-        let length_differs = !expected.head_only && length.is_some_and(|length| length != self.body_bytes);
         Ok(Answer {
             status: Some(self.status),
             keep_alive: true,
             head_bytes: self.head_bytes,
             head_plain_bytes: self.head_plain_bytes,
-            body_bytes: self.body_bytes,
-            body_is_right: !self.body_differs && !length_differs,
+            body_bytes: self.body.bytes,
+            body_is_right: self.body.is_right(expected),
         })
     }
 }

@@ -7,7 +7,7 @@ use telemetry::LoadEvent;
 use super::answer::{HeaderBlock, StreamError};
 use super::{ConnectionError, Http2Session, WINDOW_BYTES};
 use crate::clock::now_ns;
-use crate::protocol::http1::Expected;
+use crate::protocol::answer::Expected;
 use crate::protocol::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::protocol::http2::hpack::HpackDecodeError;
 use crate::protocol::{AnswerTimes, EndedRequests, Failure, Outcome, PreparedRequests};

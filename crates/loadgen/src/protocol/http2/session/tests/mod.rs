@@ -8,10 +8,9 @@ use proptest::prelude::*;
 use telemetry::LoadEvent as E;
 
 use super::*;
-use crate::protocol::http1::Answer;
 use crate::protocol::http2::frame::{HEAD_BYTES, flag, head, kind, setting};
 use crate::protocol::http2::hpack::Numbers;
-use crate::protocol::{Prepared, PreparedRequests, ProtocolSession as _};
+use crate::protocol::{Answer, Prepared, PreparedRequests, ProtocolSession as _};
 use crate::target::{Body, Expect, Template};
 
 /// `:status: 200` and nothing else.
