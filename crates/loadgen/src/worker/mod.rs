@@ -1,4 +1,11 @@
 //! A thread of the load: one event loop over its part of the connections.
+//!
+//! A slot stands for one connection of the plan, and requests are given to free slots. A connection lives in a slab, and
+//! its key there is its token at the poll. A slot has at most one connection for new requests; a multiplexed connection
+//! that takes no more leaves its slot and finishes what it carries.
+//!
+//! `opening`, `exchange` and `ending` are a connection's life in this order. What a connection carries and says is its
+//! [`ProtocolSession`]'s business, chosen at compile time.
 
 pub(crate) mod client;
 mod connection;
