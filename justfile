@@ -48,9 +48,9 @@ deny:
     if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --log-level error check advisories; \
     else echo "advisories NOT checked: their database cannot be reached from here"; fi
 
-# Write docs/options.md and the tables of docs/journal-schema.md anew.
+# Write docs/options.md and the tables of docs/journal-schema.md and docs/figures.md anew.
 schema:
-    UPDATE_DOCS=1 cargo test --locked -p tlsdash-telemetry --test schema
+    UPDATE_DOCS=1 cargo test --locked -p tlsdash-telemetry --test schema --test figures
     UPDATE_DOCS=1 cargo test --locked -p tlsdash --lib the_document_lists_every_option
 
 # Benchmarks: figures to compare, never a test.

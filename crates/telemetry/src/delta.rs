@@ -1,10 +1,9 @@
 //! What workers hand over once an interval: deltas, merged by whoever publishes them.
 
 use crate::connection::ConnectionRecord;
-use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
 use crate::ids::ClientId;
-use crate::metric::Counters;
+use crate::metrics::{ClientCounter, Counters, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::sketch::Sketch;
 use crate::tally::Tally;
 

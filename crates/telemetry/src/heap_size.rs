@@ -3,7 +3,7 @@
 use crate::connection::ConnectionRecord;
 use crate::distribution::Distribution;
 use crate::histogram::Histograms;
-use crate::metric::Metric;
+use crate::metrics::Metric;
 use crate::record::{
     Body, ExperimentRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord, Record, RunRecord,
 };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram as Hdr;
 
 use crate::distribution::{Buckets, Distribution, UNIT_NS};
-use crate::metric::Metric;
+use crate::metrics::Metric;
 
 /// Below this a latency is not told apart, in nanoseconds.
 pub(crate) const LOWEST_NS: u64 = 100;

@@ -12,8 +12,8 @@ mod encoding;
 mod excerpt;
 mod exchange;
 pub mod experiment;
-mod families;
 mod field;
+pub mod figures;
 mod follow;
 mod heap_size;
 mod histogram;
@@ -22,14 +22,12 @@ mod host;
 mod ids;
 mod merged;
 mod message;
-mod metric;
+mod metrics;
 pub mod model;
 mod moment;
 mod observe;
 mod origin;
 pub mod output_file;
-mod percentile;
-mod percentile_interval;
 mod publish;
 mod record;
 mod run_filter;
@@ -49,7 +47,6 @@ pub use distribution::Distribution;
 pub use encoding::interval_log_line;
 pub use excerpt::{Excerpt, Stretch};
 pub use exchange::{Asked, Collector, Reporter};
-pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use field::{Field, Unit, common as common_fields};
 pub use follow::{FollowError, Follower};
 pub use histogram::{HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
@@ -58,13 +55,14 @@ pub use host::HostSampler;
 pub use ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use journal::Timestamps;
 pub use merged::Merged;
-pub use metric::{Counters, Metric};
+pub use metrics::{
+    ClassInfo, ClientCounter, Counters, CpuGroup, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile,
+    ProxyCounter, ProxyLatency, labels, parse_percentile, percentile_interval_ns,
+};
 pub use model::Model;
 pub use moment::{Moment, NoMoment, Window};
 pub use observe::ProcessTree;
 pub use origin::{Origin, Suppressed, Writer};
-pub use percentile::parse_percentile;
-pub use percentile_interval::percentile_interval_ns;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
 pub use record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::distribution::Distribution;
 use crate::experiment::{Arm, ExperimentStep, Stage};
-use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::metrics::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
     ProxyRecord, Record, RunRecord,

@@ -5,10 +5,11 @@ mod kinds;
 mod latencies;
 
 use crate::connection::{ConnectionRecord, Outcome};
-use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::field;
 use crate::ids::{ClientId, ConnId, ParseIdError, RunId};
-use crate::metric::Counters;
+use crate::metrics::{
+    ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+};
 use crate::setting::Setting;
 use crate::sketch::Sketch;
 use crate::tally::Tally;

@@ -7,7 +7,7 @@ use crate::connection::{ConnectionRecord, Outcome};
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
 use crate::ids::{ClientId, ConnId};
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 use crate::record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Latencies, Level,
     LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,

@@ -13,7 +13,7 @@ use foldhash::HashMap;
 
 use crate::distribution::Distribution;
 use crate::ids::RunId;
-use crate::metric::Metric;
+use crate::metrics::Metric;
 use crate::origin::{Origin, Writer};
 use crate::record::{Body, ClientRecord, Latencies, LoadRecord, ProxyRecord, Record, Stamp};
 

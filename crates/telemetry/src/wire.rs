@@ -11,7 +11,7 @@ use crate::encoding;
 use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
 use crate::field::{Field, Unit};
 use crate::ids::{ClientId, ConnId};
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 use crate::record::{Latencies, Latency, Level, Phase};
 use crate::setting::{SETTINGS_MAX, Setting};
 use crate::sketch::Sketch;

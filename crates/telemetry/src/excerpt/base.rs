@@ -3,9 +3,8 @@
 use foldhash::HashMap;
 
 use crate::delta::CLIENTS_MAX;
-use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::ids::{ClientId, RunId};
-use crate::metric::{Counters, Metric};
+use crate::metrics::{ClientCounter, Counters, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 use crate::record::{
     Body, ClientRecord, HealthRecord, HostRecord, Latencies, LoadRecord, Phase, Record, RunRecord, Stamp,
 };

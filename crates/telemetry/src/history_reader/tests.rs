@@ -6,7 +6,7 @@ use journal::{EntryBuf, FileOptions, FileWriter, Timestamps};
 
 use super::*;
 use crate::excerpt::simulated;
-use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
+use crate::metrics::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
 use crate::model::Run;
 
 const SECONDS: u64 = 60;

@@ -5,10 +5,9 @@ use std::time::Duration;
 use super::tests::client_record;
 use super::{Model, RUNS_KNOWN_MAX, RUNS_MAX, Run, UNCHECKED_BYTES_MAX};
 use crate::excerpt::simulated;
-use crate::families::{ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
 use crate::ids::RunId;
-use crate::metric::Metric;
+use crate::metrics::{Metric, ProxyCounter, ProxyLatency};
 use crate::record::{Body, Latency, ProxyRecord, Record, Stamp};
 use crate::sketch::Sketch;
 

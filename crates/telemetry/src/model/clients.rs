@@ -6,10 +6,9 @@ use foldhash::HashMap;
 
 use crate::connection::ConnectionRecord;
 use crate::delta::CLIENTS_MAX;
-use crate::families::ClientCounter;
 use crate::heap_size::HeapSize;
 use crate::ids::ClientId;
-use crate::metric::Counters;
+use crate::metrics::{ClientCounter, Counters};
 use crate::record::{ClientRecord, Stamp};
 use crate::sketch::Sketch;
 

@@ -45,7 +45,7 @@ pub(super) fn id(runs: &[(&str, &Run)]) -> RunId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::families::{ClientCounter, ProxyCounter, ProxyLatency};
+    use crate::metrics::{ClientCounter, ProxyCounter, ProxyLatency};
     use crate::publish::Publisher;
     use crate::record::RunRecord;
     use crate::setting::{Applies, Setting, Value};

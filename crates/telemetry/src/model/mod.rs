@@ -57,8 +57,8 @@ pub use merged::Part;
 pub use reading::{Gap, Reading};
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use summary::{
-    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
-    Percentiles, ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Observed, Percentiles,
+    ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
 pub use timeline::{Deed, Marker};
 pub use track::{Interval, Track};

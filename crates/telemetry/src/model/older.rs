@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::distribution::Distribution;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 use crate::model::track::Interval;
 
 /// Time that intervals are put together to, in microseconds.

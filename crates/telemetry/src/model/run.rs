@@ -7,10 +7,9 @@ mod size;
 
 use std::collections::VecDeque;
 
-use crate::families::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::ids::{ClientId, RunId};
 use crate::message;
-use crate::metric::Counters;
+use crate::metrics::{Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::model::clients::{Client, ClientRate, Clients};
 use crate::model::experiment::{Experiment, Experiments};
 use crate::model::failures::Failures;

@@ -1,9 +1,8 @@
 //! Looking back: windows that slide, and what is kept of a long run.
 
-use crate::families::{ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
 use crate::ids::RunId;
-use crate::metric::Counters;
+use crate::metrics::{Counters, ProxyCounter, ProxyLatency};
 use crate::model::{HISTORY, Model, Run, Window};
 use crate::record::{
     Body, Latencies, MarkRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::distribution::Distribution;
 use crate::heap_size::HeapSize as _;
 use crate::histogram::Histograms;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 use crate::model::HISTORY;
 use crate::model::older::Older;
 use crate::model::window::Window;

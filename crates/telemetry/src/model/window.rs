@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::merged::Merged;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 use crate::model::track::{Interval, Track};
 
 /// Several intervals taken together: counters added, latencies merged.

@@ -7,9 +7,8 @@ use super::tests::{Paper, STATE, at, begun, count_of, load_delta, proxy_delta, r
 use super::*;
 use crate::connection::Outcome;
 use crate::delta::ClientDelta;
-use crate::families::ClientCounter;
 use crate::ids::ClientId;
-use crate::metric::Counters;
+use crate::metrics::{ClientCounter, Counters};
 use crate::record::Record;
 use crate::sketch::Sketch;
 use crate::testing::{client, connection};

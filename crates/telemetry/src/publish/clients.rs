@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use crate::delta::ClientDelta;
-use crate::families::ClientCounter;
 use crate::ids::ClientId;
-use crate::metric::Counters;
+use crate::metrics::{ClientCounter, Counters};
 use crate::record::ClientRecord;
 use crate::sketch::Sketch;
 

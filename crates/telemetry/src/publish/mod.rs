@@ -25,8 +25,8 @@ use journal::Timestamps;
 
 use crate::connection::ConnectionRecord;
 use crate::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
-use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::ids::RunId;
+use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::record::{
     Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase, RunRecord,
     SettingRecord,

@@ -1,9 +1,8 @@
 //! What one side of the wire has counted, and which part of it no record has carried yet.
 
 use crate::distribution::Distribution;
-use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 use crate::record::{Latencies, Latency, LoadRecord, ProxyRecord};
 use crate::tally::Tally;
 

@@ -3,8 +3,7 @@
 use journal::Timestamps;
 
 use super::{Publisher, Refusal, Sink, Turn};
-use crate::families::{LoadLatency, ProxyLatency};
-use crate::metric::Metric;
+use crate::metrics::{LoadLatency, Metric, ProxyLatency};
 use crate::record::{Body, Record, Stamp};
 
 /// The load's latencies that travel each interval. Those of the phases of its requests are for the end, where the final

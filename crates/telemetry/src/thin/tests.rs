@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::excerpt::simulated;
-use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::metrics::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::{Batch, Model};
 
 fn thinned(records: Vec<Record>) -> Vec<Record> {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use experiment::Metric;
+use experiment::ComparableFigure;
 use report::Assertion;
 use telemetry::Moment;
 
@@ -43,6 +43,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) runs: RunsArgs,
     /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 90%' or 'lost == 0'; may be repeated
+    /// (docs/figures.md names the figures)
     #[arg(long, value_name = "CONDITION")]
     pub(crate) assert: Vec<Assertion>,
     /// File of conditions, one a line; # begins a comment
@@ -82,9 +83,9 @@ pub(crate) struct CompareArgs {
     pub(crate) run_b: Option<RunPrefix>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
-    /// What is compared, such as exchange.p99+cpu.per_exchange [default: what both have of the usual]
+    /// What is compared, such as exchange.p99+cpu.per_exchange (docs/figures.md) [default: what both have of the usual]
     #[arg(long, value_name = "M+M", value_delimiter = '+')]
-    pub(crate) metric: Vec<Metric>,
+    pub(crate) metric: Vec<ComparableFigure>,
     /// Length of the blocks that each run is cut into, four at least
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) block: Duration,

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use ::report::{Comparing, Report};
+use ::report::{CompareOptions, Report};
 
 use crate::cli::{CompareArgs, Format, usage};
 use crate::commands::output_files::OutputFiles;
@@ -15,7 +15,7 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Compares the runs and prints the result.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let how = Comparing { metrics: args.metric.clone(), block: args.block, discard: args.discard };
+    let how = CompareOptions { metrics: args.metric.clone(), block: args.block, discard: args.discard };
     let output_files =
         OutputFiles::check(&[("--html", &args.html), ("--json", &args.json), ("--md", &args.md)], [])?;
     let read = |source: &OsString, run: &Option<RunPrefix>| {
@@ -35,7 +35,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     }
     let command = command();
     let report = |recorded: &'_ RecordedRun, run| {
-        Report::new(recorded.model(), run, &recorded.source, command.clone()).of_parts(recorded.parts.clone())
+        Report::new(recorded.model(), run, &recorded.source, command.clone())
+            .of_parts(recorded.parts.clone())
+            .of_stretch(recorded.stretch)
     };
     let (of_a, of_b) = (report(&a, run_a), report(&b, run_b));
     let comparison = ::report::comparison(&of_a, &of_b, &how, &command)?;

@@ -1,8 +1,9 @@
 //! Where in time the view stands, and how much of it a column of the timeline shows.
 
+use telemetry::LatencyClass;
 use telemetry::model::Run;
 
-use crate::view_model::TimelineClass;
+use crate::view_model::{first_class, next_class};
 
 /// Lengths of a column that a person can choose, in microseconds.
 const COLUMNS_US: [u64; 8] =
@@ -23,7 +24,7 @@ pub(crate) enum TimelineMode {
 pub(crate) struct TimeView {
     pub(crate) mode: TimelineMode,
     /// `None` for the class that matters most.
-    class: Option<TimelineClass>,
+    class: Option<LatencyClass>,
     zoom: usize,
 }
 
@@ -35,8 +36,8 @@ impl Default for TimeView {
 
 impl TimeView {
     /// The class that is looked at.
-    pub(crate) fn class(&self, run: &Run) -> TimelineClass {
-        self.class.unwrap_or_else(|| TimelineClass::first(run))
+    pub(crate) fn class(&self, run: &Run) -> LatencyClass {
+        self.class.unwrap_or_else(|| first_class(run))
     }
 
     /// Length of a column; never shorter than the run's interval, or columns would be blank.
@@ -45,7 +46,7 @@ impl TimeView {
     }
 
     pub(super) fn next_class(&mut self, run: &Run) {
-        self.class = Some(self.class(run).next(run));
+        self.class = Some(next_class(self.class(run), run));
     }
 
     pub(super) fn toggle_mode(&mut self) {

@@ -45,6 +45,7 @@ const FIGURES: &[(&str, &str)] = &[
     ("p99 ms", "of a client: its exchanges, to an eighth"),
     ("journal lag", "from a record's making to its reading here"),
     ("gaps, lost", "holes in the records read, and records missing"),
+    ("docs/figures.md", "defines every figure"),
 ];
 
 /// Lines of the help: the keys, a blank one, the figures.

@@ -12,6 +12,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use telemetry::Percentile;
 
 use super::parts::{heading, put, quantile};
 use crate::format;
@@ -99,7 +100,7 @@ impl Column {
     fn name(self, figures: &ViewModel) -> String {
         let cells = usize::from(self.cells());
         match self {
-            Self::Quantile(at) => format!("{:>1$} ", Latency::QUANTILES[at].1, cells - 1),
+            Self::Quantile(at) => format!("{:>1$} ", Percentile::TABLE[at].label, cells - 1),
             Self::Bounds => format!("{:>1$} ", "p99 95 %", cells - 1),
             Self::Change => {
                 let against = figures.against.as_deref().unwrap_or_default();
@@ -188,19 +189,16 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
 
 /// The rows that matter most, in their order.
 fn fitting(rows: &[Latency], n: usize) -> impl Iterator<Item = &Latency> {
-    let mut ranks: Vec<(u8, usize)> = rows.iter().map(|row| row.class.rank).zip(0..).collect();
+    let mut ranks: Vec<(u8, usize)> = rows.iter().map(|row| row.rank).zip(0..).collect();
     ranks.sort_unstable();
     ranks.truncate(n);
-    rows.iter()
-        .enumerate()
-        .filter(move |(at, row)| ranks.contains(&(row.class.rank, *at)))
-        .map(|(_, row)| row)
+    rows.iter().enumerate().filter(move |(at, row)| ranks.contains(&(row.rank, *at))).map(|(_, row)| row)
 }
 
 fn name(theme: Theme, row: &Latency, cells: usize) -> Vec<Span<'static>> {
-    let name = format::cut(row.class.name, cells, theme.glyphs);
+    let name = format::cut(row.class.title(), cells, theme.glyphs);
     let note_cells = cells.saturating_sub(format::width(&name) + 1);
-    let note = format::cut(row.class.note, note_cells, theme.glyphs);
+    let note = format::cut(row.class.info().note, note_cells, theme.glyphs);
     let fill = cells.saturating_sub(format::width(&name) + 1 + format::width(&note));
     vec![
         Span::styled(name, theme.label()),

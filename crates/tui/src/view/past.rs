@@ -7,6 +7,7 @@
 //! ```
 
 use ratatui::text::Line;
+use telemetry::Percentile;
 
 use super::layout;
 use super::parts::{Segment, fit};
@@ -46,8 +47,8 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
     let figure = |rank, name: &str, text: String| Segment::figure(theme, rank, name, text);
     let n = format!("{} in {}", format::count(column.n), format::span(column.span_us));
     segments.push(figure(1, "n", n));
-    for (at, (_, name)) in Column::QUANTILES.iter().enumerate() {
-        segments.extend(column.quantiles[at].map(|ns| figure(2, name, format::millis(ns))));
+    for (at, percentile) in Percentile::TIMELINE.iter().enumerate() {
+        segments.extend(column.quantiles[at].map(|ns| figure(2, percentile.label, format::millis(ns))));
     }
     if column.n > 0 {
         segments.push(figure(1, "max", format!("{} ms", format::millis(column.max_ns))));

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{LOG_MAX, LogLine, Run};
-use crate::metric::Counters;
+use crate::metrics::Counters;
 use crate::model::clients::Clients;
 use crate::model::experiment::Experiments;
 use crate::model::failures::Failures;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Interval, Track};
 use crate::distribution::Distribution;
-use crate::metric::Metric;
+use crate::metrics::Metric;
 
 /// Length of what is kept of older intervals, in microseconds.
 const OLDER_US: u64 = 10_000_000;
@@ -75,7 +75,7 @@ fn intervals<C: Metric, L: Metric>(parts: &[(&Track<C, L>, i64)]) -> VecDeque<Ar
             });
         }
         let start_us = began_us + at * width_us;
-        let mut counters = crate::metric::Counters::default();
+        let mut counters = crate::metrics::Counters::default();
         for (interval, _) in &all {
             counters.add(&interval.counters);
         }

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use loadgen::report::Style;
+use loadgen::results::Style;
 use loadgen::{Arrivals, KeepAlive, Profile, Share, Target, TlsVersion};
 use report::{Assertion, AssertionError};
 
@@ -174,7 +174,8 @@ pub(crate) struct OutputArgs {
     /// Print every figure by its name as CSV, a line a run
     #[arg(long, conflicts_with_all = ["format", "style"])]
     pub(crate) csv: bool,
-    /// Fail with exit code 99 unless this holds, such as 'response.p99 < 5ms' or 'errors == 0'; may be repeated
+    /// Fail with exit code 99 unless this holds, such as 'response.p99 < 5ms' or 'errors == 0' (docs/figures.md); may be
+    /// repeated
     #[arg(long, value_name = "CONDITION", value_parser = load_assertion)]
     pub(crate) assert: Vec<Assertion>,
     /// Write the percentiles for HdrHistogram's plotter; - is standard output, after the summary

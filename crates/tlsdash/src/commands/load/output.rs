@@ -1,7 +1,7 @@
 //! The output of a load: its summary, files, and whether its assertions hold.
 
-use loadgen::report::Style;
-use report::{Assertion, Figure, Verdict};
+use loadgen::results::Style;
+use report::{Assertion, AssertionOutcome, FigureValue};
 use telemetry::model::Run;
 
 use super::args::LoadArgs;
@@ -27,7 +27,7 @@ pub(crate) struct LoadOutput {
     files: OutputFiles,
     wants_intervals: bool,
     /// The figures of the runs so far, by variant.
-    runs: Vec<(String, Vec<Vec<Figure>>)>,
+    runs: Vec<(String, Vec<Vec<FigureValue>>)>,
     breaches: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl LoadOutput {
         let Some(run) = finished.run() else { return Ok(()) };
         match self.summary_format {
             SummaryFormat::Style(style) => {
-                summary::print_text(&loadgen::report::report(run, style).unwrap_or_default())?;
+                summary::print_text(&loadgen::results::report(run, style).unwrap_or_default())?;
             }
             SummaryFormat::Own(format) => finished.print(format)?,
             // Printed at the end, under one line of names.
@@ -83,10 +83,8 @@ impl LoadOutput {
         let Some(figures) = finished.figures() else { return };
         for assertion in &self.assertions {
             match assertion.check(&figures) {
-                Verdict::Holds => {}
-                Verdict::Breached(reason) => self.breaches.push(format!("{assertion}: {reason}")),
-                // Such as a figure of an observed process, if there is none.
-                Verdict::Unknown => self.breaches.push(format!("{assertion}: there is no such figure")),
+                AssertionOutcome::Holds => {}
+                AssertionOutcome::Breached(reason) => self.breaches.push(format!("{assertion}: {reason}")),
             }
         }
     }

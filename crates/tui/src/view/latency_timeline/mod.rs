@@ -68,7 +68,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     let theme = state.theme;
-    let class = state.timeline.class().map_or("", |class| class.name());
+    let class = state.timeline.class().map_or("", |class| class.title());
     let column_us = state.timeline.column_us();
     let whole = format::span(column_us.saturating_mul(columns(area.width) as u64));
     let right = format!("{whole}, {} a column", format::span(column_us));

@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use telemetry::Percentile;
 
 use super::{LABEL_CELLS, column_x, cursor};
 use crate::format;
@@ -9,7 +10,7 @@ use crate::state::State;
 use crate::view_model::Column;
 
 /// Rows: the maximum and each percentile.
-pub(super) const ROWS: u16 = 1 + Column::QUANTILES.len() as u16;
+pub(super) const ROWS: u16 = 1 + Percentile::TIMELINE.len() as u16;
 
 /// A row: its name, and its value in a column.
 struct Row {
@@ -22,12 +23,12 @@ impl Row {
     /// From the top, the highest first.
     fn all() -> impl Iterator<Item = Self> {
         let max = Self { name: "max", value: |column, _| (column.n > 0).then_some(column.max_ns), at: 0 };
-        let quantile = |(at, &(_, name)): (usize, &(f64, &'static str))| Self {
-            name,
+        let quantile = |(at, percentile): (usize, &Percentile)| Self {
+            name: percentile.label,
             value: |column, at| column.quantiles[at],
             at,
         };
-        std::iter::once(max).chain(Column::QUANTILES.iter().enumerate().rev().map(quantile))
+        std::iter::once(max).chain(Percentile::TIMELINE.iter().enumerate().rev().map(quantile))
     }
 
     fn of(&self, column: &Column) -> Option<u64> {
