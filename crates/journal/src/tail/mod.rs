@@ -5,9 +5,9 @@ mod copies;
 mod entry;
 mod field_reader;
 mod fields;
-mod folder;
+mod file_follower;
+mod folder_follower;
 mod listing;
-mod named;
 mod objects;
 mod places;
 mod source;
@@ -19,8 +19,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use entry::Entry;
-use folder::Folder;
-use named::Named;
+use file_follower::FileFollower;
+use folder_follower::FolderFollower;
 use places::Places;
 use wanted::Filter;
 
@@ -101,12 +101,12 @@ impl Progress {
 /// earliest entry first, and those that are being written in turns: between them there is no order by time.
 pub struct Tail {
     path: PathBuf,
-    followed: Followed,
+    follower: Follower,
 }
 
-enum Followed {
-    File(Box<Named>),
-    Folder(Box<Folder>),
+enum Follower {
+    File(Box<FileFollower>),
+    Folder(Box<FolderFollower>),
 }
 
 impl Tail {
@@ -123,12 +123,12 @@ impl Tail {
     /// folder it is enough that one file can be read, or that there is none yet; the sizes of others are counted as
     /// [`Progress::skipped_bytes`].
     pub fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
-        let followed = if path.is_dir() {
-            Followed::Folder(Box::new(Folder::open(Places::tree(path), start)?))
+        let follower = if path.is_dir() {
+            Follower::Folder(Box::new(FolderFollower::open(Places::tree(path), start)?))
         } else {
-            Followed::File(Box::new(Named::open(path, start)?))
+            Follower::File(Box::new(FileFollower::open(path, start)?))
         };
-        Ok(Self { path: path.to_owned(), followed })
+        Ok(Self { path: path.to_owned(), follower })
     }
 
     /// Follows an instance of journald: the system's, also with the files of users, or that of a namespace.
@@ -152,8 +152,8 @@ impl Tail {
     /// As [`open`](Self::open) for a folder.
     pub fn open_folders(folders: &[PathBuf], start: Start) -> Result<Self, ReadError> {
         let path = folders.first().cloned().unwrap_or_default();
-        let folder = Folder::open(Places::Any(folders.to_vec()), start)?;
-        Ok(Self { path, followed: Followed::Folder(Box::new(folder)) })
+        let folder = FolderFollower::open(Places::Any(folders.to_vec()), start)?;
+        Ok(Self { path, follower: Follower::Folder(Box::new(folder)) })
     }
 
     /// Tells why a file cannot be read, of those in a folder that can be read otherwise.
@@ -161,9 +161,9 @@ impl Tail {
     /// Of several this is one that may not be read by this user, if there is such a one. It is that of a system's
     /// `system.journal`, for instance, where only the user's own file can be read.
     pub fn refusal(&self) -> Option<&ReadError> {
-        match &self.followed {
-            Followed::File(_) => None,
-            Followed::Folder(folder) => folder.refusal(),
+        match &self.follower {
+            Follower::File(_) => None,
+            Follower::Folder(folder) => folder.refusal(),
         }
     }
 
@@ -174,9 +174,9 @@ impl Tail {
     #[must_use]
     pub fn only_with(mut self, fields: &[&str]) -> Self {
         let filter = Filter::new(fields);
-        match &mut self.followed {
-            Followed::File(named) => named.set_filter(filter),
-            Followed::Folder(folder) => folder.set_filter(filter),
+        match &mut self.follower {
+            Follower::File(file) => file.set_filter(filter),
+            Follower::Folder(folder) => folder.set_filter(filter),
         }
         self
     }
@@ -191,13 +191,13 @@ impl Tail {
     /// If a file, or the one that replaced it, cannot be read. Polling again tries again, and goes on with others. When something was found
     /// before the error, that is told first, and the error by the next poll.
     pub fn poll(&mut self, mut each: impl FnMut(&Entry)) -> Result<Progress, ReadError> {
-        let mut progress = Progress::new(self.followed.writer());
+        let mut progress = Progress::new(self.follower.writer());
         for _ in 0..STEPS_PER_POLL_MAX {
-            progress.entries += self.followed.read(ENTRIES_PER_POLL_MAX - progress.entries, &mut each);
+            progress.entries += self.follower.read(ENTRIES_PER_POLL_MAX - progress.entries, &mut each);
             if progress.entries >= ENTRIES_PER_POLL_MAX {
                 break;
             }
-            match self.followed.step(&mut progress) {
+            match self.follower.step(&mut progress) {
                 Ok(more) => progress.more = more,
                 Err(error) if progress.entries + progress.rotations + progress.skipped_bytes == 0 => {
                     return Err(error);
@@ -208,16 +208,16 @@ impl Tail {
                 break;
             }
         }
-        progress.writer = self.followed.writer();
+        progress.writer = self.follower.writer();
         Ok(progress)
     }
 }
 
-impl Followed {
+impl Follower {
     /// Hands out at most `entries_max` entries that were found, and counts them.
     fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
         match self {
-            Self::File(named) => named.current().read(entries_max, &mut |entry| {
+            Self::File(file) => file.current().read(entries_max, &mut |entry| {
                 each(entry);
                 true
             }),
@@ -227,7 +227,7 @@ impl Followed {
 
     fn writer(&self) -> FileState {
         match self {
-            Self::File(named) => named.writer(),
+            Self::File(file) => file.writer(),
             Self::Folder(folder) => folder.writer(),
         }
     }
@@ -235,7 +235,7 @@ impl Followed {
     /// Goes on in the file that is being read, or to another one; tells whether there may be more.
     fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         match self {
-            Self::File(named) => named.step(progress),
+            Self::File(file) => file.step(progress),
             Self::Folder(folder) => folder.step(progress),
         }
     }

@@ -11,7 +11,7 @@ use crate::archive::{self, ArchiveName};
 use crate::{FileState, ReadError};
 
 /// Follows the file at a path, and on to the files that replace it.
-pub(super) struct Named {
+pub(super) struct FileFollower {
     path: PathBuf,
     current: Source,
     archives: Archives,
@@ -30,7 +30,7 @@ struct Archives {
     since_us: u64,
 }
 
-impl Named {
+impl FileFollower {
     /// Opens the file at a path, or the oldest of its archives.
     pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
         // Before the archives are listed, so that a rotation in between is not taken for something older.
@@ -175,7 +175,7 @@ mod tests {
         let path = dir.path().join("a.journal");
         let mut writer =
             FileWriter::create(&path, FileOptions { size_max: 0, ..FileOptions::default() }).unwrap();
-        let mut tail = Named::open(&path, Start::File).unwrap();
+        let mut tail = FileFollower::open(&path, Start::File).unwrap();
         assert_eq!(tail.current.step().unwrap(), Step::CaughtUp);
 
         let mut written = Vec::new();

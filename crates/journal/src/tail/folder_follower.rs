@@ -16,7 +16,7 @@ use crate::{FileState, ReadError};
 
 /// Follows the files of one or several folders: reads what they hold one after the other, keeps those open that are being written,
 /// and takes turns among these.
-pub(super) struct Folder {
+pub(super) struct FolderFollower {
     listing: Listing,
     /// What was met, if the folders are those between which journald copies.
     copies: Option<Copies>,
@@ -65,7 +65,7 @@ impl Pending {
     }
 }
 
-impl Folder {
+impl FolderFollower {
     /// Opens folders.
     pub(super) fn open(places: Places, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
@@ -267,7 +267,7 @@ mod tests {
             entry.push("A", b"1");
             writer.append(&entry, Timestamps::now()).unwrap();
             writer.close().unwrap();
-            let mut folder = Folder::open(Places::tree(dir.path()), Start::File).unwrap();
+            let mut folder = FolderFollower::open(Places::tree(dir.path()), Start::File).unwrap();
             let id = folder.next_pending().unwrap();
 
             fs::rename(&path, dir.path().join("a@1.journal")).unwrap();
