@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::copies::Copies;
 use super::entry::Entry;
+use super::folder_set::FolderSet;
 use super::listing::{FileId, Listing};
-use super::places::Places;
 use super::source::{self, Source, Step};
 use super::walk::Passed;
 use super::wanted::Filter;
@@ -67,10 +67,10 @@ impl Pending {
 
 impl FolderFollower {
     /// Opens folders.
-    pub(super) fn open(places: Places, start: Start) -> Result<Self, ReadError> {
+    pub(super) fn open(folders: FolderSet, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
-            copies: matches!(places, Places::Any(_)).then(Copies::default),
-            listing: Listing::of(places),
+            copies: matches!(folders, FolderSet::List(_)).then(Copies::default),
+            listing: Listing::of(folders),
             filter: Filter::default(),
             pending: HashMap::new(),
             open: Vec::new(),
@@ -244,7 +244,7 @@ impl FolderFollower {
         let is_closed = !self.listing.is_live(id);
         let path = pending.path.clone();
         self.pending.remove(&id);
-        let place = self.listing.places().number(&path);
+        let place = self.listing.folders().index_of(&path);
         self.open.push(Open { id, path, source, place, is_closed });
         Ok(true)
     }
@@ -267,7 +267,7 @@ mod tests {
             entry.push("A", b"1");
             writer.append(&entry, Timestamps::now()).unwrap();
             writer.close().unwrap();
-            let mut folder = FolderFollower::open(Places::tree(dir.path()), Start::File).unwrap();
+            let mut folder = FolderFollower::open(FolderSet::tree(dir.path()), Start::File).unwrap();
             let id = folder.next_pending().unwrap();
 
             fs::rename(&path, dir.path().join("a@1.journal")).unwrap();

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::places::{Places, Stamps};
+use super::folder_set::{FolderSet, ModificationTimes};
 use super::source::{self, EMPTY};
 use crate::ReadError;
 use crate::layout::Header;
@@ -38,9 +38,9 @@ pub(super) struct NewFile {
 
 /// The journal files of the folders.
 pub(super) struct Listing {
-    places: Places,
+    folders: FolderSet,
     /// When the folders were changed last, if that shows whether they were changed since they were listed.
-    settled: Option<Stamps>,
+    settled: Option<ModificationTimes>,
     /// The files under names that mean that more may be written to them.
     live: HashMap<FileId, PathBuf>,
     /// The other files. A name stays with its file: it has the file's first number, or a random one.
@@ -54,9 +54,9 @@ pub(super) struct Listing {
 
 impl Listing {
     /// Makes an empty listing.
-    pub(super) fn of(places: Places) -> Self {
+    pub(super) fn of(folders: FolderSet) -> Self {
         Self {
-            places,
+            folders,
             settled: None,
             live: HashMap::new(),
             archived: HashMap::new(),
@@ -66,8 +66,8 @@ impl Listing {
         }
     }
 
-    pub(super) fn places(&self) -> &Places {
-        &self.places
+    pub(super) fn folders(&self) -> &FolderSet {
+        &self.folders
     }
 
     /// Fails with what kept us from reading anything at all, if there are files.
@@ -109,40 +109,40 @@ impl Listing {
 
     /// Lists the folders if they may have changed, and gives the files that are new.
     pub(super) fn refresh(&mut self) -> Result<Option<Vec<NewFile>>, ReadError> {
-        if self.settled.is_some() && self.settled == Some(self.places.stamps()?) {
+        if self.settled.is_some() && self.settled == Some(self.folders.modification_times()?) {
             return Ok(None);
         }
         self.settled = None;
-        self.places.refresh()?;
-        let stamps = self.places.stamps()?;
-        let is_settled = stamps.iter().all(|(_, changed)| changed.elapsed().is_ok_and(|age| age > SETTLED));
+        self.folders.refresh()?;
+        let modified = self.folders.modification_times()?;
+        let is_settled = modified.iter().all(|(_, changed)| changed.elapsed().is_ok_and(|age| age > SETTLED));
 
         let known: HashSet<FileId> = self.live.keys().chain(self.archived.values()).copied().collect();
         let mut new = HashMap::new();
         // Those that are written come first, and the folders are listed again for the others: then whatever was
         // rotated in between is among these.
-        let (live, is_ready) = self.live_files(&stamps, &known, &mut new)?;
-        let archived = self.archived_files(&stamps, &known, &mut new)?;
+        let (live, is_ready) = self.live_files(&modified, &known, &mut new)?;
+        let archived = self.archived_files(&modified, &known, &mut new)?;
         // A file that was renamed in between is found twice.
         let archived_ids: HashSet<FileId> = archived.values().copied().collect();
         self.live = live.into_iter().filter(|(id, _)| !archived_ids.contains(id)).collect();
         self.archived = archived;
         // What was removed need not be remembered.
         self.refused.retain(|path| path.exists());
-        self.settled = (is_settled && is_ready).then_some(stamps);
+        self.settled = (is_settled && is_ready).then_some(modified);
         Ok(Some(new.into_values().collect()))
     }
 
     /// Reads the headers of all files that may be written; tells too whether all of them could be read.
     fn live_files(
         &mut self,
-        stamps: &Stamps,
+        modified: &ModificationTimes,
         known: &HashSet<FileId>,
         new: &mut HashMap<FileId, NewFile>,
     ) -> Result<(HashMap<FileId, PathBuf>, bool), ReadError> {
         let mut live = HashMap::new();
         let mut is_ready = true;
-        for path in self.paths_of(stamps, is_live_name)? {
+        for path in self.paths_of(modified, is_live_name)? {
             match self.read_header(&path, known, new)? {
                 Some(id) => drop(live.insert(id, path)),
                 // It may be one that is just being made.
@@ -155,12 +155,12 @@ impl Listing {
     /// Reads the headers of the other files, as far as they are new.
     fn archived_files(
         &mut self,
-        stamps: &Stamps,
+        modified: &ModificationTimes,
         known: &HashSet<FileId>,
         new: &mut HashMap<FileId, NewFile>,
     ) -> Result<HashMap<PathBuf, FileId>, ReadError> {
         let mut archived = HashMap::new();
-        for path in self.paths_of(stamps, |name| !is_live_name(name))? {
+        for path in self.paths_of(modified, |name| !is_live_name(name))? {
             let id = match self.archived.get(&path) {
                 Some(id) => Some(*id),
                 None if self.refused.contains(&path) => None,
@@ -216,13 +216,13 @@ impl Listing {
     /// Gives the paths of the journal files of a kind.
     fn paths_of(
         &mut self,
-        stamps: &Stamps,
+        modified: &ModificationTimes,
         is_meant: impl Fn(&OsStr) -> bool,
     ) -> Result<Vec<PathBuf>, ReadError> {
         let mut paths = Vec::new();
-        for (folder, _) in stamps {
+        for (folder, _) in modified {
             match add_paths(folder, &is_meant, &mut paths).map_err(ReadError::io("list", folder)) {
-                Err(error) if self.places.is_root(folder) => return Err(error),
+                Err(error) if self.folders.is_root(folder) => return Err(error),
                 // It was removed just now.
                 Ok(()) | Err(ReadError::NotFound { .. }) => {}
                 Err(error) => self.refuse(folder, error),

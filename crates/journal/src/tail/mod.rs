@@ -7,9 +7,9 @@ mod field_reader;
 mod fields;
 mod file_follower;
 mod folder_follower;
+mod folder_set;
 mod listing;
 mod objects;
-mod places;
 mod source;
 mod values;
 mod walk;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 pub use entry::Entry;
 use file_follower::FileFollower;
 use folder_follower::FolderFollower;
-use places::Places;
+use folder_set::FolderSet;
 use wanted::Filter;
 
 use crate::{FileState, Instance, ReadError};
@@ -124,7 +124,7 @@ impl Tail {
     /// [`Progress::skipped_bytes`].
     pub fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
         let follower = if path.is_dir() {
-            Follower::Folder(Box::new(FolderFollower::open(Places::tree(path), start)?))
+            Follower::Folder(Box::new(FolderFollower::open(FolderSet::tree(path), start)?))
         } else {
             Follower::File(Box::new(FileFollower::open(path, start)?))
         };
@@ -152,7 +152,7 @@ impl Tail {
     /// As [`open`](Self::open) for a folder.
     pub fn open_folders(folders: &[PathBuf], start: Start) -> Result<Self, ReadError> {
         let path = folders.first().cloned().unwrap_or_default();
-        let folder = FolderFollower::open(Places::Any(folders.to_vec()), start)?;
+        let folder = FolderFollower::open(FolderSet::List(folders.to_vec()), start)?;
         Ok(Self { path, follower: Follower::Folder(Box::new(folder)) })
     }
 
