@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 
 use super::entry::{Entry, Field, Head, Place};
 use super::field_reader::FieldReader;
-use super::objects::Objects;
+use super::object_reader::ObjectReader;
 use super::values::{Form, Values};
 use super::walk::Stored;
 
@@ -87,7 +87,7 @@ impl Fields {
     pub(super) fn entry(
         &mut self,
         stored: Stored<'_>,
-        objects: &Objects,
+        objects: &ObjectReader,
         values: &mut Values,
     ) -> io::Result<Entry> {
         values.begin_entry();
@@ -100,7 +100,12 @@ impl Fields {
         Ok(Entry::new(Head::of(stored), fields))
     }
 
-    fn meet_all(&mut self, stored: Stored<'_>, objects: &Objects, values: &mut Values) -> io::Result<()> {
+    fn meet_all(
+        &mut self,
+        stored: Stored<'_>,
+        objects: &ObjectReader,
+        values: &mut Values,
+    ) -> io::Result<()> {
         for offset in stored.items() {
             if let hash_map::Entry::Vacant(vacant) = self.known.entry(offset) {
                 vacant.insert(None);
@@ -114,7 +119,7 @@ impl Fields {
     }
 
     /// Reads and decodes a field; one that is refused stays unknown.
-    fn meet(&mut self, offset: u64, objects: &Objects, values: &mut Values) -> io::Result<()> {
+    fn meet(&mut self, offset: u64, objects: &ObjectReader, values: &mut Values) -> io::Result<()> {
         self.kept_bytes += FIELD_BYTES;
         self.buffer.clear();
         let Some(form) = values.append(objects, offset, &mut self.buffer)? else { return Ok(()) };

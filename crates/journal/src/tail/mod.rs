@@ -9,7 +9,7 @@ mod file_follower;
 mod folder_follower;
 mod folder_set;
 mod listing;
-mod objects;
+mod object_reader;
 mod source;
 mod values;
 mod walk;

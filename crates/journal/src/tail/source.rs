@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 use super::entry::Entry;
 use super::fields::Fields;
-use super::objects::{Objects, Refusal};
+use super::object_reader::{HeaderError, ObjectReader};
 use super::values::Values;
 use super::walk::{Passed, Walk};
 use super::wanted::{Filter, Wanted};
@@ -22,7 +22,7 @@ pub(super) const EMPTY: &str = "it is empty";
 
 /// A file, the walk over its entries, and the fields that these are made of.
 pub(super) struct Source {
-    objects: Objects,
+    objects: ObjectReader,
     walk: Walk,
     wanted: Wanted,
     values: Values,
@@ -135,7 +135,7 @@ impl Source {
 }
 
 /// Opens a file that may be a journal.
-pub(super) fn open(path: &Path) -> Result<Objects, ReadError> {
+pub(super) fn open(path: &Path) -> Result<ObjectReader, ReadError> {
     // A pipe or a device would keep us waiting.
     let nonblocking = OFlags::NONBLOCK.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
@@ -147,10 +147,10 @@ pub(super) fn open(path: &Path) -> Result<Objects, ReadError> {
     if metadata.len() == 0 {
         return Err(ReadError::NotAJournal { path: path.to_owned(), reason: EMPTY });
     }
-    let opened = Objects::of(file).map_err(ReadError::io("read", path))?;
+    let opened = ObjectReader::new(file).map_err(ReadError::io("read", path))?;
     opened.map_err(|refusal| match refusal {
-        Refusal::NotAJournal(reason) => ReadError::NotAJournal { path: path.to_owned(), reason },
-        Refusal::Unsupported(feature) => ReadError::Unsupported { path: path.to_owned(), feature },
+        HeaderError::NotAJournal(reason) => ReadError::NotAJournal { path: path.to_owned(), reason },
+        HeaderError::Unsupported(feature) => ReadError::Unsupported { path: path.to_owned(), feature },
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::compressed::Expander;
-use super::objects::Objects;
+use super::object_reader::ObjectReader;
 use crate::layout::kind;
 
 /// Larger objects are skipped: journald keeps larger ones (core dumps), our writer none.
@@ -79,7 +79,7 @@ impl Values {
     /// Appends the field at `offset` to `out`, plain; gives nothing if there is none, or it is refused.
     pub(super) fn append(
         &mut self,
-        objects: &Objects,
+        objects: &ObjectReader,
         offset: u64,
         out: &mut Vec<u8>,
     ) -> io::Result<Option<Form>> {
@@ -94,7 +94,7 @@ impl Values {
         }
         // What is damaged was counted by the walk.
         let Some(object) = object else { return Ok(None) };
-        let value_at = objects.least_size(kind::DATA) as usize;
+        let value_at = objects.fixed_size(kind::DATA) as usize;
         let before = out.len();
         let mut is_taken = false;
         if object.size <= OBJECT_BYTES_MAX.min(self.file_bytes_left) {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::objects::{Object, Objects};
+use super::object_reader::{ObjectHeader, ObjectReader};
 use crate::layout::{Header, OBJECT_HEADER_BYTES, kind, u64_at};
 
 /// Where an ENTRY object has its numbers and its items.
@@ -92,7 +92,7 @@ pub(super) struct Walk {
 
 impl Walk {
     /// Begins with the first object.
-    pub(super) fn new(objects: &Objects) -> Self {
+    pub(super) fn new(objects: &ObjectReader) -> Self {
         Self {
             position: objects.header().header_size,
             entries_seen: 0,
@@ -117,14 +117,14 @@ impl Walk {
     }
 
     /// Tells whether there is nothing more in the file as it is now.
-    pub(super) fn is_at_end(&self, objects: &Objects) -> bool {
+    pub(super) fn is_at_end(&self, objects: &ObjectReader) -> bool {
         self.entries_seen >= objects.header().n_entries || self.position + OBJECT_HEADER_BYTES > objects.end()
     }
 
     /// Gives the number of the last entry of those that need not be looked at, if there are several.
     ///
     /// It is one that is complete, so nothing can be missed by going on behind it, whatever the writer is at.
-    pub(super) fn last_needless(&self, objects: &Objects, is_any_wanted: bool) -> Option<u64> {
+    pub(super) fn last_needless(&self, objects: &ObjectReader, is_any_wanted: bool) -> Option<u64> {
         let needless = if !is_any_wanted {
             objects.header().n_entries
         } else if self.passed.before_us == u64::MAX {
@@ -143,7 +143,7 @@ impl Walk {
     }
 
     /// Goes on to the next whole entry in memory, and stays there.
-    pub(super) fn find_entry<'a>(&mut self, objects: &'a Objects) -> Option<Stored<'a>> {
+    pub(super) fn find_entry<'a>(&mut self, objects: &'a ObjectReader) -> Option<Stored<'a>> {
         while self.entries_seen < objects.header().n_entries {
             let rest = objects.in_window(self.position);
             if rest.len() < OBJECT_HEADER_BYTES as usize {
@@ -172,9 +172,9 @@ impl Walk {
     }
 
     /// Stops at an entry, and gives its size; goes on past anything else.
-    fn look(&mut self, objects: &Objects, rest: &[u8]) -> ControlFlow<usize> {
+    fn look(&mut self, objects: &ObjectReader, rest: &[u8]) -> ControlFlow<usize> {
         // Kinds that are not known yet are skipped as the format asks, but not taken for the end of a damaged part.
-        let is_known = |object: &Object| (kind::DATA..=kind::TAG).contains(&object.kind);
+        let is_known = |object: &ObjectHeader| (kind::DATA..=kind::TAG).contains(&object.kind);
         let object = objects.parse(rest, self.position, objects.end());
         let Some(object) = object.filter(|object| !self.searching || is_known(object)) else {
             self.searching = true;

@@ -7,7 +7,7 @@ use std::io;
 use std::rc::Rc;
 
 use super::entry::Entry;
-use super::objects::{Object, Objects};
+use super::object_reader::{ObjectHeader, ObjectReader};
 use super::values::Values;
 use super::walk::Stored;
 use crate::hash;
@@ -64,11 +64,11 @@ impl Match {
     /// Tells whether a value is wanted; `None` if it is none of this field.
     fn takes(
         &self,
-        (at, data): (u64, Object),
-        objects: &Objects,
+        (at, data): (u64, ObjectHeader),
+        objects: &ObjectReader,
         values: &mut Values,
     ) -> io::Result<Option<bool>> {
-        let head = objects.least_size(kind::DATA);
+        let head = objects.fixed_size(kind::DATA);
         let (size, wanted) = (data.size.saturating_sub(head), self.size());
         let mut plain = Vec::new();
         if data.compression.is_none() {
@@ -142,7 +142,7 @@ impl Wanted {
     }
 
     /// Asks the file again, whose header was just read.
-    pub(super) fn refresh(&mut self, objects: &Objects, values: &mut Values) -> io::Result<()> {
+    pub(super) fn refresh(&mut self, objects: &ObjectReader, values: &mut Values) -> io::Result<()> {
         if !self.is_unknown && self.ask(objects, values)?.is_err() {
             self.is_unknown = true;
             self.values = Vec::new();
@@ -150,7 +150,7 @@ impl Wanted {
         Ok(())
     }
 
-    fn ask(&mut self, objects: &Objects, values: &mut Values) -> io::Result<Result<(), Unsound>> {
+    fn ask(&mut self, objects: &ObjectReader, values: &mut Values) -> io::Result<Result<(), Unsound>> {
         let header = objects.header();
         if self.fields_asked != Some(header.n_fields) || header.n_fields == 0 {
             for (wanted, Match { name, .. }) in self.filter.0.iter().enumerate() {
@@ -179,7 +179,7 @@ impl Found {
     /// Adds the values that are new, the latest of which come first.
     fn collect(
         &mut self,
-        objects: &Objects,
+        objects: &ObjectReader,
         (wanted, plain): (&Match, &mut Values),
         values: &mut Vec<u64>,
     ) -> io::Result<Result<(), Unsound>> {
@@ -219,7 +219,7 @@ impl Found {
 }
 
 /// Finds where the FIELD object of a name lies.
-fn find(objects: &Objects, name: &[u8]) -> io::Result<Result<Option<u64>, Unsound>> {
+fn find(objects: &ObjectReader, name: &[u8]) -> io::Result<Result<Option<u64>, Unsound>> {
     let header = objects.header();
     let is_keyed = header.incompatible_flags & INCOMPATIBLE_KEYED_HASH != 0;
     let hash = if is_keyed { hash::keyed(header.file_id, name) } else { hash::jenkins(name) };

@@ -33,14 +33,14 @@ const ARRAYS_MAX: usize = 1000;
 
 /// What keeps a file from being read at all.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum HeaderError {
     NotAJournal(&'static str),
     Unsupported(String),
 }
 
 /// A file whose objects are read.
 #[derive(Debug)]
-pub(super) struct Objects {
+pub(super) struct ObjectReader {
     file: File,
     header: Header,
     is_compact: bool,
@@ -53,7 +53,7 @@ pub(super) struct Objects {
 
 /// An object as far as its header tells.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Object {
+pub(super) struct ObjectHeader {
     pub(super) kind: u8,
     pub(super) compression: Option<Compression>,
     pub(super) size: u64,
@@ -61,9 +61,9 @@ pub(super) struct Object {
     pub(super) padded_size: u64,
 }
 
-impl Objects {
+impl ObjectReader {
     /// Reads the header of what may be a journal file.
-    pub(super) fn of(file: File) -> io::Result<Result<Self, Refusal>> {
+    pub(super) fn new(file: File) -> io::Result<Result<Self, HeaderError>> {
         let mut bytes = [0; HEADER_BYTES];
         let len = read_at_most(&file, &mut bytes, 0)?;
         let header = match check(&bytes[..len]) {
@@ -150,7 +150,7 @@ impl Objects {
 
     /// Understands the header of an object that lies at `offset`, or finds that there cannot be one that ends before
     /// `end`.
-    pub(super) fn parse(&self, bytes: &[u8], offset: u64, end: u64) -> Option<Object> {
+    pub(super) fn parse(&self, bytes: &[u8], offset: u64, end: u64) -> Option<ObjectHeader> {
         if bytes.len() < OBJECT_HEADER_BYTES as usize {
             return None;
         }
@@ -160,15 +160,15 @@ impl Objects {
             .filter(|by| kind == kind::DATA && self.header.incompatible_flags & by.file_flag() != 0);
         let is_sound = (flags == 0 || compression.is_some())
             && reserved.iter().all(|byte| *byte == 0)
-            && size >= self.least_size(kind)
+            && size >= self.fixed_size(kind)
             && offset.is_multiple_of(8)
             && offset >= self.header.header_size
             && padded_size <= end.checked_sub(offset)?;
-        is_sound.then_some(Object { kind, compression, size, padded_size })
+        is_sound.then_some(ObjectHeader { kind, compression, size, padded_size })
     }
 
     /// Gives the size of an object of a kind without its payload or items.
-    pub(super) fn least_size(&self, kind: u8) -> u64 {
+    pub(super) fn fixed_size(&self, kind: u8) -> u64 {
         match kind {
             kind::DATA if self.is_compact => 72,
             kind::DATA | kind::ENTRY | kind::TAG => 64,
@@ -186,8 +186,8 @@ impl Objects {
         offset: u64,
         kind: u8,
         scratch: &'a mut Vec<u8>,
-    ) -> io::Result<Option<(Object, &'a [u8])>> {
-        let len = self.least_size(kind) as usize;
+    ) -> io::Result<Option<(ObjectHeader, &'a [u8])>> {
+        let len = self.fixed_size(kind) as usize;
         let bytes = self.bytes_at(offset, len, scratch)?;
         let object = self.parse(bytes, offset, u64::MAX);
         let object = object.filter(|object| object.kind == kind && bytes.len() == len);
@@ -221,19 +221,19 @@ impl Objects {
 }
 
 /// Finds out whether a file with this header can be read.
-fn check(bytes: &[u8]) -> Result<Header, Refusal> {
+fn check(bytes: &[u8]) -> Result<Header, HeaderError> {
     if bytes.len() < HEADER_BYTES_MIN {
-        return Err(Refusal::NotAJournal("it is too short"));
+        return Err(HeaderError::NotAJournal("it is too short"));
     }
-    let header = Header::parse(bytes).ok_or(Refusal::NotAJournal("its header is not one"))?;
+    let header = Header::parse(bytes).ok_or(HeaderError::NotAJournal("its header is not one"))?;
     let unknown = header.incompatible_flags & !INCOMPATIBLE_KNOWN;
     if unknown != 0 {
-        return Err(Refusal::Unsupported(format!("a newer format (flags {unknown:#x})")));
+        return Err(HeaderError::Unsupported(format!("a newer format (flags {unknown:#x})")));
     }
     if !(HEADER_BYTES_MIN as u64..=HEADER_BYTES_MAX).contains(&header.header_size)
         || !header.header_size.is_multiple_of(8)
     {
-        return Err(Refusal::NotAJournal("the size of its header makes no sense"));
+        return Err(HeaderError::NotAJournal("the size of its header makes no sense"));
     }
     Ok(header)
 }
@@ -270,7 +270,7 @@ mod tests {
         entry.push("A", b"1");
         writer.append(&entry, Timestamps::now()).unwrap();
         writer.flush().unwrap();
-        let mut objects = Objects::of(File::open(&path).unwrap()).unwrap().unwrap();
+        let mut objects = ObjectReader::new(File::open(&path).unwrap()).unwrap().unwrap();
         objects.refresh().unwrap();
         let at = objects.header().header_size;
         objects.load_window(at).unwrap();
