@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::source::{EMPTY, Source, Step, is_at};
+use super::file_reader::{EMPTY, FileReader, Step, is_at};
 use super::wanted::Filter;
 use super::{Progress, Start};
 use crate::archive::{self, ArchiveName};
@@ -13,7 +13,7 @@ use crate::{FileState, ReadError};
 /// Follows the file at a path, and on to the files that replace it.
 pub(super) struct FileFollower {
     path: PathBuf,
-    current: Source,
+    current: FileReader,
     archives: Archives,
     /// The file at the path is another one: the current one gets no more entries.
     is_replaced: bool,
@@ -35,12 +35,12 @@ impl FileFollower {
     pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
         // Before the archives are listed, so that a rotation in between is not taken for something older.
         let filter = Filter::default();
-        let live = Source::open(path, &filter);
+        let live = FileReader::open(path, &filter);
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
         let mut beside =
             Archives { done: HashSet::new(), filter, skipped_bytes: 0, since_us: start.since_us() };
         let oldest = match start {
-            Start::Oldest | Start::Since(_) => beside.first_readable(&archives, None)?,
+            Start::Oldest | Start::Since(_) => beside.open_first(&archives, None)?,
             Start::File | Start::End => None,
         };
         if let Some(current) = oldest {
@@ -63,7 +63,7 @@ impl FileFollower {
     }
 
     /// Gives the file that is being read.
-    pub(super) fn current(&mut self) -> &mut Source {
+    pub(super) fn current(&mut self) -> &mut FileReader {
         &mut self.current
     }
 
@@ -79,7 +79,7 @@ impl FileFollower {
         progress.walked_bytes += self.current.take_walked_bytes();
         progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
         match step {
-            Step::Moved => Ok(true),
+            Step::Advanced => Ok(true),
             Step::CaughtUp => self.go_on(progress),
         }
     }
@@ -87,7 +87,7 @@ impl FileFollower {
     /// Goes on to the next file if there is one, at the end of the current one; tells whether there may be more.
     fn go_on(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         if self.is_replaced {
-            let Some(next) = self.next_source()? else { return Ok(false) };
+            let Some(next) = self.open_next()? else { return Ok(false) };
             self.current = next;
             self.is_replaced = !is_at(self.current.file(), &self.path);
             progress.rotations += 1;
@@ -99,13 +99,13 @@ impl FileFollower {
     }
 
     /// Opens the oldest file that was not read yet: an archive, else the one at the path.
-    fn next_source(&mut self) -> Result<Option<Source>, ReadError> {
+    fn open_next(&mut self) -> Result<Option<FileReader>, ReadError> {
         // The file at the path is opened before the archives are listed: then whatever came between the current
         // file and that one is in the list.
-        let live = Source::open(&self.path, &self.archives.filter);
+        let live = FileReader::open(&self.path, &self.archives.filter);
         let archives = archive::list(&self.path).map_err(ReadError::io("list the folder of", &self.path))?;
         let current = self.current.file();
-        if let Some(next) = self.archives.first_readable(&archives, Some(current))? {
+        if let Some(next) = self.archives.open_first(&archives, Some(current))? {
             return Ok(Some(next));
         }
         match live {
@@ -122,16 +122,16 @@ impl FileFollower {
 
 impl Archives {
     /// Passes over what is too early in the last of the files that were there at the beginning, or came until now.
-    fn pass_last(&mut self, live: &mut Source) {
+    fn pass_last(&mut self, live: &mut FileReader) {
         live.pass_before(std::mem::take(&mut self.since_us));
     }
 
     /// Opens the first of the listed archives that is not done yet, nor is the current file.
-    fn first_readable(
+    fn open_first(
         &mut self,
         archives: &[(ArchiveName, PathBuf)],
         current: Option<&File>,
-    ) -> Result<Option<Source>, ReadError> {
+    ) -> Result<Option<FileReader>, ReadError> {
         // What was removed need not be remembered.
         let names: HashSet<_> = archives.iter().map(|(name, _)| *name).collect();
         self.done.retain(|name| names.contains(name));
@@ -141,11 +141,11 @@ impl Archives {
             }
             let opened = match current {
                 Some(current) if is_at(current, path) => None,
-                _ => match Source::open(path, &self.filter) {
-                    Ok(source) if source.header().tail_entry_realtime < self.since_us => None,
-                    Ok(mut source) => {
-                        source.pass_before(self.since_us);
-                        Some(source)
+                _ => match FileReader::open(path, &self.filter) {
+                    Ok(reader) if reader.header().tail_entry_realtime < self.since_us => None,
+                    Ok(mut reader) => {
+                        reader.pass_before(self.since_us);
+                        Some(reader)
                     }
                     Err(error @ ReadError::Io { .. }) => return Err(error),
                     // One that is no journal, or may not be read, must not keep us from those that follow it.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use super::copies::Copies;
 use super::entry::Entry;
+use super::file_reader::{self, FileReader, Step};
 use super::folder_set::FolderSet;
 use super::listing::{FileId, Listing};
-use super::source::{self, Source, Step};
 use super::walk::Passed;
 use super::wanted::Filter;
 use super::{Progress, Start};
@@ -43,7 +43,7 @@ struct Pending {
 struct Open {
     id: FileId,
     path: PathBuf,
-    source: Source,
+    reader: FileReader,
     /// Of the folders between which journald copies the one in which it lies.
     place: Option<usize>,
     /// It is written no more: when all of it is read, that was all.
@@ -57,7 +57,7 @@ impl Pending {
         if self.header.n_entries > 0 {
             return;
         }
-        if let Ok(objects) = source::open(&self.path)
+        if let Ok(objects) = file_reader::open(&self.path)
             && FileId::of(objects.header()) == FileId::of(&self.header)
         {
             self.header = objects.header().clone();
@@ -95,7 +95,7 @@ impl FolderFollower {
     /// Hands out only what is wanted from now on.
     pub(super) fn set_filter(&mut self, filter: Filter) {
         for open in &mut self.open {
-            open.source.set_filter(&filter);
+            open.reader.set_filter(&filter);
         }
         self.filter = filter;
     }
@@ -109,7 +109,7 @@ impl FolderFollower {
     pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
         let Some(open) = self.open.get_mut(self.turn) else { return 0 };
         let (copies, place) = (&mut self.copies, open.place);
-        open.source.read(entries_max, &mut |entry| {
+        open.reader.read(entries_max, &mut |entry| {
             let is_copy =
                 copies.as_mut().zip(place).is_some_and(|(copies, place)| copies.is_copy(entry, place));
             if !is_copy {
@@ -121,7 +121,7 @@ impl FolderFollower {
 
     /// Tells whether any file is being written.
     pub(super) fn writer(&self) -> FileState {
-        let mut states = self.open.iter().map(|open| open.source.header().state);
+        let mut states = self.open.iter().map(|open| open.reader.header().state);
         if states.any(|state| state == FileState::Online) { FileState::Online } else { FileState::Offline }
     }
 
@@ -129,11 +129,11 @@ impl FolderFollower {
     pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         progress.skipped_bytes += self.listing.take_skipped_bytes();
         let Some(open) = self.open.get_mut(self.turn) else { return self.end_round(progress) };
-        let step = open.source.step();
-        progress.skipped_bytes += open.source.take_skipped_bytes();
-        progress.walked_bytes += open.source.take_walked_bytes();
+        let step = open.reader.step();
+        progress.skipped_bytes += open.reader.take_skipped_bytes();
+        progress.walked_bytes += open.reader.take_walked_bytes();
         match step {
-            Ok(Step::Moved) => {}
+            Ok(Step::Advanced) => {}
             Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.turn)),
             Ok(Step::CaughtUp) => self.turn += 1,
             Err(error) => {
@@ -233,19 +233,19 @@ impl FolderFollower {
     /// Opens a pending file; tells whether it is still at its path.
     fn open_pending(&mut self, id: FileId) -> Result<bool, ReadError> {
         let Some(pending) = self.pending.get(&id) else { return Ok(false) };
-        let mut source = match Source::open(&pending.path, &self.filter) {
+        let mut reader = match FileReader::open(&pending.path, &self.filter) {
             Err(ReadError::NotFound { .. }) => return Ok(false),
-            source => source?,
+            reader => reader?,
         };
-        if FileId::of(source.header()) != id {
+        if FileId::of(reader.header()) != id {
             return Ok(false);
         }
-        source.pass_over(pending.passed);
+        reader.pass_over(pending.passed);
         let is_closed = !self.listing.is_live(id);
         let path = pending.path.clone();
         self.pending.remove(&id);
         let place = self.listing.folders().index_of(&path);
-        self.open.push(Open { id, path, source, place, is_closed });
+        self.open.push(Open { id, path, reader, place, is_closed });
         Ok(true)
     }
 }

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::file_reader::{self, EMPTY};
 use super::folder_set::{FolderSet, ModificationTimes};
-use super::source::{self, EMPTY};
 use crate::ReadError;
 use crate::layout::Header;
 
@@ -178,7 +178,7 @@ impl Listing {
         known: &HashSet<FileId>,
         new: &mut HashMap<FileId, NewFile>,
     ) -> Result<Option<FileId>, ReadError> {
-        let objects = match source::open(path) {
+        let objects = match file_reader::open(path) {
             Ok(opened) => opened,
             Err(error @ ReadError::Io { .. }) => return Err(error),
             // An empty file is just being made, and has nothing to lose.

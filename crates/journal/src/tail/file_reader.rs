@@ -21,7 +21,7 @@ use crate::layout::Header;
 pub(super) const EMPTY: &str = "it is empty";
 
 /// A file, the walk over its entries, and the fields that these are made of.
-pub(super) struct Source {
+pub(super) struct FileReader {
     objects: ObjectReader,
     walk: Walk,
     wanted: Wanted,
@@ -36,12 +36,12 @@ pub(super) struct Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// It went on, and may go on further.
-    Moved,
+    Advanced,
     /// There is nothing more now.
     CaughtUp,
 }
 
-impl Source {
+impl FileReader {
     pub(super) fn open(path: &Path, filter: &Filter) -> Result<Self, ReadError> {
         let objects = open(path)?;
         Ok(Self {
@@ -130,7 +130,7 @@ impl Source {
         self.values.note_walked(self.walk.position() - window_start);
         self.walked_bytes += self.walk.position() - start;
         // Without this the rest of a file that was cut off would be looked at for ever.
-        Ok(if self.walk.position() == start { Step::CaughtUp } else { Step::Moved })
+        Ok(if self.walk.position() == start { Step::CaughtUp } else { Step::Advanced })
     }
 }
 
