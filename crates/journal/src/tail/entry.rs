@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use foldhash::fast::FixedState;
 
-use super::walk::Stored;
+use super::entry_scanner::EntryObject;
 
 /// One entry that was read.
 #[derive(Debug)]
@@ -83,13 +83,13 @@ fn name_hash(name: &str) -> u64 {
 }
 
 impl Head {
-    pub(super) fn of(stored: Stored<'_>) -> Self {
+    pub(super) fn of(object: EntryObject<'_>) -> Self {
         Self {
-            seqnum: stored.seqnum(),
-            realtime_us: stored.realtime_us(),
-            monotonic_us: stored.monotonic_us(),
-            boot_id: stored.boot_id(),
-            xor_hash: stored.xor_hash(),
+            seqnum: object.seqnum(),
+            realtime_us: object.realtime_us(),
+            monotonic_us: object.monotonic_us(),
+            boot_id: object.boot_id(),
+            xor_hash: object.xor_hash(),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use systemd_journal_reader::JournalReader;
 
-use super::walk::ITEMS_AT;
+use super::entry_scanner::ITEMS_AT;
 use crate::layout::{INCOMPATIBLE_COMPACT, SIGNATURE, align8, kind};
 
 /// Bytes after which a reader is replaced, since it keeps a copy of all that it read.

@@ -11,10 +11,10 @@ use std::rc::Rc;
 use foldhash::fast::RandomState;
 
 use super::entry::{Entry, Field, Head, Place};
+use super::entry_scanner::EntryObject;
 use super::field_reader::FieldReader;
 use super::object_reader::ObjectReader;
 use super::values::{Form, Values};
-use super::walk::Stored;
 
 /// All fields are forgotten, and met anew, once they take so much.
 const KEPT_BYTES_MAX: usize = 32 << 20;
@@ -86,27 +86,27 @@ impl Fields {
     /// Puts an entry together from its fields, those left out that are refused.
     pub(super) fn entry(
         &mut self,
-        stored: Stored<'_>,
+        object: EntryObject<'_>,
         objects: &ObjectReader,
         values: &mut Values,
     ) -> io::Result<Entry> {
         values.begin_entry();
-        let read = self.meet_all(stored, objects, values);
+        let read = self.meet_all(object, objects, values);
         self.keep_new();
         read?;
         let mut fields = self.spare.pop().unwrap_or_default();
-        fields.extend(stored.items().filter_map(|offset| self.known.get(&offset)?.clone()));
-        self.step_bytes += stored.bytes.len();
-        Ok(Entry::new(Head::of(stored), fields))
+        fields.extend(object.items().filter_map(|offset| self.known.get(&offset)?.clone()));
+        self.step_bytes += object.bytes.len();
+        Ok(Entry::new(Head::of(object), fields))
     }
 
     fn meet_all(
         &mut self,
-        stored: Stored<'_>,
+        object: EntryObject<'_>,
         objects: &ObjectReader,
         values: &mut Values,
     ) -> io::Result<()> {
-        for offset in stored.items() {
+        for offset in object.items() {
             if let hash_map::Entry::Vacant(vacant) = self.known.entry(offset) {
                 vacant.insert(None);
                 if let Err(error) = self.meet(offset, objects, values) {

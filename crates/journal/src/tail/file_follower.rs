@@ -47,7 +47,7 @@ impl FileFollower {
             return Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: true });
         }
         let mut current = live?;
-        beside.pass_last(&mut current);
+        beside.skip_in_last(&mut current);
         let begin = ArchiveName::of(current.header());
         let is_later = |name: &ArchiveName| {
             name.seqnum_id == begin.seqnum_id && name.head_seqnum > begin.head_seqnum && begin.head_seqnum > 0
@@ -110,7 +110,7 @@ impl FileFollower {
         }
         match live {
             Ok(mut live) => {
-                self.archives.pass_last(&mut live);
+                self.archives.skip_in_last(&mut live);
                 Ok(Some(live))
             }
             // The next file is not there yet, or is just being made.
@@ -122,8 +122,8 @@ impl FileFollower {
 
 impl Archives {
     /// Passes over what is too early in the last of the files that were there at the beginning, or came until now.
-    fn pass_last(&mut self, live: &mut FileReader) {
-        live.pass_before(std::mem::take(&mut self.since_us));
+    fn skip_in_last(&mut self, live: &mut FileReader) {
+        live.skip_before(std::mem::take(&mut self.since_us));
     }
 
     /// Opens the first of the listed archives that is not done yet, nor is the current file.
@@ -144,7 +144,7 @@ impl Archives {
                 _ => match FileReader::open(path, &self.filter) {
                     Ok(reader) if reader.header().tail_entry_realtime < self.since_us => None,
                     Ok(mut reader) => {
-                        reader.pass_before(self.since_us);
+                        reader.skip_before(self.since_us);
                         Some(reader)
                     }
                     Err(error @ ReadError::Io { .. }) => return Err(error),

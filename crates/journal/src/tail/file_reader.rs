@@ -9,10 +9,10 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::entry::Entry;
+use super::entry_scanner::{EntryScanner, SkippedEntries};
 use super::fields::Fields;
 use super::object_reader::{HeaderError, ObjectReader};
 use super::values::Values;
-use super::walk::{Passed, Walk};
 use super::wanted::{Filter, Wanted};
 use crate::ReadError;
 use crate::layout::Header;
@@ -23,7 +23,7 @@ pub(super) const EMPTY: &str = "it is empty";
 /// A file, the walk over its entries, and the fields that these are made of.
 pub(super) struct FileReader {
     objects: ObjectReader,
-    walk: Walk,
+    scanner: EntryScanner,
     wanted: Wanted,
     values: Values,
     fields: Fields,
@@ -45,7 +45,7 @@ impl FileReader {
     pub(super) fn open(path: &Path, filter: &Filter) -> Result<Self, ReadError> {
         let objects = open(path)?;
         Ok(Self {
-            walk: Walk::new(&objects),
+            scanner: EntryScanner::new(&objects),
             wanted: Wanted::new(filter.clone()),
             values: Values::new(),
             fields: Fields::default(),
@@ -62,13 +62,13 @@ impl FileReader {
     }
 
     /// Passes over some of the entries.
-    pub(super) fn pass_over(&mut self, passed: Passed) {
-        self.walk.pass_over(passed);
+    pub(super) fn skip(&mut self, skipped: SkippedEntries) {
+        self.scanner.skip(skipped);
     }
 
     /// Passes over the entries that are there now and earlier than the given time.
-    pub(super) fn pass_before(&mut self, realtime_us: u64) {
-        self.walk.pass_over(Passed::before(realtime_us, self.objects.header()));
+    pub(super) fn skip_before(&mut self, realtime_us: u64) {
+        self.scanner.skip(SkippedEntries::before(realtime_us, self.objects.header()));
     }
 
     pub(super) fn file(&self) -> &File {
@@ -81,7 +81,7 @@ impl FileReader {
 
     /// Gives the bytes that were skipped since the last call, because they are damaged or refused.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
-        self.walk.take_skipped_bytes() + self.values.take_skipped_bytes()
+        self.scanner.take_skipped_bytes() + self.values.take_skipped_bytes()
     }
 
     /// Gives how far the walk went since the last call, in bytes.
@@ -104,33 +104,33 @@ impl FileReader {
     pub(super) fn step(&mut self) -> io::Result<Step> {
         self.fields.begin_step();
         self.objects.refresh()?;
-        if self.walk.is_at_end(&self.objects) {
+        if self.scanner.is_at_end(&self.objects) {
             return Ok(Step::CaughtUp);
         }
-        let start = self.walk.position();
+        let start = self.scanner.position();
         self.wanted.refresh(&self.objects, &mut self.values)?;
-        if let Some(last) = self.walk.last_needless(&self.objects, self.wanted.is_any())
+        if let Some(last) = self.scanner.last_skippable(&self.objects, self.wanted.is_any())
             && let Some(offset) = self.objects.entry_offset(last)?
         {
-            self.walk.jump(last, offset);
+            self.scanner.jump(last, offset);
         }
-        let window_start = self.walk.position();
+        let window_start = self.scanner.position();
         self.objects.load_window(window_start)?;
         while !self.fields.is_step_full()
-            && let Some(stored) = self.walk.find_entry(&self.objects)
+            && let Some(object) = self.scanner.find_entry(&self.objects)
         {
-            if !self.walk.is_passed_over(stored) && self.wanted.has(stored) {
-                let entry = self.fields.entry(stored, &self.objects, &mut self.values)?;
+            if !self.scanner.is_skipped(object) && self.wanted.has(object) {
+                let entry = self.fields.entry(object, &self.objects, &mut self.values)?;
                 if self.wanted.filter().is_met(&entry) {
                     self.entries.push_back(entry);
                 }
             }
-            self.walk.pass_entry(stored);
+            self.scanner.advance_past(object);
         }
-        self.values.note_walked(self.walk.position() - window_start);
-        self.walked_bytes += self.walk.position() - start;
+        self.values.note_walked(self.scanner.position() - window_start);
+        self.walked_bytes += self.scanner.position() - start;
         // Without this the rest of a file that was cut off would be looked at for ever.
-        Ok(if self.walk.position() == start { Step::CaughtUp } else { Step::Advanced })
+        Ok(if self.scanner.position() == start { Step::CaughtUp } else { Step::Advanced })
     }
 }
 

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use super::copies::Copies;
 use super::entry::Entry;
+use super::entry_scanner::SkippedEntries;
 use super::file_reader::{self, FileReader, Step};
 use super::folder_set::FolderSet;
 use super::listing::{FileId, Listing};
-use super::walk::Passed;
 use super::wanted::Filter;
 use super::{Progress, Start};
 use crate::layout::Header;
@@ -36,7 +36,7 @@ struct Pending {
     header: Header,
     path: PathBuf,
     size_bytes: u64,
-    passed: Passed,
+    skipped: SkippedEntries,
 }
 
 /// A file that is being read.
@@ -81,7 +81,7 @@ impl FolderFollower {
         folder.listing.check_readable()?;
         let listing = &folder.listing;
         folder.pending.retain(|id, pending| {
-            pending.passed = Passed::before(start.since_us(), &pending.header);
+            pending.skipped = SkippedEntries::before(start.since_us(), &pending.header);
             let is_read = match start {
                 Start::Oldest => true,
                 Start::File | Start::End => false,
@@ -188,7 +188,7 @@ impl FolderFollower {
                 header: file.header,
                 path: file.path,
                 size_bytes: file.size_bytes,
-                passed: Passed::default(),
+                skipped: SkippedEntries::default(),
             };
             self.pending.insert(file.id, pending);
         }
@@ -240,7 +240,7 @@ impl FolderFollower {
         if FileId::of(reader.header()) != id {
             return Ok(false);
         }
-        reader.pass_over(pending.passed);
+        reader.skip(pending.skipped);
         let is_closed = !self.listing.is_live(id);
         let path = pending.path.clone();
         self.pending.remove(&id);

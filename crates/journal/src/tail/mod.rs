@@ -3,6 +3,7 @@
 mod compressed;
 mod copies;
 mod entry;
+mod entry_scanner;
 mod field_reader;
 mod fields;
 mod file_follower;
@@ -12,7 +13,6 @@ mod folder_set;
 mod listing;
 mod object_reader;
 mod values;
-mod walk;
 mod wanted;
 
 use std::fmt;

@@ -7,9 +7,9 @@ use std::io;
 use std::rc::Rc;
 
 use super::entry::Entry;
+use super::entry_scanner::EntryObject;
 use super::object_reader::{ObjectHeader, ObjectReader};
 use super::values::Values;
-use super::walk::Stored;
 use crate::hash;
 use crate::layout::{INCOMPATIBLE_KEYED_HASH, kind, u64_at};
 
@@ -137,7 +137,7 @@ impl Wanted {
     }
 
     /// Tells whether an entry may be wanted.
-    pub(super) fn has(&self, entry: Stored<'_>) -> bool {
+    pub(super) fn has(&self, entry: EntryObject<'_>) -> bool {
         self.is_unknown || entry.items().any(|offset| self.values.binary_search(&offset).is_ok())
     }
 

@@ -20,12 +20,12 @@ const ENTRY_BYTES_MAX: u64 = ITEMS_AT as u64 + 16 * ITEMS_MAX;
 
 /// A whole ENTRY object.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stored<'a> {
+pub(super) struct EntryObject<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) is_compact: bool,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> EntryObject<'a> {
     pub(super) fn seqnum(self) -> u64 {
         u64_at(self.bytes, SEQNUM_AT)
     }
@@ -64,14 +64,14 @@ impl<'a> Stored<'a> {
 
 /// The entries that are passed over, because the tail begins later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Passed {
+pub(super) struct SkippedEntries {
     /// Only entries that were there when the tail was opened are passed over: so many.
     entries: u64,
     /// They are passed over if they are earlier than this.
     before_us: u64,
 }
 
-impl Passed {
+impl SkippedEntries {
     /// Gives what is passed over of a file as it is now, for a tail that begins at a time.
     pub(super) fn before(realtime_us: u64, header: &Header) -> Self {
         Self { entries: header.n_entries, before_us: realtime_us }
@@ -80,31 +80,31 @@ impl Passed {
 
 /// Where the walk over a file has come to.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct EntryScanner {
     position: u64,
     /// ENTRY objects met so far.
     entries_seen: u64,
-    passed: Passed,
+    skipped: SkippedEntries,
     /// Within a damaged part, where the next object may begin at any multiple of eight.
-    searching: bool,
+    is_resyncing: bool,
     skipped_bytes: u64,
 }
 
-impl Walk {
+impl EntryScanner {
     /// Begins with the first object.
     pub(super) fn new(objects: &ObjectReader) -> Self {
         Self {
             position: objects.header().header_size,
             entries_seen: 0,
-            passed: Passed::default(),
-            searching: false,
+            skipped: SkippedEntries::default(),
+            is_resyncing: false,
             skipped_bytes: 0,
         }
     }
 
     /// Passes over some of the entries.
-    pub(super) fn pass_over(&mut self, passed: Passed) {
-        self.passed = passed;
+    pub(super) fn skip(&mut self, skipped: SkippedEntries) {
+        self.skipped = skipped;
     }
 
     pub(super) fn position(&self) -> u64 {
@@ -124,36 +124,36 @@ impl Walk {
     /// Gives the number of the last entry of those that need not be looked at, if there are several.
     ///
     /// It is one that is complete, so nothing can be missed by going on behind it, whatever the writer is at.
-    pub(super) fn last_needless(&self, objects: &ObjectReader, is_any_wanted: bool) -> Option<u64> {
-        let needless = if !is_any_wanted {
+    pub(super) fn last_skippable(&self, objects: &ObjectReader, is_any_wanted: bool) -> Option<u64> {
+        let skippable = if !is_any_wanted {
             objects.header().n_entries
-        } else if self.passed.before_us == u64::MAX {
-            self.passed.entries
+        } else if self.skipped.before_us == u64::MAX {
+            self.skipped.entries
         } else {
             0
         };
-        needless.checked_sub(1).filter(|last| *last > self.entries_seen)
+        skippable.checked_sub(1).filter(|last| *last > self.entries_seen)
     }
 
     /// Goes on to an entry by its number and place.
     pub(super) fn jump(&mut self, number: u64, offset: u64) {
         if offset >= self.position {
-            (self.position, self.entries_seen, self.searching) = (offset, number, false);
+            (self.position, self.entries_seen, self.is_resyncing) = (offset, number, false);
         }
     }
 
     /// Goes on to the next whole entry in memory, and stays there.
-    pub(super) fn find_entry<'a>(&mut self, objects: &'a ObjectReader) -> Option<Stored<'a>> {
+    pub(super) fn find_entry<'a>(&mut self, objects: &'a ObjectReader) -> Option<EntryObject<'a>> {
         while self.entries_seen < objects.header().n_entries {
             let rest = objects.in_window(self.position);
             if rest.len() < OBJECT_HEADER_BYTES as usize {
                 break;
             }
-            match self.look(objects, rest) {
+            match self.examine(objects, rest) {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(size) => {
                     let bytes = rest.get(..size)?;
-                    return Some(Stored { bytes, is_compact: objects.is_compact() });
+                    return Some(EntryObject { bytes, is_compact: objects.is_compact() });
                 }
             }
         }
@@ -161,28 +161,28 @@ impl Walk {
     }
 
     /// Tells whether an entry, at which the walk is, lies before the beginning.
-    pub(super) fn is_passed_over(&self, entry: Stored<'_>) -> bool {
-        self.entries_seen < self.passed.entries && entry.realtime_us() < self.passed.before_us
+    pub(super) fn is_skipped(&self, entry: EntryObject<'_>) -> bool {
+        self.entries_seen < self.skipped.entries && entry.realtime_us() < self.skipped.before_us
     }
 
     /// Goes on behind an entry, at which the walk is.
-    pub(super) fn pass_entry(&mut self, entry: Stored<'_>) {
+    pub(super) fn advance_past(&mut self, entry: EntryObject<'_>) {
         self.entries_seen += 1;
         self.position += entry.bytes.len() as u64;
     }
 
     /// Stops at an entry, and gives its size; goes on past anything else.
-    fn look(&mut self, objects: &ObjectReader, rest: &[u8]) -> ControlFlow<usize> {
+    fn examine(&mut self, objects: &ObjectReader, rest: &[u8]) -> ControlFlow<usize> {
         // Kinds that are not known yet are skipped as the format asks, but not taken for the end of a damaged part.
         let is_known = |object: &ObjectHeader| (kind::DATA..=kind::TAG).contains(&object.kind);
         let object = objects.parse(rest, self.position, objects.end());
-        let Some(object) = object.filter(|object| !self.searching || is_known(object)) else {
-            self.searching = true;
+        let Some(object) = object.filter(|object| !self.is_resyncing || is_known(object)) else {
+            self.is_resyncing = true;
             self.position += 8;
             self.skipped_bytes += 8;
             return ControlFlow::Continue(());
         };
-        self.searching = false;
+        self.is_resyncing = false;
         if object.kind == kind::ENTRY && object.padded_size <= ENTRY_BYTES_MAX {
             return ControlFlow::Break(object.padded_size as usize);
         }
