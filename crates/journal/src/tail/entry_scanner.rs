@@ -124,8 +124,8 @@ impl EntryScanner {
     /// Gives the number of the last entry of those that need not be looked at, if there are several.
     ///
     /// It is one that is complete, so nothing can be missed by going on behind it, whatever the writer is at.
-    pub(super) fn last_skippable(&self, objects: &ObjectReader, is_any_wanted: bool) -> Option<u64> {
-        let skippable = if !is_any_wanted {
+    pub(super) fn last_skippable(&self, objects: &ObjectReader, may_match: bool) -> Option<u64> {
+        let skippable = if !may_match {
             objects.header().n_entries
         } else if self.skipped.before_us == u64::MAX {
             self.skipped.entries

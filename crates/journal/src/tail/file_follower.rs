@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::file_reader::{EMPTY, FileReader, Step, is_at};
-use super::wanted::Filter;
+use super::filter::Filter;
 use super::{Progress, Start};
 use crate::archive::{self, ArchiveName};
 use crate::{FileState, ReadError};

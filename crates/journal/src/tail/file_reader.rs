@@ -11,9 +11,9 @@ use rustix::fs::OFlags;
 use super::entry::Entry;
 use super::entry_scanner::{EntryScanner, SkippedEntries};
 use super::fields::Fields;
+use super::filter::{Filter, MatchIndex};
 use super::object_reader::{HeaderError, ObjectReader};
 use super::values::Values;
-use super::wanted::{Filter, Wanted};
 use crate::ReadError;
 use crate::layout::Header;
 
@@ -24,7 +24,7 @@ pub(super) const EMPTY: &str = "it is empty";
 pub(super) struct FileReader {
     objects: ObjectReader,
     scanner: EntryScanner,
-    wanted: Wanted,
+    matches: MatchIndex,
     values: Values,
     fields: Fields,
     /// Those of the last step that were not handed out yet.
@@ -46,7 +46,7 @@ impl FileReader {
         let objects = open(path)?;
         Ok(Self {
             scanner: EntryScanner::new(&objects),
-            wanted: Wanted::new(filter.clone()),
+            matches: MatchIndex::new(filter.clone()),
             values: Values::new(),
             fields: Fields::default(),
             entries: VecDeque::new(),
@@ -57,8 +57,8 @@ impl FileReader {
 
     /// Hands out only what is wanted from now on.
     pub(super) fn set_filter(&mut self, filter: &Filter) {
-        self.wanted = Wanted::new(filter.clone());
-        self.entries.retain(|entry| filter.is_met(entry));
+        self.matches = MatchIndex::new(filter.clone());
+        self.entries.retain(|entry| filter.matches(entry));
     }
 
     /// Passes over some of the entries.
@@ -108,8 +108,8 @@ impl FileReader {
             return Ok(Step::CaughtUp);
         }
         let start = self.scanner.position();
-        self.wanted.refresh(&self.objects, &mut self.values)?;
-        if let Some(last) = self.scanner.last_skippable(&self.objects, self.wanted.is_any())
+        self.matches.refresh(&self.objects, &mut self.values)?;
+        if let Some(last) = self.scanner.last_skippable(&self.objects, self.matches.may_match_any())
             && let Some(offset) = self.objects.entry_offset(last)?
         {
             self.scanner.jump(last, offset);
@@ -119,9 +119,9 @@ impl FileReader {
         while !self.fields.is_step_full()
             && let Some(object) = self.scanner.find_entry(&self.objects)
         {
-            if !self.scanner.is_skipped(object) && self.wanted.has(object) {
+            if !self.scanner.is_skipped(object) && self.matches.may_match(object) {
                 let entry = self.fields.entry(object, &self.objects, &mut self.values)?;
-                if self.wanted.filter().is_met(&entry) {
+                if self.matches.filter().matches(&entry) {
                     self.entries.push_back(entry);
                 }
             }

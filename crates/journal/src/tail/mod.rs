@@ -8,21 +8,21 @@ mod field_reader;
 mod fields;
 mod file_follower;
 mod file_reader;
+mod filter;
 mod folder_follower;
 mod folder_set;
 mod listing;
 mod object_reader;
 mod values;
-mod wanted;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use entry::Entry;
 use file_follower::FileFollower;
+use filter::Filter;
 use folder_follower::FolderFollower;
 use folder_set::FolderSet;
-use wanted::Filter;
 
 use crate::{FileState, Instance, ReadError};
 

@@ -30,11 +30,11 @@ const DATA_NEXT_OF_FIELD_AT: usize = 32;
 
 /// The wanted fields; none if all entries are wanted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Filter(Rc<[Match]>);
+pub(super) struct Filter(Rc<[FieldMatch]>);
 
 /// A wanted field.
 #[derive(Debug)]
-struct Match {
+struct FieldMatch {
     name: Box<str>,
     /// Any value if there is none.
     value: Option<Box<str>>,
@@ -44,15 +44,15 @@ impl Filter {
     /// Understands `NAME` and `NAME=value`.
     pub(super) fn new(fields: &[&str]) -> Self {
         let wanted = |field: &&str| match field.split_once('=') {
-            None => Match { name: Box::from(*field), value: None },
-            Some((name, value)) => Match { name: name.into(), value: Some(value.into()) },
+            None => FieldMatch { name: Box::from(*field), value: None },
+            Some((name, value)) => FieldMatch { name: name.into(), value: Some(value.into()) },
         };
         Self(fields.iter().map(wanted).collect())
     }
 
     /// Tells whether an entry is wanted by its fields.
-    pub(super) fn is_met(&self, entry: &Entry) -> bool {
-        let has = |wanted: &Match| match &wanted.value {
+    pub(super) fn matches(&self, entry: &Entry) -> bool {
+        let has = |wanted: &FieldMatch| match &wanted.value {
             None => entry.has(&wanted.name),
             Some(value) => entry.values(&wanted.name).any(|found| found == value.as_bytes()),
         };
@@ -60,9 +60,9 @@ impl Filter {
     }
 }
 
-impl Match {
+impl FieldMatch {
     /// Tells whether a value is wanted; `None` if it is none of this field.
-    fn takes(
+    fn matches(
         &self,
         (at, data): (u64, ObjectHeader),
         objects: &ObjectReader,
@@ -98,20 +98,20 @@ impl Match {
 
 /// What a file says of the wanted fields.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct MatchIndex {
     filter: Filter,
     /// The file does not say, or something in it is damaged.
     is_unknown: bool,
     /// How many fields the file had when it was asked for those not found yet.
-    fields_asked: Option<u64>,
-    found: Vec<Found>,
+    n_fields_searched: Option<u64>,
+    found: Vec<MatchedField>,
     /// Where their values lie, in order.
     values: Vec<u64>,
 }
 
 /// A wanted field that the file has.
 #[derive(Debug)]
-struct Found {
+struct MatchedField {
     wanted: usize,
     offset: u64,
     /// The latest value that is known.
@@ -119,12 +119,12 @@ struct Found {
 }
 
 /// Something in the file is not as it should be.
-struct Unsound;
+struct TableError;
 
-impl Wanted {
+impl MatchIndex {
     pub(super) fn new(filter: Filter) -> Self {
         let is_unknown = filter.0.is_empty();
-        Self { filter, is_unknown, fields_asked: None, found: Vec::new(), values: Vec::new() }
+        Self { filter, is_unknown, n_fields_searched: None, found: Vec::new(), values: Vec::new() }
     }
 
     pub(super) fn filter(&self) -> &Filter {
@@ -132,83 +132,83 @@ impl Wanted {
     }
 
     /// Tells whether the file may have a wanted entry.
-    pub(super) fn is_any(&self) -> bool {
+    pub(super) fn may_match_any(&self) -> bool {
         self.is_unknown || !self.values.is_empty()
     }
 
     /// Tells whether an entry may be wanted.
-    pub(super) fn has(&self, entry: EntryObject<'_>) -> bool {
+    pub(super) fn may_match(&self, entry: EntryObject<'_>) -> bool {
         self.is_unknown || entry.items().any(|offset| self.values.binary_search(&offset).is_ok())
     }
 
     /// Asks the file again, whose header was just read.
     pub(super) fn refresh(&mut self, objects: &ObjectReader, values: &mut Values) -> io::Result<()> {
-        if !self.is_unknown && self.ask(objects, values)?.is_err() {
+        if !self.is_unknown && self.update(objects, values)?.is_err() {
             self.is_unknown = true;
             self.values = Vec::new();
         }
         Ok(())
     }
 
-    fn ask(&mut self, objects: &ObjectReader, values: &mut Values) -> io::Result<Result<(), Unsound>> {
+    fn update(&mut self, objects: &ObjectReader, values: &mut Values) -> io::Result<Result<(), TableError>> {
         let header = objects.header();
-        if self.fields_asked != Some(header.n_fields) || header.n_fields == 0 {
-            for (wanted, Match { name, .. }) in self.filter.0.iter().enumerate() {
+        if self.n_fields_searched != Some(header.n_fields) || header.n_fields == 0 {
+            for (wanted, FieldMatch { name, .. }) in self.filter.0.iter().enumerate() {
                 if self.found.iter().any(|found| found.wanted == wanted) {
                     continue;
                 }
                 match find(objects, name.as_bytes())? {
                     Ok(None) => {}
-                    Ok(Some(offset)) => self.found.push(Found { wanted, offset, latest: 0 }),
-                    Err(unsound) => return Ok(Err(unsound)),
+                    Ok(Some(offset)) => self.found.push(MatchedField { wanted, offset, latest: 0 }),
+                    Err(error) => return Ok(Err(error)),
                 }
             }
-            self.fields_asked = Some(header.n_fields);
+            self.n_fields_searched = Some(header.n_fields);
         }
         for found in &mut self.found {
             let wanted = &self.filter.0[found.wanted];
-            if let Err(unsound) = found.collect(objects, (wanted, values), &mut self.values)? {
-                return Ok(Err(unsound));
+            if let Err(error) = found.collect(objects, (wanted, values), &mut self.values)? {
+                return Ok(Err(error));
             }
         }
         Ok(Ok(()))
     }
 }
 
-impl Found {
+impl MatchedField {
     /// Adds the values that are new, the latest of which come first.
     fn collect(
         &mut self,
         objects: &ObjectReader,
-        (wanted, plain): (&Match, &mut Values),
+        (wanted, plain): (&FieldMatch, &mut Values),
         values: &mut Vec<u64>,
-    ) -> io::Result<Result<(), Unsound>> {
+    ) -> io::Result<Result<(), TableError>> {
         let mut scratch = Vec::new();
         let Some((_, field)) = objects.fixed_part(self.offset, kind::FIELD, &mut scratch)? else {
-            return Ok(Err(Unsound));
+            return Ok(Err(TableError));
         };
         let latest = u64_at(field, FIELD_VALUES_AT);
         let mut next = latest;
         let before = values.len();
         while next != self.latest && next != 0 {
             let Some((data, bytes)) = objects.fixed_part(next, kind::DATA, &mut scratch)? else {
-                return Ok(Err(Unsound));
+                return Ok(Err(TableError));
             };
             let (value, following) = (next, u64_at(bytes, DATA_NEXT_OF_FIELD_AT));
-            let is_wanted = wanted.takes((value, data), objects, plain)?;
+            let is_wanted = wanted.matches((value, data), objects, plain)?;
             match is_wanted {
-                None => return Ok(Err(Unsound)),
+                None => return Ok(Err(TableError)),
                 Some(true) => values.push(value),
                 Some(false) => {}
             }
             if values.len() > VALUES_MAX {
-                return Ok(Err(Unsound));
+                return Ok(Err(TableError));
             }
             next = following;
         }
         // A list that ends before what was its beginning has lost something.
         if next != self.latest {
-            return Ok(Err(Unsound));
+            return Ok(Err(TableError));
         }
         if values.len() > before {
             values.sort_unstable();
@@ -219,17 +219,19 @@ impl Found {
 }
 
 /// Finds where the FIELD object of a name lies.
-fn find(objects: &ObjectReader, name: &[u8]) -> io::Result<Result<Option<u64>, Unsound>> {
+fn find(objects: &ObjectReader, name: &[u8]) -> io::Result<Result<Option<u64>, TableError>> {
     let header = objects.header();
     let is_keyed = header.incompatible_flags & INCOMPATIBLE_KEYED_HASH != 0;
     let hash = if is_keyed { hash::keyed(header.file_id, name) } else { hash::jenkins(name) };
     // A bucket is where its first object lies and where its last one does.
-    let Some(bucket) = hash.checked_rem(header.field_hash_table_size / 16) else { return Ok(Err(Unsound)) };
+    let Some(bucket) = hash.checked_rem(header.field_hash_table_size / 16) else {
+        return Ok(Err(TableError));
+    };
     let mut scratch = Vec::new();
     let bucket_at = header.field_hash_table_offset.saturating_add(bucket * 16);
     let bytes = objects.bytes_at(bucket_at, 8, &mut scratch)?;
     if bytes.len() < 8 {
-        return Ok(Err(Unsound));
+        return Ok(Err(TableError));
     }
     let mut next = u64_at(bytes, 0);
     for _ in 0..CHAIN_MAX {
@@ -237,7 +239,7 @@ fn find(objects: &ObjectReader, name: &[u8]) -> io::Result<Result<Option<u64>, U
             return Ok(Ok(None));
         }
         let Some((field, bytes)) = objects.fixed_part(next, kind::FIELD, &mut scratch)? else {
-            return Ok(Err(Unsound));
+            return Ok(Err(TableError));
         };
         let following = u64_at(bytes, FIELD_NEXT_AT);
         if field.size == (FIELD_NAME_AT + name.len()) as u64 {
@@ -248,5 +250,5 @@ fn find(objects: &ObjectReader, name: &[u8]) -> io::Result<Result<Option<u64>, U
         }
         next = following;
     }
-    Ok(Err(Unsound))
+    Ok(Err(TableError))
 }
