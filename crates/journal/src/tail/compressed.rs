@@ -1,4 +1,4 @@
-//! Values as journald compresses them, made plain within a bound.
+//! DataReader as journald compresses them, made plain within a bound.
 
 use std::fmt;
 use std::io::Read as _;

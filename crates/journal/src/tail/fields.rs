@@ -10,11 +10,11 @@ use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 
+use super::data_reader::{DataReader, Encoding};
 use super::entry::{Entry, Field, Head, Place};
 use super::entry_scanner::EntryObject;
 use super::field_reader::FieldReader;
 use super::object_reader::ObjectReader;
-use super::values::{Form, Values};
 
 /// All fields are forgotten, and met anew, once they take so much.
 const KEPT_BYTES_MAX: usize = 32 << 20;
@@ -88,10 +88,10 @@ impl Fields {
         &mut self,
         object: EntryObject<'_>,
         objects: &ObjectReader,
-        values: &mut Values,
+        data: &mut DataReader,
     ) -> io::Result<Entry> {
-        values.begin_entry();
-        let read = self.meet_all(object, objects, values);
+        data.begin_entry();
+        let read = self.meet_all(object, objects, data);
         self.keep_new();
         read?;
         let mut fields = self.spare.pop().unwrap_or_default();
@@ -104,12 +104,12 @@ impl Fields {
         &mut self,
         object: EntryObject<'_>,
         objects: &ObjectReader,
-        values: &mut Values,
+        data: &mut DataReader,
     ) -> io::Result<()> {
         for offset in object.items() {
             if let hash_map::Entry::Vacant(vacant) = self.known.entry(offset) {
                 vacant.insert(None);
-                if let Err(error) = self.meet(offset, objects, values) {
+                if let Err(error) = self.meet(offset, objects, data) {
                     self.known.remove(&offset);
                     return Err(error);
                 }
@@ -119,12 +119,12 @@ impl Fields {
     }
 
     /// Reads and decodes a field; one that is refused stays unknown.
-    fn meet(&mut self, offset: u64, objects: &ObjectReader, values: &mut Values) -> io::Result<()> {
+    fn meet(&mut self, offset: u64, objects: &ObjectReader, data: &mut DataReader) -> io::Result<()> {
         self.kept_bytes += FIELD_BYTES;
         self.buffer.clear();
-        let Some(form) = values.append(objects, offset, &mut self.buffer)? else { return Ok(()) };
+        let Some(encoding) = data.append(objects, offset, &mut self.buffer)? else { return Ok(()) };
         let before = self.texts.len();
-        if form == Form::Plain
+        if encoding == Encoding::Plain
             && let Ok(text) = std::str::from_utf8(&self.buffer)
         {
             if let Some((name, value)) = text.split_once('=') {

@@ -8,12 +8,12 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use super::data_reader::DataReader;
 use super::entry::Entry;
 use super::entry_scanner::{EntryScanner, SkippedEntries};
 use super::fields::Fields;
 use super::filter::{Filter, MatchIndex};
 use super::object_reader::{HeaderError, ObjectReader};
-use super::values::Values;
 use crate::ReadError;
 use crate::layout::Header;
 
@@ -25,7 +25,7 @@ pub(super) struct FileReader {
     objects: ObjectReader,
     scanner: EntryScanner,
     matches: MatchIndex,
-    values: Values,
+    data: DataReader,
     fields: Fields,
     /// Those of the last step that were not handed out yet.
     entries: VecDeque<Entry>,
@@ -47,7 +47,7 @@ impl FileReader {
         Ok(Self {
             scanner: EntryScanner::new(&objects),
             matches: MatchIndex::new(filter.clone()),
-            values: Values::new(),
+            data: DataReader::new(),
             fields: Fields::default(),
             entries: VecDeque::new(),
             walked_bytes: 0,
@@ -81,7 +81,7 @@ impl FileReader {
 
     /// Gives the bytes that were skipped since the last call, because they are damaged or refused.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
-        self.scanner.take_skipped_bytes() + self.values.take_skipped_bytes()
+        self.scanner.take_skipped_bytes() + self.data.take_skipped_bytes()
     }
 
     /// Gives how far the walk went since the last call, in bytes.
@@ -108,7 +108,7 @@ impl FileReader {
             return Ok(Step::CaughtUp);
         }
         let start = self.scanner.position();
-        self.matches.refresh(&self.objects, &mut self.values)?;
+        self.matches.refresh(&self.objects, &mut self.data)?;
         if let Some(last) = self.scanner.last_skippable(&self.objects, self.matches.may_match_any())
             && let Some(offset) = self.objects.entry_offset(last)?
         {
@@ -120,14 +120,14 @@ impl FileReader {
             && let Some(object) = self.scanner.find_entry(&self.objects)
         {
             if !self.scanner.is_skipped(object) && self.matches.may_match(object) {
-                let entry = self.fields.entry(object, &self.objects, &mut self.values)?;
+                let entry = self.fields.entry(object, &self.objects, &mut self.data)?;
                 if self.matches.filter().matches(&entry) {
                     self.entries.push_back(entry);
                 }
             }
             self.scanner.advance_past(object);
         }
-        self.values.note_walked(self.scanner.position() - window_start);
+        self.data.note_scanned(self.scanner.position() - window_start);
         self.walked_bytes += self.scanner.position() - start;
         // Without this the rest of a file that was cut off would be looked at for ever.
         Ok(if self.scanner.position() == start { Step::CaughtUp } else { Step::Advanced })

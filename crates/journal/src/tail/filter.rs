@@ -6,10 +6,10 @@
 use std::io;
 use std::rc::Rc;
 
+use super::data_reader::DataReader;
 use super::entry::Entry;
 use super::entry_scanner::EntryObject;
 use super::object_reader::{ObjectHeader, ObjectReader};
-use super::values::Values;
 use crate::hash;
 use crate::layout::{INCOMPATIBLE_KEYED_HASH, kind, u64_at};
 
@@ -64,14 +64,14 @@ impl FieldMatch {
     /// Tells whether a value is wanted; `None` if it is none of this field.
     fn matches(
         &self,
-        (at, data): (u64, ObjectHeader),
+        (at, header): (u64, ObjectHeader),
         objects: &ObjectReader,
-        values: &mut Values,
+        data: &mut DataReader,
     ) -> io::Result<Option<bool>> {
         let head = objects.fixed_size(kind::DATA);
-        let (size, wanted) = (data.size.saturating_sub(head), self.size());
+        let (size, wanted) = (header.size.saturating_sub(head), self.size());
         let mut plain = Vec::new();
-        if data.compression.is_none() {
+        if header.compression.is_none() {
             let bytes = objects.bytes_at(at + head, wanted, &mut plain)?;
             let value = bytes.strip_prefix(self.name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
             return Ok(value.map(|value| match &self.value {
@@ -84,8 +84,8 @@ impl FieldMatch {
         if size >= wanted as u64 {
             return Ok(Some(false));
         }
-        values.begin_entry();
-        values.append(objects, at, &mut plain)?;
+        data.begin_entry();
+        data.append(objects, at, &mut plain)?;
         let value = plain.strip_prefix(self.name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
         Ok(Some(value == Some(wanted_value.as_bytes())))
     }
@@ -142,15 +142,19 @@ impl MatchIndex {
     }
 
     /// Asks the file again, whose header was just read.
-    pub(super) fn refresh(&mut self, objects: &ObjectReader, values: &mut Values) -> io::Result<()> {
-        if !self.is_unknown && self.update(objects, values)?.is_err() {
+    pub(super) fn refresh(&mut self, objects: &ObjectReader, data: &mut DataReader) -> io::Result<()> {
+        if !self.is_unknown && self.update(objects, data)?.is_err() {
             self.is_unknown = true;
             self.values = Vec::new();
         }
         Ok(())
     }
 
-    fn update(&mut self, objects: &ObjectReader, values: &mut Values) -> io::Result<Result<(), TableError>> {
+    fn update(
+        &mut self,
+        objects: &ObjectReader,
+        data: &mut DataReader,
+    ) -> io::Result<Result<(), TableError>> {
         let header = objects.header();
         if self.n_fields_searched != Some(header.n_fields) || header.n_fields == 0 {
             for (wanted, FieldMatch { name, .. }) in self.filter.0.iter().enumerate() {
@@ -167,7 +171,7 @@ impl MatchIndex {
         }
         for found in &mut self.found {
             let wanted = &self.filter.0[found.wanted];
-            if let Err(error) = found.collect(objects, (wanted, values), &mut self.values)? {
+            if let Err(error) = found.collect(objects, (wanted, data), &mut self.values)? {
                 return Ok(Err(error));
             }
         }
@@ -180,7 +184,7 @@ impl MatchedField {
     fn collect(
         &mut self,
         objects: &ObjectReader,
-        (wanted, plain): (&FieldMatch, &mut Values),
+        (wanted, data): (&FieldMatch, &mut DataReader),
         values: &mut Vec<u64>,
     ) -> io::Result<Result<(), TableError>> {
         let mut scratch = Vec::new();
@@ -191,11 +195,11 @@ impl MatchedField {
         let mut next = latest;
         let before = values.len();
         while next != self.latest && next != 0 {
-            let Some((data, bytes)) = objects.fixed_part(next, kind::DATA, &mut scratch)? else {
+            let Some((header, bytes)) = objects.fixed_part(next, kind::DATA, &mut scratch)? else {
                 return Ok(Err(TableError));
             };
             let (value, following) = (next, u64_at(bytes, DATA_NEXT_OF_FIELD_AT));
-            let is_wanted = wanted.matches((value, data), objects, plain)?;
+            let is_wanted = wanted.matches((value, header), objects, data)?;
             match is_wanted {
                 None => return Ok(Err(TableError)),
                 Some(true) => values.push(value),

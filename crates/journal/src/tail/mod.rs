@@ -2,6 +2,7 @@
 
 mod compressed;
 mod copies;
+mod data_reader;
 mod entry;
 mod entry_scanner;
 mod field_reader;
@@ -13,7 +14,6 @@ mod folder_follower;
 mod folder_set;
 mod listing;
 mod object_reader;
-mod values;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -27,32 +27,32 @@ const READ_BYTES_MIN: u64 = 256 << 20;
 
 /// How a field stands in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Encoding {
     Plain,
     Compressed,
 }
 
 /// Reads fields.
 #[derive(Debug)]
-pub(super) struct Values {
+pub(super) struct DataReader {
     expander: Expander,
     scratch: Vec<u8>,
     /// What may still be read for the entry at hand, and of the file.
     entry_bytes_left: usize,
     file_bytes_left: u64,
     /// Up to where in the file the refused fields are counted.
-    counted_to: u64,
+    refused_up_to: u64,
     skipped_bytes: u64,
 }
 
-impl Values {
+impl DataReader {
     pub(super) fn new() -> Self {
         Self {
             expander: Expander::default(),
             scratch: Vec::new(),
             entry_bytes_left: 0,
             file_bytes_left: READ_BYTES_MIN,
-            counted_to: 0,
+            refused_up_to: 0,
             skipped_bytes: 0,
         }
     }
@@ -66,7 +66,7 @@ impl Values {
     }
 
     /// Notes how many bytes of the file the walk went over.
-    pub(super) fn note_walked(&mut self, bytes: u64) {
+    pub(super) fn note_scanned(&mut self, bytes: u64) {
         let more = bytes.saturating_mul(READ_BYTES_PER_FILE_BYTE);
         self.file_bytes_left = self.file_bytes_left.saturating_add(more);
     }
@@ -82,7 +82,7 @@ impl Values {
         objects: &ObjectReader,
         offset: u64,
         out: &mut Vec<u8>,
-    ) -> io::Result<Option<Form>> {
+    ) -> io::Result<Option<Encoding>> {
         let parse = |bytes: &[u8]| {
             objects.parse(bytes, offset, objects.end()).filter(|object| object.kind == kind::DATA)
         };
@@ -116,11 +116,15 @@ impl Values {
         }
         if is_taken {
             self.entry_bytes_left -= out.len() - before;
-            return Ok(Some(if object.compression.is_none() { Form::Plain } else { Form::Compressed }));
+            return Ok(Some(if object.compression.is_none() {
+                Encoding::Plain
+            } else {
+                Encoding::Compressed
+            }));
         }
         out.truncate(before);
-        if offset >= self.counted_to {
-            self.counted_to = offset + object.padded_size;
+        if offset >= self.refused_up_to {
+            self.refused_up_to = offset + object.padded_size;
             self.skipped_bytes += object.padded_size;
         }
         Ok(None)
