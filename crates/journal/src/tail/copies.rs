@@ -25,7 +25,7 @@ pub(super) struct Copies {
 impl Copies {
     /// Remembers an entry, and tells whether it is a copy of one that was met in another folder.
     pub(super) fn is_copy(&mut self, entry: &Entry, place: usize) -> bool {
-        let key = self.hasher.hash_one(entry.identity());
+        let key = self.hasher.hash_one(entry.copy_key());
         if let Some(first) = self.first_place.get(&key) {
             return *first != place;
         }

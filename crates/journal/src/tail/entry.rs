@@ -10,14 +10,14 @@ use super::entry_scanner::EntryObject;
 /// One entry that was read.
 #[derive(Debug)]
 pub struct Entry {
-    head: Head,
+    header: EntryHeader,
     /// In the order of the file.
     fields: Vec<Field>,
 }
 
 /// What an entry says of itself, besides its fields.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct EntryHeader {
     seqnum: u64,
     realtime_us: u64,
     monotonic_us: u64,
@@ -28,15 +28,15 @@ pub(super) struct Head {
 /// A field of an entry: a part of a text that holds all those that were new when it was met.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
-    texts: Rc<str>,
-    place: Place,
+    text: Rc<str>,
+    span: FieldSpan,
     /// The value byte for byte, if it is no text.
     bytes: Option<Rc<[u8]>>,
 }
 
 /// Where a field stands in a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct FieldSpan {
     /// The hash of its name: an entry is asked for dozens of names, and most of its fields are none of them.
     name_hash: u64,
     start: u32,
@@ -45,29 +45,29 @@ pub(super) struct Place {
     end: u32,
 }
 
-impl Place {
+impl FieldSpan {
     /// Appends a field, and gives where it stands then. What is not UTF-8 in its value was replaced.
-    pub(super) fn append(name: &str, value: &str, texts: &mut String) -> Self {
-        let start = texts.len() as u32;
-        texts.push_str(name);
-        let equals = texts.len() as u32;
-        texts.push('=');
-        texts.push_str(value);
-        Self { name_hash: name_hash(name), start, equals, end: texts.len() as u32 }
+    pub(super) fn append(name: &str, value: &str, text: &mut String) -> Self {
+        let start = text.len() as u32;
+        text.push_str(name);
+        let equals = text.len() as u32;
+        text.push('=');
+        text.push_str(value);
+        Self { name_hash: name_hash(name), start, equals, end: text.len() as u32 }
     }
 }
 
 impl Field {
-    pub(super) fn new(texts: &Rc<str>, place: Place, bytes: Option<Rc<[u8]>>) -> Self {
-        Self { texts: Rc::clone(texts), place, bytes }
+    pub(super) fn new(text: &Rc<str>, span: FieldSpan, bytes: Option<Rc<[u8]>>) -> Self {
+        Self { text: Rc::clone(text), span, bytes }
     }
 
     fn name(&self) -> &str {
-        &self.texts[self.place.start as usize..self.place.equals as usize]
+        &self.text[self.span.start as usize..self.span.equals as usize]
     }
 
     fn text(&self) -> &str {
-        &self.texts[self.place.equals as usize + 1..self.place.end as usize]
+        &self.text[self.span.equals as usize + 1..self.span.end as usize]
     }
 
     fn bytes(&self) -> &[u8] {
@@ -82,7 +82,7 @@ fn name_hash(name: &str) -> u64 {
     hasher.finish()
 }
 
-impl Head {
+impl EntryHeader {
     pub(super) fn of(object: EntryObject<'_>) -> Self {
         Self {
             seqnum: object.seqnum(),
@@ -95,39 +95,39 @@ impl Head {
 }
 
 impl Entry {
-    pub(super) fn new(head: Head, fields: Vec<Field>) -> Self {
-        Self { head, fields }
+    pub(super) fn new(header: EntryHeader, fields: Vec<Field>) -> Self {
+        Self { header, fields }
     }
 
     /// Gives the room that its fields took, empty.
-    pub(super) fn into_emptied(mut self) -> Vec<Field> {
+    pub(super) fn into_buffer(mut self) -> Vec<Field> {
         self.fields.clear();
         self.fields
     }
 
     /// Gives the time of the entry by the realtime clock, in microseconds since 1970-01-01 UTC.
     pub fn realtime_us(&self) -> u64 {
-        self.head.realtime_us
+        self.header.realtime_us
     }
 
     /// Gives the time of the entry by the monotonic clock of its [boot](Self::boot_id), in microseconds.
     pub fn monotonic_us(&self) -> u64 {
-        self.head.monotonic_us
+        self.header.monotonic_us
     }
 
     /// Gives the id of the boot in which the entry was written, as in `_BOOT_ID` and sd-id128(3).
     pub fn boot_id(&self) -> u128 {
-        self.head.boot_id
+        self.header.boot_id
     }
 
     /// Gives the sequence number, which counts the entries of one writer through all its files.
     pub fn seqnum(&self) -> u64 {
-        self.head.seqnum
+        self.header.seqnum
     }
 
     /// Gives what an entry and its copy in another file have in common.
-    pub(super) fn identity(&self) -> impl std::hash::Hash {
-        let Head { boot_id, monotonic_us, realtime_us, xor_hash, .. } = self.head;
+    pub(super) fn copy_key(&self) -> impl std::hash::Hash {
+        let EntryHeader { boot_id, monotonic_us, realtime_us, xor_hash, .. } = self.header;
         (boot_id, monotonic_us, realtime_us, xor_hash)
     }
 
@@ -160,7 +160,7 @@ impl Entry {
 
     fn fields_named(&self, name: &str) -> impl DoubleEndedIterator<Item = &Field> {
         let hash = name_hash(name);
-        let fields = self.fields.iter().filter(move |field| field.place.name_hash == hash);
+        let fields = self.fields.iter().filter(move |field| field.span.name_hash == hash);
         fields.filter(move |field| field.name() == name)
     }
 }

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use super::data_reader::DataReader;
 use super::entry::Entry;
 use super::entry_scanner::{EntryScanner, SkippedEntries};
-use super::fields::Fields;
+use super::field_cache::FieldCache;
 use super::filter::{Filter, MatchIndex};
 use super::object_reader::{HeaderError, ObjectReader};
 use crate::ReadError;
@@ -26,7 +26,7 @@ pub(super) struct FileReader {
     scanner: EntryScanner,
     matches: MatchIndex,
     data: DataReader,
-    fields: Fields,
+    cache: FieldCache,
     /// Those of the last step that were not handed out yet.
     entries: VecDeque<Entry>,
     walked_bytes: u64,
@@ -48,7 +48,7 @@ impl FileReader {
             scanner: EntryScanner::new(&objects),
             matches: MatchIndex::new(filter.clone()),
             data: DataReader::new(),
-            fields: Fields::default(),
+            cache: FieldCache::default(),
             entries: VecDeque::new(),
             walked_bytes: 0,
             objects,
@@ -95,14 +95,14 @@ impl FileReader {
         while entries < entries_max {
             let Some(entry) = self.entries.pop_front() else { break };
             entries += u64::from(each(&entry));
-            self.fields.take_back(entry);
+            self.cache.recycle(entry);
         }
         entries
     }
 
     /// Looks at the next part of the file for entries.
     pub(super) fn step(&mut self) -> io::Result<Step> {
-        self.fields.begin_step();
+        self.cache.begin_step();
         self.objects.refresh()?;
         if self.scanner.is_at_end(&self.objects) {
             return Ok(Step::CaughtUp);
@@ -116,11 +116,11 @@ impl FileReader {
         }
         let window_start = self.scanner.position();
         self.objects.load_window(window_start)?;
-        while !self.fields.is_step_full()
+        while !self.cache.is_step_full()
             && let Some(object) = self.scanner.find_entry(&self.objects)
         {
             if !self.scanner.is_skipped(object) && self.matches.may_match(object) {
-                let entry = self.fields.entry(object, &self.objects, &mut self.data)?;
+                let entry = self.cache.entry(object, &self.objects, &mut self.data)?;
                 if self.matches.filter().matches(&entry) {
                     self.entries.push_back(entry);
                 }
