@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::copies::Copies;
+use super::copy_detector::CopyDetector;
 use super::entry::Entry;
 use super::entry_scanner::SkippedEntries;
 use super::file_reader::{self, FileReader, Step};
@@ -19,7 +19,7 @@ use crate::{FileState, ReadError};
 pub(super) struct FolderFollower {
     listing: Listing,
     /// What was met, if the folders are those between which journald copies.
-    copies: Option<Copies>,
+    copies: Option<CopyDetector>,
     filter: Filter,
     /// Those that have still to be read.
     pending: HashMap<FileId, Pending>,
@@ -45,7 +45,7 @@ struct Open {
     path: PathBuf,
     reader: FileReader,
     /// Of the folders between which journald copies the one in which it lies.
-    place: Option<usize>,
+    folder: Option<usize>,
     /// It is written no more: when all of it is read, that was all.
     is_closed: bool,
 }
@@ -69,7 +69,7 @@ impl FolderFollower {
     /// Opens folders.
     pub(super) fn open(folders: FolderSet, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
-            copies: matches!(folders, FolderSet::List(_)).then(Copies::default),
+            copies: matches!(folders, FolderSet::List(_)).then(CopyDetector::default),
             listing: Listing::of(folders),
             filter: Filter::default(),
             pending: HashMap::new(),
@@ -108,10 +108,10 @@ impl FolderFollower {
     /// Hands out at most `entries_max` entries of the file that is being read, and counts them.
     pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
         let Some(open) = self.open.get_mut(self.turn) else { return 0 };
-        let (copies, place) = (&mut self.copies, open.place);
+        let (copies, folder) = (&mut self.copies, open.folder);
         open.reader.read(entries_max, &mut |entry| {
             let is_copy =
-                copies.as_mut().zip(place).is_some_and(|(copies, place)| copies.is_copy(entry, place));
+                copies.as_mut().zip(folder).is_some_and(|(copies, folder)| copies.is_copy(entry, folder));
             if !is_copy {
                 each(entry);
             }
@@ -244,8 +244,8 @@ impl FolderFollower {
         let is_closed = !self.listing.is_live(id);
         let path = pending.path.clone();
         self.pending.remove(&id);
-        let place = self.listing.folders().index_of(&path);
-        self.open.push(Open { id, path, reader, place, is_closed });
+        let folder = self.listing.folders().index_of(&path);
+        self.open.push(Open { id, path, reader, folder, is_closed });
         Ok(true)
     }
 }

@@ -1,7 +1,7 @@
 //! The tail: entries of journal files as they are written, through rotations.
 
 mod compressed;
-mod copies;
+mod copy_detector;
 mod data_reader;
 mod entry;
 mod entry_scanner;

@@ -15,26 +15,26 @@ const ENTRIES_MAX: usize = 1 << 18;
 
 /// The entries that were met lately.
 #[derive(Debug, Default)]
-pub(super) struct Copies {
+pub(super) struct CopyDetector {
     hasher: RandomState,
     /// In which folder, by number, each was met first.
-    first_place: HashMap<u64, usize>,
+    first_folder: HashMap<u64, usize>,
     in_order: VecDeque<u64>,
 }
 
-impl Copies {
+impl CopyDetector {
     /// Remembers an entry, and tells whether it is a copy of one that was met in another folder.
-    pub(super) fn is_copy(&mut self, entry: &Entry, place: usize) -> bool {
+    pub(super) fn is_copy(&mut self, entry: &Entry, folder: usize) -> bool {
         let key = self.hasher.hash_one(entry.copy_key());
-        if let Some(first) = self.first_place.get(&key) {
-            return *first != place;
+        if let Some(first) = self.first_folder.get(&key) {
+            return *first != folder;
         }
         if self.in_order.len() >= ENTRIES_MAX
             && let Some(oldest) = self.in_order.pop_front()
         {
-            self.first_place.remove(&oldest);
+            self.first_folder.remove(&oldest);
         }
-        self.first_place.insert(key, place);
+        self.first_folder.insert(key, folder);
         self.in_order.push_back(key);
         false
     }
