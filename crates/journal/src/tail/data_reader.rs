@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::compressed::Expander;
+use super::compression::ValueDecompressor;
 use super::object_reader::ObjectReader;
 use crate::layout::kind;
 
@@ -35,7 +35,7 @@ pub(super) enum Encoding {
 /// Reads fields.
 #[derive(Debug)]
 pub(super) struct DataReader {
-    expander: Expander,
+    decompressor: ValueDecompressor,
     scratch: Vec<u8>,
     /// What may still be read for the entry at hand, and of the file.
     entry_bytes_left: usize,
@@ -48,7 +48,7 @@ pub(super) struct DataReader {
 impl DataReader {
     pub(super) fn new() -> Self {
         Self {
-            expander: Expander::default(),
+            decompressor: ValueDecompressor::default(),
             scratch: Vec::new(),
             entry_bytes_left: 0,
             file_bytes_left: READ_BYTES_MIN,
@@ -108,7 +108,7 @@ impl DataReader {
                     out.extend_from_slice(value);
                     Some(())
                 }
-                Some(compression) => self.expander.expand(compression, value, out),
+                Some(compression) => self.decompressor.decompress(compression, value, out),
             };
             let len = out.len() - before;
             is_taken = plain.is_some() && name_len(&out[before..]).is_some() && len <= self.entry_bytes_left;

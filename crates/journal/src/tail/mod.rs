@@ -1,6 +1,6 @@
 //! The tail: entries of journal files as they are written, through rotations.
 
-mod compressed;
+mod compression;
 mod copy_detector;
 mod data_reader;
 mod entry;

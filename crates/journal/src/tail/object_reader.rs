@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::compressed::Compression;
+use super::compression::Compression;
 use crate::layout::{
     HEADER_BYTES, HEADER_BYTES_MIN, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH,
     OBJECT_HEADER_BYTES, kind, u64_at,
