@@ -80,12 +80,12 @@ impl FileFollower {
         progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
         match step {
             Step::Advanced => Ok(true),
-            Step::CaughtUp => self.go_on(progress),
+            Step::CaughtUp => self.advance(progress),
         }
     }
 
     /// Goes on to the next file if there is one, at the end of the current one; tells whether there may be more.
-    fn go_on(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    fn advance(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         if self.is_replaced {
             let Some(next) = self.open_next()? else { return Ok(false) };
             self.current = next;
@@ -189,7 +189,7 @@ mod tests {
         writer.flush().unwrap();
 
         let mut progress = Progress::new(FileState::Online);
-        assert!(tail.go_on(&mut progress).unwrap());
+        assert!(tail.advance(&mut progress).unwrap());
         assert_eq!(progress.rotations, 0);
         let mut read = Vec::new();
         loop {

@@ -22,16 +22,16 @@ pub(super) struct FolderFollower {
     copies: Option<CopyDetector>,
     filter: Filter,
     /// Those that have still to be read.
-    pending: HashMap<FileId, Pending>,
-    open: Vec<Open>,
+    pending: HashMap<FileId, PendingFile>,
+    open: Vec<OpenFile>,
     /// Which of the open files is read.
-    turn: usize,
+    current: usize,
     /// No file was read yet.
     is_first: bool,
 }
 
 /// A file that has still to be read.
-struct Pending {
+struct PendingFile {
     /// The header when it was met, or the first that told of entries.
     header: Header,
     path: PathBuf,
@@ -40,7 +40,7 @@ struct Pending {
 }
 
 /// A file that is being read.
-struct Open {
+struct OpenFile {
     id: FileId,
     path: PathBuf,
     reader: FileReader,
@@ -50,7 +50,7 @@ struct Open {
     is_closed: bool,
 }
 
-impl Pending {
+impl PendingFile {
     /// Looks again where the file comes in the order, if it had no entry when it was met: by now it may have, and be
     /// continued by others.
     fn refresh_order(&mut self) {
@@ -74,7 +74,7 @@ impl FolderFollower {
             filter: Filter::default(),
             pending: HashMap::new(),
             open: Vec::new(),
-            turn: 0,
+            current: 0,
             is_first: true,
         };
         folder.list()?;
@@ -107,7 +107,7 @@ impl FolderFollower {
 
     /// Hands out at most `entries_max` entries of the file that is being read, and counts them.
     pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
-        let Some(open) = self.open.get_mut(self.turn) else { return 0 };
+        let Some(open) = self.open.get_mut(self.current) else { return 0 };
         let (copies, folder) = (&mut self.copies, open.folder);
         open.reader.read(entries_max, &mut |entry| {
             let is_copy =
@@ -128,50 +128,50 @@ impl FolderFollower {
     /// Goes on in the file that is being read, or to another one; tells whether there may be more.
     pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         progress.skipped_bytes += self.listing.take_skipped_bytes();
-        let Some(open) = self.open.get_mut(self.turn) else { return self.end_round(progress) };
+        let Some(open) = self.open.get_mut(self.current) else { return self.end_round(progress) };
         let step = open.reader.step();
         progress.skipped_bytes += open.reader.take_skipped_bytes();
         progress.walked_bytes += open.reader.take_walked_bytes();
         match step {
             Ok(Step::Advanced) => {}
-            Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.turn)),
-            Ok(Step::CaughtUp) => self.turn += 1,
+            Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.current)),
+            Ok(Step::CaughtUp) => self.current += 1,
             Err(error) => {
                 let error = ReadError::io("read", &open.path)(error);
                 // One file that cannot be read must not keep us from the others.
-                self.turn += 1;
+                self.current += 1;
                 return Err(error);
             }
         }
-        if self.turn < self.open.len() { Ok(true) } else { self.end_round(progress) }
+        if self.current < self.open.len() { Ok(true) } else { self.end_round(progress) }
     }
 
     /// Looks for files, when all that are open were read as far as they go; tells whether there may be more.
     fn end_round(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
-        self.turn = 0;
-        let is_any_closed = self.list()?;
+        self.current = 0;
+        let has_newly_closed = self.list()?;
         progress.skipped_bytes += self.listing.take_skipped_bytes();
         // What was written to them between our last look and their end comes before what is in new files.
-        if is_any_closed {
+        if has_newly_closed {
             return Ok(true);
         }
         let Some(id) = self.next_pending() else { return Ok(false) };
-        self.go_on_to(id, progress)?;
+        self.switch_to(id, progress)?;
         Ok(true)
     }
 
     /// Goes on to a pending file, if it is still where it was listed.
-    fn go_on_to(&mut self, id: FileId, progress: &mut Progress) -> Result<(), ReadError> {
+    fn switch_to(&mut self, id: FileId, progress: &mut Progress) -> Result<(), ReadError> {
         match self.open_pending(id) {
             Ok(true) => {
                 progress.rotations += u64::from(!std::mem::take(&mut self.is_first));
-                self.turn = self.open.len() - 1;
+                self.current = self.open.len() - 1;
             }
             // It was renamed or removed just now.
-            Ok(false) => self.listing.outdate(),
+            Ok(false) => self.listing.invalidate(),
             Err(error @ ReadError::Io { .. }) => return Err(error),
             // It was renamed, and the next one is just being made under its name.
-            Err(_) if self.listing.is_live(id) => self.listing.outdate(),
+            Err(_) if self.listing.is_live(id) => self.listing.invalidate(),
             Err(_) => {
                 let lost = self.pending.remove(&id);
                 progress.skipped_bytes += lost.map_or(0, |pending| pending.size_bytes);
@@ -184,7 +184,7 @@ impl FolderFollower {
     fn list(&mut self) -> Result<bool, ReadError> {
         let Some(new) = self.listing.refresh()? else { return Ok(false) };
         for file in new {
-            let pending = Pending {
+            let pending = PendingFile {
                 header: file.header,
                 path: file.path,
                 size_bytes: file.size_bytes,
@@ -196,20 +196,20 @@ impl FolderFollower {
         let listing = &mut self.listing;
         self.pending.retain(|id, pending| {
             let Some(path) = paths.remove(id) else {
-                listing.note_skipped(pending.size_bytes);
+                listing.count_skipped(pending.size_bytes);
                 return false;
             };
             pending.path = path;
             pending.refresh_order();
             true
         });
-        let mut is_any_closed = false;
+        let mut has_newly_closed = false;
         for open in &mut self.open {
             let is_closed = !self.listing.is_live(open.id);
-            is_any_closed |= is_closed && !open.is_closed;
+            has_newly_closed |= is_closed && !open.is_closed;
             open.is_closed = is_closed;
         }
-        Ok(is_any_closed)
+        Ok(has_newly_closed)
     }
 
     /// Chooses the file to read next: of each writer the first by its numbers, of these the first by the clock, so
@@ -245,7 +245,7 @@ impl FolderFollower {
         let path = pending.path.clone();
         self.pending.remove(&id);
         let folder = self.listing.folders().index_of(&path);
-        self.open.push(Open { id, path, reader, folder, is_closed });
+        self.open.push(OpenFile { id, path, reader, folder, is_closed });
         Ok(true)
     }
 }
@@ -273,7 +273,7 @@ mod tests {
             fs::rename(&path, dir.path().join("a@1.journal")).unwrap();
             fs::write(&path, beginning).unwrap();
             let mut progress = Progress::new(FileState::Online);
-            folder.go_on_to(id, &mut progress).unwrap();
+            folder.switch_to(id, &mut progress).unwrap();
             let mut read = 0;
             while folder.step(&mut progress).unwrap() {
                 read += folder.read(u64::MAX, &mut |entry| assert_eq!(entry.text("A"), Some("1")));

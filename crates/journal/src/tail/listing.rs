@@ -16,7 +16,7 @@ use crate::layout::Header;
 const FILES_MAX: usize = 10_000;
 
 /// So long after its last change a folder's time of change can be relied upon to show the next one.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 /// What makes a file the same under another name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,12 +98,12 @@ impl Listing {
     }
 
     /// Counts bytes that cannot be read.
-    pub(super) fn note_skipped(&mut self, bytes: u64) {
+    pub(super) fn count_skipped(&mut self, bytes: u64) {
         self.skipped_bytes += bytes;
     }
 
     /// Makes the next refresh list the folders in any case.
-    pub(super) fn outdate(&mut self) {
+    pub(super) fn invalidate(&mut self) {
         self.settled = None;
     }
 
@@ -115,7 +115,8 @@ impl Listing {
         self.settled = None;
         self.folders.refresh()?;
         let modified = self.folders.modification_times()?;
-        let is_settled = modified.iter().all(|(_, changed)| changed.elapsed().is_ok_and(|age| age > SETTLED));
+        let is_settled =
+            modified.iter().all(|(_, changed)| changed.elapsed().is_ok_and(|age| age > SETTLE_TIME));
 
         let known: HashSet<FileId> = self.live.keys().chain(self.archived.values()).copied().collect();
         let mut new = HashMap::new();
@@ -217,11 +218,11 @@ impl Listing {
     fn paths_of(
         &mut self,
         modified: &ModificationTimes,
-        is_meant: impl Fn(&OsStr) -> bool,
+        is_selected: impl Fn(&OsStr) -> bool,
     ) -> Result<Vec<PathBuf>, ReadError> {
         let mut paths = Vec::new();
         for (folder, _) in modified {
-            match add_paths(folder, &is_meant, &mut paths).map_err(ReadError::io("list", folder)) {
+            match add_paths(folder, &is_selected, &mut paths).map_err(ReadError::io("list", folder)) {
                 Err(error) if self.folders.is_root(folder) => return Err(error),
                 // It was removed just now.
                 Ok(()) | Err(ReadError::NotFound { .. }) => {}
@@ -237,10 +238,14 @@ impl Listing {
 }
 
 /// Adds the journal files of a kind in a folder.
-fn add_paths(folder: &Path, is_meant: impl Fn(&OsStr) -> bool, paths: &mut Vec<PathBuf>) -> io::Result<()> {
+fn add_paths(
+    folder: &Path,
+    is_selected: impl Fn(&OsStr) -> bool,
+    paths: &mut Vec<PathBuf>,
+) -> io::Result<()> {
     for file in fs::read_dir(folder)? {
         let name = file?.file_name();
-        if is_journal_name(&name) && is_meant(&name) {
+        if is_journal_name(&name) && is_selected(&name) {
             paths.push(folder.join(name));
         }
         if paths.len() > FILES_MAX {
