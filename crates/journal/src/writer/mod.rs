@@ -3,8 +3,8 @@
 mod batch;
 mod chain;
 mod disk;
+mod file_builder;
 mod hash_table;
-mod image;
 mod place;
 mod retention;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use image::{Full, Ids, Image};
+use file_builder::{FileBuilder, FileFull, FileIds};
 use place::{Candidate, Occupant};
 use retention::Retention;
 
@@ -87,9 +87,9 @@ pub struct FileWriter {
     age_max: Option<Duration>,
     retention: Retention,
     common: EntryBuf,
-    ids: Ids,
+    ids: FileIds,
     file: File,
-    image: Image,
+    builder: FileBuilder,
 }
 
 impl FileWriter {
@@ -112,17 +112,17 @@ impl FileWriter {
         }
         let size_max = size_max.clamp(SIZE_MAX_BOUNDS.0, SIZE_MAX_BOUNDS.1);
         let random = || process::random_id().map_err(WriteError::io("make an id for", path));
-        let ids = Ids {
+        let ids = FileIds {
             file: random()?,
             machine: process::machine_id().unwrap_or(0),
             boot: process::boot_id().map_or_else(random, Ok)?,
             seqnum: random()?,
         };
         let occupant = place::occupant(path)?;
-        let (candidate, image) = begin(path, Image::new(ids, size_max, 1))?;
+        let (candidate, builder) = begin(path, FileBuilder::new(ids, size_max, 1))?;
         let file = candidate.take_place(path, occupant.as_ref())?;
         let path = path.to_owned();
-        let writer = Self { path, size_max, age_max, retention, common, ids, file, image };
+        let writer = Self { path, size_max, age_max, retention, common, ids, file, builder };
         writer.retention.apply(&writer.path, SystemTime::now());
         Ok(writer)
     }
@@ -143,16 +143,16 @@ impl FileWriter {
     /// appending works again.
     pub fn append(&mut self, entry: &EntryBuf, at: Timestamps) -> Result<(), WriteError> {
         self.check(entry)?;
-        if self.image.pending_bytes() >= PENDING_BYTES_MAX {
+        if self.builder.pending_bytes() >= PENDING_BYTES_MAX {
             self.flush()?;
         }
-        let is_too_old = self.age_max.is_some_and(|age_max| self.image.is_older(age_max, at));
-        let is_over = is_too_old || self.image.is_set_back(at);
-        if !is_over && self.image.append([&self.common, entry], at).is_ok() {
+        let is_too_old = self.age_max.is_some_and(|age_max| self.builder.is_older(age_max, at));
+        let is_over = is_too_old || self.builder.is_set_back(at);
+        if !is_over && self.builder.append([&self.common, entry], at).is_ok() {
             return Ok(());
         }
         self.rotate()?;
-        self.image.append([&self.common, entry], at).map_err(|Full| self.refusal(EntryFault::TooLarge))
+        self.builder.append([&self.common, entry], at).map_err(|FileFull| self.refusal(EntryFault::TooLarge))
     }
 
     /// Writes all entries that were appended: afterwards every reader sees them.
@@ -164,10 +164,10 @@ impl FileWriter {
     /// If the file cannot be written, for want of space for example. The entries are kept, and the next flush tries
     /// again; meanwhile the file is readable up to the last flush that succeeded.
     pub fn flush(&mut self) -> Result<(), WriteError> {
-        if self.image.pending_bytes() == 0 {
+        if self.builder.pending_bytes() == 0 {
             return Ok(());
         }
-        carry_out(&mut self.image, &self.file).map_err(WriteError::io("write to", &self.path))
+        write_out(&mut self.builder, &self.file).map_err(WriteError::io("write to", &self.path))
     }
 
     /// Flushes, marks the file as offline, cuts it to the size that is used, and syncs it to the disk.
@@ -177,7 +177,7 @@ impl FileWriter {
     /// If the file cannot be written or synced.
     pub fn close(mut self) -> Result<(), WriteError> {
         self.flush()?;
-        let header = self.image.final_header(FileState::Offline);
+        let header = self.builder.final_header(FileState::Offline);
         finish(&self.file, &header).map_err(WriteError::io("close", &self.path))
     }
 
@@ -188,7 +188,7 @@ impl FileWriter {
 
     /// Gives the size of the used part of the current file in bytes, with what is not flushed yet.
     pub fn size_bytes(&self) -> u64 {
-        self.image.used_bytes()
+        self.builder.used_bytes()
     }
 
     /// Refuses an entry that would not be written whole.
@@ -216,16 +216,17 @@ impl FileWriter {
     /// The next file is complete before anything is renamed, so if there is no space for it, all stays as it was.
     fn rotate(&mut self) -> Result<(), WriteError> {
         self.flush()?;
-        let ids = Ids {
+        let ids = FileIds {
             file: process::random_id().map_err(WriteError::io("make an id for", &self.path))?,
             ..self.ids
         };
-        let (candidate, image) = begin(&self.path, Image::new(ids, self.size_max, self.image.next_seqnum()))?;
-        let full = Occupant::filled(&self.file, self.image.header(), &self.path)?;
+        let (candidate, builder) =
+            begin(&self.path, FileBuilder::new(ids, self.size_max, self.builder.next_seqnum()))?;
+        let full = Occupant::filled(&self.file, self.builder.header(), &self.path)?;
         let file = candidate.take_place(&self.path, full.as_ref())?;
-        let header = self.image.final_header(FileState::Archived);
+        let header = self.builder.final_header(FileState::Archived);
         let full = std::mem::replace(&mut self.file, file);
-        self.image = image;
+        self.builder = builder;
         self.retention.apply(&self.path, SystemTime::now());
         finish(&full, &header).map_err(WriteError::io("archive", &self.path))
     }
@@ -239,18 +240,18 @@ impl Drop for FileWriter {
 }
 
 /// Writes an empty file that can take its place.
-fn begin(path: &Path, mut image: Image) -> Result<(Candidate, Image), WriteError> {
+fn begin(path: &Path, mut builder: FileBuilder) -> Result<(Candidate, FileBuilder), WriteError> {
     let candidate = Candidate::create(path)?;
-    carry_out(&mut image, &candidate.file).map_err(WriteError::io("create", path))?;
-    Ok((candidate, image))
+    write_out(&mut builder, &candidate.file).map_err(WriteError::io("create", path))?;
+    Ok((candidate, builder))
 }
 
 /// Brings the file up to date with its image.
-fn carry_out(image: &mut Image, file: &File) -> std::io::Result<()> {
-    let result = image.plan().apply(file);
+fn write_out(builder: &mut FileBuilder, file: &File) -> std::io::Result<()> {
+    let result = builder.plan().apply(file);
     match result {
-        Ok(()) => image.written(),
-        Err(_) => image.not_written(),
+        Ok(()) => builder.written(),
+        Err(_) => builder.not_written(),
     }
     result
 }

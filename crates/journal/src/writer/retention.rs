@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::disk;
-use super::image::INCOMPATIBLE_WRITTEN;
+use super::file_builder::INCOMPATIBLE_WRITTEN;
 use super::place::open_existing;
 use crate::archive::{self, ArchiveName};
 use crate::layout::{HEADER_BYTES, Header};

@@ -40,7 +40,7 @@ const JITTER_US_MAX: u64 = 1_000_000;
 
 /// The ids that go into a file's header.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ids {
+pub(super) struct FileIds {
     pub(super) file: u128,
     pub(super) machine: u128,
     pub(super) boot: u128,
@@ -49,8 +49,8 @@ pub(super) struct Ids {
 
 /// The state of one file.
 #[derive(Debug)]
-pub(super) struct Image {
-    ids: Ids,
+pub(super) struct FileBuilder {
+    ids: FileIds,
     size_max: u64,
     header: Header,
     next_seqnum: u64,
@@ -58,9 +58,9 @@ pub(super) struct Image {
     file_size: u64,
     data_table: HashTable,
     field_table: HashTable,
-    data: Vec<Data>,
+    data: Vec<DataObject>,
     data_index: HashMap<DataKey, u32>,
-    fields: HashMap<Box<[u8]>, Field>,
+    fields: HashMap<Box<[u8]>, FieldObject>,
     entries: Chain,
     batch: Batch,
     /// DATA objects whose numbers changed since the last plan, by index.
@@ -68,7 +68,7 @@ pub(super) struct Image {
     /// The fields of the entry at hand.
     lookups: Vec<Lookup>,
     /// What the entry at hand will refer to.
-    items: Vec<Item>,
+    items: Vec<EntryItem>,
 }
 
 /// A field of an entry, and the DATA object that holds it already, by index.
@@ -80,7 +80,7 @@ struct Lookup {
 
 /// A DATA object that an entry refers to, by index, and its part in the entry's `xor_hash`.
 #[derive(Clone, Copy, Debug)]
-struct Item {
+struct EntryItem {
     data: u32,
     jenkins: u64,
 }
@@ -94,7 +94,7 @@ struct DataKey {
 
 /// A DATA object: the value of a field, and the entries that have it.
 #[derive(Debug)]
-struct Data {
+struct DataObject {
     offset: u32,
     /// The first entry is noted in the object itself, the others in `later_entries`.
     first_entry: u32,
@@ -104,7 +104,7 @@ struct Data {
 }
 
 #[derive(Debug)]
-struct Field {
+struct FieldObject {
     offset: u32,
     /// The latest DATA object of this field, head of the list of them all.
     head_data: u32,
@@ -112,11 +112,11 @@ struct Field {
 
 /// The file has no room for the entry: it is time for the next one.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct FileFull;
 
-impl Image {
+impl FileBuilder {
     /// Lays out an empty file of at most `size_max` bytes whose first entry will have the number `next_seqnum`.
-    pub(super) fn new(ids: Ids, size_max: u64, next_seqnum: u64) -> Self {
+    pub(super) fn new(ids: FileIds, size_max: u64, next_seqnum: u64) -> Self {
         let field_table = HashTable::new(HEADER_BYTES as u64, FIELD_BUCKETS);
         let data_buckets = (size_max / BYTES_PER_BUCKET).max(DATA_BUCKETS_MIN);
         let data_table = HashTable::new(field_table.end(), data_buckets);
@@ -206,10 +206,10 @@ impl Image {
     }
 
     /// Adds an entry of the fields of both parts to the batch, or leaves everything as it was if it has no room.
-    pub(super) fn append(&mut self, parts: [&EntryBuf; 2], at: Timestamps) -> Result<(), Full> {
+    pub(super) fn append(&mut self, parts: [&EntryBuf; 2], at: Timestamps) -> Result<(), FileFull> {
         self.look_up(parts);
         if !self.has_room(parts) {
-            return Err(Full);
+            return Err(FileFull);
         }
         self.items.clear();
         for (index, (payload, name_len)) in parts.into_iter().flat_map(EntryBuf::payloads).enumerate() {
@@ -219,7 +219,7 @@ impl Image {
                 Some(data) => data,
                 None => self.add_data(key, payload, name_len),
             };
-            self.items.push(Item { data, jenkins: key.jenkins });
+            self.items.push(EntryItem { data, jenkins: key.jenkins });
         }
         // Offsets grow with the index, and readers expect them sorted; the same field twice is kept once.
         self.items.sort_unstable_by_key(|item| item.data);
@@ -307,7 +307,7 @@ impl Image {
             self.batch.set_u64(Order::Head, u64::from(field.offset) + 32, offset);
         }
         let index = self.data.len() as u32;
-        self.data.push(Data {
+        self.data.push(DataObject {
             offset: offset as u32,
             first_entry: 0,
             entries: 0,
@@ -324,7 +324,7 @@ impl Image {
         self.batch.put(offset + 16, &hash.to_le_bytes());
         self.batch.put(offset + FIELD_BYTES, name);
         self.field_table.link(hash, offset, &mut self.batch);
-        self.fields.insert(name.into(), Field { offset: offset as u32, head_data: 0 });
+        self.fields.insert(name.into(), FieldObject { offset: offset as u32, head_data: 0 });
     }
 
     /// Adds the ENTRY object of the fields in `items`, and counts it.
@@ -389,7 +389,7 @@ impl Image {
     }
 }
 
-impl Data {
+impl DataObject {
     /// Writes what the object says of its entries.
     fn write(&self, batch: &mut Batch) {
         let offset = u64::from(self.offset);
