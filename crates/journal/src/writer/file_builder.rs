@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::batch::{Batch, Order, Plan};
-use super::chain::Chain;
+use super::entry_arrays::EntryArrays;
 use super::hash_table::HashTable;
 use crate::hash;
 use crate::layout::{
@@ -61,7 +61,7 @@ pub(super) struct FileBuilder {
     data: Vec<DataObject>,
     data_index: HashMap<DataKey, u32>,
     fields: HashMap<Box<[u8]>, FieldObject>,
-    entries: Chain,
+    entries: EntryArrays,
     batch: Batch,
     /// DATA objects whose numbers changed since the last plan, by index.
     changed: Vec<u32>,
@@ -99,7 +99,7 @@ struct DataObject {
     /// The first entry is noted in the object itself, the others in `later_entries`.
     first_entry: u32,
     entries: u32,
-    later_entries: Chain,
+    later_entries: EntryArrays,
     changed: bool,
 }
 
@@ -166,7 +166,7 @@ impl FileBuilder {
             data: Vec::new(),
             data_index: HashMap::new(),
             fields: HashMap::new(),
-            entries: Chain::ALL_ENTRIES,
+            entries: EntryArrays::ALL_ENTRIES,
             batch,
             changed: Vec::new(),
             lookups: Vec::new(),
@@ -311,7 +311,7 @@ impl FileBuilder {
             offset: offset as u32,
             first_entry: 0,
             entries: 0,
-            later_entries: Chain::OF_DATA,
+            later_entries: EntryArrays::OF_DATA,
             changed: false,
         });
         self.data_index.insert(key, index);

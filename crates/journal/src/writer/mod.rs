@@ -1,8 +1,8 @@
 //! The writer of journal files.
 
 mod batch;
-mod chain;
 mod disk;
+mod entry_arrays;
 mod file_builder;
 mod hash_table;
 mod place;

@@ -11,7 +11,7 @@ const ITEMS_MAX: u32 = 1 << 14;
 
 /// A growing list of entries.
 #[derive(Debug)]
-pub(super) struct Chain {
+pub(super) struct EntryArrays {
     first: u32,
     tail: u32,
     tail_len: u32,
@@ -19,7 +19,7 @@ pub(super) struct Chain {
     tail_capacity: u32,
 }
 
-impl Chain {
+impl EntryArrays {
     /// The empty list of all entries of a file.
     pub(super) const ALL_ENTRIES: Self = Self { first: 0, tail: 0, tail_len: 32, tail_capacity: 32 };
     /// The empty list of the entries that have a value, but for the first.
