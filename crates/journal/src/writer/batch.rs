@@ -20,19 +20,19 @@ pub(super) struct Batch {
     /// The new objects. While a plan is made, its changes and the header follow them.
     bytes: Vec<u8>,
     /// Items of entry arrays and links between the arrays, which nothing reads before the counts in `heads`.
-    items: Vec<Change>,
+    content: Vec<Change>,
     /// Everything else: the heads of hash chains and lists, and what DATA objects say of their entries.
-    heads: Vec<Change>,
+    links: Vec<Change>,
     writes: Vec<(u64, Range<usize>)>,
 }
 
 /// Which changes come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum WriteOrder {
     /// Nothing reads it before the change of a head.
-    Item,
+    Content,
     /// Readers find it from the older part of the file.
-    Head,
+    Link,
 }
 
 /// A number of four or eight bytes that is written over an older one.
@@ -45,7 +45,7 @@ struct Change {
 
 /// The steps of one flush, in the order in which they must be done.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct WritePlan<'a> {
     /// The size to which the file must be extended before anything is written.
     extend_to: Option<u64>,
     bytes: &'a [u8],
@@ -54,7 +54,7 @@ pub(super) struct Plan<'a> {
 
 impl Batch {
     pub(super) fn new(base: u64) -> Self {
-        Self { base, bytes: Vec::new(), items: Vec::new(), heads: Vec::new(), writes: Vec::new() }
+        Self { base, bytes: Vec::new(), content: Vec::new(), links: Vec::new(), writes: Vec::new() }
     }
 
     /// Gives the offset behind the last object.
@@ -64,7 +64,7 @@ impl Batch {
 
     /// Gives roughly the memory that waits to be written, in bytes.
     pub(super) fn pending_bytes(&self) -> usize {
-        self.bytes.len() + (self.items.len() + self.heads.len()) * size_of::<Change>()
+        self.bytes.len() + (self.content.len() + self.links.len()) * size_of::<Change>()
     }
 
     /// Adds an object of `size` bytes, all zero behind its header, and gives its offset.
@@ -84,57 +84,57 @@ impl Batch {
     }
 
     /// Sets a 32-bit number of any object, new or old.
-    pub(super) fn set_u32(&mut self, order: Order, offset: u64, value: u32) {
+    pub(super) fn set_u32(&mut self, order: WriteOrder, offset: u64, value: u32) {
         self.set(order, Change { offset, len: 4, value: u64::from(value) });
     }
 
     /// Sets a 64-bit number of any object, new or old.
-    pub(super) fn set_u64(&mut self, order: Order, offset: u64, value: u64) {
+    pub(super) fn set_u64(&mut self, order: WriteOrder, offset: u64, value: u64) {
         self.set(order, Change { offset, len: 8, value });
     }
 
-    fn set(&mut self, order: Order, change: Change) {
+    fn set(&mut self, order: WriteOrder, change: Change) {
         if change.offset >= self.base {
             self.put(change.offset, &change.value.to_le_bytes()[..usize::from(change.len)]);
         } else {
             match order {
-                Order::Item => self.items.push(change),
-                Order::Head => self.heads.push(change),
+                WriteOrder::Content => self.content.push(change),
+                WriteOrder::Link => self.links.push(change),
             }
         }
     }
 
     /// Makes the plan that writes this batch and then the header.
     ///
-    /// The batch stays as it is until [`written`](Self::written) says that the plan was carried out.
-    pub(super) fn plan(&mut self, header: &[u8; HEADER_BYTES], extend_to: Option<u64>) -> Plan<'_> {
+    /// The batch stays as it is until [`commit`](Self::commit) says that the plan was carried out.
+    pub(super) fn plan(&mut self, header: &[u8; HEADER_BYTES], extend_to: Option<u64>) -> WritePlan<'_> {
         self.writes.clear();
         let objects = self.bytes.len();
         if objects > 0 {
             self.writes.push((self.base, 0..objects));
         }
-        for changes in [&mut self.items, &mut self.heads] {
+        for changes in [&mut self.content, &mut self.links] {
             join(changes, &mut self.bytes, &mut self.writes);
         }
         let header_at = self.bytes.len();
         self.bytes.extend_from_slice(header);
         self.writes.push((0, header_at..self.bytes.len()));
-        Plan { extend_to, bytes: &self.bytes, writes: &self.writes }
+        WritePlan { extend_to, bytes: &self.bytes, writes: &self.writes }
     }
 
     /// Takes what a plan added back out, after it failed.
-    pub(super) fn not_written(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         let objects = self.writes.first().filter(|(offset, _)| *offset == self.base);
         self.bytes.truncate(objects.map_or(0, |(_, range)| range.end));
     }
 
     /// Starts the next batch behind this one, after its plan was carried out.
-    pub(super) fn written(&mut self) {
-        self.not_written();
+    pub(super) fn commit(&mut self) {
+        self.roll_back();
         self.base = self.end();
         self.bytes.clear();
-        self.items.clear();
-        self.heads.clear();
+        self.content.clear();
+        self.links.clear();
     }
 }
 
@@ -161,7 +161,7 @@ fn join(changes: &mut [Change], bytes: &mut Vec<u8>, writes: &mut Vec<(u64, Rang
     }
 }
 
-impl Plan<'_> {
+impl WritePlan<'_> {
     /// Carries the plan out, up to the first step that fails.
     pub(super) fn apply(&self, file: &File) -> io::Result<()> {
         if let Some(size) = self.extend_to {
@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn objects_come_first_then_items_then_heads_then_the_header() {
         let mut batch = Batch::new(1024);
-        batch.set_u64(Order::Head, 512, 7);
-        batch.set_u32(Order::Item, 520, 8);
+        batch.set_u64(WriteOrder::Link, 512, 7);
+        batch.set_u32(WriteOrder::Content, 520, 8);
         assert_eq!(batch.add_object(3, 17), 1024);
         assert_eq!(batch.end(), 1048);
         let offsets: Vec<_> = writes_of(&mut batch).iter().map(|(offset, _)| *offset).collect();
@@ -198,7 +198,7 @@ mod tests {
     fn neighbours_become_one_write_and_the_later_of_two_changes_wins() {
         let mut batch = Batch::new(1024);
         for (offset, value) in [(108, 3), (100, 9), (104, 2), (100, 1), (116, 5)] {
-            batch.set_u32(Order::Item, offset, value);
+            batch.set_u32(WriteOrder::Content, offset, value);
         }
         let writes = writes_of(&mut batch);
         assert_eq!(writes[0], (100, vec![1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]));
@@ -210,18 +210,18 @@ mod tests {
     fn a_plan_that_failed_can_be_made_again_with_more_in_it() {
         let mut batch = Batch::new(1024);
         batch.add_object(1, 24);
-        batch.set_u64(Order::Head, 512, 1);
+        batch.set_u64(WriteOrder::Link, 512, 1);
         let first = writes_of(&mut batch);
-        batch.not_written();
+        batch.roll_back();
         assert_eq!(writes_of(&mut batch), first);
-        batch.not_written();
+        batch.roll_back();
         let added = batch.add_object(1, 16);
         assert_eq!(added, 1048);
-        batch.set_u64(Order::Head, 512, added);
+        batch.set_u64(WriteOrder::Link, 512, added);
         let writes = writes_of(&mut batch);
         assert_eq!(writes[0].1.len(), 40);
         assert_eq!(writes[1], (512, added.to_le_bytes().to_vec()));
-        batch.written();
+        batch.commit();
         assert_eq!(batch.end(), 1064);
         assert_eq!(batch.pending_bytes(), 0);
     }

@@ -1,6 +1,6 @@
 //! Chains of `ENTRY_ARRAY` objects: the entries of a file, or those that have one value.
 
-use super::batch::{Batch, Order};
+use super::batch::{Batch, WriteOrder};
 
 /// The size of an `ENTRY_ARRAY` object in front of its items, and of one item in a compact file.
 const ARRAY_BYTES: u64 = 24;
@@ -58,12 +58,12 @@ impl EntryArrays {
             if self.tail == 0 {
                 self.first = array as u32;
             } else {
-                batch.set_u64(Order::Item, u64::from(self.tail) + 16, array);
+                batch.set_u64(WriteOrder::Content, u64::from(self.tail) + 16, array);
             }
             *self = Self { first: self.first, tail: array as u32, tail_len: 0, tail_capacity: capacity };
         }
         let place = u64::from(self.tail) + ARRAY_BYTES + u64::from(self.tail_len) * ITEM_BYTES;
-        batch.set_u32(Order::Item, place, entry);
+        batch.set_u32(WriteOrder::Content, place, entry);
         self.tail_len += 1;
     }
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::batch::{Batch, Order, Plan};
+use super::batch::{Batch, WriteOrder, WritePlan};
 use super::entry_arrays::EntryArrays;
 use super::hash_table::HashTable;
 use crate::hash;
@@ -230,7 +230,7 @@ impl FileBuilder {
     }
 
     /// Makes the plan that brings the file up to date.
-    pub(super) fn plan(&mut self) -> Plan<'_> {
+    pub(super) fn plan(&mut self) -> WritePlan<'_> {
         for index in self.changed.drain(..) {
             let data = &mut self.data[index as usize];
             data.changed = false;
@@ -248,14 +248,14 @@ impl FileBuilder {
     }
 
     /// Notes that the last plan was carried out.
-    pub(super) fn written(&mut self) {
+    pub(super) fn commit(&mut self) {
         self.file_size = self.header.arena_size + self.header.header_size;
-        self.batch.written();
+        self.batch.commit();
     }
 
     /// Notes that the last plan was not carried out, or not wholly.
-    pub(super) fn not_written(&mut self) {
-        self.batch.not_written();
+    pub(super) fn roll_back(&mut self) {
+        self.batch.roll_back();
     }
 
     /// Gives the header of the file when it is complete and cut to the size that is used.
@@ -304,7 +304,7 @@ impl FileBuilder {
         if let Some(field) = self.fields.get_mut(name) {
             self.batch.put(offset + 32, &u64::from(field.head_data).to_le_bytes());
             field.head_data = offset as u32;
-            self.batch.set_u64(Order::Head, u64::from(field.offset) + 32, offset);
+            self.batch.set_u64(WriteOrder::Link, u64::from(field.offset) + 32, offset);
         }
         let index = self.data.len() as u32;
         self.data.push(DataObject {
@@ -393,10 +393,10 @@ impl DataObject {
     /// Writes what the object says of its entries.
     fn write(&self, batch: &mut Batch) {
         let offset = u64::from(self.offset);
-        batch.set_u64(Order::Head, offset + 40, u64::from(self.first_entry));
-        batch.set_u64(Order::Head, offset + 48, u64::from(self.later_entries.first()));
-        batch.set_u64(Order::Head, offset + 56, u64::from(self.entries));
-        batch.set_u32(Order::Head, offset + 64, self.later_entries.tail());
-        batch.set_u32(Order::Head, offset + 68, self.later_entries.tail_len());
+        batch.set_u64(WriteOrder::Link, offset + 40, u64::from(self.first_entry));
+        batch.set_u64(WriteOrder::Link, offset + 48, u64::from(self.later_entries.first()));
+        batch.set_u64(WriteOrder::Link, offset + 56, u64::from(self.entries));
+        batch.set_u32(WriteOrder::Link, offset + 64, self.later_entries.tail());
+        batch.set_u32(WriteOrder::Link, offset + 68, self.later_entries.tail_len());
     }
 }

@@ -1,6 +1,6 @@
 //! The two hash tables of a file, by which readers find DATA and FIELD objects.
 
-use super::batch::{Batch, Order};
+use super::batch::{Batch, WriteOrder};
 use crate::layout::OBJECT_HEADER_BYTES;
 
 /// A bucket holds the offsets of the first and the last object of its chain.
@@ -52,8 +52,8 @@ impl HashTable {
 
     /// Writes the header of the table's object. The buckets are zeros, which is what a new file holds anyway.
     pub(super) fn lay_out(&self, kind: u8, batch: &mut Batch) {
-        batch.set_u64(Order::Item, self.offset, u64::from(kind));
-        batch.set_u64(Order::Item, self.offset + 8, OBJECT_HEADER_BYTES + self.buckets_bytes());
+        batch.set_u64(WriteOrder::Content, self.offset, u64::from(kind));
+        batch.set_u64(WriteOrder::Content, self.offset + 8, OBJECT_HEADER_BYTES + self.buckets_bytes());
     }
 
     /// Links a new object at the end of the chain of its hash.
@@ -62,11 +62,11 @@ impl HashTable {
         let bucket_offset = self.buckets_offset() + bucket * BUCKET_BYTES;
         let tail = std::mem::replace(&mut self.tails[bucket as usize], object as u32);
         if tail == 0 {
-            batch.set_u64(Order::Head, bucket_offset, object);
+            batch.set_u64(WriteOrder::Link, bucket_offset, object);
         } else {
-            batch.set_u64(Order::Head, u64::from(tail) + NEXT_IN_CHAIN, object);
+            batch.set_u64(WriteOrder::Link, u64::from(tail) + NEXT_IN_CHAIN, object);
         }
-        batch.set_u64(Order::Head, bucket_offset + 8, object);
+        batch.set_u64(WriteOrder::Link, bucket_offset + 8, object);
         self.objects += 1;
     }
 }

@@ -5,8 +5,8 @@ mod disk;
 mod entry_arrays;
 mod file_builder;
 mod hash_table;
-mod place;
 mod retention;
+mod staging;
 #[cfg(test)]
 mod stopped_tests;
 
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use file_builder::{FileBuilder, FileFull, FileIds};
-use place::{Candidate, Occupant};
 use retention::Retention;
+use staging::{ExistingFile, StagedFile};
 
 use crate::entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryFault};
 use crate::layout::{FileState, Header};
@@ -104,7 +104,7 @@ impl FileWriter {
     /// If the path is not called `NAME.journal`, its folder does not exist or is not writable, something else than a
     /// journal is there, another writer holds it, the disk is full, or a common field has a bad name.
     pub fn create(path: &Path, options: FileOptions) -> Result<Self, WriteError> {
-        place::check_name(path)?;
+        staging::check_name(path)?;
         let FileOptions { size_max, age_max, archives_bytes_max, archives_age_max, common } = options;
         let retention = Retention { bytes_max: archives_bytes_max, age_max: archives_age_max };
         if let Some(fault) = common.fault() {
@@ -118,9 +118,9 @@ impl FileWriter {
             boot: process::boot_id().map_or_else(random, Ok)?,
             seqnum: random()?,
         };
-        let occupant = place::occupant(path)?;
-        let (candidate, builder) = begin(path, FileBuilder::new(ids, size_max, 1))?;
-        let file = candidate.take_place(path, occupant.as_ref())?;
+        let existing = staging::lock_existing(path)?;
+        let (staged, builder) = stage(path, FileBuilder::new(ids, size_max, 1))?;
+        let file = staged.install(path, existing.as_ref())?;
         let path = path.to_owned();
         let writer = Self { path, size_max, age_max, retention, common, ids, file, builder };
         writer.retention.apply(&writer.path, SystemTime::now());
@@ -220,10 +220,10 @@ impl FileWriter {
             file: process::random_id().map_err(WriteError::io("make an id for", &self.path))?,
             ..self.ids
         };
-        let (candidate, builder) =
-            begin(&self.path, FileBuilder::new(ids, self.size_max, self.builder.next_seqnum()))?;
-        let full = Occupant::filled(&self.file, self.builder.header(), &self.path)?;
-        let file = candidate.take_place(&self.path, full.as_ref())?;
+        let (staged, builder) =
+            stage(&self.path, FileBuilder::new(ids, self.size_max, self.builder.next_seqnum()))?;
+        let full = ExistingFile::of_full(&self.file, self.builder.header(), &self.path)?;
+        let file = staged.install(&self.path, full.as_ref())?;
         let header = self.builder.final_header(FileState::Archived);
         let full = std::mem::replace(&mut self.file, file);
         self.builder = builder;
@@ -240,18 +240,18 @@ impl Drop for FileWriter {
 }
 
 /// Writes an empty file that can take its place.
-fn begin(path: &Path, mut builder: FileBuilder) -> Result<(Candidate, FileBuilder), WriteError> {
-    let candidate = Candidate::create(path)?;
-    write_out(&mut builder, &candidate.file).map_err(WriteError::io("create", path))?;
-    Ok((candidate, builder))
+fn stage(path: &Path, mut builder: FileBuilder) -> Result<(StagedFile, FileBuilder), WriteError> {
+    let staged = StagedFile::create(path)?;
+    write_out(&mut builder, &staged.file).map_err(WriteError::io("create", path))?;
+    Ok((staged, builder))
 }
 
 /// Brings the file up to date with its image.
 fn write_out(builder: &mut FileBuilder, file: &File) -> std::io::Result<()> {
     let result = builder.plan().apply(file);
     match result {
-        Ok(()) => builder.written(),
-        Err(_) => builder.not_written(),
+        Ok(()) => builder.commit(),
+        Err(_) => builder.roll_back(),
     }
     result
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::disk;
 use super::file_builder::INCOMPATIBLE_WRITTEN;
-use super::place::open_existing;
+use super::staging::open_existing;
 use crate::archive::{self, ArchiveName};
 use crate::layout::{HEADER_BYTES, Header};
 

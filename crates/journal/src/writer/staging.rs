@@ -25,7 +25,7 @@ const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// A journal file that is where the new one shall be; it is locked, so that nobody writes it.
 #[derive(Debug)]
-pub(super) struct Occupant {
+pub(super) struct ExistingFile {
     _lock: File,
     archive: PathBuf,
 }
@@ -34,7 +34,7 @@ pub(super) struct Occupant {
 ///
 /// It becomes visible only when it is complete, so that no reader meets half a header.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub(super) struct StagedFile {
     pub(super) file: File,
     hidden: PathBuf,
 }
@@ -50,7 +50,7 @@ pub(super) fn check_name(path: &Path) -> Result<(), WriteError> {
 /// Locks the journal file that exists at the path, if there is one.
 ///
 /// An empty file is removed, since there is nothing to keep.
-pub(super) fn occupant(path: &Path) -> Result<Option<Occupant>, WriteError> {
+pub(super) fn lock_existing(path: &Path) -> Result<Option<ExistingFile>, WriteError> {
     for _ in 0..ATTEMPTS_MAX {
         let Some(file) = open_existing(path)? else { return Ok(None) };
         lock(&file, path)?;
@@ -63,16 +63,16 @@ pub(super) fn occupant(path: &Path) -> Result<Option<Occupant>, WriteError> {
             return Ok(None);
         }
         let archive = archive_path(&file, path)?;
-        return Ok(Some(Occupant { _lock: file, archive }));
+        return Ok(Some(ExistingFile { _lock: file, archive }));
     }
     Err(WriteError::Locked { path: path.to_owned() })
 }
 
-impl Occupant {
+impl ExistingFile {
     /// Makes an occupant of the file that this writer itself has filled.
     ///
     /// If somebody has removed it or put another in its place, there is nothing to archive.
-    pub(super) fn filled(file: &File, header: &Header, path: &Path) -> Result<Option<Self>, WriteError> {
+    pub(super) fn of_full(file: &File, header: &Header, path: &Path) -> Result<Option<Self>, WriteError> {
         let archive = ArchiveName::of(header).beside(path);
         let archive = archive.ok_or_else(|| WriteError::Name { path: path.to_owned() })?;
         let lock = file.try_clone().map_err(WriteError::io("archive", path))?;
@@ -80,7 +80,7 @@ impl Occupant {
     }
 
     /// Gives the file its name as an archive; tells which.
-    fn put_away(&self, path: &Path) -> Result<PathBuf, WriteError> {
+    fn archive(&self, path: &Path) -> Result<PathBuf, WriteError> {
         let io_error = || WriteError::io("archive", path);
         match disk::rename(path, &self.archive) {
             Ok(()) => Ok(self.archive.clone()),
@@ -95,7 +95,7 @@ impl Occupant {
     }
 }
 
-impl Candidate {
+impl StagedFile {
     /// Creates and locks a file beside the path under a hidden name.
     pub(super) fn create(path: &Path) -> Result<Self, WriteError> {
         let mut name = std::ffi::OsString::from(".");
@@ -106,9 +106,9 @@ impl Candidate {
             match disk::create_new(&hidden) {
                 Ok(file) => {
                     lock(&file, path)?;
-                    let candidate = Self { file, hidden };
-                    share_with_group(&candidate.file).map_err(WriteError::io("set the mode of", path))?;
-                    return Ok(candidate);
+                    let staged = Self { file, hidden };
+                    share_with_group(&staged.file).map_err(WriteError::io("set the mode of", path))?;
+                    return Ok(staged);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     remove_abandoned(&hidden, path)?;
@@ -123,8 +123,8 @@ impl Candidate {
     }
 
     /// Archives the occupant and puts this file in its place.
-    pub(super) fn take_place(self, path: &Path, occupant: Option<&Occupant>) -> Result<File, WriteError> {
-        let archive = occupant.map(|occupant| occupant.put_away(path)).transpose()?;
+    pub(super) fn install(self, path: &Path, existing: Option<&ExistingFile>) -> Result<File, WriteError> {
+        let archive = existing.map(|existing| existing.archive(path)).transpose()?;
         match disk::rename(&self.hidden, path) {
             Ok(()) => self.file.try_clone().map_err(WriteError::io("keep open", path)),
             Err(error) => {
@@ -141,7 +141,7 @@ impl Candidate {
     }
 }
 
-impl Drop for Candidate {
+impl Drop for StagedFile {
     fn drop(&mut self) {
         // When it took its place there is nothing under this name any more.
         if is_at(&self.file, &self.hidden) {
