@@ -25,13 +25,13 @@ pub const ENTRY_FIELDS_MAX: usize = 1024;
 pub struct EntryBuf {
     /// `NAME=value` of all fields, one after the other.
     bytes: Vec<u8>,
-    fields: Vec<Field>,
+    fields: Vec<FieldRange>,
     fault: Option<EntryFault>,
 }
 
 /// Where one field lies in the buffer.
 #[derive(Clone, Debug)]
-struct Field {
+struct FieldRange {
     payload: Range<usize>,
     name_len: usize,
 }
@@ -144,7 +144,7 @@ impl EntryBuf {
             self.fault.get_or_insert(EntryFault::TooLarge);
             return;
         }
-        self.fields.push(Field { payload: start..self.bytes.len(), name_len: name.len() });
+        self.fields.push(FieldRange { payload: start..self.bytes.len(), name_len: name.len() });
     }
 
     fn refuse_name(&mut self, name: &str) {
