@@ -2,9 +2,10 @@
 //! Writes and follows systemd journal files, and sends to journald.
 //!
 //! [`FileWriter`] writes one `.journal` file in the documented [Journal File Format] (compact, keyed hash,
-//! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such a
-//! file, or those of journald, or whole folders, through rotations, over the `systemd-journal-reader` crate.
-//! [`Sender`] hands entries to journald itself. This crate knows bytes and fields and nothing of what they mean.
+//! uncompressed) with positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such a
+//! file, journald's files, or whole folders, live and through rotations; the crate `systemd-journal-reader`
+//! decodes compressed and binary values for it. [`Sender`] sends entries to journald. This crate handles
+//! bytes and fields, and does not interpret them.
 //!
 //! ```no_run
 //! use std::path::Path;
