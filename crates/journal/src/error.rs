@@ -156,7 +156,7 @@ pub enum SendError {
     /// journald is not running. Try again later.
     #[error("cannot send to {}: is journald running there? {source}", socket.display())]
     Absent {
-        /// The daemon's socket.
+        /// journald's socket.
         socket: Arc<Path>,
         /// The error of the operating system.
         source: io::Error,
@@ -165,13 +165,13 @@ pub enum SendError {
     #[error("cannot send to {}: permission denied; the folder, the socket or a security module forbids it to this \
         user", socket.display())]
     Denied {
-        /// The daemon's socket.
+        /// journald's socket.
         socket: Arc<Path>,
     },
     /// journald would not accept the entry. A retry does not help.
     #[error("cannot send an entry to {}: {fault}", socket.display())]
     Entry {
-        /// The daemon's socket.
+        /// journald's socket.
         socket: Arc<Path>,
         /// What is wrong with the entry.
         fault: EntryFault,
@@ -181,7 +181,7 @@ pub enum SendError {
     Io {
         /// What was tried, such as `connect to`.
         operation: &'static str,
-        /// The daemon's socket.
+        /// journald's socket.
         socket: Arc<Path>,
         /// Why it failed.
         source: io::Error,
