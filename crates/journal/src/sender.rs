@@ -47,14 +47,6 @@ const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 /// - journald drops entries with a `PRIORITY` above `MaxLevelStore`, see journald.conf(5), and entries that
 ///   it cannot write.
 ///
-/// - What the daemon had not yet taken when it ended is lost with its socket, unless somebody else holds that, as
-///   systemd does for the services of journald: then the next daemon takes it. A daemon that is killed also takes
-///   the entry along that it had in hand.
-/// - journald gives no answer. It drops what exceeds its rate limit: 10,000 in 30 s, times a factor for the free
-///   disk, for a unit (a service, or the scope of a login) and a class of priorities. How many these were it tells
-///   the journal with the next entry of the same that it lets through.
-/// - It drops what has a `PRIORITY` above its `MaxLevelStore`, see journald.conf(5), and what it cannot write.
-///
 /// [native protocol]: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
 #[derive(Debug)]
 pub struct Sender {

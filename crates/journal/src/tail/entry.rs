@@ -1,4 +1,4 @@
-//! An entry as it is read.
+//! An entry that was read.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::rc::Rc;
@@ -7,15 +7,15 @@ use foldhash::fast::FixedState;
 
 use super::entry_scanner::EntryObject;
 
-/// One entry that was read.
+/// One entry of a journal.
 #[derive(Debug)]
 pub struct Entry {
     header: EntryHeader,
-    /// In the order of the file.
+    /// The fields in the order of the file.
     fields: Vec<Field>,
 }
 
-/// What an entry says of itself, besides its fields.
+/// The header of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryHeader {
     seqnum: u64,
@@ -25,28 +25,29 @@ pub(super) struct EntryHeader {
     xor_hash: u64,
 }
 
-/// A field of an entry: a part of a text that holds all those that were new when it was met.
+/// A field of an entry, as a part of a text that several fields share.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     text: Rc<str>,
     span: FieldSpan,
-    /// The value byte for byte, if it is no text.
+    /// The exact value, if it is not UTF-8.
     bytes: Option<Rc<[u8]>>,
 }
 
-/// Where a field stands in a text.
+/// The range of a field in a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldSpan {
-    /// The hash of its name: an entry is asked for dozens of names, and most of its fields are none of them.
+    /// The hash of the name. Callers look up dozens of names in each entry, and most fields match none of
+    /// them.
     name_hash: u64,
     start: u32,
-    /// Where its `=` stands.
+    /// The offset of its `=`.
     equals: u32,
     end: u32,
 }
 
 impl FieldSpan {
-    /// Appends a field, and gives where it stands then. What is not UTF-8 in its value was replaced.
+    /// Appends a field, and returns its range.
     pub(super) fn append(name: &str, value: &str, text: &mut String) -> Self {
         let start = text.len() as u32;
         text.push_str(name);
@@ -75,7 +76,7 @@ impl Field {
     }
 }
 
-/// The hash by which names are told apart at first; they are compared where it is the same.
+/// Hashes a name; names with the same hash are compared.
 fn name_hash(name: &str) -> u64 {
     let mut hasher = FixedState::with_seed(0).build_hasher();
     hasher.write(name.as_bytes());
@@ -99,61 +100,62 @@ impl Entry {
         Self { header, fields }
     }
 
-    /// Gives the room that its fields took, empty.
+    /// Returns the emptied buffer of its fields.
     pub(super) fn into_buffer(mut self) -> Vec<Field> {
         self.fields.clear();
         self.fields
     }
 
-    /// Gives the time of the entry by the realtime clock, in microseconds since 1970-01-01 UTC.
+    /// Returns the realtime clock at the entry, in microseconds since 1970-01-01 UTC.
     pub fn realtime_us(&self) -> u64 {
         self.header.realtime_us
     }
 
-    /// Gives the time of the entry by the monotonic clock of its [boot](Self::boot_id), in microseconds.
+    /// Returns the monotonic clock of its [boot](Self::boot_id) at the entry, in microseconds.
     pub fn monotonic_us(&self) -> u64 {
         self.header.monotonic_us
     }
 
-    /// Gives the id of the boot in which the entry was written, as in `_BOOT_ID` and sd-id128(3).
+    /// Returns the id of the boot in which the entry was written, as in `_BOOT_ID` and sd-id128(3).
     pub fn boot_id(&self) -> u128 {
         self.header.boot_id
     }
 
-    /// Gives the sequence number, which counts the entries of one writer through all its files.
+    /// Returns the sequence number, which counts the entries of one writer through all its files.
     pub fn seqnum(&self) -> u64 {
         self.header.seqnum
     }
 
-    /// Gives what an entry and its copy in another file have in common.
+    /// Returns a key that an entry and its copy in another file share.
     pub(super) fn copy_key(&self) -> impl std::hash::Hash {
         let EntryHeader { boot_id, monotonic_us, realtime_us, xor_hash, .. } = self.header;
         (boot_id, monotonic_us, realtime_us, xor_hash)
     }
 
-    /// Tells whether it has a field of this name.
+    /// Returns whether it has a field of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.fields_named(name).next().is_some()
     }
 
-    /// Gives the value of a field as text: bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Returns the value of a field as text; bytes that are not UTF-8 are replaced by U+FFFD.
     ///
-    /// Of a field that appears more than once the last value is given, by the order of the file.
+    /// If a field is repeated, it returns the last value in the order of the file.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.fields_named(name).next_back().map(Field::text)
     }
 
-    /// Gives the value of a field, byte for byte, of a field that appears more than once the last one.
+    /// Returns the exact value of a field; the last one if the field is repeated.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         self.fields_named(name).next_back().map(Field::bytes)
     }
 
-    /// Iterates over all values of a field, in the order of the file, which need not be that of the writer.
+    /// Iterates over all values of a field, in the order of the file, which may differ from that of the
+    /// writer.
     pub fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.fields_named(name).map(Field::bytes)
     }
 
-    /// Iterates over names and values of all fields, in the order of the file.
+    /// Iterates over the names and values of all fields, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields.iter().map(|field| (field.name(), field.bytes()))
     }

@@ -1,11 +1,11 @@
-//! The walk over a file, from entry to entry, past what is damaged.
+//! Scans a file from entry to entry, past damaged parts.
 
 use std::ops::ControlFlow;
 
 use super::object_reader::{ObjectHeader, ObjectReader};
 use crate::layout::{Header, OBJECT_HEADER_BYTES, kind, u64_at};
 
-/// Where an ENTRY object has its numbers and its items.
+/// The offsets of the numbers and items in an ENTRY object.
 const SEQNUM_AT: usize = 16;
 const REALTIME_AT: usize = 24;
 const MONOTONIC_AT: usize = 32;
@@ -13,12 +13,12 @@ const BOOT_ID_AT: usize = 40;
 const XOR_HASH_AT: usize = 56;
 pub(super) const ITEMS_AT: usize = 64;
 
-/// The most items that an entry may have: journald takes 1,024 fields from a client, and adds a few dozen.
+/// The most items of an entry: journald accepts 1,024 fields from a client, and adds a few dozen.
 const ITEMS_MAX: u64 = 2048;
-/// The largest entry; in files that are not compact an item has 16 bytes.
+/// The largest entry: an item has 16 bytes in files that are not compact.
 const ENTRY_BYTES_MAX: u64 = ITEMS_AT as u64 + 16 * ITEMS_MAX;
 
-/// A whole ENTRY object.
+/// A complete ENTRY object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryObject<'a> {
     pub(super) bytes: &'a [u8],
@@ -44,16 +44,16 @@ impl<'a> EntryObject<'a> {
         u128::from_be_bytes(id)
     }
 
-    /// Gives the combined hashes of its fields, the same in whatever file it lies.
+    /// Returns the combined hash of its fields, which is the same in every file.
     pub(super) fn xor_hash(self) -> u64 {
         u64_at(self.bytes, XOR_HASH_AT)
     }
 
-    /// Gives where its fields lie.
+    /// Returns the offsets of its fields.
     pub(super) fn items(self) -> impl ExactSizeIterator<Item = u64> + 'a {
         let size = (u64_at(self.bytes, 8) as usize).min(self.bytes.len());
         let item_bytes = if self.is_compact { 4 } else { 16 };
-        // Between two looks at it the file may have been changed.
+        // The file may have changed since its header was read.
         let items = self.bytes.get(ITEMS_AT..size).unwrap_or_default();
         items.chunks_exact(item_bytes).map(|item| match *item {
             [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
@@ -62,36 +62,36 @@ impl<'a> EntryObject<'a> {
     }
 }
 
-/// The entries that are passed over, because the tail begins later.
+/// The entries that are skipped because the tail starts later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SkippedEntries {
-    /// Only entries that were there when the tail was opened are passed over: so many.
+    /// Only this many entries, which existed when the tail was opened, may be skipped.
     entries: u64,
-    /// They are passed over if they are earlier than this.
+    /// Entries before this time are skipped.
     before_us: u64,
 }
 
 impl SkippedEntries {
-    /// Gives what is passed over of a file as it is now, for a tail that begins at a time.
+    /// Returns what a tail that starts at a time skips in a file as it is now.
     pub(super) fn before(realtime_us: u64, header: &Header) -> Self {
         Self { entries: header.n_entries, before_us: realtime_us }
     }
 }
 
-/// Where the walk over a file has come to.
+/// The position in a file.
 #[derive(Debug)]
 pub(super) struct EntryScanner {
     position: u64,
-    /// ENTRY objects met so far.
+    /// The ENTRY objects found so far.
     entries_seen: u64,
     skipped: SkippedEntries,
-    /// Within a damaged part, where the next object may begin at any multiple of eight.
+    /// In a damaged part, where the next object may begin at any multiple of eight.
     is_resyncing: bool,
     skipped_bytes: u64,
 }
 
 impl EntryScanner {
-    /// Begins with the first object.
+    /// Starts at the first object.
     pub(super) fn new(objects: &ObjectReader) -> Self {
         Self {
             position: objects.header().header_size,
@@ -102,7 +102,7 @@ impl EntryScanner {
         }
     }
 
-    /// Passes over some of the entries.
+    /// Skips some of the entries.
     pub(super) fn skip(&mut self, skipped: SkippedEntries) {
         self.skipped = skipped;
     }
@@ -111,19 +111,19 @@ impl EntryScanner {
         self.position
     }
 
-    /// Gives the bytes that were skipped since the last call, because they are damaged.
+    /// Returns the damaged bytes skipped since the last call.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.skipped_bytes)
     }
 
-    /// Tells whether there is nothing more in the file as it is now.
+    /// Returns whether the file has nothing more now.
     pub(super) fn is_at_end(&self, objects: &ObjectReader) -> bool {
         self.entries_seen >= objects.header().n_entries || self.position + OBJECT_HEADER_BYTES > objects.end()
     }
 
-    /// Gives the number of the last entry of those that need not be looked at, if there are several.
+    /// Returns the number of the last entry that can be skipped, if there are several.
     ///
-    /// It is one that is complete, so nothing can be missed by going on behind it, whatever the writer is at.
+    /// That entry is complete, so nothing is missed by continuing after it, whatever the writer is doing.
     pub(super) fn last_skippable(&self, objects: &ObjectReader, may_match: bool) -> Option<u64> {
         let skippable = if !may_match {
             objects.header().n_entries
@@ -135,14 +135,14 @@ impl EntryScanner {
         skippable.checked_sub(1).filter(|last| *last > self.entries_seen)
     }
 
-    /// Goes on to an entry by its number and place.
+    /// Jumps to an entry, given its number and offset.
     pub(super) fn jump(&mut self, number: u64, offset: u64) {
         if offset >= self.position {
             (self.position, self.entries_seen, self.is_resyncing) = (offset, number, false);
         }
     }
 
-    /// Goes on to the next whole entry in memory, and stays there.
+    /// Moves to the next complete entry in memory, and returns it.
     pub(super) fn find_entry<'a>(&mut self, objects: &'a ObjectReader) -> Option<EntryObject<'a>> {
         while self.entries_seen < objects.header().n_entries {
             let rest = objects.in_window(self.position);
@@ -160,20 +160,20 @@ impl EntryScanner {
         None
     }
 
-    /// Tells whether an entry, at which the walk is, lies before the beginning.
+    /// Returns whether the current entry lies before the start position.
     pub(super) fn is_skipped(&self, entry: EntryObject<'_>) -> bool {
         self.entries_seen < self.skipped.entries && entry.realtime_us() < self.skipped.before_us
     }
 
-    /// Goes on behind an entry, at which the walk is.
+    /// Moves past the current entry.
     pub(super) fn advance_past(&mut self, entry: EntryObject<'_>) {
         self.entries_seen += 1;
         self.position += entry.bytes.len() as u64;
     }
 
-    /// Stops at an entry, and gives its size; goes on past anything else.
+    /// Stops at an entry and returns its size; moves past any other object.
     fn examine(&mut self, objects: &ObjectReader, rest: &[u8]) -> ControlFlow<usize> {
-        // Kinds that are not known yet are skipped as the format asks, but not taken for the end of a damaged part.
+        // Unknown kinds are skipped, as the format asks, but do not end a damaged part.
         let is_known = |object: &ObjectHeader| (kind::DATA..=kind::TAG).contains(&object.kind);
         let object = objects.parse(rest, self.position, objects.end());
         let Some(object) = object.filter(|object| !self.is_resyncing || is_known(object)) else {

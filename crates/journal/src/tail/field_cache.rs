@@ -1,8 +1,9 @@
-//! The fields of a file, each decoded once, and the entries that are put together from them.
+//! Decodes each field of a file once, and assembles entries from them.
 //!
-//! A journal file holds each value once, and most values of an entry were met with an earlier entry. So this module reads
-//! which fields an entry has from their offsets, and decodes each field when it is met first. It splits plain text at the
-//! first `=`, an eighth of the cost of `systemd-journal-reader`, which decodes compressed and binary fields.
+//! A journal file stores each value once, and most values of an entry occurred in an earlier one. So this
+//! module reads the offsets of an entry's fields, and decodes a field when it first occurs. It splits plain
+//! text at the first `=`, at an eighth of the cost of `systemd-journal-reader`, which decodes compressed and
+//! binary fields.
 
 use std::collections::{HashMap, hash_map};
 use std::io;
@@ -16,44 +17,43 @@ use super::entry_scanner::EntryObject;
 use super::field_reader::FieldReader;
 use super::object_reader::ObjectReader;
 
-/// All fields are forgotten, and met anew, once they take so much.
+/// The cache is emptied when it reaches this size.
 const CACHE_BYTES_MAX: usize = 32 << 20;
-/// What a field takes in addition to its bytes.
+/// The memory of a cached field in addition to its bytes.
 const FIELD_BYTES: usize = 160;
 
-/// A step ends when so much of fields and entries is new in it.
+/// A step ends after this many bytes of new fields and entries.
 const STEP_BYTES_MAX: usize = 1 << 20;
 
-/// A buffer that grew above this is given back.
+/// A larger buffer is freed.
 const BUFFER_BYTES_MAX: usize = 1 << 20;
 
-/// So much room for entries is kept: for as many as a step usually finds, and of a size that is usual.
+/// The buffers of entries that are kept for reuse: as many as a step usually finds, and of a usual size.
 const SPARE_BUFFERS_MAX: usize = 1024;
 const SPARE_FIELDS_MAX: usize = 256;
 
-/// The fields that were met.
+/// The decoded fields.
 #[derive(Default)]
 pub(super) struct FieldCache {
-    /// The reader of compressed and binary fields, from the first of them on.
+    /// The reader of compressed and binary fields, once there is one.
     reader: Option<FieldReader>,
-    /// By where they lie in the file; nothing for those that were refused. Each is asked for with every entry, so this
-    /// hash is one that is fast.
+    /// By offset in the file; `None` for refused fields. Each entry looks up all its fields, so the hash is a
+    /// fast one.
     by_offset: HashMap<u64, Option<Field>, RandomState>,
-    /// What `known` takes, some 32 MiB and a step at the most.
+    /// The memory of `by_offset`: at most about 32 MiB and one step.
     cache_bytes: usize,
-    /// What was new in this step.
+    /// The bytes that are new in this step.
     step_bytes: usize,
-    /// The field at hand.
+    /// The current field.
     buffer: Vec<u8>,
-    /// Those that are new with the entry at hand: together, since each by itself would have to be let go by itself.
+    /// The new fields of the current entry, in one allocation: freeing each by itself would cost more.
     text: String,
     new: Vec<NewField>,
-    /// Room for entries. Those of a step are let go one after the other, and the allocator would join and part what
-    /// they leave again and again.
+    /// Buffers for reuse: freeing those of a step one by one would keep the allocator splitting and merging.
     spare: Vec<Vec<Field>>,
 }
 
-/// A field that is new.
+/// A field that is not in the cache yet.
 struct NewField {
     offset: u64,
     span: FieldSpan,
@@ -61,7 +61,7 @@ struct NewField {
 }
 
 impl FieldCache {
-    /// Begins a step; forgets all fields if they take much.
+    /// Starts a step; empties the cache if it is full.
     pub(super) fn begin_step(&mut self) {
         if self.cache_bytes >= CACHE_BYTES_MAX {
             *self = Self::default();
@@ -78,12 +78,12 @@ impl FieldCache {
         self.step_bytes = 0;
     }
 
-    /// Tells whether enough was new in this step.
+    /// Returns whether this step has read enough.
     pub(super) fn is_step_full(&self) -> bool {
         self.step_bytes >= STEP_BYTES_MAX
     }
 
-    /// Puts an entry together from its fields, those left out that are refused.
+    /// Assembles an entry from its fields, without the refused ones.
     pub(super) fn entry(
         &mut self,
         object: EntryObject<'_>,
@@ -118,7 +118,7 @@ impl FieldCache {
         Ok(())
     }
 
-    /// Reads and decodes a field; one that is refused stays unknown.
+    /// Reads and decodes a field. A refused field stays `None`.
     fn load(&mut self, offset: u64, objects: &ObjectReader, data: &mut DataReader) -> io::Result<()> {
         self.cache_bytes += FIELD_BYTES;
         self.buffer.clear();
@@ -160,7 +160,7 @@ impl FieldCache {
         }
     }
 
-    /// Takes back the room of an entry that is done.
+    /// Reuses the buffer of an entry.
     pub(super) fn recycle(&mut self, entry: Entry) {
         let fields = entry.into_buffer();
         if fields.capacity() <= SPARE_FIELDS_MAX && self.spare.len() < SPARE_BUFFERS_MAX {

@@ -1,4 +1,4 @@
-//! One file by its name, and the archives beside it.
+//! Follows the file at a path and its archives.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -10,30 +10,30 @@ use super::{Progress, Start};
 use crate::archive::{self, ArchiveName};
 use crate::{FileState, ReadError};
 
-/// Follows the file at a path, and on to the files that replace it.
+/// Follows the file at a path, and the files that replace it.
 pub(super) struct FileFollower {
     path: PathBuf,
     current: FileReader,
     archives: Archives,
-    /// The file at the path is another one: the current one gets no more entries.
+    /// Another file is at the path: the current one gets no more entries.
     is_replaced: bool,
 }
 
-/// The files beside the one that is followed.
+/// The archives of the followed file.
 struct Archives {
-    /// Those that were read, or that lie before the beginning.
+    /// Archives that were read, or that lie before the start position.
     done: HashSet<ArchiveName>,
     filter: Filter,
-    /// The sizes of those that could not be read at all.
+    /// The sizes of archives that could not be read.
     skipped_bytes: u64,
-    /// Those that end before this time are not read, nor are earlier entries of others.
+    /// Archives that end before this time are not read, and earlier entries of others are skipped.
     since_us: u64,
 }
 
 impl FileFollower {
     /// Opens the file at a path, or the oldest of its archives.
     pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
-        // Before the archives are listed, so that a rotation in between is not taken for something older.
+        // Opened before the archives are listed, so that a rotation in between is not missed.
         let filter = Filter::default();
         let live = FileReader::open(path, &filter);
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
@@ -56,23 +56,23 @@ impl FileFollower {
         Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: false })
     }
 
-    /// Hands out only what is wanted from now on.
+    /// Returns only entries that match the filter from now on.
     pub(super) fn set_filter(&mut self, filter: Filter) {
         self.current.set_filter(&filter);
         self.archives.filter = filter;
     }
 
-    /// Gives the file that is being read.
+    /// Returns the file that is being read.
     pub(super) fn current(&mut self) -> &mut FileReader {
         &mut self.current
     }
 
-    /// Gives what the file that is being read says of its writer.
+    /// Returns the state in the header of the file that is being read.
     pub(super) fn writer(&self) -> FileState {
         self.current.header().state
     }
 
-    /// Goes on in the current file, or to the next one; tells whether there may be more.
+    /// Reads on in the current file, or switches to the next; returns whether there may be more.
     pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         let step = self.current.step().map_err(ReadError::io("read", &self.path))?;
         progress.skipped_bytes += self.current.take_skipped_bytes();
@@ -84,7 +84,7 @@ impl FileFollower {
         }
     }
 
-    /// Goes on to the next file if there is one, at the end of the current one; tells whether there may be more.
+    /// Switches to the next file, at the end of the current one; returns whether there may be more.
     fn advance(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         if self.is_replaced {
             let Some(next) = self.open_next()? else { return Ok(false) };
@@ -93,15 +93,15 @@ impl FileFollower {
             progress.rotations += 1;
             return Ok(true);
         }
-        // What was written between the last look at the file and its replacement has still to be read.
+        // Entries may have been written between the last read and the replacement: read them first.
         self.is_replaced = self.path.exists() && !is_at(self.current.file(), &self.path);
         Ok(self.is_replaced)
     }
 
-    /// Opens the oldest file that was not read yet: an archive, else the one at the path.
+    /// Opens the oldest unread file: an archive, else the file at the path.
     fn open_next(&mut self) -> Result<Option<FileReader>, ReadError> {
-        // The file at the path is opened before the archives are listed: then whatever came between the current
-        // file and that one is in the list.
+        // The file at the path is opened before the archives are listed, so the list contains every file
+        // between the current one and that.
         let live = FileReader::open(&self.path, &self.archives.filter);
         let archives = archive::list(&self.path).map_err(ReadError::io("list the folder of", &self.path))?;
         let current = self.current.file();
@@ -113,7 +113,7 @@ impl FileFollower {
                 self.archives.skip_in_last(&mut live);
                 Ok(Some(live))
             }
-            // The next file is not there yet, or is just being made.
+            // The next file does not exist yet, or is being created.
             Err(ReadError::NotFound { .. } | ReadError::NotAJournal { reason: EMPTY, .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -121,18 +121,18 @@ impl FileFollower {
 }
 
 impl Archives {
-    /// Passes over what is too early in the last of the files that were there at the beginning, or came until now.
+    /// Skips entries before the start time in the last of the existing files.
     fn skip_in_last(&mut self, live: &mut FileReader) {
         live.skip_before(std::mem::take(&mut self.since_us));
     }
 
-    /// Opens the first of the listed archives that is not done yet, nor is the current file.
+    /// Opens the first listed archive that was not read yet and is not the current file.
     fn open_first(
         &mut self,
         archives: &[(ArchiveName, PathBuf)],
         current: Option<&File>,
     ) -> Result<Option<FileReader>, ReadError> {
-        // What was removed need not be remembered.
+        // Forget archives that were removed.
         let names: HashSet<_> = archives.iter().map(|(name, _)| *name).collect();
         self.done.retain(|name| names.contains(name));
         for (name, path) in archives {
@@ -148,7 +148,7 @@ impl Archives {
                         Some(reader)
                     }
                     Err(error @ ReadError::Io { .. }) => return Err(error),
-                    // One that is no journal, or may not be read, must not keep us from those that follow it.
+                    // An unreadable archive must not block those that follow it.
                     Err(_) => {
                         self.skipped_bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
                         None
@@ -170,7 +170,7 @@ mod tests {
     use crate::{EntryBuf, FileOptions, FileWriter, Timestamps};
 
     #[test]
-    fn what_is_written_between_the_last_look_and_a_rotation_is_read_before_the_next_file() {
+    fn entries_written_just_before_a_rotation_are_read_first() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.journal");
         let mut writer =

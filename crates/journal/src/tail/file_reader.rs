@@ -1,4 +1,4 @@
-//! One file that is being read.
+//! Reads the entries of one journal file.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -17,27 +17,27 @@ use super::object_reader::{HeaderError, ObjectReader};
 use crate::ReadError;
 use crate::layout::Header;
 
-/// What gives away a file that journald is just making: it has its name before its header.
+/// The reason given for a file that journald is creating: it gets its name before its header.
 pub(super) const EMPTY: &str = "it is empty";
 
-/// A file, the walk over its entries, and the fields that these are made of.
+/// An open file, the scanner for its entries, and the cache of their fields.
 pub(super) struct FileReader {
     objects: ObjectReader,
     scanner: EntryScanner,
     matches: MatchIndex,
     data: DataReader,
     cache: FieldCache,
-    /// Those of the last step that were not handed out yet.
+    /// Entries of the last step that were not returned yet.
     entries: VecDeque<Entry>,
     walked_bytes: u64,
 }
 
-/// What one step came to.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It went on, and may go on further.
+    /// The position moved; there may be more.
     Advanced,
-    /// There is nothing more now.
+    /// There is nothing more to read now.
     CaughtUp,
 }
 
@@ -55,18 +55,18 @@ impl FileReader {
         })
     }
 
-    /// Hands out only what is wanted from now on.
+    /// Returns only entries that match the filter from now on.
     pub(super) fn set_filter(&mut self, filter: &Filter) {
         self.matches = MatchIndex::new(filter.clone());
         self.entries.retain(|entry| filter.matches(entry));
     }
 
-    /// Passes over some of the entries.
+    /// Skips some of the entries.
     pub(super) fn skip(&mut self, skipped: SkippedEntries) {
         self.scanner.skip(skipped);
     }
 
-    /// Passes over the entries that are there now and earlier than the given time.
+    /// Skips the existing entries before the given time.
     pub(super) fn skip_before(&mut self, realtime_us: u64) {
         self.scanner.skip(SkippedEntries::before(realtime_us, self.objects.header()));
     }
@@ -79,17 +79,17 @@ impl FileReader {
         self.objects.header()
     }
 
-    /// Gives the bytes that were skipped since the last call, because they are damaged or refused.
+    /// Returns the bytes skipped since the last call, because they are damaged or exceed a bound.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
         self.scanner.take_skipped_bytes() + self.data.take_skipped_bytes()
     }
 
-    /// Gives how far the walk went since the last call, in bytes.
+    /// Returns the bytes scanned since the last call.
     pub(super) fn take_walked_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.walked_bytes)
     }
 
-    /// Hands out what was found, until `each` has taken `entries_max` entries, and counts these.
+    /// Passes the entries found to `each`, until it has accepted `entries_max`; returns how many it accepted.
     pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry) -> bool) -> u64 {
         let mut entries = 0;
         while entries < entries_max {
@@ -100,7 +100,7 @@ impl FileReader {
         entries
     }
 
-    /// Looks at the next part of the file for entries.
+    /// Scans the next part of the file for entries.
     pub(super) fn step(&mut self) -> io::Result<Step> {
         self.cache.begin_step();
         self.objects.refresh()?;
@@ -129,14 +129,14 @@ impl FileReader {
         }
         self.data.note_scanned(self.scanner.position() - window_start);
         self.walked_bytes += self.scanner.position() - start;
-        // Without this the rest of a file that was cut off would be looked at for ever.
+        // Otherwise the rest of a truncated file would be scanned again forever.
         Ok(if self.scanner.position() == start { Step::CaughtUp } else { Step::Advanced })
     }
 }
 
 /// Opens a file that may be a journal.
 pub(super) fn open(path: &Path) -> Result<ObjectReader, ReadError> {
-    // A pipe or a device would keep us waiting.
+    // A pipe or a device must not block.
     let nonblocking = OFlags::NONBLOCK.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
     let file = file.map_err(ReadError::io("open", path))?;
@@ -154,7 +154,7 @@ pub(super) fn open(path: &Path) -> Result<ObjectReader, ReadError> {
     })
 }
 
-/// Tells whether the file is the one at the path.
+/// Returns whether the path refers to this file.
 pub(super) fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),

@@ -1,7 +1,8 @@
-//! Which entries are wanted, by the fields that they have.
+//! Selects entries by their fields.
 //!
-//! A journal file has a table of all names of fields, and for each a list of its values. So a file that has none of the
-//! wanted fields need not be read, and where there are some, entries are told by where their fields lie.
+//! A journal file has a table of all field names, and for each name a list of its values. So a file without
+//! the selected fields need not be read, and in others the offsets of an entry's values tell whether it
+//! matches.
 
 use std::io;
 use std::rc::Rc;
@@ -13,55 +14,55 @@ use super::object_reader::{ObjectHeader, ObjectReader};
 use crate::hash;
 use crate::layout::{INCOMPATIBLE_KEYED_HASH, kind, u64_at};
 
-/// The most values of wanted fields in one file by which entries are told; with more of them, entries are told by
-/// the names of their fields, when they have been read.
+/// The most matching values of one file that are indexed. With more, every entry is decoded and its names
+/// compared.
 const VALUES_MAX: usize = 1 << 16;
 
-/// The most names that share a bucket of the table; systemd has hundreds of buckets and some hundred names.
+/// The most names that share a bucket of the table; systemd has hundreds of buckets, and about as many names.
 const CHAIN_MAX: usize = 10_000;
 
-/// Where an object has the next of its bucket.
+/// The offset of a FIELD object's link to the next one in its bucket.
 const FIELD_NEXT_AT: usize = 24;
-/// Where a FIELD object has the latest of its values.
+/// The offset of a FIELD object's link to its latest value.
 const FIELD_VALUES_AT: usize = 32;
 const FIELD_NAME_AT: usize = 40;
-/// Where a DATA object has the value that its field had before.
+/// The offset of a DATA object's link to the previous value of its field.
 const DATA_NEXT_OF_FIELD_AT: usize = 32;
 
-/// The wanted fields; none if all entries are wanted.
+/// The selected fields; if empty, every entry matches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filter(Rc<[FieldMatch]>);
 
-/// A wanted field.
+/// A selected field.
 #[derive(Debug)]
 struct FieldMatch {
     name: Box<str>,
-    /// Any value if there is none.
+    /// `None` matches any value.
     value: Option<Box<str>>,
 }
 
 impl Filter {
-    /// Understands `NAME` and `NAME=value`.
+    /// Parses `NAME` and `NAME=value`.
     pub(super) fn new(fields: &[&str]) -> Self {
-        let wanted = |field: &&str| match field.split_once('=') {
+        let parse = |field: &&str| match field.split_once('=') {
             None => FieldMatch { name: Box::from(*field), value: None },
             Some((name, value)) => FieldMatch { name: name.into(), value: Some(value.into()) },
         };
-        Self(fields.iter().map(wanted).collect())
+        Self(fields.iter().map(parse).collect())
     }
 
-    /// Tells whether an entry is wanted by its fields.
+    /// Returns whether an entry matches.
     pub(super) fn matches(&self, entry: &Entry) -> bool {
-        let has = |wanted: &FieldMatch| match &wanted.value {
-            None => entry.has(&wanted.name),
-            Some(value) => entry.values(&wanted.name).any(|found| found == value.as_bytes()),
+        let has = |selected: &FieldMatch| match &selected.value {
+            None => entry.has(&selected.name),
+            Some(value) => entry.values(&selected.name).any(|found| found == value.as_bytes()),
         };
         self.0.is_empty() || self.0.iter().any(has)
     }
 }
 
 impl FieldMatch {
-    /// Tells whether a value is wanted; `None` if it is none of this field.
+    /// Returns whether a value matches; `None` if it belongs to another field.
     fn matches(
         &self,
         (at, header): (u64, ObjectHeader),
@@ -69,19 +70,19 @@ impl FieldMatch {
         data: &mut DataReader,
     ) -> io::Result<Option<bool>> {
         let head = objects.fixed_size(kind::DATA);
-        let (size, wanted) = (header.size.saturating_sub(head), self.size());
+        let (size, match_size) = (header.size.saturating_sub(head), self.size());
         let mut plain = Vec::new();
         if header.compression.is_none() {
-            let bytes = objects.bytes_at(at + head, wanted, &mut plain)?;
+            let bytes = objects.bytes_at(at + head, match_size, &mut plain)?;
             let value = bytes.strip_prefix(self.name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
             return Ok(value.map(|value| match &self.value {
                 None => true,
-                Some(wanted_value) => size == wanted as u64 && value == wanted_value.as_bytes(),
+                Some(wanted_value) => size == match_size as u64 && value == wanted_value.as_bytes(),
             }));
         }
         let Some(wanted_value) = &self.value else { return Ok(Some(true)) };
-        // What is not smaller is not compressed.
-        if size >= wanted as u64 {
+        // A value is only compressed if that makes it smaller.
+        if size >= match_size as u64 {
             return Ok(Some(false));
         }
         data.begin_entry();
@@ -90,35 +91,35 @@ impl FieldMatch {
         Ok(Some(value == Some(wanted_value.as_bytes())))
     }
 
-    /// Bytes of the name, its `=` and the value, if there is one.
+    /// The size of the name, its `=` and the value, if there is one.
     fn size(&self) -> usize {
         self.name.len() + 1 + self.value.as_ref().map_or(0, |value| value.len())
     }
 }
 
-/// What a file says of the wanted fields.
+/// The values of one file that match a filter.
 #[derive(Debug)]
 pub(super) struct MatchIndex {
     filter: Filter,
-    /// The file does not say, or something in it is damaged.
+    /// The index cannot be used: there is no filter, or a table is damaged.
     is_unknown: bool,
-    /// How many fields the file had when it was asked for those not found yet.
+    /// The number of fields in the file when it was last searched for missing ones.
     n_fields_searched: Option<u64>,
     found: Vec<MatchedField>,
-    /// Where their values lie, in order.
+    /// The offsets of the matching values, sorted.
     values: Vec<u64>,
 }
 
-/// A wanted field that the file has.
+/// A selected field that the file has.
 #[derive(Debug)]
 struct MatchedField {
-    wanted: usize,
+    match_index: usize,
     offset: u64,
-    /// The latest value that is known.
+    /// The latest value that is indexed.
     latest: u64,
 }
 
-/// Something in the file is not as it should be.
+/// A table of the file is damaged or too large.
 struct TableError;
 
 impl MatchIndex {
@@ -131,17 +132,17 @@ impl MatchIndex {
         &self.filter
     }
 
-    /// Tells whether the file may have a wanted entry.
+    /// Returns whether the file may have a matching entry.
     pub(super) fn may_match_any(&self) -> bool {
         self.is_unknown || !self.values.is_empty()
     }
 
-    /// Tells whether an entry may be wanted.
+    /// Returns whether an entry may match.
     pub(super) fn may_match(&self, entry: EntryObject<'_>) -> bool {
         self.is_unknown || entry.items().any(|offset| self.values.binary_search(&offset).is_ok())
     }
 
-    /// Asks the file again, whose header was just read.
+    /// Updates the index after the file's header was read again.
     pub(super) fn refresh(&mut self, objects: &ObjectReader, data: &mut DataReader) -> io::Result<()> {
         if !self.is_unknown && self.update(objects, data)?.is_err() {
             self.is_unknown = true;
@@ -157,21 +158,21 @@ impl MatchIndex {
     ) -> io::Result<Result<(), TableError>> {
         let header = objects.header();
         if self.n_fields_searched != Some(header.n_fields) || header.n_fields == 0 {
-            for (wanted, FieldMatch { name, .. }) in self.filter.0.iter().enumerate() {
-                if self.found.iter().any(|found| found.wanted == wanted) {
+            for (match_index, FieldMatch { name, .. }) in self.filter.0.iter().enumerate() {
+                if self.found.iter().any(|found| found.match_index == match_index) {
                     continue;
                 }
                 match find(objects, name.as_bytes())? {
                     Ok(None) => {}
-                    Ok(Some(offset)) => self.found.push(MatchedField { wanted, offset, latest: 0 }),
+                    Ok(Some(offset)) => self.found.push(MatchedField { match_index, offset, latest: 0 }),
                     Err(error) => return Ok(Err(error)),
                 }
             }
             self.n_fields_searched = Some(header.n_fields);
         }
         for found in &mut self.found {
-            let wanted = &self.filter.0[found.wanted];
-            if let Err(error) = found.collect(objects, (wanted, data), &mut self.values)? {
+            let field_match = &self.filter.0[found.match_index];
+            if let Err(error) = found.collect(objects, (field_match, data), &mut self.values)? {
                 return Ok(Err(error));
             }
         }
@@ -180,11 +181,11 @@ impl MatchIndex {
 }
 
 impl MatchedField {
-    /// Adds the values that are new, the latest of which come first.
+    /// Adds the new values; the list starts with the latest.
     fn collect(
         &mut self,
         objects: &ObjectReader,
-        (wanted, data): (&FieldMatch, &mut DataReader),
+        (field_match, data): (&FieldMatch, &mut DataReader),
         values: &mut Vec<u64>,
     ) -> io::Result<Result<(), TableError>> {
         let mut scratch = Vec::new();
@@ -199,8 +200,8 @@ impl MatchedField {
                 return Ok(Err(TableError));
             };
             let (value, following) = (next, u64_at(bytes, DATA_NEXT_OF_FIELD_AT));
-            let is_wanted = wanted.matches((value, header), objects, data)?;
-            match is_wanted {
+            let is_match = field_match.matches((value, header), objects, data)?;
+            match is_match {
                 None => return Ok(Err(TableError)),
                 Some(true) => values.push(value),
                 Some(false) => {}
@@ -210,7 +211,7 @@ impl MatchedField {
             }
             next = following;
         }
-        // A list that ends before what was its beginning has lost something.
+        // A list that ends before its former start has lost values.
         if next != self.latest {
             return Ok(Err(TableError));
         }
@@ -222,12 +223,12 @@ impl MatchedField {
     }
 }
 
-/// Finds where the FIELD object of a name lies.
+/// Returns the offset of the FIELD object of a name.
 fn find(objects: &ObjectReader, name: &[u8]) -> io::Result<Result<Option<u64>, TableError>> {
     let header = objects.header();
     let is_keyed = header.incompatible_flags & INCOMPATIBLE_KEYED_HASH != 0;
     let hash = if is_keyed { hash::keyed(header.file_id, name) } else { hash::jenkins(name) };
-    // A bucket is where its first object lies and where its last one does.
+    // A bucket holds the offsets of its first and last object.
     let Some(bucket) = hash.checked_rem(header.field_hash_table_size / 16) else {
         return Ok(Err(TableError));
     };

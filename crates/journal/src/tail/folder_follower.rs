@@ -1,4 +1,4 @@
-//! All the journal files of one or several folders.
+//! Follows the journal files of one or several folders.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,25 +14,25 @@ use super::{Progress, Start};
 use crate::layout::Header;
 use crate::{FileState, ReadError};
 
-/// Follows the files of one or several folders: reads what they hold one after the other, keeps those open that are being written,
-/// and takes turns among these.
+/// Reads the existing files one after the other, keeps those open that are being written, and then reads
+/// these in turn.
 pub(super) struct FolderFollower {
     listing: Listing,
-    /// What was met, if the folders are those between which journald copies.
+    /// Present if journald copies entries between the folders.
     copies: Option<CopyDetector>,
     filter: Filter,
-    /// Those that have still to be read.
+    /// Files that are still to be read.
     pending: HashMap<FileId, PendingFile>,
     open: Vec<OpenFile>,
-    /// Which of the open files is read.
+    /// The index of the open file that is being read.
     current: usize,
-    /// No file was read yet.
+    /// No file has been read yet.
     is_first: bool,
 }
 
-/// A file that has still to be read.
+/// A file that is still to be read.
 struct PendingFile {
-    /// The header when it was met, or the first that told of entries.
+    /// The header when the file was found, or the first one with entries.
     header: Header,
     path: PathBuf,
     size_bytes: u64,
@@ -44,15 +44,14 @@ struct OpenFile {
     id: FileId,
     path: PathBuf,
     reader: FileReader,
-    /// Of the folders between which journald copies the one in which it lies.
+    /// The index of the file's folder, if journald copies entries between the folders.
     folder: Option<usize>,
-    /// It is written no more: when all of it is read, that was all.
+    /// No more entries are written to it: when it is read to its end, it is done.
     is_closed: bool,
 }
 
 impl PendingFile {
-    /// Looks again where the file comes in the order, if it had no entry when it was met: by now it may have, and be
-    /// continued by others.
+    /// Updates the file's position in the order, if it had no entry when it was found.
     fn refresh_order(&mut self) {
         if self.header.n_entries > 0 {
             return;
@@ -66,7 +65,7 @@ impl PendingFile {
 }
 
 impl FolderFollower {
-    /// Opens folders.
+    /// Opens the folders.
     pub(super) fn open(folders: FolderSet, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
             copies: matches!(folders, FolderSet::List(_)).then(CopyDetector::default),
@@ -92,7 +91,7 @@ impl FolderFollower {
         Ok(folder)
     }
 
-    /// Hands out only what is wanted from now on.
+    /// Returns only entries that match the filter from now on.
     pub(super) fn set_filter(&mut self, filter: Filter) {
         for open in &mut self.open {
             open.reader.set_filter(&filter);
@@ -100,12 +99,12 @@ impl FolderFollower {
         self.filter = filter;
     }
 
-    /// Tells why one of the files cannot be read, if there is such a one.
+    /// Returns why one of the files cannot be read.
     pub(super) fn refusal(&self) -> Option<&ReadError> {
         self.listing.refusal()
     }
 
-    /// Hands out at most `entries_max` entries of the file that is being read, and counts them.
+    /// Passes at most `entries_max` entries of the current file to `each`, and counts them.
     pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
         let Some(open) = self.open.get_mut(self.current) else { return 0 };
         let (copies, folder) = (&mut self.copies, open.folder);
@@ -119,13 +118,13 @@ impl FolderFollower {
         })
     }
 
-    /// Tells whether any file is being written.
+    /// Returns whether any file is being written.
     pub(super) fn writer(&self) -> FileState {
         let mut states = self.open.iter().map(|open| open.reader.header().state);
         if states.any(|state| state == FileState::Online) { FileState::Online } else { FileState::Offline }
     }
 
-    /// Goes on in the file that is being read, or to another one; tells whether there may be more.
+    /// Reads on in the current file, or switches to another; returns whether there may be more.
     pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         progress.skipped_bytes += self.listing.take_skipped_bytes();
         let Some(open) = self.open.get_mut(self.current) else { return self.end_round(progress) };
@@ -138,7 +137,7 @@ impl FolderFollower {
             Ok(Step::CaughtUp) => self.current += 1,
             Err(error) => {
                 let error = ReadError::io("read", &open.path)(error);
-                // One file that cannot be read must not keep us from the others.
+                // An unreadable file must not block the others.
                 self.current += 1;
                 return Err(error);
             }
@@ -146,12 +145,12 @@ impl FolderFollower {
         if self.current < self.open.len() { Ok(true) } else { self.end_round(progress) }
     }
 
-    /// Looks for files, when all that are open were read as far as they go; tells whether there may be more.
+    /// Looks for new files, once all open files are read to their ends; returns whether there may be more.
     fn end_round(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
         self.current = 0;
         let has_newly_closed = self.list()?;
         progress.skipped_bytes += self.listing.take_skipped_bytes();
-        // What was written to them between our last look and their end comes before what is in new files.
+        // Entries written to closed files since the last read come before those of new files.
         if has_newly_closed {
             return Ok(true);
         }
@@ -160,17 +159,17 @@ impl FolderFollower {
         Ok(true)
     }
 
-    /// Goes on to a pending file, if it is still where it was listed.
+    /// Switches to a pending file, if it is still where it was listed.
     fn switch_to(&mut self, id: FileId, progress: &mut Progress) -> Result<(), ReadError> {
         match self.open_pending(id) {
             Ok(true) => {
                 progress.rotations += u64::from(!std::mem::take(&mut self.is_first));
                 self.current = self.open.len() - 1;
             }
-            // It was renamed or removed just now.
+            // It was just renamed or removed.
             Ok(false) => self.listing.invalidate(),
             Err(error @ ReadError::Io { .. }) => return Err(error),
-            // It was renamed, and the next one is just being made under its name.
+            // It was renamed, and the next file is being created under its name.
             Err(_) if self.listing.is_live(id) => self.listing.invalidate(),
             Err(_) => {
                 let lost = self.pending.remove(&id);
@@ -180,7 +179,7 @@ impl FolderFollower {
         Ok(())
     }
 
-    /// Lists the folder anew; tells whether a file that is being read was found closed.
+    /// Lists the folders again; returns whether an open file was closed by its writer.
     fn list(&mut self) -> Result<bool, ReadError> {
         let Some(new) = self.listing.refresh()? else { return Ok(false) };
         for file in new {
@@ -212,13 +211,13 @@ impl FolderFollower {
         Ok(has_newly_closed)
     }
 
-    /// Chooses the file to read next: of each writer the first by its numbers, of these the first by the clock, so
-    /// that a clock that was set back does not confuse a writer's own order.
+    /// Chooses the next file: the first of each writer by sequence number, and of these the first by time. So
+    /// a clock that was set back does not reorder one writer's files.
     fn next_pending(&self) -> Option<FileId> {
         let mut first_of_writer: HashMap<u128, (u64, u64, FileId)> = HashMap::new();
         for (id, pending) in &self.pending {
             let header = &pending.header;
-            // What has no entry yet is later than all that has.
+            // A file without entries comes last.
             let order = if header.n_entries == 0 {
                 (u64::MAX, u64::MAX, *id)
             } else {
@@ -230,7 +229,7 @@ impl FolderFollower {
         first_of_writer.into_values().map(|(_, realtime, id)| (realtime, id)).min().map(|(_, id)| id)
     }
 
-    /// Opens a pending file; tells whether it is still at its path.
+    /// Opens a pending file; returns whether it is still at its path.
     fn open_pending(&mut self, id: FileId) -> Result<bool, ReadError> {
         let Some(pending) = self.pending.get(&id) else { return Ok(false) };
         let mut reader = match FileReader::open(&pending.path, &self.filter) {
@@ -258,7 +257,7 @@ mod tests {
     use crate::{EntryBuf, FileOptions, FileWriter, Timestamps};
 
     #[test]
-    fn a_listed_file_that_was_renamed_is_read_though_its_name_is_that_of_a_file_just_being_made() {
+    fn a_renamed_file_is_read_while_a_new_file_takes_its_name() {
         for beginning in [&b""[..], b"LPKSHHRH", &[0; 300]] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("a.journal");

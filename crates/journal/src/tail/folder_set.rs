@@ -1,4 +1,4 @@
-//! The folders that are followed as one.
+//! A set of folders that are followed as one.
 
 use std::fs;
 use std::io;
@@ -7,34 +7,34 @@ use std::time::SystemTime;
 
 use crate::ReadError;
 
-/// The most folders within a folder.
+/// The most subfolders of a folder.
 const SUBFOLDERS_MAX: usize = 1000;
 
-/// The folders that are followed as one.
+/// The followed folders.
 #[derive(Debug)]
 pub(super) enum FolderSet {
-    /// A folder that is there, and the folders in it, as they were found last.
+    /// A folder that exists, and its subfolders as they were last listed.
     Tree { root: PathBuf, subfolders: Vec<PathBuf> },
-    /// Folders each of which may come and go.
+    /// Folders that may appear and vanish.
     List(Vec<PathBuf>),
 }
 
-/// The folders that are there, and when each was changed last.
+/// The existing folders and their modification times.
 pub(super) type ModificationTimes = Vec<(PathBuf, SystemTime)>;
 
 impl FolderSet {
-    /// A folder and those in it.
+    /// Returns the set of a folder and its subfolders.
     pub(super) fn tree(root: &Path) -> Self {
         Self::Tree { root: root.to_owned(), subfolders: Vec::new() }
     }
 
-    /// Gives the number of the folder in which a file lies, among those of [`List`](Self::List).
+    /// Returns the index of a file's folder in a [`List`](Self::List).
     pub(super) fn index_of(&self, file: &Path) -> Option<usize> {
         let Self::List(folders) = self else { return None };
         folders.iter().position(|folder| file.parent() == Some(folder))
     }
 
-    /// Looks when the folders were changed, as far as they are there.
+    /// Reads the modification times of the folders that exist.
     pub(super) fn modification_times(&self) -> Result<ModificationTimes, ReadError> {
         let (root, others) = match self {
             Self::Tree { root, subfolders } => (Some(root), subfolders),
@@ -50,7 +50,7 @@ impl FolderSet {
         Ok(modified)
     }
 
-    /// Looks again which folders lie within the folder.
+    /// Lists the subfolders again.
     pub(super) fn refresh(&mut self) -> Result<(), ReadError> {
         let Self::Tree { root, subfolders } = self else { return Ok(()) };
         *subfolders = list_subfolders(root).map_err(ReadError::io("list", root))?;
@@ -61,7 +61,7 @@ impl FolderSet {
         Ok(())
     }
 
-    /// Tells whether nothing can be read if this folder cannot.
+    /// Returns whether this is the root, without which nothing can be read.
     pub(super) fn is_root(&self, folder: &Path) -> bool {
         matches!(self, Self::Tree { root, .. } if root == folder)
     }
