@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use common::journald::{Format, written};
-use common::values::{LZ4, XZ, ZSTD, exchange, lz4, number_at, xz};
+use common::recompress::{LZ4, XZ, ZSTD, lz4, number_at, recompress, xz};
 use common::*;
 use journal::{Start, Tail};
 
@@ -62,8 +62,8 @@ fn damaged_and_hostile_files_cost_neither_time_nor_memory() {
     let path = dir.path().join("a.journal");
     let plain = written(Format { compressed: false, ..Format::USUAL }, ENTRIES);
     let (mut by_lz4, mut by_xz) = (plain.clone(), plain.clone());
-    exchange(&mut by_lz4, LZ4, lz4);
-    exchange(&mut by_xz, XZ, xz);
+    recompress(&mut by_lz4, LZ4, lz4);
+    recompress(&mut by_xz, XZ, xz);
     let by_zstd = written(Format::USUAL, ENTRIES);
     let older = written(Format { compact: false, keyed_hash: false, compressed: true }, ENTRIES);
     let files = [by_zstd, by_lz4, by_xz, older, plain].map(|mut file| {
@@ -103,14 +103,14 @@ fn small_values_that_become_large_are_not_kept_together() {
     let path = dir.path().join("a.journal");
     let mut file = written(Format { compressed: false, ..Format::USUAL }, 1000);
     let (mut number, mut oversize) = (0, 0);
-    let exchanged = exchange(&mut file, ZSTD, |_| {
+    let recompressed = recompress(&mut file, ZSTD, |_| {
         number += 1;
         oversize += u64::from(number % 4 == 0);
         let mut value = format!("LARGE={number}").into_bytes();
         value.resize(if number % 4 == 0 { 1_100_000 } else { 1_000_000 }, b'x');
         zstd::bulk::compress(&value, 3).unwrap()
     });
-    assert!(exchanged.values - oversize > 300, "{exchanged:?}, {oversize} of them too large");
+    assert!(recompressed.values - oversize > 300, "{recompressed:?}, {oversize} of them too large");
     fs::write(&path, &file).unwrap();
     let (mut entries, mut large) = (0, std::collections::HashSet::new());
     let progress = drain(&mut Tail::open(&path, Start::File).unwrap(), |entry| {
@@ -121,8 +121,8 @@ fn small_values_that_become_large_are_not_kept_together() {
     // So much cannot come of a file of this size by itself: the last of it is refused.
     assert!(large.len() > 150, "{} large values", large.len());
     assert!(large.iter().all(|(len, _)| *len > 900_000));
-    let lost_bytes = progress.skipped_bytes - exchanged.unused_bytes;
-    assert!(lost_bytes > oversize * 72, "{progress:?} of {exchanged:?}, {oversize} too large");
+    let lost_bytes = progress.skipped_bytes - recompressed.unused_bytes;
+    assert!(lost_bytes > oversize * 72, "{progress:?} of {recompressed:?}, {oversize} too large");
     let resident = memory_mib("VmHWM");
     assert!(resident < 200, "{resident} MiB used for {} of them", large.len());
 }

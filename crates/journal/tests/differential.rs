@@ -9,7 +9,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use common::journald::{Format, written};
-use common::values::{LZ4, XZ, ZSTD, exchange, lz4, xz};
+use common::recompress::{LZ4, XZ, ZSTD, lz4, recompress, xz};
 use common::*;
 use journal::{Start, Tail};
 use systemd_journal_reader::JournalReader;
@@ -36,7 +36,7 @@ fn by_tail(path: &Path) -> (Vec<Read>, Vec<Fields>) {
 }
 
 /// What the reader below makes of the file when it is given all of it.
-fn by_reader(path: &Path) -> Vec<Read> {
+fn by_library(path: &Path) -> Vec<Read> {
     let mut reader = JournalReader::new(BufReader::new(File::open(path).unwrap())).unwrap();
     let next = || reader.next_entry();
     let owned = |fields: &std::collections::HashMap<_, _>| -> BTreeMap<String, String> {
@@ -58,7 +58,7 @@ fn files_of_all_kinds_are_read_as_the_reader_below_and_journalctl_read_them() {
             fs::write(&path, &file).unwrap();
             let (texts, exact) = by_tail(&path);
             assert!(texts.len() as u64 >= ENTRIES, "{format:?}");
-            assert_eq!(texts, by_reader(&path), "{format:?}");
+            assert_eq!(texts, by_library(&path), "{format:?}");
             assert_eq!(exact, export(&path, &[]), "{format:?}");
             if !compressed {
                 same_by_other_compressions(&path, &file, &(texts, exact));
@@ -72,12 +72,12 @@ fn same_by_other_compressions(path: &Path, plain: &[u8], expected: &(Vec<Read>, 
     let zstd = |value: &[u8]| zstd::bulk::compress(value, 3).unwrap();
     for (compression, compress) in [(ZSTD, zstd as fn(&[u8]) -> Vec<u8>), (LZ4, lz4), (XZ, xz)] {
         let mut file = plain.to_vec();
-        assert!(exchange(&mut file, compression, compress).values > 20);
+        assert!(recompress(&mut file, compression, compress).values > 20);
         fs::write(path, &file).unwrap();
         let read = by_tail(path);
         assert!(read == *expected, "compression {compression}");
         if compression == ZSTD {
-            assert!(by_reader(path) == read.0);
+            assert!(by_library(path) == read.0);
         }
     }
 }
@@ -103,6 +103,6 @@ fn files_of_our_own_are_read_as_the_reader_below_and_journalctl_read_them() {
     }
     writer.close().unwrap();
     let (texts, exact) = by_tail(&path);
-    assert_eq!(texts, by_reader(&path));
+    assert_eq!(texts, by_library(&path));
     assert_eq!(exact, export(&path, &[]));
 }

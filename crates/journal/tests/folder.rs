@@ -263,7 +263,7 @@ fn a_journald_is_followed_through_rotations_and_its_own_death() {
         assert_eq!(progress.skipped_bytes, 0);
         assert_eq!(found, numbers(0..number));
     }
-    assert_eq!(journald.aside().len(), 1);
+    assert_eq!(journald.disposed_files().len(), 1);
 }
 
 #[test]

@@ -6,8 +6,8 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::journald::{Format, Journald, folder, is_same, send_all_sorts, written};
-use common::values::{LZ4, XZ, exchange, lz4, xz};
+use common::journald::{Format, Journald, folder, is_same, send_varied, written};
+use common::recompress::{LZ4, XZ, lz4, recompress, xz};
 use common::*;
 use journal::{Start, Tail};
 
@@ -40,7 +40,7 @@ fn entries_of_journald_are_as_journalctl_shows_them_in_every_format() {
         // Read as they come, so that the walk begins anew between any two objects.
         let mut read = Vec::new();
         for begin in [0, 100, 200] {
-            send_all_sorts(&journald, begin..begin + 100);
+            send_varied(&journald, begin..begin + 100);
             wait_until("the entries", || {
                 drain(&mut tail, |entry| read.extend(entry.text("NUMBER").map(str::to_owned)));
                 read.len() as u64 >= begin + 100
@@ -63,14 +63,14 @@ fn entries_of_journald_are_as_journalctl_shows_them_in_every_format() {
 fn a_file_that_journald_put_aside_can_be_read_by_its_name() {
     let mut journald = Journald::start(Format::USUAL);
     let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
-    send_all_sorts(&journald, 0..50);
+    send_varied(&journald, 0..50);
     let mut read = 0;
     wait_until("the entries", || {
         drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
         read == 50
     });
     journald.kill_and_start();
-    let aside = journald.aside();
+    let aside = journald.disposed_files();
     assert_eq!(aside.len(), 1, "{:?}", files(&journald.folder()));
     assert_eq!(assert_as_journalctl(&aside[0], 50), 0);
 }
@@ -83,10 +83,10 @@ fn values_of_a_journald_that_compresses_by_lz4_or_xz_are_as_journalctl_shows_the
         let plain = written(Format { compact, compressed: false, ..Format::USUAL }, 60);
         for (compression, compress) in [(LZ4, lz4 as fn(&[u8]) -> Vec<u8>), (XZ, xz)] {
             let mut file = plain.clone();
-            let exchanged = exchange(&mut file, compression, compress);
-            assert!(exchanged.values >= 20, "{exchanged:?}");
+            let recompressed = recompress(&mut file, compression, compress);
+            assert!(recompressed.values >= 20, "{recompressed:?}");
             fs::write(&path, &file).unwrap();
-            assert_eq!(assert_as_journalctl(&path, 60), exchanged.unused_bytes);
+            assert_eq!(assert_as_journalctl(&path, 60), recompressed.unused_bytes);
         }
     }
 }

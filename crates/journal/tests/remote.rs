@@ -24,7 +24,7 @@ impl Receiver {
             .arg(format!("--output={}", folder.join(format!("remote-{host}.journal")).display()))
             .arg("-")
             .stdin(Stdio::piped())
-            .stderr(File::create(folder.join(format!("{host}.said"))).unwrap())
+            .stderr(File::create(folder.join(format!("{host}.stderr"))).unwrap())
             .spawn()
             .expect("systemd-journal-remote cannot be run: install the Debian package of this name");
         Self { process: Running(process), host: host.to_owned() }

@@ -225,7 +225,7 @@ fn check(bytes: &[u8]) -> Result<Header, HeaderError> {
     if bytes.len() < HEADER_BYTES_MIN {
         return Err(HeaderError::NotAJournal("it is too short"));
     }
-    let header = Header::parse(bytes).ok_or(HeaderError::NotAJournal("its header is not one"))?;
+    let header = Header::parse(bytes).ok_or(HeaderError::NotAJournal("its header is invalid"))?;
     let unknown = header.incompatible_flags & !INCOMPATIBLE_KNOWN;
     if unknown != 0 {
         return Err(HeaderError::Unsupported(format!("a newer format (flags {unknown:#x})")));
@@ -233,7 +233,7 @@ fn check(bytes: &[u8]) -> Result<Header, HeaderError> {
     if !(HEADER_BYTES_MIN as u64..=HEADER_BYTES_MAX).contains(&header.header_size)
         || !header.header_size.is_multiple_of(8)
     {
-        return Err(HeaderError::NotAJournal("the size of its header makes no sense"));
+        return Err(HeaderError::NotAJournal("its header size is invalid"));
     }
     Ok(header)
 }

@@ -5,10 +5,10 @@ mod disk;
 mod entry_arrays;
 mod file_builder;
 mod hash_table;
+#[cfg(test)]
+mod interrupted_tests;
 mod retention;
 mod staging;
-#[cfg(test)]
-mod stopped_tests;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::values::number_at;
+use super::recompress::number_at;
 use super::{Fields, Running, drain, export, files, wait_until};
 use journal::{Start, Tail};
 
@@ -74,7 +74,7 @@ impl Journald {
     pub(crate) fn start_again(&mut self) {
         std::fs::remove_dir_all(self.root.path().join("run-systemd/journal.test")).unwrap();
         (self.process, self.stdout) = run(self.root.path(), self.format);
-        wait_until("a file put aside", || !self.aside().is_empty());
+        wait_until("a file put aside", || !self.disposed_files().is_empty());
     }
 
     /// Stops journald where it is, so that it takes nothing from its queue.
@@ -112,9 +112,9 @@ impl Journald {
     }
 
     /// The files that were found not closed.
-    pub(crate) fn aside(&self) -> Vec<PathBuf> {
-        let is_aside = |path: &PathBuf| path.to_string_lossy().ends_with(".journal~");
-        files(&self.folder()).into_iter().filter(is_aside).collect()
+    pub(crate) fn disposed_files(&self) -> Vec<PathBuf> {
+        let is_disposed = |path: &PathBuf| path.to_string_lossy().ends_with(".journal~");
+        files(&self.folder()).into_iter().filter(is_disposed).collect()
     }
 
     /// Sends an entry by the native protocol.
@@ -171,7 +171,7 @@ fn long(number: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// Sends entries with short, long, binary, repeated and empty values.
-pub(crate) fn send_all_sorts(journald: &Journald, numbers: std::ops::Range<u64>) {
+pub(crate) fn send_varied(journald: &Journald, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let text = number.to_string();
         let (kib, large) = (long(number, 1500), long(number % 5, 70_000));
@@ -200,21 +200,21 @@ fn socket(root: &Path, name: &str) -> PathBuf {
 }
 
 /// Gives what unshare needs to be told for mounts of one's own.
-pub(crate) fn privately() -> &'static [&'static str] {
+pub(crate) fn mount_namespace_args() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] }
 }
 
 fn run(root: &Path, format: Format) -> (Running, UnixStream) {
     let flag = |on: bool| if on { "1" } else { "0" };
-    let said = root.join("said");
+    let stderr = root.join("stderr");
     let process = Command::new("unshare")
-        .args(privately())
+        .args(mount_namespace_args())
         .args(["--propagation", "private", "sh", "-c", START])
         .arg(root)
         .env("SYSTEMD_JOURNAL_COMPACT", flag(format.compact))
         .env("SYSTEMD_JOURNAL_KEYED_HASH", flag(format.keyed_hash))
         .stdin(Stdio::null())
-        .stderr(std::fs::File::create(&said).unwrap())
+        .stderr(std::fs::File::create(&stderr).unwrap())
         .spawn();
     let mut process = Running(process.expect("unshare cannot be run: install the Debian package util-linux"));
     // The file has its name before it is a journal, and the socket before it listens.
@@ -225,7 +225,7 @@ fn run(root: &Path, format: Format) -> (Running, UnixStream) {
             process.0.try_wait().unwrap().is_none(),
             "no private journald can be started: this test needs the Debian package systemd, and root or user \
              namespaces that may mount (and the folders /run/systemd, /run/log, /var/log/journal, /etc/systemd)\n{}",
-            std::fs::read_to_string(&said).unwrap()
+            std::fs::read_to_string(&stderr).unwrap()
         );
         stdout = stdout.take().or_else(|| UnixStream::connect(socket(root, "stdout")).ok());
         stdout.is_some() && folder(root).is_some_and(is_journal)
@@ -249,7 +249,7 @@ pub(crate) fn written(format: Format, entries: u64) -> Vec<u8> {
     let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
     let mut read = 0;
     for number in 0..entries {
-        send_all_sorts(&journald, number..number + 1);
+        send_varied(&journald, number..number + 1);
         wait_until("an entry", || {
             drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
             // Its queue is short.

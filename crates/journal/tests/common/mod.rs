@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 pub(crate) mod journald;
-pub(crate) mod loose_ends;
 pub(crate) mod not_run;
-pub(crate) mod values;
+pub(crate) mod recompress;
+pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -166,7 +166,7 @@ pub(crate) fn write_numbers(path: &Path, range: std::ops::Range<u64>) -> FileWri
 }
 
 /// Starts one test of this program as a process of its own, for the part of it that may not happen in this one.
-pub(crate) fn part(test: &str, path: &Path) -> Command {
+pub(crate) fn child_command(test: &str, path: &Path) -> Command {
     // A signal that the shell ignores stays ignored in the program it becomes: a file size above the limit is an
     // error then, as a full disk is.
     let mut command = Command::new("sh");
@@ -174,13 +174,13 @@ pub(crate) fn part(test: &str, path: &Path) -> Command {
         .args(["-c", "trap '' XFSZ; ulimit -c 0; exec \"$@\"", "sh"])
         .arg(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])
-        .env("JOURNAL_TEST_PART", path);
+        .env("JOURNAL_TEST_CHILD", path);
     command
 }
 
 /// Tells a test that it is such a part, and the path that it works on.
-pub(crate) fn part_path() -> Option<PathBuf> {
-    std::env::var_os("JOURNAL_TEST_PART").map(Into::into)
+pub(crate) fn child_path() -> Option<PathBuf> {
+    std::env::var_os("JOURNAL_TEST_CHILD").map(Into::into)
 }
 
 /// Numbers from a seed, so that a failure can be had again.

@@ -9,24 +9,24 @@ pub(crate) const ZSTD: u8 = 4;
 
 /// What became of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Exchanged {
+pub(crate) struct Recompressed {
     pub(crate) values: u64,
     /// What remained of the places of the former values, and is of no kind now.
     pub(crate) unused_bytes: u64,
 }
 
 /// Replaces plain values (`NAME=…`) of at least 600 bytes by what `compress` makes of them, in place.
-pub(crate) fn exchange(
+pub(crate) fn recompress(
     file: &mut [u8],
     compression: u8,
     mut compress: impl FnMut(&[u8]) -> Vec<u8>,
-) -> Exchanged {
+) -> Recompressed {
     // The flags of files are those of objects, but for zstd's.
     file[12] |= if compression == ZSTD { 1 << 3 } else { compression };
     let value_at = if file[12] & 1 << 4 == 0 { 64 } else { 72 };
     let mut at = number_at(file, 88);
     let last = number_at(file, 136);
-    let mut exchanged = Exchanged::default();
+    let mut recompressed = Recompressed::default();
     while at <= last {
         let (kind, flags, size) = (file[at], file[at + 1], number_at(file, at + 8));
         let padded = size.next_multiple_of(8);
@@ -41,12 +41,12 @@ pub(crate) fn exchange(
             file[at + value_at..at + new_size].copy_from_slice(&value);
             file[rest..at + padded].fill(0);
             file[rest + 8..rest + 16].copy_from_slice(&((at + padded - rest) as u64).to_le_bytes());
-            exchanged.values += 1;
-            exchanged.unused_bytes += (at + padded - rest) as u64;
+            recompressed.values += 1;
+            recompressed.unused_bytes += (at + padded - rest) as u64;
         }
         at += padded;
     }
-    exchanged
+    recompressed
 }
 
 /// Reads a number of the file.

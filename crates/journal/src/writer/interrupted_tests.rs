@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-#[path = "../../tests/common/loose_ends.rs"]
-mod loose_ends;
+#[path = "../../tests/common/verify.rs"]
+mod verify;
 
 use super::disk::stop;
 use super::*;
@@ -79,9 +79,9 @@ fn numbers_by_journalctl(path: &Path, matches: &[&str]) -> Vec<String> {
 
 fn assert_clean_or_unclean_end(path: &Path, may_be_unclean: bool) {
     if may_be_unclean {
-        loose_ends::assert_clean_but_for_loose_ends(path);
+        verify::assert_valid_or_unfinished_links(path);
     } else {
-        assert_eq!(loose_ends::complaint(path), None);
+        assert_eq!(verify::complaint(path), None);
     }
 }
 

@@ -11,7 +11,7 @@ const TAIL_OBJECT_OFFSET: usize = 136;
 ///
 /// They lead behind the last object that the header knows. Which of them is met first depends on the buckets, and so
 /// on the random id of the file.
-pub(crate) fn assert_clean_but_for_loose_ends(path: &Path) {
+pub(crate) fn assert_valid_or_unfinished_links(path: &Path) {
     let Some(complaint) = complaint(path) else { return };
     let without_target = ["Invalid data object at hash entry", "Tail hash pointer mismatch"];
     let with_target = ["Data object references invalid entry at ", "Invalid array offset "];

@@ -105,18 +105,18 @@ impl System {
         let config = "[Journal]\nStorage=auto\nRateLimitIntervalSec=0\nReadKMsg=no\nAudit=no\n\
             RuntimeMaxUse=16M\nRuntimeKeepFree=1M\n";
         fs::write(root.path().join("etc/journald.conf"), config).unwrap();
-        let privately: &[&str] =
+        let mount_namespace_args: &[&str] =
             if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] };
         let mounts = "mount --bind \"$0/run-systemd\" /run/systemd && mount --bind \"$1\" /run/log \
             && mount --bind \"$0/var-log\" /var/log && mount --bind \"$0/etc\" /etc/systemd \
             && exec /lib/systemd/systemd-journald";
-        let said = root.path().join("said");
+        let stderr = root.path().join("stderr");
         let process = Command::new("unshare")
-            .args(privately)
+            .args(mount_namespace_args)
             .args(["--propagation", "private", "sh", "-c", mounts])
             .args([root.path(), volatile.path()])
             .stdin(Stdio::null())
-            .stderr(fs::File::create(&said).unwrap())
+            .stderr(fs::File::create(&stderr).unwrap())
             .spawn();
         let process = process.expect("unshare cannot be run: install the Debian package util-linux");
         let mut system = Self { process: Running(process), root, volatile };
@@ -125,7 +125,7 @@ impl System {
                 system.process.0.try_wait().unwrap().is_none(),
                 "no private journald can be started: this test needs the Debian package systemd, and root or \
                  user namespaces that may mount\n{}",
-                fs::read_to_string(&said).unwrap()
+                fs::read_to_string(&stderr).unwrap()
             );
             system.journals().is_some() && UnixDatagram::unbound().unwrap().connect(system.socket()).is_ok()
         });

@@ -11,22 +11,23 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::journald::privately;
-use common::loose_ends::assert_clean_but_for_loose_ends;
+use common::journald::mount_namespace_args;
+use common::verify::assert_valid_or_unfinished_links;
 use common::*;
 use journal::{FileOptions, FileWriter, Start, Timestamps};
 use rustix::process::{Resource, Rlimit};
 
 #[test]
 fn a_killed_writers_file_reads_to_its_last_flushed_entry() {
-    if let Some(path) = part_path() {
+    if let Some(path) = child_path() {
         let mut writer = write_numbers(&path, 0..1234);
         writer.append(&numbered(9999), Timestamps::now()).unwrap();
         std::process::abort();
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let status = part("a_killed_writers_file_reads_to_its_last_flushed_entry", &path).status().unwrap();
+    let status =
+        child_command("a_killed_writers_file_reads_to_its_last_flushed_entry", &path).status().unwrap();
     assert!(!status.success());
     assert_eq!(values(&path, Start::File, "NUMBER"), numbers(0..1234));
     assert_eq!(export(&path, &["SAME=value"]).len(), 1234);
@@ -40,21 +41,21 @@ fn a_killed_writers_file_reads_to_its_last_flushed_entry() {
 #[test]
 fn a_writer_killed_at_any_moment_leaves_all_that_it_flushed_and_at_most_loose_ends() {
     const TEST: &str = "a_writer_killed_at_any_moment_leaves_all_that_it_flushed_and_at_most_loose_ends";
-    if let Some(path) = part_path() {
+    if let Some(path) = child_path() {
         let seed = std::env::var("JOURNAL_TEST_SEED").unwrap().parse().unwrap();
-        write_and_tell(&path, &mut Random(seed));
+        write_and_report(&path, &mut Random(seed));
     }
     for seed in 0..30 {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.journal");
         let mut random = Random(seed);
-        let mut command = part(TEST, &path);
+        let mut command = child_command(TEST, &path);
         let child = command.env("JOURNAL_TEST_SEED", seed.to_string()).stderr(Stdio::piped()).spawn();
         let mut writer = Running(child.unwrap());
-        let mut told = BufReader::new(writer.0.stderr.take().unwrap()).lines();
+        let mut reports = BufReader::new(writer.0.stderr.take().unwrap()).lines();
         let mut flushed = 0;
         for _ in 0..=random.below(250) {
-            flushed = told.next().unwrap().unwrap().parse().unwrap();
+            flushed = reports.next().unwrap().unwrap().parse().unwrap();
         }
         let moment = Instant::now() + Duration::from_micros(random.below(2000));
         while Instant::now() < moment {
@@ -62,12 +63,12 @@ fn a_writer_killed_at_any_moment_leaves_all_that_it_flushed_and_at_most_loose_en
         }
         drop(writer);
         // The last line may have been cut short.
-        flushed = told.map_while(|line| line.unwrap().parse().ok()).last().unwrap_or(flushed);
+        flushed = reports.map_while(|line| line.unwrap().parse().ok()).last().unwrap_or(flushed);
         let read = values(&path, Start::Oldest, "NUMBER");
         assert!(read.len() as u64 >= flushed, "seed {seed}: {} of {flushed}", read.len());
         assert_eq!(read, numbers(0..read.len() as u64), "seed {seed}");
         for file in files(dir.path()) {
-            assert_clean_but_for_loose_ends(&file);
+            assert_valid_or_unfinished_links(&file);
         }
         // And whoever comes next goes on.
         drop(write_numbers(&path, read.len() as u64..read.len() as u64 + 5));
@@ -76,9 +77,9 @@ fn a_writer_killed_at_any_moment_leaves_all_that_it_flushed_and_at_most_loose_en
 }
 
 /// Writes entries for ever, and tells how many there are after each flush.
-fn write_and_tell(path: &Path, random: &mut Random) -> ! {
+fn write_and_report(path: &Path, random: &mut Random) -> ! {
     let mut writer = FileWriter::create(path, small()).unwrap();
-    let mut told = std::io::stderr();
+    let mut reports = std::io::stderr();
     let mut number = 0;
     loop {
         for _ in 0..=random.below(60) {
@@ -86,7 +87,7 @@ fn write_and_tell(path: &Path, random: &mut Random) -> ! {
             number += 1;
         }
         writer.flush().unwrap();
-        writeln!(told, "{number}").unwrap();
+        writeln!(reports, "{number}").unwrap();
     }
 }
 
@@ -99,7 +100,7 @@ fn limit_file_size(bytes: Option<u64>) {
 #[test]
 fn without_space_writing_fails_cleanly_and_goes_on_once_there_is_some() {
     const TEST: &str = "without_space_writing_fails_cleanly_and_goes_on_once_there_is_some";
-    if let Some(path) = part_path() {
+    if let Some(path) = child_path() {
         limit_file_size(Some(1 << 20));
         let error = FileWriter::create(&path, FileOptions::default()).unwrap_err();
         assert!(error.is_full(), "{error}");
@@ -137,7 +138,7 @@ fn without_space_writing_fails_cleanly_and_goes_on_once_there_is_some() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    assert!(part(TEST, &path).status().unwrap().success());
+    assert!(child_command(TEST, &path).status().unwrap().success());
     verify(&path);
 }
 
@@ -147,16 +148,16 @@ const MOUNT: &str = "mount -t tmpfs -o size=20m tmpfs \"$0\" && exec \"$@\"";
 #[test]
 fn on_a_full_disk_writing_fails_cleanly_and_goes_on_once_there_is_room() {
     const TEST: &str = "on_a_full_disk_writing_fails_cleanly_and_goes_on_once_there_is_room";
-    if let Some(path) = part_path() {
+    if let Some(path) = child_path() {
         // First there is no room for more of the file, then none for the next file.
         fill_the_disk(&path.with_file_name("one.journal"), FileOptions::default());
         fill_the_disk(&path.with_file_name("many.journal"), small());
         std::process::exit(0);
     }
     let dir = tempfile::tempdir().unwrap();
-    let part = part(TEST, &dir.path().join("a.journal"));
+    let part = child_command(TEST, &dir.path().join("a.journal"));
     let output = Command::new("unshare")
-        .args(privately())
+        .args(mount_namespace_args())
         .args(["--propagation", "private", "sh", "-c", MOUNT])
         .arg(dir.path())
         .arg(part.get_program())

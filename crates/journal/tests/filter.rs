@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use common::journald::{Format, Journald};
-use common::values::number_at;
+use common::recompress::number_at;
 use common::*;
 use journal::{EntryBuf, FileWriter, Start, Tail, Timestamps};
 

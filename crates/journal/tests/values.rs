@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::journald::{Format, Journald, folder, send_all_sorts};
+use common::journald::{Format, Journald, folder, send_varied};
 use common::*;
 use journal::{EntryBuf, Start, Tail, Timestamps};
 
@@ -15,7 +15,7 @@ fn binary_and_repeated_values_of_journald_are_byte_for_byte() {
         let journald = Journald::start(Format { compact, ..Format::USUAL });
         let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
         let (mut all, mut found) = (Vec::new(), 0);
-        send_all_sorts(&journald, 0..60);
+        send_varied(&journald, 0..60);
         wait_until("the entries", || {
             drain(&mut tail, |entry| {
                 found += u64::from(entry.text("NUMBER").is_some());
