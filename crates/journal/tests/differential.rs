@@ -1,4 +1,4 @@
-//! What is read of files, beside what the reader below makes of them by itself, and journalctl.
+//! Compares what the tail reads with what `systemd-journal-reader` alone and journalctl read.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -16,10 +16,10 @@ use systemd_journal_reader::JournalReader;
 
 const ENTRIES: u64 = 90;
 
-/// The time of an entry, and the values as text, of a field that appears more than once the last one.
+/// The time of an entry, and the values as text; of a repeated field the last one.
 type Read = (u64, BTreeMap<String, String>);
 
-/// What the tail reads: as text, and byte for byte.
+/// Reads a file with the tail: as text, and byte for byte.
 fn by_tail(path: &Path) -> (Vec<Read>, Vec<Fields>) {
     let (mut texts, mut exact) = (Vec::new(), Vec::new());
     let progress = drain(&mut Tail::open(path, Start::File).unwrap(), |entry| {
@@ -35,7 +35,7 @@ fn by_tail(path: &Path) -> (Vec<Read>, Vec<Fields>) {
     (texts, exact)
 }
 
-/// What the reader below makes of the file when it is given all of it.
+/// Reads a file with `systemd-journal-reader` alone.
 fn by_library(path: &Path) -> Vec<Read> {
     let mut reader = JournalReader::new(BufReader::new(File::open(path).unwrap())).unwrap();
     let next = || reader.next_entry();
@@ -48,7 +48,7 @@ fn by_library(path: &Path) -> Vec<Read> {
 }
 
 #[test]
-fn files_of_all_kinds_are_read_as_the_reader_below_and_journalctl_read_them() {
+fn journald_files_of_every_format_read_like_library_and_journalctl() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     for (compact, keyed_hash) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -61,14 +61,14 @@ fn files_of_all_kinds_are_read_as_the_reader_below_and_journalctl_read_them() {
             assert_eq!(texts, by_library(&path), "{format:?}");
             assert_eq!(exact, export(&path, &[]), "{format:?}");
             if !compressed {
-                same_by_other_compressions(&path, &file, &(texts, exact));
+                assert_same_with_other_compressions(&path, &file, &(texts, exact));
             }
         }
     }
 }
 
-/// The reader below knows no lz4 and no xz: there, what it makes of the plain file must come out.
-fn same_by_other_compressions(path: &Path, plain: &[u8], expected: &(Vec<Read>, Vec<Fields>)) {
+/// The library reads neither lz4 nor xz: those files must read like the plain one.
+fn assert_same_with_other_compressions(path: &Path, plain: &[u8], expected: &(Vec<Read>, Vec<Fields>)) {
     let zstd = |value: &[u8]| zstd::bulk::compress(value, 3).unwrap();
     for (compression, compress) in [(ZSTD, zstd as fn(&[u8]) -> Vec<u8>), (LZ4, lz4), (XZ, xz)] {
         let mut file = plain.to_vec();
@@ -83,7 +83,7 @@ fn same_by_other_compressions(path: &Path, plain: &[u8], expected: &(Vec<Read>, 
 }
 
 #[test]
-fn files_of_our_own_are_read_as_the_reader_below_and_journalctl_read_them() {
+fn our_own_files_read_like_library_and_journalctl() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &small());
