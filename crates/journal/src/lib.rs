@@ -42,5 +42,5 @@ pub use instance::{Instance, InstanceError};
 pub use layout::FileState;
 pub use process::{Timestamps, process_fields};
 pub use sender::Sender;
-pub use tail::{Entry, Progress, Start, Tail};
+pub use tail::{Entry, PollProgress, Start, Tail};
 pub use writer::{FileOptions, FileWriter};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::file_reader::{EMPTY, FileReader, Step, is_at};
 use super::filter::Filter;
-use super::{Progress, Start};
+use super::{PollProgress, Start};
 use crate::archive::{self, ArchiveName};
 use crate::{FileState, ReadError};
 
@@ -73,7 +73,7 @@ impl FileFollower {
     }
 
     /// Reads on in the current file, or switches to the next; returns whether there may be more.
-    pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    pub(super) fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         let step = self.current.step().map_err(ReadError::io("read", &self.path))?;
         progress.skipped_bytes += self.current.take_skipped_bytes();
         progress.walked_bytes += self.current.take_walked_bytes();
@@ -85,7 +85,7 @@ impl FileFollower {
     }
 
     /// Switches to the next file, at the end of the current one; returns whether there may be more.
-    fn advance(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    fn advance(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         if self.is_replaced {
             let Some(next) = self.open_next()? else { return Ok(false) };
             self.current = next;
@@ -188,7 +188,7 @@ mod tests {
         }
         writer.flush().unwrap();
 
-        let mut progress = Progress::new(FileState::Online);
+        let mut progress = PollProgress::new(FileState::Online);
         assert!(tail.advance(&mut progress).unwrap());
         assert_eq!(progress.rotations, 0);
         let mut read = Vec::new();

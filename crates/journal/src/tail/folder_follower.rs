@@ -10,7 +10,7 @@ use super::file_reader::{self, FileReader, Step};
 use super::filter::Filter;
 use super::folder_set::FolderSet;
 use super::listing::{FileId, Listing};
-use super::{Progress, Start};
+use super::{PollProgress, Start};
 use crate::layout::Header;
 use crate::{FileState, ReadError};
 
@@ -125,7 +125,7 @@ impl FolderFollower {
     }
 
     /// Reads on in the current file, or switches to another; returns whether there may be more.
-    pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    pub(super) fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         progress.skipped_bytes += self.listing.take_skipped_bytes();
         let Some(open) = self.open.get_mut(self.current) else { return self.end_round(progress) };
         let step = open.reader.step();
@@ -146,7 +146,7 @@ impl FolderFollower {
     }
 
     /// Looks for new files, once all open files are read to their ends; returns whether there may be more.
-    fn end_round(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    fn end_round(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         self.current = 0;
         let has_newly_closed = self.list()?;
         progress.skipped_bytes += self.listing.take_skipped_bytes();
@@ -160,7 +160,7 @@ impl FolderFollower {
     }
 
     /// Switches to a pending file, if it is still where it was listed.
-    fn switch_to(&mut self, id: FileId, progress: &mut Progress) -> Result<(), ReadError> {
+    fn switch_to(&mut self, id: FileId, progress: &mut PollProgress) -> Result<(), ReadError> {
         match self.open_pending(id) {
             Ok(true) => {
                 progress.rotations += u64::from(!std::mem::take(&mut self.is_first));
@@ -271,7 +271,7 @@ mod tests {
 
             fs::rename(&path, dir.path().join("a@1.journal")).unwrap();
             fs::write(&path, beginning).unwrap();
-            let mut progress = Progress::new(FileState::Online);
+            let mut progress = PollProgress::new(FileState::Online);
             folder.switch_to(id, &mut progress).unwrap();
             let mut read = 0;
             while folder.step(&mut progress).unwrap() {

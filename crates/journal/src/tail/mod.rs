@@ -61,7 +61,7 @@ impl Start {
 
 /// The result of one poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct PollProgress {
     /// The entries that were returned.
     pub entries: u64,
     /// More entries can be read now: the poll ended because it had done its share.
@@ -80,7 +80,7 @@ pub struct Progress {
     pub writer: FileState,
 }
 
-impl Progress {
+impl PollProgress {
     /// The progress before the first step.
     fn new(writer: FileState) -> Self {
         Self { entries: 0, more: true, rotations: 0, skipped_bytes: 0, walked_bytes: 0, writer }
@@ -124,7 +124,7 @@ impl Tail {
     ///
     /// If the file or folder does not exist, may not be read, or is not a journal that this crate can read.
     /// For a folder, one readable file is enough, or none yet; the sizes of the other files are counted in
-    /// [`Progress::skipped_bytes`].
+    /// [`PollProgress::skipped_bytes`].
     pub fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
         let follower = if path.is_dir() {
             Follower::Folder(Box::new(FolderFollower::open(FolderSet::tree(path), start)?))
@@ -189,15 +189,15 @@ impl Tail {
     /// Passes the entries that are complete now to `each`, in the order in which they were written to their
     /// file. It never waits for more.
     ///
-    /// One call does a bounded amount of work. If [`Progress::more`] is set, call it again at once.
+    /// One call does a bounded amount of work. If [`PollProgress::more`] is set, call it again at once.
     ///
     /// # Errors
     ///
     /// If a file, or the one that replaced it, cannot be read. The next poll retries, and continues with
     /// other files. If entries were found before the error, this poll returns them, and the next one the
     /// error.
-    pub fn poll(&mut self, mut each: impl FnMut(&Entry)) -> Result<Progress, ReadError> {
-        let mut progress = Progress::new(self.follower.writer());
+    pub fn poll(&mut self, mut each: impl FnMut(&Entry)) -> Result<PollProgress, ReadError> {
+        let mut progress = PollProgress::new(self.follower.writer());
         for _ in 0..STEPS_PER_POLL_MAX {
             progress.entries += self.follower.read(ENTRIES_PER_POLL_MAX - progress.entries, &mut each);
             if progress.entries >= ENTRIES_PER_POLL_MAX {
@@ -239,7 +239,7 @@ impl Follower {
     }
 
     /// Reads on in the current file, or switches to another; returns whether there may be more.
-    fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         match self {
             Self::File(file) => file.step(progress),
             Self::Folder(folder) => folder.step(progress),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use journal::{Entry, EntryBuf, FileOptions, FileWriter, Progress, Start, Tail, Timestamps};
+use journal::{Entry, EntryBuf, FileOptions, FileWriter, PollProgress, Start, Tail, Timestamps};
 
 /// The fields of an entry, sorted.
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
@@ -105,7 +105,7 @@ pub(crate) fn fields_read(entry: &Entry) -> Fields {
 }
 
 /// Polls until there is nothing more now, and returns the total progress.
-pub(crate) fn drain(tail: &mut Tail, mut each: impl FnMut(&Entry)) -> Progress {
+pub(crate) fn drain(tail: &mut Tail, mut each: impl FnMut(&Entry)) -> PollProgress {
     let mut total = tail.poll(&mut each).unwrap();
     while total.more {
         let progress = tail.poll(&mut each).unwrap();
