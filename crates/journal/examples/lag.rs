@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use journal::{Instance, Start, Tail, Timestamps};
+use journal::{JournaldInstance, Start, Tail, Timestamps};
 
 /// How often the journal is looked at when there was nothing new.
 const POLL: Duration = Duration::from_millis(20);
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let source = arguments.next().ok_or("system, namespace:NAME, or which file or folder?")?;
     let seconds: u64 = arguments.next().map_or(Ok(10), |text| text.parse())?;
-    let mut tail = match source.parse::<Instance>() {
+    let mut tail = match source.parse::<JournaldInstance>() {
         Ok(instance) => Tail::open_instance(&instance, Start::End)?,
         Err(_) => Tail::open(Path::new(&source), Start::End)?,
     };

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use journal::{EntryBuf, Instance, SendError, Sender};
+use journal::{EntryBuf, JournaldInstance, SendError, Sender};
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments.next() {
         None => measure_to_thread(entries),
         Some(path) if path.starts_with('/') => measure(Sender::open_at(Path::new(&path))?, entries),
-        Some(instance) => measure(Sender::open(&instance.parse::<Instance>()?)?, entries),
+        Some(instance) => measure(Sender::open(&instance.parse::<JournaldInstance>()?)?, entries),
     }
 }
 

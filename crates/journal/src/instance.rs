@@ -17,7 +17,7 @@ const NAME_BYTES_MAX: usize = 221;
 
 /// An instance of journald: the system's, or that of a journal namespace, see systemd-journald.service(8).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Instance {
+pub struct JournaldInstance {
     namespace: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub enum InstanceError {
     MachineId(io::Error),
 }
 
-impl Instance {
+impl JournaldInstance {
     /// The system's journald.
     pub fn system() -> Self {
         Self { namespace: None }
@@ -88,7 +88,7 @@ fn machine_id(text: &str) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::InvalidData, "it does not hold 32 hexadecimal digits"))
 }
 
-impl FromStr for Instance {
+impl FromStr for JournaldInstance {
     type Err = InstanceError;
 
     /// Parses `system` or `namespace:NAME`.
@@ -101,7 +101,7 @@ impl FromStr for Instance {
     }
 }
 
-impl fmt::Display for Instance {
+impl fmt::Display for JournaldInstance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             None => f.write_str("system"),
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn an_instance_round_trips_through_text() {
         for text in ["system", "namespace:tls", "namespace:a:b", "namespace:x@1.y-z_"] {
-            assert_eq!(text.parse::<Instance>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<JournaldInstance>().unwrap().to_string(), text);
         }
     }
 
@@ -125,13 +125,13 @@ mod tests {
     fn names_that_could_escape_the_folder_are_refused() {
         let long = "a".repeat(NAME_BYTES_MAX + 1);
         for name in ["", ".", "..", "a/b", "../x", "a b", "a\n", "ä", "a\0", "a\\b", "a\"", &long] {
-            assert!(matches!(Instance::namespace(name), Err(InstanceError::Name(_))), "{name:?}");
+            assert!(matches!(JournaldInstance::namespace(name), Err(InstanceError::Name(_))), "{name:?}");
         }
     }
 
     #[test]
     fn each_namespace_has_its_own_socket() {
-        let socket = |text: &str| text.parse::<Instance>().unwrap().socket();
+        let socket = |text: &str| text.parse::<JournaldInstance>().unwrap().socket();
         assert_eq!(socket("system"), PathBuf::from("/run/systemd/journal/socket"));
         assert_eq!(socket("namespace:tls"), PathBuf::from("/run/systemd/journal.tls/socket"));
     }

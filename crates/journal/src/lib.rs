@@ -38,7 +38,7 @@ mod writer;
 
 pub use entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault};
 pub use error::{ReadError, SendError, WriteError};
-pub use instance::{Instance, InstanceError};
+pub use instance::{InstanceError, JournaldInstance};
 pub use layout::FileState;
 pub use process::{Timestamps, process_fields};
 pub use sender::Sender;

@@ -17,7 +17,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use crate::entry::{EntryBuf, EntryFault};
 use crate::error::SendError;
-use crate::instance::Instance;
+use crate::instance::JournaldInstance;
 
 /// The send buffer that libsystemd requests, so that journald's queue is the bottleneck.
 const SEND_BUFFER_BYTES: usize = 8 << 20;
@@ -63,7 +63,7 @@ impl Sender {
     /// # Errors
     /// [`SendError::Absent`] if it is not running, [`SendError::Denied`] if this user may not use it, and
     /// [`SendError::Io`] for any other error of the operating system.
-    pub fn open(instance: &Instance) -> Result<Self, SendError> {
+    pub fn open(instance: &JournaldInstance) -> Result<Self, SendError> {
         Self::open_at(&instance.socket())
     }
 

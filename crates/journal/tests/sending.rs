@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::journald::{Format, Journald};
 use common::*;
-use journal::{ENTRY_BYTES_MAX, EntryBuf, Instance, SendError, Sender};
+use journal::{ENTRY_BYTES_MAX, EntryBuf, JournaldInstance, SendError, Sender};
 
 /// A timeout that only an error reaches.
 const LONG: Duration = Duration::from_secs(20);
@@ -175,7 +175,7 @@ fn a_missing_journald_is_named_in_the_error() {
     drop(std::os::unix::net::UnixDatagram::bind(&path).unwrap());
     assert!(error(&path).contains("is journald running there? Connection refused"), "{}", error(&path));
 
-    let instance = Instance::namespace(&format!("journal-test-{}", std::process::id())).unwrap();
+    let instance = JournaldInstance::namespace(&format!("journal-test-{}", std::process::id())).unwrap();
     let absent = Sender::open(&instance).unwrap_err();
     assert!(matches!(absent, SendError::Absent { .. }), "{absent:?}");
     assert!(absent.to_string().contains(&instance.socket().display().to_string()), "{absent}");

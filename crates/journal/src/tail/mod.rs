@@ -24,7 +24,7 @@ use filter::Filter;
 use folder_follower::FolderFollower;
 use folder_set::FolderSet;
 
-use crate::{FileState, Instance, ReadError};
+use crate::{FileState, JournaldInstance, ReadError};
 
 /// The most entries that one poll returns.
 const ENTRIES_PER_POLL_MAX: u64 = 4096;
@@ -141,7 +141,7 @@ impl Tail {
     ///
     /// If there are files and none may be read (the error names the group that may read them), or their
     /// folders cannot be determined. It is no error if there are no files yet.
-    pub fn open_instance(instance: &Instance, start: Start) -> Result<Self, ReadError> {
+    pub fn open_instance(instance: &JournaldInstance, start: Start) -> Result<Self, ReadError> {
         Self::open_folders(&instance.folders()?, start)
     }
 
