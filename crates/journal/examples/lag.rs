@@ -1,4 +1,5 @@
-//! Follows a journal that somebody else writes, such as journald, and prints how late entries come, by their own time.
+//! Follows a journal that another program writes, such as journald, and prints the delay of its entries by
+//! their own times.
 //!
 //! `cargo run --release -p journal --example lag -- system|namespace:NAME|PATH [SECONDS]`
 
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use journal::{JournaldInstance, Start, Tail, Timestamps};
 
-/// How often the journal is looked at when there was nothing new.
+/// The interval between polls when nothing is new.
 const POLL: Duration = Duration::from_millis(20);
 
 fn main() -> Result<(), Box<dyn Error>> {
