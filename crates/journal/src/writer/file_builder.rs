@@ -2,8 +2,13 @@
 //!
 //! The builder does no I/O: it converts entries into a [`Batch`], and keeps the matching header.
 
+mod header;
+mod objects;
+
 use std::collections::HashMap;
 use std::time::Duration;
+
+use objects::{DataKey, DataObject, FieldObject};
 
 use super::batch::{Batch, WriteOrder, WritePlan};
 use super::entry_arrays::EntryArrays;
@@ -86,31 +91,6 @@ struct EntryItem {
     jenkins: u64,
 }
 
-/// Identifies a payload by two unrelated hashes, so its bytes need not be kept in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct DataKey {
-    keyed: u64,
-    jenkins: u64,
-}
-
-/// A DATA object: the value of a field, and the entries that have it.
-#[derive(Debug)]
-struct DataObject {
-    offset: u32,
-    /// The DATA object itself holds its first entry, `later_entries` the others.
-    first_entry: u32,
-    entries: u32,
-    later_entries: EntryArrays,
-    changed: bool,
-}
-
-#[derive(Debug)]
-struct FieldObject {
-    offset: u32,
-    /// The latest DATA object of this field: the head of the list of its values.
-    head_data: u32,
-}
-
 /// The file has no room for the entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileFull;
@@ -122,38 +102,7 @@ impl FileBuilder {
         let field_table = HashTable::new(HEADER_BYTES as u64, FIELD_BUCKETS);
         let data_buckets = (size_max / BYTES_PER_BUCKET).max(DATA_BUCKETS_MIN);
         let data_table = HashTable::new(field_table.end(), data_buckets);
-        let header = Header {
-            // `TAIL_ENTRY_BOOT_ID` would be true, but `journalctl --verify` of systemd 252 does not know this
-            // flag and fails.
-            compatible_flags: 0,
-            incompatible_flags: INCOMPATIBLE_WRITTEN,
-            state: FileState::Online,
-            file_id: ids.file,
-            machine_id: ids.machine,
-            tail_entry_boot_id: ids.boot,
-            seqnum_id: ids.seqnum,
-            header_size: HEADER_BYTES as u64,
-            arena_size: 0,
-            data_hash_table_offset: data_table.buckets_offset(),
-            data_hash_table_size: data_table.buckets_bytes(),
-            field_hash_table_offset: field_table.buckets_offset(),
-            field_hash_table_size: field_table.buckets_bytes(),
-            tail_object_offset: field_table.end(),
-            n_objects: 2,
-            n_entries: 0,
-            tail_entry_seqnum: 0,
-            head_entry_seqnum: 0,
-            entry_array_offset: 0,
-            head_entry_realtime: 0,
-            tail_entry_realtime: 0,
-            tail_entry_monotonic: 0,
-            n_data: 0,
-            n_fields: 0,
-            n_entry_arrays: 0,
-            tail_entry_array_offset: 0,
-            tail_entry_array_n_entries: 0,
-            tail_entry_offset: 0,
-        };
+        let header = header::empty(ids, &data_table, &field_table);
         let mut batch = Batch::new(data_table.end());
         field_table.lay_out(kind::FIELD_HASH_TABLE, &mut batch);
         data_table.lay_out(kind::DATA_HASH_TABLE, &mut batch);
@@ -390,17 +339,5 @@ impl FileBuilder {
         self.header.n_objects += 1;
         self.header.tail_object_offset = self.batch.end();
         self.batch.add_object(kind, size)
-    }
-}
-
-impl DataObject {
-    /// Writes the object's list of entries.
-    fn write(&self, batch: &mut Batch) {
-        let offset = u64::from(self.offset);
-        batch.set_u64(WriteOrder::Link, offset + 40, u64::from(self.first_entry));
-        batch.set_u64(WriteOrder::Link, offset + 48, u64::from(self.later_entries.first()));
-        batch.set_u64(WriteOrder::Link, offset + 56, u64::from(self.entries));
-        batch.set_u32(WriteOrder::Link, offset + 64, self.later_entries.tail());
-        batch.set_u32(WriteOrder::Link, offset + 68, self.later_entries.tail_len());
     }
 }
