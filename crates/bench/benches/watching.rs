@@ -4,11 +4,11 @@
 //! three situations; `docs/performance.md` describes the method and its limits:
 //!
 //! 1. By instructions. Callgrind counts the worker's instructions for a request, and those for an interval's
-//! records. Callgrind slows the program but not the clock, so the two are counted separately, and combined
-//! with the program's rate without callgrind.
+//!    records. Callgrind slows the program but not the clock, so the two are counted separately, and combined
+//!    with the program's rate without callgrind.
 //! 2. By CPU time, in pairs of runs without and with records, in direct succession: that of the other
-//! threads, which ignores their effect on the worker's caches, and requests per CPU-second, which include it
-//! and are noisier.
+//!    threads, which ignores their effect on the worker's caches, and requests per CPU-second, which include it
+//!    and are noisier.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is what this program is for")]
 
