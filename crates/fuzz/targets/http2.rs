@@ -3,7 +3,7 @@
 
 #![no_main]
 
-#[path = "../../tests/frames/mod.rs"]
+#[path = "../../loadgen/tests/frames/mod.rs"]
 mod frames;
 
 use std::path::Path;
