@@ -63,7 +63,9 @@ pub use model::Model;
 pub use moment::{Moment, NoMoment, Window};
 pub use observe::ProcessTree;
 pub use origin::{Origin, Suppressed, Writer};
-pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
+pub use publish::{
+    LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, RecordWriter, Refusal, Sink,
+};
 pub use record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,
     Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,

@@ -4,6 +4,8 @@ mod experiment;
 mod kinds;
 mod latencies;
 
+use journal::Timestamps;
+
 use crate::connection::{ConnectionRecord, Outcome};
 use crate::field;
 use crate::ids::{ClientId, ConnId, ParseIdError, RunId};
@@ -42,6 +44,11 @@ pub struct Stamp {
 const GAP_SLACK_US_MAX: u64 = 20_000;
 
 impl Stamp {
+    /// Returns the times of the record's journal entry.
+    pub fn timestamps(&self) -> Timestamps {
+        Timestamps { realtime_us: self.realtime_us, monotonic_us: self.mono_us }
+    }
+
     /// True if the record does not cover all the time since `end_us`, where the one before it of its kind ends.
     pub(crate) fn is_after_gap(&self, end_us: u64) -> bool {
         let slack_us = (self.interval_us / 2).min(GAP_SLACK_US_MAX);

@@ -39,7 +39,7 @@ use clients::{ClientTable, Due};
 use events::Events;
 pub use side::LoadState;
 use side::Side;
-pub use sink::{Refusal, Sink};
+pub use sink::{RecordWriter, Refusal, Sink};
 
 /// How long intervals may be put off for lack of budget, in microseconds: somebody who holds down a key that makes
 /// records must not blind the screen.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::Context;
-use journal::{FileWriter, Instance, InstanceError, SendError, Sender};
+use journal::{FileWriter, InstanceError, JournaldInstance, SendError, Sender};
 use telemetry::{Origin, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 
 use super::{probe, state_directory};
@@ -20,7 +20,7 @@ pub(crate) enum JournalChoice {
     /// The same, with the state directory from before root was given up.
     AutoIn(PathBuf),
     /// This journald.
-    Instance(Instance),
+    Instance(JournaldInstance),
     /// This file.
     File(PathBuf),
     /// Nowhere: to measure what watching costs.
@@ -33,7 +33,7 @@ pub(crate) enum OpenJournal {
     /// A file of our own.
     File(Box<FileWriter>),
     /// A journald, and this process as journald identifies it.
-    Daemon(Instance, Sender, Origin),
+    Daemon(JournaldInstance, Sender, Origin),
     /// None.
     Off,
 }
@@ -56,8 +56,8 @@ impl FromStr for JournalChoice {
         match text.split_once(':') {
             None if text == "auto" => Ok(Self::Auto),
             None if text == "off" => Ok(Self::Off),
-            None if text == "system" => Ok(Self::Instance(Instance::system())),
-            Some(("namespace", name)) => Ok(Self::Instance(Instance::namespace(name)?)),
+            None if text == "system" => Ok(Self::Instance(JournaldInstance::system())),
+            Some(("namespace", name)) => Ok(Self::Instance(JournaldInstance::namespace(name)?)),
             Some(("file", path)) if path.ends_with(".journal") => Ok(Self::File(path.into())),
             Some(("file", _)) => Err(JournalChoiceError::FileName),
             _ => Err(JournalChoiceError::Unknown),
@@ -94,7 +94,7 @@ impl JournalChoice {
 
 /// `folder` is only called if a file is created in it.
 fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<OpenJournal> {
-    let system = Instance::system();
+    let system = JournaldInstance::system();
     let why_not = match probe::open(&system) {
         Ok((sender, origin)) => return Ok(OpenJournal::Daemon(system, sender, origin)),
         Err(why_not) => why_not,
@@ -129,7 +129,9 @@ impl OpenJournal {
     /// 30 s; a namespace is ours alone.
     pub(crate) fn records_per_second(&self) -> u32 {
         match self {
-            Self::Daemon(instance, ..) if *instance == Instance::system() => RECORDS_PER_SECOND_SYSTEM,
+            Self::Daemon(instance, ..) if *instance == JournaldInstance::system() => {
+                RECORDS_PER_SECOND_SYSTEM
+            }
             Self::Daemon(..) | Self::File(_) | Self::Off => RECORDS_PER_SECOND_OWN,
         }
     }
@@ -141,7 +143,7 @@ pub(crate) fn auto_source(writers: &WriterArgs) -> anyhow::Result<Source> {
     if let Ok((path, true)) = own {
         return Ok(Source::Path(path));
     }
-    let system = Source::Instance(Instance::system());
+    let system = Source::Instance(JournaldInstance::system());
     if system.holds_records(&writers.filter(&system)) {
         return Ok(system);
     }
@@ -157,8 +159,8 @@ mod tests {
         let parse = |text: &str| text.parse::<JournalChoice>().unwrap();
         assert_eq!(parse("auto"), JournalChoice::Auto);
         assert_eq!(parse("off"), JournalChoice::Off);
-        assert_eq!(parse("system"), JournalChoice::Instance(Instance::system()));
-        let tls = Instance::namespace("tls").unwrap();
+        assert_eq!(parse("system"), JournalChoice::Instance(JournaldInstance::system()));
+        let tls = JournaldInstance::namespace("tls").unwrap();
         assert_eq!(parse("namespace:tls"), JournalChoice::Instance(tls));
         let file = parse("file:/tmp/a:b.journal");
         assert_eq!(file, JournalChoice::File("/tmp/a:b.journal".into()));

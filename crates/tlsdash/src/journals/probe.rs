@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use journal::{EntryBuf, Instance, SendError, Sender, Start, Tail};
+use journal::{EntryBuf, JournaldInstance, SendError, Sender, Start, Tail};
 use telemetry::{Origin, RunId};
 
 /// The field that identifies the probe.
@@ -18,7 +18,7 @@ const POLL: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// When it takes no entries, its files cannot be read, or the probe does not appear in them.
-pub(crate) fn open(instance: &Instance) -> anyhow::Result<(Sender, Origin)> {
+pub(crate) fn open(instance: &JournaldInstance) -> anyhow::Result<(Sender, Origin)> {
     let mut sender = Sender::open(instance)?;
     let token = RunId::random().context("cannot draw a number for the probe")?.to_string();
     let mut tail = Tail::open_instance(instance, Start::End)?.only_with(&[&format!("{FIELD}={token}")]);

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use journal::{EntryBuf, FileWriter, SendError, Timestamps, WriteError};
-use telemetry::{Batch, Excerpt, Record, Refusal, Sink, Stretch, Update, Writer};
+use journal::{EntryBuf, SendError, WriteError};
+use telemetry::{Batch, Excerpt, Record, RecordWriter, Refusal, Sink, Stretch, Update, Writer};
 use tui::{Event, Sender};
 
 use crate::journals::choice::OpenJournal;
@@ -28,7 +28,7 @@ pub(crate) struct RecordSink {
 #[derive(Debug)]
 enum RecordTarget {
     /// Into a journal file, to be read back.
-    File(Box<FileWriter>, EntryBuf),
+    File(Box<RecordWriter>),
     /// To journald, to be read back.
     Daemon(DaemonSink),
     /// Directly to the model, with `--journal off`. The records of an interval travel together.
@@ -67,7 +67,7 @@ impl RecordSink {
     pub(crate) fn new(journal: OpenJournal, recording: Option<Recording>, events: Sender) -> Self {
         let told = events.clone();
         let journal = match journal {
-            OpenJournal::File(writer) => RecordTarget::File(writer, EntryBuf::new()),
+            OpenJournal::File(file) => RecordTarget::File(Box::new(RecordWriter::new(*file))),
             OpenJournal::Daemon(_, sender, _) => {
                 RecordTarget::Daemon(DaemonSink { sender, entry: EntryBuf::new(), patience: PATIENCE })
             }
@@ -101,7 +101,7 @@ impl RecordSink {
     /// When the end of one of them is missing.
     pub(crate) fn close(self) -> Result<(), CloseError> {
         let closed = match self.journal {
-            RecordTarget::File(writer, _) => writer.close(),
+            RecordTarget::File(writer) => writer.close(),
             RecordTarget::Daemon(_) | RecordTarget::Direct(..) => Ok(()),
         };
         // Closed whatever became of the journal.
@@ -149,15 +149,7 @@ impl Sink for RecordSink {
 impl Sink for RecordTarget {
     fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         match self {
-            Self::File(writer, entry) => {
-                telemetry::encode(record, entry);
-                let at =
-                    Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-                writer.append(entry, at).map_err(|error| match error {
-                    WriteError::Entry { .. } => Refusal::Never(error.to_string()),
-                    error => Refusal::Later(error.to_string()),
-                })
-            }
+            Self::File(writer) => writer.accept(record),
             Self::Daemon(daemon) => daemon.send(record).map_err(|error| match error {
                 SendError::Entry { .. } => Refusal::Never(error.to_string()),
                 error => Refusal::Later(error.to_string()),
@@ -171,7 +163,7 @@ impl Sink for RecordTarget {
 
     fn flush(&mut self) -> Result<(), String> {
         match self {
-            Self::File(writer, _) => writer.flush().map_err(|error| error.to_string()),
+            Self::File(writer) => Sink::flush(writer.as_mut()),
             Self::Daemon(daemon) => {
                 daemon.patience = PATIENCE;
                 Ok(())

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context;
-use journal::{EntryBuf, FileWriter, Timestamps, WriteError};
+use journal::WriteError;
 use telemetry::model::Level;
-use telemetry::{Excerpt, Record, Update, Writer};
+use telemetry::{Excerpt, Record, RecordWriter, Update, Writer};
 use tui::{Event, Sender};
 
 use crate::cli::usage;
@@ -15,8 +15,7 @@ use crate::journals::state_directory;
 /// A recording in progress. The run goes on if it fails; a notice says so.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    writer: FileWriter,
-    entry: EntryBuf,
+    writer: RecordWriter,
     events: Sender,
     /// Gives a recording that begins in mid-run the run's state so far.
     excerpt: Option<Excerpt>,
@@ -99,11 +98,10 @@ impl Recording {
     pub(crate) fn create(place: &RecordingFile, events: Sender) -> anyhow::Result<Self> {
         place.look()?;
         let path = &place.path;
-        let writer =
+        let file =
             state_directory::create_named(path).with_context(|| format!("--record {}", path.display()))?;
         let recording = Self {
-            writer,
-            entry: EntryBuf::new(),
+            writer: RecordWriter::new(file),
             events,
             excerpt: None,
             missing: 0,
@@ -134,9 +132,7 @@ impl Recording {
     }
 
     fn write(&mut self, record: &Record) {
-        telemetry::encode(record, &mut self.entry);
-        let at = Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-        match self.writer.append(&self.entry, at) {
+        match self.writer.append(record) {
             Ok(()) => self.waiting += 1,
             Err(error) => {
                 self.missing += 1;

@@ -1,4 +1,4 @@
-//! Everything that matters, where there is room for a line only.
+//! The essential figures, on a screen with room for one line only.
 //!
 //! ```text
 //!  LIVE 03:12   exchange p99 1.90 ms  full 100/s  resumed 400/s  out 31.2 MB/s

@@ -1,51 +1,51 @@
-//! Chains of `ENTRY_ARRAY` objects: the entries of a file, or those that have one value.
+//! Chained `ENTRY_ARRAY` objects: all entries of a file, or the entries with one value.
 
-use super::batch::{Batch, Order};
+use super::batch::{Batch, WriteOrder};
 
-/// The size of an `ENTRY_ARRAY` object in front of its items, and of one item in a compact file.
+/// The size of an `ENTRY_ARRAY` object without its items, and of one item in a compact file.
 const ARRAY_BYTES: u64 = 24;
 const ITEM_BYTES: u64 = 4;
 
-/// Arrays double in size up to this many items.
+/// Each array holds twice as many items as the one before, up to this many.
 const ITEMS_MAX: u32 = 1 << 14;
 
 /// A growing list of entries.
 #[derive(Debug)]
-pub(super) struct Chain {
+pub(super) struct EntryArrays {
     first: u32,
     tail: u32,
     tail_len: u32,
-    /// How many items the tail array has room for; before there is one, half of what the first will have.
+    /// The capacity of the last array in items; before there is one, half the capacity of the first.
     tail_capacity: u32,
 }
 
-impl Chain {
-    /// The empty list of all entries of a file.
+impl EntryArrays {
+    /// An empty list for all entries of a file.
     pub(super) const ALL_ENTRIES: Self = Self { first: 0, tail: 0, tail_len: 32, tail_capacity: 32 };
-    /// The empty list of the entries that have a value, but for the first.
+    /// An empty list for the entries with one value, without the first of them.
     pub(super) const OF_DATA: Self = Self { first: 0, tail: 0, tail_len: 2, tail_capacity: 2 };
 
-    /// Gives the offset of the first array, or 0.
+    /// Returns the offset of the first array, or 0.
     pub(super) fn first(&self) -> u32 {
         self.first
     }
 
-    /// Gives the offset of the last array, or 0.
+    /// Returns the offset of the last array, or 0.
     pub(super) fn tail(&self) -> u32 {
         self.tail
     }
 
-    /// Gives the number of items in the last array.
+    /// Returns the number of items in the last array.
     pub(super) fn tail_len(&self) -> u32 {
         if self.tail == 0 { 0 } else { self.tail_len }
     }
 
-    /// Gives what the next entry takes, in bytes: nothing, or a new array.
+    /// Returns the bytes that the next entry adds to the file: zero, or the size of a new array.
     pub(super) fn growth_bytes(&self) -> u64 {
         if self.tail_len == self.tail_capacity { array_bytes(self.next_capacity()) } else { 0 }
     }
 
-    /// Appends an entry; `add_array` adds an `ENTRY_ARRAY` object of a size in bytes and gives its offset.
+    /// Appends an entry. `add_array` adds an `ENTRY_ARRAY` object of a size in bytes and returns its offset.
     pub(super) fn push(
         &mut self,
         entry: u32,
@@ -58,12 +58,12 @@ impl Chain {
             if self.tail == 0 {
                 self.first = array as u32;
             } else {
-                batch.set_u64(Order::Item, u64::from(self.tail) + 16, array);
+                batch.set_u64(WriteOrder::Content, u64::from(self.tail) + 16, array);
             }
             *self = Self { first: self.first, tail: array as u32, tail_len: 0, tail_capacity: capacity };
         }
         let place = u64::from(self.tail) + ARRAY_BYTES + u64::from(self.tail_len) * ITEM_BYTES;
-        batch.set_u32(Order::Item, place, entry);
+        batch.set_u32(WriteOrder::Content, place, entry);
         self.tail_len += 1;
     }
 

@@ -1,69 +1,69 @@
-//! The objects of a file, read within bounds.
+//! Reads the objects of a file within bounds.
 //!
-//! The file may be growing, damaged or hostile: no offset, size or count in it is trusted, and what lies beyond its end
-//! is nothing.
+//! The file may be growing, damaged or hostile: no offset, size or count in it is trusted, and bytes beyond
+//! its end do not exist.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::compressed::Compression;
+use super::compression::Compression;
 use crate::layout::{
     HEADER_BYTES, HEADER_BYTES_MIN, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH,
     OBJECT_HEADER_BYTES, kind, u64_at,
 };
 
-/// So much of the file is looked at in one step.
+/// The part of the file that is read in one step.
 const WINDOW_BYTES: u64 = 256 << 10;
 
-/// No known header is larger than this by far.
+/// All known headers are much smaller than this.
 const HEADER_BYTES_MAX: u64 = 4096;
 
-/// The incompatible flags of files that can be read.
+/// The supported incompatible flags.
 const INCOMPATIBLE_KNOWN: u32 = INCOMPATIBLE_KEYED_HASH
     | INCOMPATIBLE_COMPACT
     | Compression::Xz.file_flag()
     | Compression::Lz4.file_flag()
     | Compression::Zstd.file_flag();
 
-/// Where the items of `ENTRY_ARRAY` objects begin.
+/// The offset of the items in an `ENTRY_ARRAY` object.
 const ARRAY_ITEMS_AT: usize = 24;
-/// Each array has room for twice as many entries as the one before it, so there are few.
+/// Each array holds twice as many entries as the one before, so there are few.
 const ARRAYS_MAX: usize = 1000;
 
-/// What keeps a file from being read at all.
+/// Why a file cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum HeaderError {
     NotAJournal(&'static str),
     Unsupported(String),
 }
 
-/// A file whose objects are read.
+/// A file and its objects.
 #[derive(Debug)]
-pub(super) struct Objects {
+pub(super) struct ObjectReader {
     file: File,
     header: Header,
     is_compact: bool,
-    /// Where the last object ends, or the file if that is nearer.
+    /// The end of the last object, or of the file if that comes first.
     end: u64,
-    /// The part of the file that is in memory, and where it begins.
+    /// The part of the file in memory, and its offset.
     window: Vec<u8>,
     window_start: u64,
 }
 
-/// An object as far as its header tells.
+/// The header of an object.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Object {
+pub(super) struct ObjectHeader {
     pub(super) kind: u8,
     pub(super) compression: Option<Compression>,
     pub(super) size: u64,
-    /// With the padding behind it.
+    /// The size with padding.
     pub(super) padded_size: u64,
 }
 
-impl Objects {
-    /// Reads the header of what may be a journal file.
-    pub(super) fn of(file: File) -> io::Result<Result<Self, Refusal>> {
+impl ObjectReader {
+    /// Reads the header of a file that may be a journal.
+    pub(super) fn new(file: File) -> io::Result<Result<Self, HeaderError>> {
         let mut bytes = [0; HEADER_BYTES];
         let len = read_at_most(&file, &mut bytes, 0)?;
         let header = match check(&bytes[..len]) {
@@ -78,7 +78,7 @@ impl Objects {
         &self.file
     }
 
-    /// Gives the header as it was when it was read last.
+    /// Returns the header as it was last read.
     pub(super) fn header(&self) -> &Header {
         &self.header
     }
@@ -87,18 +87,18 @@ impl Objects {
         self.is_compact
     }
 
-    /// Gives the end of the last object, or of the file if that is nearer, as it was when the header was read last.
+    /// Returns the end of the last object, or of the file if that comes first, as of the last refresh.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Reads the header again, since a growing file says there how far it goes.
+    /// Reads the header again: it says how far a growing file extends.
     pub(super) fn refresh(&mut self) -> io::Result<()> {
-        // What the window holds may have been changed since: a field gets new values, and a bucket its first field.
+        // The window may be outdated: a field gets new values, and a bucket its first field.
         self.window.clear();
         let mut bytes = [0; HEADER_BYTES];
         let len = read_at_most(&self.file, &mut bytes, 0)?;
-        // A header that is damaged while we read leaves us with what was known before.
+        // A header that has become damaged is ignored in favour of the former one.
         if let Some(header) = Header::parse(&bytes[..len]) {
             self.header = header;
         }
@@ -114,7 +114,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Takes what follows `offset` into memory, as far as there are objects.
+    /// Reads the objects from `offset` on into memory, up to the window size.
     pub(super) fn load_window(&mut self, offset: u64) -> io::Result<()> {
         let len = self.end.saturating_sub(offset).min(WINDOW_BYTES) as usize;
         if self.window.capacity() > len.saturating_mul(4) {
@@ -127,13 +127,14 @@ impl Objects {
         Ok(())
     }
 
-    /// Gives what of the part in memory lies behind `offset`.
+    /// Returns the bytes in memory from `offset` on.
     pub(super) fn in_window(&self, offset: u64) -> &[u8] {
         let skipped = offset.checked_sub(self.window_start).and_then(|skipped| usize::try_from(skipped).ok());
         skipped.and_then(|skipped| self.window.get(skipped..)).unwrap_or_default()
     }
 
-    /// Gives the bytes at `offset`, from memory or read into `scratch`; fewer than `len` where the file ends.
+    /// Returns the bytes at `offset`, from memory or read into `scratch`; fewer than `len` at the end of the
+    /// file.
     pub(super) fn bytes_at<'a>(
         &'a self,
         offset: u64,
@@ -148,9 +149,8 @@ impl Objects {
         Ok(&scratch[..read])
     }
 
-    /// Understands the header of an object that lies at `offset`, or finds that there cannot be one that ends before
-    /// `end`.
-    pub(super) fn parse(&self, bytes: &[u8], offset: u64, end: u64) -> Option<Object> {
+    /// Parses the header of an object at `offset`; `None` if no object there can end before `end`.
+    pub(super) fn parse(&self, bytes: &[u8], offset: u64, end: u64) -> Option<ObjectHeader> {
         if bytes.len() < OBJECT_HEADER_BYTES as usize {
             return None;
         }
@@ -160,15 +160,15 @@ impl Objects {
             .filter(|by| kind == kind::DATA && self.header.incompatible_flags & by.file_flag() != 0);
         let is_sound = (flags == 0 || compression.is_some())
             && reserved.iter().all(|byte| *byte == 0)
-            && size >= self.least_size(kind)
+            && size >= self.fixed_size(kind)
             && offset.is_multiple_of(8)
             && offset >= self.header.header_size
             && padded_size <= end.checked_sub(offset)?;
-        is_sound.then_some(Object { kind, compression, size, padded_size })
+        is_sound.then_some(ObjectHeader { kind, compression, size, padded_size })
     }
 
-    /// Gives the size of an object of a kind without its payload or items.
-    pub(super) fn least_size(&self, kind: u8) -> u64 {
+    /// Returns the size of an object without its payload or items.
+    pub(super) fn fixed_size(&self, kind: u8) -> u64 {
         match kind {
             kind::DATA if self.is_compact => 72,
             kind::DATA | kind::ENTRY | kind::TAG => 64,
@@ -178,23 +178,23 @@ impl Objects {
         }
     }
 
-    /// Gives the beginning of the object at `offset`, without its payload or items, if it is of this kind.
+    /// Returns the object at `offset` without its payload or items, if it is of this kind.
     ///
-    /// It may lie beyond the end as it was when the header was read last.
+    /// It may lie beyond the end as of the last refresh.
     pub(super) fn fixed_part<'a>(
         &'a self,
         offset: u64,
         kind: u8,
         scratch: &'a mut Vec<u8>,
-    ) -> io::Result<Option<(Object, &'a [u8])>> {
-        let len = self.least_size(kind) as usize;
+    ) -> io::Result<Option<(ObjectHeader, &'a [u8])>> {
+        let len = self.fixed_size(kind) as usize;
         let bytes = self.bytes_at(offset, len, scratch)?;
         let object = self.parse(bytes, offset, u64::MAX);
         let object = object.filter(|object| object.kind == kind && bytes.len() == len);
         Ok(object.map(|object| (object, bytes)))
     }
 
-    /// Finds where an entry lies by its number in the file, if the file's arrays tell.
+    /// Returns the offset of an entry by its number in the file, from the entry arrays.
     pub(super) fn entry_offset(&self, mut number: u64) -> io::Result<Option<u64>> {
         let item_bytes = if self.is_compact { 4 } else { 8 };
         let mut offset = self.header.entry_array_offset;
@@ -220,20 +220,20 @@ impl Objects {
     }
 }
 
-/// Finds out whether a file with this header can be read.
-fn check(bytes: &[u8]) -> Result<Header, Refusal> {
+/// Checks whether a file with this header can be read.
+fn check(bytes: &[u8]) -> Result<Header, HeaderError> {
     if bytes.len() < HEADER_BYTES_MIN {
-        return Err(Refusal::NotAJournal("it is too short"));
+        return Err(HeaderError::NotAJournal("it is too short"));
     }
-    let header = Header::parse(bytes).ok_or(Refusal::NotAJournal("its header is not one"))?;
+    let header = Header::parse(bytes).ok_or(HeaderError::NotAJournal("its header is invalid"))?;
     let unknown = header.incompatible_flags & !INCOMPATIBLE_KNOWN;
     if unknown != 0 {
-        return Err(Refusal::Unsupported(format!("a newer format (flags {unknown:#x})")));
+        return Err(HeaderError::Unsupported(format!("a newer format (flags {unknown:#x})")));
     }
     if !(HEADER_BYTES_MIN as u64..=HEADER_BYTES_MAX).contains(&header.header_size)
         || !header.header_size.is_multiple_of(8)
     {
-        return Err(Refusal::NotAJournal("the size of its header makes no sense"));
+        return Err(HeaderError::NotAJournal("its header size is invalid"));
     }
     Ok(header)
 }
@@ -246,7 +246,7 @@ fn read_at_most(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize>
             Ok(0) => break,
             Ok(more) => len += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Offsets above what the kernel takes come from damaged headers: there is nothing there.
+            // Offsets above the kernel's limit come from damaged headers: nothing is there.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => break,
             Err(error) => return Err(error),
         }
@@ -262,7 +262,7 @@ mod tests {
     use crate::{EntryBuf, FileOptions, FileWriter, Timestamps};
 
     #[test]
-    fn what_was_changed_in_the_file_is_read_anew_after_a_refresh() {
+    fn refresh_makes_changes_to_the_file_visible() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.journal");
         let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
@@ -270,7 +270,7 @@ mod tests {
         entry.push("A", b"1");
         writer.append(&entry, Timestamps::now()).unwrap();
         writer.flush().unwrap();
-        let mut objects = Objects::of(File::open(&path).unwrap()).unwrap().unwrap();
+        let mut objects = ObjectReader::new(File::open(&path).unwrap()).unwrap().unwrap();
         objects.refresh().unwrap();
         let at = objects.header().header_size;
         objects.load_window(at).unwrap();

@@ -1,12 +1,12 @@
-//! A writer that is stopped after any single step of what it does.
+//! Tests that stop a writer after every single disk operation.
 
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-#[path = "../../tests/common/loose_ends.rs"]
-mod loose_ends;
+#[path = "../../tests/common/verify.rs"]
+mod verify;
 
 use super::disk::stop;
 use super::*;
@@ -14,7 +14,7 @@ use crate::{Start, Tail};
 
 const BEGIN_US: u64 = 1_700_000_000_000_000;
 
-/// Entries that share some values, have some of their own, and use a field that is new now and then.
+/// Returns an entry with a shared value, its own values, and sometimes a new field.
 fn entry(number: u64) -> EntryBuf {
     let mut entry = EntryBuf::new();
     entry.push_display("NUMBER", number);
@@ -26,7 +26,7 @@ fn entry(number: u64) -> EntryBuf {
     entry
 }
 
-/// Appends entries, the first of which is made at `realtime_us`.
+/// Appends entries; the first one has the time `realtime_us`.
 fn append_at(writer: &mut FileWriter, realtime_us: u64, range: Range<u64>) -> Result<(), WriteError> {
     let first = range.start;
     range.into_iter().try_for_each(|number| {
@@ -77,17 +77,17 @@ fn numbers_by_journalctl(path: &Path, matches: &[&str]) -> Vec<String> {
     numbers.lines().map(str::to_owned).collect()
 }
 
-fn assert_clean_or_unclean_end(path: &Path, may_be_unclean: bool) {
-    if may_be_unclean {
-        loose_ends::assert_clean_but_for_loose_ends(path);
+fn assert_valid(path: &Path, is_interrupted: bool) {
+    if is_interrupted {
+        verify::assert_valid_or_unfinished_links(path);
     } else {
-        assert_eq!(loose_ends::complaint(path), None);
+        assert_eq!(verify::complaint(path), None);
     }
 }
 
-/// Has what a stopped writer left read by both readers, and continued by another writer, to which nothing may be
-/// missing. At least the entries to `flushed` must be there; gives how many are.
-fn check_what_is_left(dir: &Path, flushed: u64) -> u64 {
+/// Reads the files of a stopped writer with both readers, and lets another writer continue them. The first
+/// `flushed` entries must be there; returns how many are.
+fn check_remaining(dir: &Path, flushed: u64) -> u64 {
     let path = dir.join("a.journal");
     let left = numbers_by_tail(&path);
     let count = left.len() as u64;
@@ -99,7 +99,7 @@ fn check_what_is_left(dir: &Path, flushed: u64) -> u64 {
         .map(|number| number.parse().unwrap())
         .collect();
     by_journalctl.sort_unstable();
-    // It may find what is linked by its value, but not by the header yet.
+    // It may find entries that are linked from their value, but not yet from the header.
     by_journalctl.truncate(left.len());
     assert_eq!(by_journalctl, (0..count).collect::<Vec<_>>());
 
@@ -117,7 +117,7 @@ fn journals(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_writer_stopped_after_any_write_of_a_flush_leaves_every_earlier_entry_readable() {
+fn a_flush_stopped_after_any_write_keeps_earlier_entries_readable() {
     for steps in 0.. {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.journal");
@@ -128,8 +128,8 @@ fn a_writer_stopped_after_any_write_of_a_flush_leaves_every_earlier_entry_readab
         let ((), is_stopped) = stop::after(steps, || drop(writer));
         let expected = numbers(0..if is_stopped { 9 } else { 16 });
         assert_eq!(numbers_by_journalctl(&path, &[]), expected, "after step {steps}");
-        assert_clean_or_unclean_end(&path, is_stopped);
-        assert_eq!(check_what_is_left(dir.path(), 9), expected.len() as u64, "after step {steps}");
+        assert_valid(&path, is_stopped);
+        assert_eq!(check_remaining(dir.path(), 9), expected.len() as u64, "after step {steps}");
         if !is_stopped {
             assert!(steps > 10, "{steps} steps are hardly all kinds of links");
             break;
@@ -138,7 +138,7 @@ fn a_writer_stopped_after_any_write_of_a_flush_leaves_every_earlier_entry_readab
 }
 
 #[test]
-fn a_writer_stopped_after_any_step_of_a_rotation_leaves_every_flushed_entry_readable() {
+fn a_rotation_stopped_after_any_step_keeps_flushed_entries_readable() {
     for steps in 0.. {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.journal");
@@ -146,15 +146,15 @@ fn a_writer_stopped_after_any_step_of_a_rotation_leaves_every_flushed_entry_read
         append(&mut writer, 0..9);
         writer.flush().unwrap();
         append(&mut writer, 9..12);
-        // The clock is set back, which begins the next file.
+        // The clock is set back, which starts the next file.
         let (_, is_stopped) = stop::after(steps, || {
             append_at(&mut writer, BEGIN_US - 10_000_000, 12..15).and_then(|()| writer.flush())?;
             writer.close()
         });
         for file in journals(dir.path()) {
-            assert_clean_or_unclean_end(&file, is_stopped);
+            assert_valid(&file, is_stopped);
         }
-        let left = check_what_is_left(dir.path(), 9);
+        let left = check_remaining(dir.path(), 9);
         assert!([9, 12, 15].contains(&left), "{left} after step {steps}");
         if !is_stopped {
             assert_eq!((left, journals(dir.path()).len()), (15, 3));
@@ -164,7 +164,7 @@ fn a_writer_stopped_after_any_step_of_a_rotation_leaves_every_flushed_entry_read
 }
 
 #[test]
-fn a_writer_stopped_after_any_step_of_its_opening_leaves_what_was_there_readable() {
+fn a_create_stopped_after_any_step_keeps_existing_entries_readable() {
     for steps in 0.. {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.journal");
@@ -177,10 +177,10 @@ fn a_writer_stopped_after_any_step_of_its_opening_leaves_what_was_there_readable
         let (writer, is_stopped) = stop::after(steps, || create(&path));
         assert_eq!(writer.is_err(), is_stopped);
         if writer.is_ok() {
-            assert_clean_or_unclean_end(&path, false);
+            assert_valid(&path, false);
         }
         drop(writer);
-        assert_eq!(check_what_is_left(dir.path(), 9), 9);
+        assert_eq!(check_remaining(dir.path(), 9), 9);
         if !is_stopped {
             break;
         }
@@ -188,7 +188,7 @@ fn a_writer_stopped_after_any_step_of_its_opening_leaves_what_was_there_readable
 }
 
 #[test]
-fn a_flush_that_failed_half_way_is_right_once_it_is_done_again() {
+fn a_partly_failed_flush_can_be_repeated() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path).unwrap();
@@ -196,7 +196,7 @@ fn a_flush_that_failed_half_way_is_right_once_it_is_done_again() {
     writer.flush().unwrap();
     for number in 5..40 {
         append(&mut writer, number..number + 1);
-        // One step further each time.
+        // Each round stops one step later.
         let (result, is_stopped) = stop::after(number as usize - 5, || writer.flush());
         assert_eq!(result.is_err(), is_stopped);
     }
@@ -204,11 +204,11 @@ fn a_flush_that_failed_half_way_is_right_once_it_is_done_again() {
     writer.flush().unwrap();
     assert_eq!(numbers_by_tail(&path), numbers(0..41));
     assert_eq!(numbers_by_journalctl(&path, &["SAME=value"]), numbers(0..41));
-    assert_clean_or_unclean_end(&path, false);
+    assert_valid(&path, false);
 }
 
 #[test]
-fn what_is_under_the_hidden_name_is_removed_only_if_it_is_a_journal_without_entries() {
+fn a_staged_file_is_removed_only_if_it_is_an_empty_journal() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     fs::write(dir.path().join(".a.journal.new"), "precious").unwrap();
@@ -218,7 +218,7 @@ fn what_is_under_the_hidden_name_is_removed_only_if_it_is_a_journal_without_entr
 }
 
 #[test]
-fn a_file_is_not_seen_before_it_is_complete() {
+fn a_file_appears_only_when_it_is_complete() {
     for steps in 0.. {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.journal");
@@ -226,7 +226,7 @@ fn a_file_is_not_seen_before_it_is_complete() {
         assert_eq!(path.exists(), writer.is_ok(), "after step {steps}");
         assert_eq!(Tail::open(&path, Start::File).is_ok(), writer.is_ok());
         drop(writer);
-        check_what_is_left(dir.path(), 0);
+        check_remaining(dir.path(), 0);
         if !is_stopped {
             assert!(steps > 3);
             break;

@@ -1,4 +1,4 @@
-//! Entries with certain fields only.
+//! Tails that return only entries with certain fields.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -7,14 +7,14 @@ use std::fs;
 use std::path::Path;
 
 use common::journald::{Format, Journald};
-use common::values::number_at;
+use common::recompress::number_at;
 use common::*;
 use journal::{EntryBuf, FileWriter, Start, Tail, Timestamps};
 
-/// Where a value's field was before it: the next value of the same field.
+/// The offset in a DATA object of the link to the next value of its field.
 const NEXT_OF_FIELD_AT: usize = 32;
 
-/// Appends entries, every tenth of which is wanted.
+/// Appends entries, every tenth of which matches.
 fn append(writer: &mut FileWriter, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let mut entry = numbered(number);
@@ -26,7 +26,7 @@ fn append(writer: &mut FileWriter, numbers: std::ops::Range<u64>) {
     writer.flush().unwrap();
 }
 
-/// Reads the numbers of what is wanted, and the bytes that were skipped.
+/// Reads the numbers of the matching entries, and the skipped bytes.
 fn read(tail: &mut Tail) -> (Vec<u64>, u64) {
     let mut read = Vec::new();
     let progress = drain(tail, |entry| {
@@ -37,7 +37,7 @@ fn read(tail: &mut Tail) -> (Vec<u64>, u64) {
     (read, progress.skipped_bytes)
 }
 
-/// The numbers of the entries that have this field, of which one value may be named.
+/// Returns the numbers of the entries with one of these fields or values.
 fn numbers_with(path: &Path, fields: &[&str]) -> Vec<u64> {
     let mut read = Vec::new();
     drain(&mut Tail::open(path, Start::Oldest).unwrap().only_with(fields), |entry| {
@@ -55,12 +55,12 @@ fn open(path: &Path) -> Tail {
 }
 
 #[test]
-fn only_entries_with_the_field_are_handed_out_and_followed() {
+fn only_entries_with_the_field_are_returned_and_followed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &small());
     append(&mut writer, 1..1000);
-    // Of a file and of a folder.
+    // A file and its folder.
     let mut tails = [open(&path), open(dir.path())];
     for tail in &mut tails {
         assert_eq!(read(tail), (tens(1..1000), 0));
@@ -70,7 +70,7 @@ fn only_entries_with_the_field_are_handed_out_and_followed() {
         for tail in &mut tails {
             assert_eq!(read(tail), (tens(begin..begin + 1000), 0));
         }
-        // The next file has the field anew.
+        // The next file gets the field again.
         writer.close().unwrap();
         writer = create(&path, &small());
     }
@@ -80,7 +80,7 @@ fn only_entries_with_the_field_are_handed_out_and_followed() {
 }
 
 #[test]
-fn a_file_that_gets_the_field_later_is_read_from_there_on() {
+fn a_file_that_gets_the_field_later_is_read_from_then_on() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &small());
@@ -113,12 +113,12 @@ fn a_file_without_the_field_is_not_read() {
     bytes[middle..middle + 1000].fill(0xff);
     fs::write(&path, bytes).unwrap();
     assert!(drain(&mut Tail::open(&path, Start::File).unwrap(), |_| {}).skipped_bytes >= 1000);
-    // The damage would be found if it were.
+    // Reading the file would reveal the damage.
     assert_eq!(read(&mut open(&path)), (vec![], 0));
 }
 
 #[test]
-fn where_the_tables_of_a_file_are_damaged_all_of_it_is_read() {
+fn a_file_with_damaged_tables_is_read_completely() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &small());
@@ -130,11 +130,11 @@ fn where_the_tables_of_a_file_are_damaged_all_of_it_is_read() {
     assert_eq!(number_at(&good, later + NEXT_OF_FIELD_AT), first);
     let field = good.windows(6).position(|part| part == b"WANTED").unwrap() - 40;
     for (at, number) in [
-        // A list that leads nowhere, to something else, and round in a circle.
+        // A list that leads nowhere, to another object, and in a circle.
         (later + NEXT_OF_FIELD_AT, u64::MAX),
         (later + NEXT_OF_FIELD_AT, number_at(&good, 88) as u64),
         (later + NEXT_OF_FIELD_AT, later as u64),
-        // A table that has no size, or lies nowhere, or a field that is of another kind.
+        // A table without a size, at an invalid offset, and a field of another kind.
         (128, 0),
         (120, 1 << 60),
         (field, 6),
@@ -148,7 +148,7 @@ fn where_the_tables_of_a_file_are_damaged_all_of_it_is_read() {
 }
 
 #[test]
-fn what_is_wanted_is_found_in_all_formats_of_journald() {
+fn matching_entries_are_found_in_every_format_of_journald() {
     for (compact, keyed_hash) in [(true, true), (false, false)] {
         let journald = Journald::start(Format { compact, keyed_hash, compressed: true });
         let mut tail = open(&journald.live());
@@ -159,7 +159,7 @@ fn what_is_wanted_is_found_in_all_formats_of_journald() {
             let mut fields = vec![("NUMBER", text.as_bytes()), ("SAME", b"value")];
             match number % 10 {
                 0 => fields.push(("WANTED", b"short")),
-                // A compressed value does not show whose it is.
+                // A compressed value does not show its field.
                 1 => fields.push(("WANTED", &long)),
                 2 => fields.push(("OTHER", &long)),
                 _ => {}
@@ -177,7 +177,7 @@ fn what_is_wanted_is_found_in_all_formats_of_journald() {
 }
 
 #[test]
-fn more_values_than_can_be_listed_are_told_by_their_names() {
+fn too_many_values_for_the_index_are_matched_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &journal::FileOptions::default());
@@ -193,7 +193,7 @@ fn more_values_than_can_be_listed_are_told_by_their_names() {
 }
 
 #[test]
-fn one_value_of_a_field_is_told_from_those_that_are_like_it() {
+fn one_value_of_a_field_is_distinguished_from_similar_ones() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &small());
@@ -238,7 +238,7 @@ fn a_value_is_found_where_journald_compresses_those_beside_it() {
 }
 
 #[test]
-fn other_values_of_a_field_cost_nothing_however_many_there_are() {
+fn other_values_of_a_field_are_not_decoded() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &journal::FileOptions::default());
@@ -251,7 +251,7 @@ fn other_values_of_a_field_cost_nothing_however_many_there_are() {
     }
     writer.close().unwrap();
     assert_eq!(numbers_with(&path, &["WANTED=66000"]), [66_000]);
-    // Not one of the others was put together: those would have shown this damage.
+    // None of the others was decoded: this damage would have been noticed.
     let mut bytes = fs::read(&path).unwrap();
     let at = bytes.windows(13).position(|part| part == b"NUMBER=600\0\0\0").unwrap();
     bytes[at..at + 6].copy_from_slice(b"number");

@@ -1,53 +1,53 @@
-//! One file by its name, and the archives beside it.
+//! Follows the file at a path and its archives.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::source::{EMPTY, Source, Step, is_at};
-use super::wanted::Filter;
-use super::{Progress, Start};
+use super::file_reader::{EMPTY, FileReader, Step, is_at};
+use super::filter::Filter;
+use super::{PollProgress, Start};
 use crate::archive::{self, ArchiveName};
 use crate::{FileState, ReadError};
 
-/// Follows the file at a path, and on to the files that replace it.
-pub(super) struct Named {
+/// Follows the file at a path, and the files that replace it.
+pub(super) struct FileFollower {
     path: PathBuf,
-    current: Source,
+    current: FileReader,
     archives: Archives,
-    /// The file at the path is another one: the current one gets no more entries.
+    /// Another file is at the path: the current one gets no more entries.
     is_replaced: bool,
 }
 
-/// The files beside the one that is followed.
+/// The archives of the followed file.
 struct Archives {
-    /// Those that were read, or that lie before the beginning.
+    /// Archives that were read, or that lie before the start position.
     done: HashSet<ArchiveName>,
     filter: Filter,
-    /// The sizes of those that could not be read at all.
+    /// The sizes of archives that could not be read.
     skipped_bytes: u64,
-    /// Those that end before this time are not read, nor are earlier entries of others.
+    /// Archives that end before this time are not read, and earlier entries of others are skipped.
     since_us: u64,
 }
 
-impl Named {
+impl FileFollower {
     /// Opens the file at a path, or the oldest of its archives.
     pub(super) fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
-        // Before the archives are listed, so that a rotation in between is not taken for something older.
+        // Opened before the archives are listed, so that a rotation in between is not missed.
         let filter = Filter::default();
-        let live = Source::open(path, &filter);
+        let live = FileReader::open(path, &filter);
         let archives = archive::list(path).map_err(ReadError::io("list the folder of", path))?;
         let mut beside =
             Archives { done: HashSet::new(), filter, skipped_bytes: 0, since_us: start.since_us() };
         let oldest = match start {
-            Start::Oldest | Start::Since(_) => beside.first_readable(&archives, None)?,
+            Start::Oldest | Start::Since(_) => beside.open_first(&archives, None)?,
             Start::File | Start::End => None,
         };
         if let Some(current) = oldest {
             return Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: true });
         }
         let mut current = live?;
-        beside.pass_last(&mut current);
+        beside.skip_in_last(&mut current);
         let begin = ArchiveName::of(current.header());
         let is_later = |name: &ArchiveName| {
             name.seqnum_id == begin.seqnum_id && name.head_seqnum > begin.head_seqnum && begin.head_seqnum > 0
@@ -56,64 +56,64 @@ impl Named {
         Ok(Self { path: path.to_owned(), current, archives: beside, is_replaced: false })
     }
 
-    /// Hands out only what is wanted from now on.
+    /// Returns only entries that match the filter from now on.
     pub(super) fn set_filter(&mut self, filter: Filter) {
         self.current.set_filter(&filter);
         self.archives.filter = filter;
     }
 
-    /// Gives the file that is being read.
-    pub(super) fn current(&mut self) -> &mut Source {
+    /// Returns the file that is being read.
+    pub(super) fn current(&mut self) -> &mut FileReader {
         &mut self.current
     }
 
-    /// Gives what the file that is being read says of its writer.
+    /// Returns the state in the header of the file that is being read.
     pub(super) fn writer(&self) -> FileState {
         self.current.header().state
     }
 
-    /// Goes on in the current file, or to the next one; tells whether there may be more.
-    pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    /// Reads on in the current file, or switches to the next; returns whether there may be more.
+    pub(super) fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         let step = self.current.step().map_err(ReadError::io("read", &self.path))?;
         progress.skipped_bytes += self.current.take_skipped_bytes();
         progress.walked_bytes += self.current.take_walked_bytes();
         progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
         match step {
-            Step::Moved => Ok(true),
-            Step::CaughtUp => self.go_on(progress),
+            Step::Advanced => Ok(true),
+            Step::CaughtUp => self.advance(progress),
         }
     }
 
-    /// Goes on to the next file if there is one, at the end of the current one; tells whether there may be more.
-    fn go_on(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    /// Switches to the next file, at the end of the current one; returns whether there may be more.
+    fn advance(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         if self.is_replaced {
-            let Some(next) = self.next_source()? else { return Ok(false) };
+            let Some(next) = self.open_next()? else { return Ok(false) };
             self.current = next;
             self.is_replaced = !is_at(self.current.file(), &self.path);
             progress.rotations += 1;
             return Ok(true);
         }
-        // What was written between the last look at the file and its replacement has still to be read.
+        // Entries may have been written between the last read and the replacement: read them first.
         self.is_replaced = self.path.exists() && !is_at(self.current.file(), &self.path);
         Ok(self.is_replaced)
     }
 
-    /// Opens the oldest file that was not read yet: an archive, else the one at the path.
-    fn next_source(&mut self) -> Result<Option<Source>, ReadError> {
-        // The file at the path is opened before the archives are listed: then whatever came between the current
-        // file and that one is in the list.
-        let live = Source::open(&self.path, &self.archives.filter);
+    /// Opens the oldest unread file: an archive, else the file at the path.
+    fn open_next(&mut self) -> Result<Option<FileReader>, ReadError> {
+        // The file at the path is opened before the archives are listed, so the list contains every file
+        // between the current one and that.
+        let live = FileReader::open(&self.path, &self.archives.filter);
         let archives = archive::list(&self.path).map_err(ReadError::io("list the folder of", &self.path))?;
         let current = self.current.file();
-        if let Some(next) = self.archives.first_readable(&archives, Some(current))? {
+        if let Some(next) = self.archives.open_first(&archives, Some(current))? {
             return Ok(Some(next));
         }
         match live {
             Ok(mut live) => {
-                self.archives.pass_last(&mut live);
+                self.archives.skip_in_last(&mut live);
                 Ok(Some(live))
             }
-            // The next file is not there yet, or is just being made.
+            // The next file does not exist yet, or is being created.
             Err(ReadError::NotFound { .. } | ReadError::NotAJournal { reason: EMPTY, .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -121,18 +121,18 @@ impl Named {
 }
 
 impl Archives {
-    /// Passes over what is too early in the last of the files that were there at the beginning, or came until now.
-    fn pass_last(&mut self, live: &mut Source) {
-        live.pass_before(std::mem::take(&mut self.since_us));
+    /// Skips entries before the start time in the last of the existing files.
+    fn skip_in_last(&mut self, live: &mut FileReader) {
+        live.skip_before(std::mem::take(&mut self.since_us));
     }
 
-    /// Opens the first of the listed archives that is not done yet, nor is the current file.
-    fn first_readable(
+    /// Opens the first listed archive that was not read yet and is not the current file.
+    fn open_first(
         &mut self,
         archives: &[(ArchiveName, PathBuf)],
         current: Option<&File>,
-    ) -> Result<Option<Source>, ReadError> {
-        // What was removed need not be remembered.
+    ) -> Result<Option<FileReader>, ReadError> {
+        // Forget archives that were removed.
         let names: HashSet<_> = archives.iter().map(|(name, _)| *name).collect();
         self.done.retain(|name| names.contains(name));
         for (name, path) in archives {
@@ -141,14 +141,14 @@ impl Archives {
             }
             let opened = match current {
                 Some(current) if is_at(current, path) => None,
-                _ => match Source::open(path, &self.filter) {
-                    Ok(source) if source.header().tail_entry_realtime < self.since_us => None,
-                    Ok(mut source) => {
-                        source.pass_before(self.since_us);
-                        Some(source)
+                _ => match FileReader::open(path, &self.filter) {
+                    Ok(reader) if reader.header().tail_entry_realtime < self.since_us => None,
+                    Ok(mut reader) => {
+                        reader.skip_before(self.since_us);
+                        Some(reader)
                     }
                     Err(error @ ReadError::Io { .. }) => return Err(error),
-                    // One that is no journal, or may not be read, must not keep us from those that follow it.
+                    // An unreadable archive must not block those that follow it.
                     Err(_) => {
                         self.skipped_bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
                         None
@@ -170,12 +170,12 @@ mod tests {
     use crate::{EntryBuf, FileOptions, FileWriter, Timestamps};
 
     #[test]
-    fn what_is_written_between_the_last_look_and_a_rotation_is_read_before_the_next_file() {
+    fn entries_written_just_before_a_rotation_are_read_first() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.journal");
         let mut writer =
             FileWriter::create(&path, FileOptions { size_max: 0, ..FileOptions::default() }).unwrap();
-        let mut tail = Named::open(&path, Start::File).unwrap();
+        let mut tail = FileFollower::open(&path, Start::File).unwrap();
         assert_eq!(tail.current.step().unwrap(), Step::CaughtUp);
 
         let mut written = Vec::new();
@@ -188,8 +188,8 @@ mod tests {
         }
         writer.flush().unwrap();
 
-        let mut progress = Progress::new(FileState::Online);
-        assert!(tail.go_on(&mut progress).unwrap());
+        let mut progress = PollProgress::new(FileState::Online);
+        assert!(tail.advance(&mut progress).unwrap());
         assert_eq!(progress.rotations, 0);
         let mut read = Vec::new();
         loop {

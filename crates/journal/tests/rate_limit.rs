@@ -1,4 +1,5 @@
-//! journald's rate limit, which is for units only: this program becomes one for a while, so it has only this test.
+//! journald's rate limit, which applies to units only. The program becomes a unit for a while, so it has only
+//! this test.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -12,25 +13,26 @@ use common::not_run::say_not_run;
 use common::*;
 use journal::{SendError, Sender};
 
-/// The message about what was suppressed, `SD_MESSAGE_JOURNAL_DROPPED`.
+/// The id of the message about dropped entries, `SD_MESSAGE_JOURNAL_DROPPED`.
 const DROPPED: &str = "a596d6fe7bfa4994828e72309e95d61e";
 
 /// The name of the test below.
-const TEST: &str = "a_burst_is_suppressed_of_a_service_only_and_journald_says_how_much_of_which";
+const TEST: &str = "journald_drops_bursts_of_services_only_and_logs_how_many";
 
-/// How many entries are sent at once; more than journald lets through, which is more the more disk is free.
+/// The number of entries sent at once: more than journald accepts, whose limit grows with the free disk
+/// space.
 const BURST: u64 = 500;
 
-/// This program as a service, by the control group that it is in.
+/// This program as a service, by its control group.
 struct Service {
-    /// The root of the groups.
+    /// The root of the control groups.
     root: PathBuf,
     group: PathBuf,
     former: String,
 }
 
 impl Service {
-    /// Becomes a service, where the machine allows it.
+    /// Becomes a service, if the machine allows it.
     fn become_one(root: &Path, name: &str) -> std::io::Result<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup")?;
         let former = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_owned();
@@ -47,12 +49,12 @@ impl Drop for Service {
         let former = self.root.join(&self.former).join("cgroup.procs");
         fs::write(former, std::process::id().to_string()).ok();
         fs::remove_dir(&self.group).ok();
-        // Another such test may be in there, or the machine's own services.
+        // Another such test, or the machine's own services, may use it.
         fs::remove_dir(self.root.join("system.slice")).ok();
     }
 }
 
-/// Sends entries with these numbers, and waits for room as often as it takes.
+/// Sends entries with these numbers, and waits for room as often as needed.
 fn send_numbers(sender: &mut Sender, range: std::ops::Range<u64>) {
     for number in range {
         while let Err(error) = sender.send(&numbered(number)) {
@@ -67,7 +69,7 @@ fn value<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
     std::str::from_utf8(value).ok()
 }
 
-/// Starts a journald that lets few entries of a service through, and gives a sender to it.
+/// Starts a journald with a low rate limit, and returns a sender to it.
 fn start() -> (Journald, Sender) {
     let journald = Journald::start_with(Format::USUAL, "RateLimitIntervalSec=1s\nRateLimitBurst=10");
     let sender = Sender::open_at(&journald.socket()).unwrap();
@@ -75,13 +77,13 @@ fn start() -> (Journald, Sender) {
 }
 
 #[test]
-fn a_burst_is_suppressed_of_a_service_only_and_journald_says_how_much_of_which() {
+fn journald_drops_bursts_of_services_only_and_logs_how_many() {
     let (journald, mut sender) = start();
     send_numbers(&mut sender, 0..BURST);
     wait_until("all entries", || journald.entries_with("NUMBER").len() as u64 == BURST);
     assert_eq!(journald.entries_with("N_DROPPED"), Vec::<Fields>::new());
 
-    // A new one, since journald keeps for a while what it found out about a process.
+    // A new journald, since it caches what it knows of a process.
     let (journald, mut sender) = start();
     let name = format!("journal-test-{}.service", std::process::id());
     let root = journald.control_groups().ok_or_else(|| std::io::Error::other("they cannot be mounted"));
@@ -93,7 +95,7 @@ fn a_burst_is_suppressed_of_a_service_only_and_journald_says_how_much_of_which()
         }
     };
     send_numbers(&mut sender, 0..BURST);
-    // The message comes with the next entry that is let through.
+    // The message comes with the next accepted entry.
     let mut sent = BURST;
     wait_until("a message about what was suppressed", || {
         send_numbers(&mut sender, sent..sent + 1);
@@ -105,7 +107,7 @@ fn a_burst_is_suppressed_of_a_service_only_and_journald_says_how_much_of_which()
     let pid = std::process::id().to_string();
     for (field, expected) in [
         ("MESSAGE_ID", DROPPED),
-        // No client can claim this one, while it can send all others.
+        // A client can forge all the others, but not this one.
         ("_TRANSPORT", "driver"),
         ("OBJECT_SYSTEMD_UNIT", &name),
         ("OBJECT_PID", &pid),

@@ -1,4 +1,4 @@
-//! The writer when it is killed, and when there is no space.
+//! The writer when it is killed, and when there is no space left.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
@@ -11,74 +11,75 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::journald::privately;
-use common::loose_ends::assert_clean_but_for_loose_ends;
+use common::journald::mount_namespace_args;
+use common::verify::assert_valid_or_unfinished_links;
 use common::*;
 use journal::{FileOptions, FileWriter, Start, Timestamps};
 use rustix::process::{Resource, Rlimit};
 
 #[test]
-fn a_killed_writers_file_reads_to_its_last_flushed_entry() {
-    if let Some(path) = part_path() {
+fn a_killed_writers_file_is_readable_to_its_last_flush() {
+    if let Some(path) = child_path() {
         let mut writer = write_numbers(&path, 0..1234);
         writer.append(&numbered(9999), Timestamps::now()).unwrap();
         std::process::abort();
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    let status = part("a_killed_writers_file_reads_to_its_last_flushed_entry", &path).status().unwrap();
+    let status =
+        child_command("a_killed_writers_file_is_readable_to_its_last_flush", &path).status().unwrap();
     assert!(!status.success());
     assert_eq!(values(&path, Start::File, "NUMBER"), numbers(0..1234));
     assert_eq!(export(&path, &["SAME=value"]).len(), 1234);
     verify(&path);
-    // Nobody holds the lock of the dead, and nothing of what it wrote is overwritten.
+    // The killed writer's lock is gone, and none of its entries are overwritten.
     let writer = write_numbers(&path, 1234..1240);
     assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..1240));
     drop(writer);
 }
 
 #[test]
-fn a_writer_killed_at_any_moment_leaves_all_that_it_flushed_and_at_most_loose_ends() {
-    const TEST: &str = "a_writer_killed_at_any_moment_leaves_all_that_it_flushed_and_at_most_loose_ends";
-    if let Some(path) = part_path() {
+fn a_writer_killed_at_any_moment_keeps_all_flushed_entries() {
+    const TEST: &str = "a_writer_killed_at_any_moment_keeps_all_flushed_entries";
+    if let Some(path) = child_path() {
         let seed = std::env::var("JOURNAL_TEST_SEED").unwrap().parse().unwrap();
-        write_and_tell(&path, &mut Random(seed));
+        write_and_report(&path, &mut Random(seed));
     }
     for seed in 0..30 {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.journal");
         let mut random = Random(seed);
-        let mut command = part(TEST, &path);
+        let mut command = child_command(TEST, &path);
         let child = command.env("JOURNAL_TEST_SEED", seed.to_string()).stderr(Stdio::piped()).spawn();
         let mut writer = Running(child.unwrap());
-        let mut told = BufReader::new(writer.0.stderr.take().unwrap()).lines();
+        let mut reports = BufReader::new(writer.0.stderr.take().unwrap()).lines();
         let mut flushed = 0;
         for _ in 0..=random.below(250) {
-            flushed = told.next().unwrap().unwrap().parse().unwrap();
+            flushed = reports.next().unwrap().unwrap().parse().unwrap();
         }
         let moment = Instant::now() + Duration::from_micros(random.below(2000));
         while Instant::now() < moment {
             std::hint::spin_loop();
         }
         drop(writer);
-        // The last line may have been cut short.
-        flushed = told.map_while(|line| line.unwrap().parse().ok()).last().unwrap_or(flushed);
+        // The last line may be incomplete.
+        flushed = reports.map_while(|line| line.unwrap().parse().ok()).last().unwrap_or(flushed);
         let read = values(&path, Start::Oldest, "NUMBER");
         assert!(read.len() as u64 >= flushed, "seed {seed}: {} of {flushed}", read.len());
         assert_eq!(read, numbers(0..read.len() as u64), "seed {seed}");
         for file in files(dir.path()) {
-            assert_clean_but_for_loose_ends(&file);
+            assert_valid_or_unfinished_links(&file);
         }
-        // And whoever comes next goes on.
+        // The next writer continues.
         drop(write_numbers(&path, read.len() as u64..read.len() as u64 + 5));
         assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..read.len() as u64 + 5), "seed {seed}");
     }
 }
 
-/// Writes entries for ever, and tells how many there are after each flush.
-fn write_and_tell(path: &Path, random: &mut Random) -> ! {
+/// Writes entries forever, and reports the count after each flush.
+fn write_and_report(path: &Path, random: &mut Random) -> ! {
     let mut writer = FileWriter::create(path, small()).unwrap();
-    let mut told = std::io::stderr();
+    let mut reports = std::io::stderr();
     let mut number = 0;
     loop {
         for _ in 0..=random.below(60) {
@@ -86,20 +87,20 @@ fn write_and_tell(path: &Path, random: &mut Random) -> ! {
             number += 1;
         }
         writer.flush().unwrap();
-        writeln!(told, "{number}").unwrap();
+        writeln!(reports, "{number}").unwrap();
     }
 }
 
-/// Lets this process write files of at most this size.
+/// Limits the size of files that this process writes.
 fn limit_file_size(bytes: Option<u64>) {
     let limit = Rlimit { current: bytes, maximum: None };
     rustix::process::setrlimit(Resource::Fsize, limit).unwrap();
 }
 
 #[test]
-fn without_space_writing_fails_cleanly_and_goes_on_once_there_is_some() {
-    const TEST: &str = "without_space_writing_fails_cleanly_and_goes_on_once_there_is_some";
-    if let Some(path) = part_path() {
+fn writing_fails_cleanly_at_a_size_limit_and_continues_afterwards() {
+    const TEST: &str = "writing_fails_cleanly_at_a_size_limit_and_continues_afterwards";
+    if let Some(path) = child_path() {
         limit_file_size(Some(1 << 20));
         let error = FileWriter::create(&path, FileOptions::default()).unwrap_err();
         assert!(error.is_full(), "{error}");
@@ -125,7 +126,7 @@ fn without_space_writing_fails_cleanly_and_goes_on_once_there_is_some() {
         assert!(error.to_string().starts_with(&format!("cannot write to {}: ", path.display())), "{error}");
         assert_eq!(values(&path, Start::File, "NUMBER"), numbers(0..flushed));
         verify(&path);
-        // Entries wait in memory, but not without a bound.
+        // Entries are buffered, but within a bound.
         let refused = (0..100).position(|_| append(&mut writer).is_err());
         assert!(refused.is_some_and(|kept| kept < 30), "{refused:?}");
 
@@ -137,26 +138,26 @@ fn without_space_writing_fails_cleanly_and_goes_on_once_there_is_some() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
-    assert!(part(TEST, &path).status().unwrap().success());
+    assert!(child_command(TEST, &path).status().unwrap().success());
     verify(&path);
 }
 
-/// Mounts a small file system at the first argument, and becomes the program that the others say.
+/// Mounts a small file system at the first argument, and runs the command in the others.
 const MOUNT: &str = "mount -t tmpfs -o size=20m tmpfs \"$0\" && exec \"$@\"";
 
 #[test]
-fn on_a_full_disk_writing_fails_cleanly_and_goes_on_once_there_is_room() {
-    const TEST: &str = "on_a_full_disk_writing_fails_cleanly_and_goes_on_once_there_is_room";
-    if let Some(path) = part_path() {
-        // First there is no room for more of the file, then none for the next file.
+fn writing_fails_cleanly_on_a_full_disk_and_continues_afterwards() {
+    const TEST: &str = "writing_fails_cleanly_on_a_full_disk_and_continues_afterwards";
+    if let Some(path) = child_path() {
+        // First the file cannot grow, then the next file cannot be created.
         fill_the_disk(&path.with_file_name("one.journal"), FileOptions::default());
         fill_the_disk(&path.with_file_name("many.journal"), small());
         std::process::exit(0);
     }
     let dir = tempfile::tempdir().unwrap();
-    let part = part(TEST, &dir.path().join("a.journal"));
+    let part = child_command(TEST, &dir.path().join("a.journal"));
     let output = Command::new("unshare")
-        .args(privately())
+        .args(mount_namespace_args())
         .args(["--propagation", "private", "sh", "-c", MOUNT])
         .arg(dir.path())
         .arg(part.get_program())
@@ -172,7 +173,7 @@ fn on_a_full_disk_writing_fails_cleanly_and_goes_on_once_there_is_room() {
     );
 }
 
-/// Writes until there is no room, makes some, and goes on; then removes everything.
+/// Writes until the disk is full, frees space, and continues; then removes everything.
 fn fill_the_disk(path: &Path, options: FileOptions) {
     let folder = path.parent().unwrap();
     let ballast = folder.join("ballast");

@@ -1,4 +1,4 @@
-//! Several folders that are followed as one: those of an instance of journald, and folders of many hosts.
+//! Several folders followed as one: those of a journald instance, and folders of many hosts.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -28,7 +28,7 @@ fn write(path: &Path, numbers: std::ops::Range<u64>) {
     writer.close().unwrap();
 }
 
-/// Reads the numbers of what there is now.
+/// Reads the numbers of the current entries.
 fn read(tail: &mut Tail) -> Vec<String> {
     let mut read = Vec::new();
     drain(tail, |entry| read.extend(entry.text("NUMBER").map(str::to_owned)));
@@ -36,7 +36,7 @@ fn read(tail: &mut Tail) -> Vec<String> {
 }
 
 #[test]
-fn folders_within_a_folder_are_followed_with_it() {
+fn subfolders_are_followed_with_their_folder() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("0123/system.journal"), 0..2);
     write(&dir.path().join("remote/remote-a.journal"), 2..4);
@@ -56,7 +56,7 @@ fn folders_within_a_folder_are_followed_with_it() {
 }
 
 #[test]
-fn folders_that_are_missing_are_waited_for_and_may_vanish() {
+fn missing_folders_are_waited_for_and_may_vanish() {
     let dir = tempfile::tempdir().unwrap();
     let folders = [dir.path().join("var/id"), dir.path().join("run/id")];
     let mut tail = Tail::open_folders(&folders, Start::Oldest).unwrap();
@@ -73,7 +73,7 @@ fn folders_that_are_missing_are_waited_for_and_may_vanish() {
 }
 
 #[test]
-fn what_was_written_before_a_folder_vanished_is_read_if_its_file_was_open() {
+fn an_open_file_of_a_removed_folder_is_read_to_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let folders = [dir.path().join("var"), dir.path().join("run")];
     fs::create_dir(&folders[1]).unwrap();
@@ -86,11 +86,11 @@ fn what_was_written_before_a_folder_vanished_is_read_if_its_file_was_open() {
     assert_eq!(read(&mut tail), numbers(10..20));
 }
 
-/// A system's journald in private mounts, which keeps entries in `/run` until it is told to flush them.
+/// The system's journald in private mounts, which keeps entries in `/run` until it is asked to flush them.
 struct System {
     process: Running,
     root: tempfile::TempDir,
-    /// What it takes for `/run/log`: it removes its files there only from a file system in memory.
+    /// Its `/run/log`, in memory: journald removes files there only from a memory file system.
     volatile: tempfile::TempDir,
 }
 
@@ -105,18 +105,18 @@ impl System {
         let config = "[Journal]\nStorage=auto\nRateLimitIntervalSec=0\nReadKMsg=no\nAudit=no\n\
             RuntimeMaxUse=16M\nRuntimeKeepFree=1M\n";
         fs::write(root.path().join("etc/journald.conf"), config).unwrap();
-        let privately: &[&str] =
+        let mount_namespace_args: &[&str] =
             if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] };
         let mounts = "mount --bind \"$0/run-systemd\" /run/systemd && mount --bind \"$1\" /run/log \
             && mount --bind \"$0/var-log\" /var/log && mount --bind \"$0/etc\" /etc/systemd \
             && exec /lib/systemd/systemd-journald";
-        let said = root.path().join("said");
+        let stderr = root.path().join("stderr");
         let process = Command::new("unshare")
-            .args(privately)
+            .args(mount_namespace_args)
             .args(["--propagation", "private", "sh", "-c", mounts])
             .args([root.path(), volatile.path()])
             .stdin(Stdio::null())
-            .stderr(fs::File::create(&said).unwrap())
+            .stderr(fs::File::create(&stderr).unwrap())
             .spawn();
         let process = process.expect("unshare cannot be run: install the Debian package util-linux");
         let mut system = Self { process: Running(process), root, volatile };
@@ -125,7 +125,7 @@ impl System {
                 system.process.0.try_wait().unwrap().is_none(),
                 "no private journald can be started: this test needs the Debian package systemd, and root or \
                  user namespaces that may mount\n{}",
-                fs::read_to_string(&said).unwrap()
+                fs::read_to_string(&stderr).unwrap()
             );
             system.journals().is_some() && UnixDatagram::unbound().unwrap().connect(system.socket()).is_ok()
         });
@@ -136,13 +136,13 @@ impl System {
         self.root.path().join("run-systemd/journal/socket")
     }
 
-    /// The folder in `/run`, once it has a file that can be read.
+    /// Returns the folder in `/run`, once it has a readable file.
     fn journals(&self) -> Option<PathBuf> {
         let folder = fs::read_dir(self.volatile.path().join("journal")).ok()?.next()?.ok()?.path();
         Tail::open(&folder.join("system.journal"), Start::File).is_ok().then_some(folder)
     }
 
-    /// The folders in `/var` and in `/run`.
+    /// Returns the folders in `/var` and in `/run`.
     fn folders(&self) -> [PathBuf; 2] {
         let volatile = self.journals().unwrap();
         let id = volatile.file_name().unwrap();
@@ -156,7 +156,7 @@ impl System {
         }
     }
 
-    /// Has journald copy what it has to `/var`, as systemd-journal-flush.service does at boot.
+    /// Makes journald copy its entries to `/var`, as systemd-journal-flush.service does at boot.
     fn flush(&self) {
         fs::create_dir(self.root.path().join("var-log/journal")).unwrap();
         kill_process(Pid::from_child(&self.process.0), Signal::USR1).unwrap();
@@ -165,7 +165,7 @@ impl System {
 }
 
 #[test]
-fn what_journald_copies_from_run_to_var_is_not_handed_out_twice() {
+fn entries_that_journald_copies_to_var_are_returned_once() {
     let system = System::start();
     let folders = system.folders();
     let mut tail = Tail::open_folders(&folders, Start::Oldest).unwrap();
@@ -179,7 +179,7 @@ fn what_journald_copies_from_run_to_var_is_not_handed_out_twice() {
     };
     system.send(0..20);
     wait_for(20);
-    // These may be met in either of the two.
+    // These may be read from either folder.
     system.send(20..40);
     system.flush();
     system.send(40..60);
@@ -190,13 +190,13 @@ fn what_journald_copies_from_run_to_var_is_not_handed_out_twice() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_refused_with_the_name_of_the_group_that_may() {
+fn a_permission_error_names_the_group_that_may_read() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let path = dir.path().join("system.journal");
     write(&path, 0..1);
     let is_root = rustix::process::geteuid().is_root();
-    // A group that every system has; who is not root can only keep the file from everybody.
+    // Every system has this group. A user who is not root can only deny everyone.
     let (mode, who) = if is_root { (0o640, "as a member of the group adm") } else { (0o000, "as the user") };
     if is_root {
         let groups = fs::read_to_string("/etc/group").unwrap();
@@ -216,7 +216,7 @@ fn a_file_that_may_not_be_read_is_refused_with_the_name_of_the_group_that_may() 
         }
     });
 
-    // One that can be read is read, and the other told of.
+    // The readable file is read, and the other one reported.
     let other = dir.path().join("user-65534.journal");
     write(&other, 1..2);
     fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
@@ -229,7 +229,7 @@ fn a_file_that_may_not_be_read_is_refused_with_the_name_of_the_group_that_may() 
     });
 }
 
-/// Runs something on a thread that has no privileges.
+/// Runs a function on a thread without privileges.
 fn as_nobody(run: impl FnOnce() + Send) {
     use rustix::process::{Gid, Uid};
     use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};

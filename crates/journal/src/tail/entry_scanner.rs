@@ -1,11 +1,11 @@
-//! The walk over a file, from entry to entry, past what is damaged.
+//! Scans a file from entry to entry, past damaged parts.
 
 use std::ops::ControlFlow;
 
-use super::objects::{Object, Objects};
+use super::object_reader::{ObjectHeader, ObjectReader};
 use crate::layout::{Header, OBJECT_HEADER_BYTES, kind, u64_at};
 
-/// Where an ENTRY object has its numbers and its items.
+/// The offsets of the numbers and items in an ENTRY object.
 const SEQNUM_AT: usize = 16;
 const REALTIME_AT: usize = 24;
 const MONOTONIC_AT: usize = 32;
@@ -13,19 +13,19 @@ const BOOT_ID_AT: usize = 40;
 const XOR_HASH_AT: usize = 56;
 pub(super) const ITEMS_AT: usize = 64;
 
-/// The most items that an entry may have: journald takes 1,024 fields from a client, and adds a few dozen.
+/// The most items of an entry: journald accepts 1,024 fields from a client, and adds a few dozen.
 const ITEMS_MAX: u64 = 2048;
-/// The largest entry; in files that are not compact an item has 16 bytes.
+/// The largest entry: an item has 16 bytes in files that are not compact.
 const ENTRY_BYTES_MAX: u64 = ITEMS_AT as u64 + 16 * ITEMS_MAX;
 
-/// A whole ENTRY object.
+/// A complete ENTRY object.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stored<'a> {
+pub(super) struct EntryObject<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) is_compact: bool,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> EntryObject<'a> {
     pub(super) fn seqnum(self) -> u64 {
         u64_at(self.bytes, SEQNUM_AT)
     }
@@ -44,16 +44,16 @@ impl<'a> Stored<'a> {
         u128::from_be_bytes(id)
     }
 
-    /// Gives the combined hashes of its fields, the same in whatever file it lies.
+    /// Returns the combined hash of its fields, which is the same in every file.
     pub(super) fn xor_hash(self) -> u64 {
         u64_at(self.bytes, XOR_HASH_AT)
     }
 
-    /// Gives where its fields lie.
+    /// Returns the offsets of its fields.
     pub(super) fn items(self) -> impl ExactSizeIterator<Item = u64> + 'a {
         let size = (u64_at(self.bytes, 8) as usize).min(self.bytes.len());
         let item_bytes = if self.is_compact { 4 } else { 16 };
-        // Between two looks at it the file may have been changed.
+        // The file may have changed since its header was read.
         let items = self.bytes.get(ITEMS_AT..size).unwrap_or_default();
         items.chunks_exact(item_bytes).map(|item| match *item {
             [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
@@ -62,127 +62,127 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// The entries that are passed over, because the tail begins later.
+/// The entries that are skipped because the tail starts later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Passed {
-    /// Only entries that were there when the tail was opened are passed over: so many.
+pub(super) struct SkippedEntries {
+    /// Only this many entries, which existed when the tail was opened, may be skipped.
     entries: u64,
-    /// They are passed over if they are earlier than this.
+    /// Entries before this time are skipped.
     before_us: u64,
 }
 
-impl Passed {
-    /// Gives what is passed over of a file as it is now, for a tail that begins at a time.
+impl SkippedEntries {
+    /// Returns what a tail that starts at a time skips in a file as it is now.
     pub(super) fn before(realtime_us: u64, header: &Header) -> Self {
         Self { entries: header.n_entries, before_us: realtime_us }
     }
 }
 
-/// Where the walk over a file has come to.
+/// The position in a file.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct EntryScanner {
     position: u64,
-    /// ENTRY objects met so far.
+    /// The ENTRY objects found so far.
     entries_seen: u64,
-    passed: Passed,
-    /// Within a damaged part, where the next object may begin at any multiple of eight.
-    searching: bool,
+    skipped: SkippedEntries,
+    /// In a damaged part, where the next object may begin at any multiple of eight.
+    is_resyncing: bool,
     skipped_bytes: u64,
 }
 
-impl Walk {
-    /// Begins with the first object.
-    pub(super) fn new(objects: &Objects) -> Self {
+impl EntryScanner {
+    /// Starts at the first object.
+    pub(super) fn new(objects: &ObjectReader) -> Self {
         Self {
             position: objects.header().header_size,
             entries_seen: 0,
-            passed: Passed::default(),
-            searching: false,
+            skipped: SkippedEntries::default(),
+            is_resyncing: false,
             skipped_bytes: 0,
         }
     }
 
-    /// Passes over some of the entries.
-    pub(super) fn pass_over(&mut self, passed: Passed) {
-        self.passed = passed;
+    /// Skips some of the entries.
+    pub(super) fn skip(&mut self, skipped: SkippedEntries) {
+        self.skipped = skipped;
     }
 
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Gives the bytes that were skipped since the last call, because they are damaged.
+    /// Returns the damaged bytes skipped since the last call.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.skipped_bytes)
     }
 
-    /// Tells whether there is nothing more in the file as it is now.
-    pub(super) fn is_at_end(&self, objects: &Objects) -> bool {
+    /// Returns whether the file has nothing more now.
+    pub(super) fn is_at_end(&self, objects: &ObjectReader) -> bool {
         self.entries_seen >= objects.header().n_entries || self.position + OBJECT_HEADER_BYTES > objects.end()
     }
 
-    /// Gives the number of the last entry of those that need not be looked at, if there are several.
+    /// Returns the number of the last entry that can be skipped, if there are several.
     ///
-    /// It is one that is complete, so nothing can be missed by going on behind it, whatever the writer is at.
-    pub(super) fn last_needless(&self, objects: &Objects, is_any_wanted: bool) -> Option<u64> {
-        let needless = if !is_any_wanted {
+    /// That entry is complete, so nothing is missed by continuing after it, whatever the writer is doing.
+    pub(super) fn last_skippable(&self, objects: &ObjectReader, may_match: bool) -> Option<u64> {
+        let skippable = if !may_match {
             objects.header().n_entries
-        } else if self.passed.before_us == u64::MAX {
-            self.passed.entries
+        } else if self.skipped.before_us == u64::MAX {
+            self.skipped.entries
         } else {
             0
         };
-        needless.checked_sub(1).filter(|last| *last > self.entries_seen)
+        skippable.checked_sub(1).filter(|last| *last > self.entries_seen)
     }
 
-    /// Goes on to an entry by its number and place.
+    /// Jumps to an entry, given its number and offset.
     pub(super) fn jump(&mut self, number: u64, offset: u64) {
         if offset >= self.position {
-            (self.position, self.entries_seen, self.searching) = (offset, number, false);
+            (self.position, self.entries_seen, self.is_resyncing) = (offset, number, false);
         }
     }
 
-    /// Goes on to the next whole entry in memory, and stays there.
-    pub(super) fn find_entry<'a>(&mut self, objects: &'a Objects) -> Option<Stored<'a>> {
+    /// Moves to the next complete entry in memory, and returns it.
+    pub(super) fn find_entry<'a>(&mut self, objects: &'a ObjectReader) -> Option<EntryObject<'a>> {
         while self.entries_seen < objects.header().n_entries {
             let rest = objects.in_window(self.position);
             if rest.len() < OBJECT_HEADER_BYTES as usize {
                 break;
             }
-            match self.look(objects, rest) {
+            match self.examine(objects, rest) {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(size) => {
                     let bytes = rest.get(..size)?;
-                    return Some(Stored { bytes, is_compact: objects.is_compact() });
+                    return Some(EntryObject { bytes, is_compact: objects.is_compact() });
                 }
             }
         }
         None
     }
 
-    /// Tells whether an entry, at which the walk is, lies before the beginning.
-    pub(super) fn is_passed_over(&self, entry: Stored<'_>) -> bool {
-        self.entries_seen < self.passed.entries && entry.realtime_us() < self.passed.before_us
+    /// Returns whether the current entry lies before the start position.
+    pub(super) fn is_skipped(&self, entry: EntryObject<'_>) -> bool {
+        self.entries_seen < self.skipped.entries && entry.realtime_us() < self.skipped.before_us
     }
 
-    /// Goes on behind an entry, at which the walk is.
-    pub(super) fn pass_entry(&mut self, entry: Stored<'_>) {
+    /// Moves past the current entry.
+    pub(super) fn advance_past(&mut self, entry: EntryObject<'_>) {
         self.entries_seen += 1;
         self.position += entry.bytes.len() as u64;
     }
 
-    /// Stops at an entry, and gives its size; goes on past anything else.
-    fn look(&mut self, objects: &Objects, rest: &[u8]) -> ControlFlow<usize> {
-        // Kinds that are not known yet are skipped as the format asks, but not taken for the end of a damaged part.
-        let is_known = |object: &Object| (kind::DATA..=kind::TAG).contains(&object.kind);
+    /// Stops at an entry and returns its size; moves past any other object.
+    fn examine(&mut self, objects: &ObjectReader, rest: &[u8]) -> ControlFlow<usize> {
+        // Unknown kinds are skipped, as the format asks, but do not end a damaged part.
+        let is_known = |object: &ObjectHeader| (kind::DATA..=kind::TAG).contains(&object.kind);
         let object = objects.parse(rest, self.position, objects.end());
-        let Some(object) = object.filter(|object| !self.searching || is_known(object)) else {
-            self.searching = true;
+        let Some(object) = object.filter(|object| !self.is_resyncing || is_known(object)) else {
+            self.is_resyncing = true;
             self.position += 8;
             self.skipped_bytes += 8;
             return ControlFlow::Continue(());
         };
-        self.searching = false;
+        self.is_resyncing = false;
         if object.kind == kind::ENTRY && object.padded_size <= ENTRY_BYTES_MAX {
             return ControlFlow::Break(object.padded_size as usize);
         }

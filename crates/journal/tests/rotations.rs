@@ -1,4 +1,4 @@
-//! Many rotations, at full speed, and archives that are removed meanwhile.
+//! Many rotations at full speed, and archives that are removed meanwhile.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::*;
 use journal::{FileOptions, FileWriter, Start, Tail, Timestamps};
 
-/// A file that rotates as soon as it can, after some 6,000 new values.
+/// Returns options for a file that rotates after about 6,000 new values.
 fn smallest() -> FileOptions {
     FileOptions { size_max: 0, ..FileOptions::default() }
 }
 
-/// Writes numbered entries to `path`, and meanwhile calls `each_look` again and again, and once more afterwards.
-fn while_written(path: &std::path::Path, options: FileOptions, entries: u64, mut each_look: impl FnMut()) {
+/// Writes numbered entries to `path` while calling `each_poll` repeatedly, and once more afterwards.
+fn while_written(path: &std::path::Path, options: FileOptions, entries: u64, mut each_poll: impl FnMut()) {
     let mut writer = FileWriter::create(path, options).unwrap();
     let written = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -34,14 +34,14 @@ fn while_written(path: &std::path::Path, options: FileOptions, entries: u64, mut
         });
         wait_until("the writer", || {
             let is_last = written.load(Ordering::Acquire);
-            each_look();
+            each_poll();
             is_last
         });
     });
 }
 
 #[test]
-fn nothing_is_lost_over_thirty_rotations_at_full_speed() {
+fn no_entry_is_lost_over_thirty_rotations_at_full_speed() {
     const ENTRIES: u64 = 40_000;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
@@ -68,14 +68,14 @@ fn nothing_is_lost_over_thirty_rotations_at_full_speed() {
 }
 
 #[test]
-fn archives_that_are_removed_before_they_were_read_are_passed_by() {
+fn archives_removed_before_they_were_read_are_skipped() {
     const ENTRIES: u64 = 20_000;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     drop(FileWriter::create(&path, smallest()).unwrap());
     let mut tails = [&path, dir.path()].map(|path| Tail::open(path, Start::Oldest).unwrap());
     let mut last = [None; 2];
-    // One or two archives are kept, and the tails look only sometimes.
+    // One or two archives are kept, and the tails poll only sometimes.
     let options = FileOptions { archives_bytes_max: Some(1 << 20), ..smallest() };
     let mut look = |tails: &mut [Tail; 2]| {
         for (tail, last) in tails.iter_mut().zip(&mut last) {

@@ -1,12 +1,17 @@
-//! What the writer knows of the file it writes: where everything lies, and where the next thing goes.
+//! Builds the objects of a file: what each entry adds, and where it is linked.
 //!
-//! An image does no I/O: it turns entries into a [`Batch`], and keeps the header that goes with it.
+//! The builder does no I/O: it converts entries into a [`Batch`], and keeps the matching header.
+
+mod header;
+mod objects;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::batch::{Batch, Order, Plan};
-use super::chain::Chain;
+use objects::{DataKey, DataObject, FieldObject};
+
+use super::batch::{Batch, WriteOrder, WritePlan};
+use super::entry_arrays::EntryArrays;
 use super::hash_table::HashTable;
 use crate::hash;
 use crate::layout::{
@@ -14,144 +19,90 @@ use crate::layout::{
 };
 use crate::{EntryBuf, Timestamps};
 
-/// The file grows by this much at a time, so that few appends need to extend it.
+/// The file grows in steps of this size, so that few appends extend it.
 const GROWTH_BYTES: u64 = 512 << 10;
 
-/// One bucket for so many bytes of the largest size. Our records have some 300 bytes a value, so a file fills up
-/// by size and by buckets (three quarters of them) at about the same time, and the table takes 3 % of it.
+/// The hash table has one bucket for this many bytes of the maximum size. Our records have about 300 bytes
+/// per value, so a file reaches its maximum size and three quarters of its buckets at about the same time;
+/// the table takes 3 % of it.
 const BYTES_PER_BUCKET: u64 = 512;
 const DATA_BUCKETS_MIN: u64 = 2047;
 const FIELD_BUCKETS: u64 = 2047;
 
-/// Sizes of objects in front of their payload, in compact files.
+/// The sizes of objects without their payload, in compact files.
 const DATA_BYTES: u64 = 72;
 const FIELD_BYTES: u64 = 40;
 const ENTRY_BYTES: u64 = 64;
 
-/// systemd holds times of 2^55 µs and more for damaged, and zero for unset.
+/// systemd takes times of 2^55 µs and more for damaged, and zero for unset.
 const TIME_US_MAX: u64 = (1 << 55) - 1;
 
-/// The format of what is written here.
+/// The incompatible flags of the files that we write.
 pub(super) const INCOMPATIBLE_WRITTEN: u32 = INCOMPATIBLE_KEYED_HASH | INCOMPATIBLE_COMPACT;
 
-/// By less than this, entries may seem to be earlier than the last: whoever stamps them reads two clocks one after the
-/// other, and threads hand them over in any order.
+/// Entries may seem earlier than the last one by less than this: a caller reads the two clocks one after the
+/// other, and threads append in any order.
 const JITTER_US_MAX: u64 = 1_000_000;
 
-/// The ids that go into a file's header.
+/// The ids in a file's header.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ids {
+pub(super) struct FileIds {
     pub(super) file: u128,
     pub(super) machine: u128,
     pub(super) boot: u128,
     pub(super) seqnum: u128,
 }
 
-/// The state of one file.
+/// The contents of one file as they are built.
 #[derive(Debug)]
-pub(super) struct Image {
-    ids: Ids,
+pub(super) struct FileBuilder {
+    ids: FileIds,
     size_max: u64,
     header: Header,
     next_seqnum: u64,
-    /// The size to which the file has been extended.
+    /// The allocated size of the file.
     file_size: u64,
     data_table: HashTable,
     field_table: HashTable,
-    data: Vec<Data>,
+    data: Vec<DataObject>,
     data_index: HashMap<DataKey, u32>,
-    fields: HashMap<Box<[u8]>, Field>,
-    entries: Chain,
+    fields: HashMap<Box<[u8]>, FieldObject>,
+    entries: EntryArrays,
     batch: Batch,
-    /// DATA objects whose numbers changed since the last plan, by index.
+    /// DATA objects whose entry lists changed since the last plan, by index.
     changed: Vec<u32>,
-    /// The fields of the entry at hand.
+    /// The fields of the current entry.
     lookups: Vec<Lookup>,
-    /// What the entry at hand will refer to.
-    items: Vec<Item>,
+    /// The DATA objects to which the current entry refers.
+    items: Vec<EntryItem>,
 }
 
-/// A field of an entry, and the DATA object that holds it already, by index.
+/// A field of an entry, and the index of the DATA object that already holds it.
 #[derive(Clone, Copy, Debug)]
 struct Lookup {
     key: DataKey,
     found: Option<u32>,
 }
 
-/// A DATA object that an entry refers to, by index, and its part in the entry's `xor_hash`.
+/// The index of a DATA object to which an entry refers, and its part in the entry's `xor_hash`.
 #[derive(Clone, Copy, Debug)]
-struct Item {
+struct EntryItem {
     data: u32,
     jenkins: u64,
 }
 
-/// Identifies a payload: two unrelated hash functions stand in for its bytes, which need not be kept in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct DataKey {
-    keyed: u64,
-    jenkins: u64,
-}
-
-/// A DATA object: the value of a field, and the entries that have it.
-#[derive(Debug)]
-struct Data {
-    offset: u32,
-    /// The first entry is noted in the object itself, the others in `later_entries`.
-    first_entry: u32,
-    entries: u32,
-    later_entries: Chain,
-    changed: bool,
-}
-
-#[derive(Debug)]
-struct Field {
-    offset: u32,
-    /// The latest DATA object of this field, head of the list of them all.
-    head_data: u32,
-}
-
-/// The file has no room for the entry: it is time for the next one.
+/// The file has no room for the entry.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct FileFull;
 
-impl Image {
-    /// Lays out an empty file of at most `size_max` bytes whose first entry will have the number `next_seqnum`.
-    pub(super) fn new(ids: Ids, size_max: u64, next_seqnum: u64) -> Self {
+impl FileBuilder {
+    /// Builds an empty file of at most `size_max` bytes whose first entry gets the sequence number
+    /// `next_seqnum`.
+    pub(super) fn new(ids: FileIds, size_max: u64, next_seqnum: u64) -> Self {
         let field_table = HashTable::new(HEADER_BYTES as u64, FIELD_BUCKETS);
         let data_buckets = (size_max / BYTES_PER_BUCKET).max(DATA_BUCKETS_MIN);
         let data_table = HashTable::new(field_table.end(), data_buckets);
-        let header = Header {
-            // Not even TAIL_ENTRY_BOOT_ID, true as it would be: journalctl --verify of systemd 252 knows no such flag
-            // and gives up.
-            compatible_flags: 0,
-            incompatible_flags: INCOMPATIBLE_WRITTEN,
-            state: FileState::Online,
-            file_id: ids.file,
-            machine_id: ids.machine,
-            tail_entry_boot_id: ids.boot,
-            seqnum_id: ids.seqnum,
-            header_size: HEADER_BYTES as u64,
-            arena_size: 0,
-            data_hash_table_offset: data_table.buckets_offset(),
-            data_hash_table_size: data_table.buckets_bytes(),
-            field_hash_table_offset: field_table.buckets_offset(),
-            field_hash_table_size: field_table.buckets_bytes(),
-            tail_object_offset: field_table.end(),
-            n_objects: 2,
-            n_entries: 0,
-            tail_entry_seqnum: 0,
-            head_entry_seqnum: 0,
-            entry_array_offset: 0,
-            head_entry_realtime: 0,
-            tail_entry_realtime: 0,
-            tail_entry_monotonic: 0,
-            n_data: 0,
-            n_fields: 0,
-            n_entry_arrays: 0,
-            tail_entry_array_offset: 0,
-            tail_entry_array_n_entries: 0,
-            tail_entry_offset: 0,
-        };
+        let header = header::empty(ids, &data_table, &field_table);
         let mut batch = Batch::new(data_table.end());
         field_table.lay_out(kind::FIELD_HASH_TABLE, &mut batch);
         data_table.lay_out(kind::DATA_HASH_TABLE, &mut batch);
@@ -166,7 +117,7 @@ impl Image {
             data: Vec::new(),
             data_index: HashMap::new(),
             fields: HashMap::new(),
-            entries: Chain::ALL_ENTRIES,
+            entries: EntryArrays::ALL_ENTRIES,
             batch,
             changed: Vec::new(),
             lookups: Vec::new(),
@@ -182,46 +133,47 @@ impl Image {
         self.next_seqnum
     }
 
-    /// Tells whether the realtime clock was set back since the last entry: the other clock has gone on, this one not.
+    /// Returns whether the realtime clock was set back since the last entry: it decreased, and the monotonic
+    /// clock did not.
     pub(super) fn is_set_back(&self, at: Timestamps) -> bool {
         let last = &self.header;
         at.monotonic_us >= last.tail_entry_monotonic
             && at.realtime_us.saturating_add(JITTER_US_MAX) < last.tail_entry_realtime
     }
 
-    /// Tells whether the first entry is more than `age_max` earlier.
+    /// Returns whether the first entry is more than `age_max` earlier.
     pub(super) fn is_older(&self, age_max: Duration, at: Timestamps) -> bool {
         let age_us = at.realtime_us.saturating_sub(self.header.head_entry_realtime);
         self.header.n_entries > 0 && Duration::from_micros(age_us) > age_max
     }
 
-    /// Gives the size of the used part of the file, in bytes, with what waits to be written.
+    /// Returns the used size of the file in bytes, including buffered changes.
     pub(super) fn used_bytes(&self) -> u64 {
         self.batch.end()
     }
 
-    /// Gives roughly the memory that waits to be written, in bytes.
+    /// Returns the approximate size of the buffered changes, in bytes.
     pub(super) fn pending_bytes(&self) -> usize {
         self.batch.pending_bytes() + self.changed.len() * size_of::<u32>()
     }
 
-    /// Adds an entry of the fields of both parts to the batch, or leaves everything as it was if it has no room.
-    pub(super) fn append(&mut self, parts: [&EntryBuf; 2], at: Timestamps) -> Result<(), Full> {
+    /// Adds an entry with the fields of both parts to the batch. If it does not fit, nothing changes.
+    pub(super) fn append(&mut self, parts: [&EntryBuf; 2], at: Timestamps) -> Result<(), FileFull> {
         self.look_up(parts);
         if !self.has_room(parts) {
-            return Err(Full);
+            return Err(FileFull);
         }
         self.items.clear();
         for (index, (payload, name_len)) in parts.into_iter().flat_map(EntryBuf::payloads).enumerate() {
             let Lookup { key, found } = self.lookups[index];
-            // A field that is new and twice in this entry was not found either time.
+            // A field that appears twice in this entry and is new was not found by either lookup.
             let data = match found.or_else(|| self.data_index.get(&key).copied()) {
                 Some(data) => data,
                 None => self.add_data(key, payload, name_len),
             };
-            self.items.push(Item { data, jenkins: key.jenkins });
+            self.items.push(EntryItem { data, jenkins: key.jenkins });
         }
-        // Offsets grow with the index, and readers expect them sorted; the same field twice is kept once.
+        // Offsets grow with the index, and readers expect them sorted. A repeated field is kept once.
         self.items.sort_unstable_by_key(|item| item.data);
         self.items.dedup_by_key(|item| item.data);
         let entry = self.add_entry(at);
@@ -229,8 +181,8 @@ impl Image {
         Ok(())
     }
 
-    /// Makes the plan that brings the file up to date.
-    pub(super) fn plan(&mut self) -> Plan<'_> {
+    /// Returns the plan that writes all changes.
+    pub(super) fn plan(&mut self) -> WritePlan<'_> {
         for index in self.changed.drain(..) {
             let data = &mut self.data[index as usize];
             data.changed = false;
@@ -247,23 +199,23 @@ impl Image {
         self.batch.plan(&self.header.encode(), extend_to)
     }
 
-    /// Notes that the last plan was carried out.
-    pub(super) fn written(&mut self) {
+    /// Records that the last plan was executed.
+    pub(super) fn commit(&mut self) {
         self.file_size = self.header.arena_size + self.header.header_size;
-        self.batch.written();
+        self.batch.commit();
     }
 
-    /// Notes that the last plan was not carried out, or not wholly.
-    pub(super) fn not_written(&mut self) {
-        self.batch.not_written();
+    /// Records that the last plan failed.
+    pub(super) fn roll_back(&mut self) {
+        self.batch.roll_back();
     }
 
-    /// Gives the header of the file when it is complete and cut to the size that is used.
+    /// Returns the header of the completed file, truncated to its used size.
     pub(super) fn final_header(&self, state: FileState) -> Header {
         Header { state, arena_size: self.used_bytes() - self.header.header_size, ..self.header.clone() }
     }
 
-    /// Finds out which of the fields are in the file already.
+    /// Looks up which fields the file already holds.
     fn look_up(&mut self, parts: [&EntryBuf; 2]) {
         self.lookups.clear();
         for (payload, _) in parts.into_iter().flat_map(EntryBuf::payloads) {
@@ -272,7 +224,7 @@ impl Image {
         }
     }
 
-    /// Tells whether the entry that was looked up fits, by the most that it can need.
+    /// Returns whether the looked-up entry fits, by an upper bound of its size.
     fn has_room(&self, parts: [&EntryBuf; 2]) -> bool {
         let payloads = parts.into_iter().flat_map(EntryBuf::payloads);
         let mut new_values = 0;
@@ -290,7 +242,7 @@ impl Image {
             && self.field_table.has_room(new_values)
     }
 
-    /// Adds a DATA object and links it with the others of its hash and of its field.
+    /// Adds a DATA object and links it into its hash chain and the list of its field.
     fn add_data(&mut self, key: DataKey, payload: &[u8], name_len: usize) -> u32 {
         let offset = self.add_object(kind::DATA, DATA_BYTES + payload.len() as u64);
         self.batch.put(offset + 16, &key.keyed.to_le_bytes());
@@ -304,14 +256,14 @@ impl Image {
         if let Some(field) = self.fields.get_mut(name) {
             self.batch.put(offset + 32, &u64::from(field.head_data).to_le_bytes());
             field.head_data = offset as u32;
-            self.batch.set_u64(Order::Head, u64::from(field.offset) + 32, offset);
+            self.batch.set_u64(WriteOrder::Link, u64::from(field.offset) + 32, offset);
         }
         let index = self.data.len() as u32;
-        self.data.push(Data {
+        self.data.push(DataObject {
             offset: offset as u32,
             first_entry: 0,
             entries: 0,
-            later_entries: Chain::OF_DATA,
+            later_entries: EntryArrays::OF_DATA,
             changed: false,
         });
         self.data_index.insert(key, index);
@@ -324,14 +276,15 @@ impl Image {
         self.batch.put(offset + 16, &hash.to_le_bytes());
         self.batch.put(offset + FIELD_BYTES, name);
         self.field_table.link(hash, offset, &mut self.batch);
-        self.fields.insert(name.into(), Field { offset: offset as u32, head_data: 0 });
+        self.fields.insert(name.into(), FieldObject { offset: offset as u32, head_data: 0 });
     }
 
-    /// Adds the ENTRY object of the fields in `items`, and counts it.
+    /// Adds the ENTRY object for the fields in `items`, and counts it.
     fn add_entry(&mut self, at: Timestamps) -> u32 {
-        // Readers find a time by bisection, and pass over whole files by the times of their first and last entries.
+        // Readers find a time by bisection, and skip whole files by the times of their first and last
+        // entries.
         let realtime = at.realtime_us.clamp(self.header.tail_entry_realtime.max(1), TIME_US_MAX);
-        // Within one boot this clock never runs backwards; `journalctl --verify` insists on it.
+        // This clock never decreases within one boot; `journalctl --verify` checks that.
         let monotonic = at.monotonic_us.clamp(self.header.tail_entry_monotonic.max(1), TIME_US_MAX);
         let offset = self.add_object(kind::ENTRY, ENTRY_BYTES + 4 * self.items.len() as u64);
         let numbers = [self.next_seqnum, realtime, monotonic];
@@ -358,7 +311,7 @@ impl Image {
         offset as u32
     }
 
-    /// Puts the entry into the array of all entries and into those of its fields.
+    /// Adds the entry to the array of all entries and to those of its values.
     fn link_entry(&mut self, entry: u32) {
         let mut add_array = |batch: &mut Batch, size| {
             self.header.n_objects += 1;
@@ -386,17 +339,5 @@ impl Image {
         self.header.n_objects += 1;
         self.header.tail_object_offset = self.batch.end();
         self.batch.add_object(kind, size)
-    }
-}
-
-impl Data {
-    /// Writes what the object says of its entries.
-    fn write(&self, batch: &mut Batch) {
-        let offset = u64::from(self.offset);
-        batch.set_u64(Order::Head, offset + 40, u64::from(self.first_entry));
-        batch.set_u64(Order::Head, offset + 48, u64::from(self.later_entries.first()));
-        batch.set_u64(Order::Head, offset + 56, u64::from(self.entries));
-        batch.set_u32(Order::Head, offset + 64, self.later_entries.tail());
-        batch.set_u32(Order::Head, offset + 68, self.later_entries.tail_len());
     }
 }

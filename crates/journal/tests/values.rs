@@ -1,21 +1,21 @@
-//! Entries byte for byte, with all that they have.
+//! Exact values of entries, and their metadata.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
 
 use std::fs;
 
-use common::journald::{Format, Journald, folder, send_all_sorts};
+use common::journald::{Format, Journald, folder, send_varied};
 use common::*;
 use journal::{EntryBuf, Start, Tail, Timestamps};
 
 #[test]
-fn binary_and_repeated_values_of_journald_are_byte_for_byte() {
+fn binary_and_repeated_values_of_journald_are_exact() {
     for compact in [true, false] {
         let journald = Journald::start(Format { compact, ..Format::USUAL });
         let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
         let (mut all, mut found) = (Vec::new(), 0);
-        send_all_sorts(&journald, 0..60);
+        send_varied(&journald, 0..60);
         wait_until("the entries", || {
             drain(&mut tail, |entry| {
                 found += u64::from(entry.text("NUMBER").is_some());
@@ -23,7 +23,7 @@ fn binary_and_repeated_values_of_journald_are_byte_for_byte() {
                 if entry.values("TWICE").next().is_some() {
                     let mut lens: Vec<_> = entry.values("TWICE").map(<[u8]>::len).collect();
                     lens.sort_unstable();
-                    // The one that was sent twice is there once, as in journalctl.
+                    // The value that was sent twice appears once, as in journalctl.
                     assert_eq!(lens, [1500, 70_000]);
                     assert_eq!(entry.value("TWICE"), entry.values("TWICE").last());
                 }
@@ -35,14 +35,14 @@ fn binary_and_repeated_values_of_journald_are_byte_for_byte() {
         assert!(binary(b"\0\x01=\n\xff"));
         let root = journald.stop();
         let path = folder(root.path()).unwrap().join("system.journal");
-        // Those that journald wrote at its end are missing.
+        // The entries that journald wrote while stopping are missing.
         let exported = export(&path, &[]);
         assert_eq!(all, exported[..all.len()]);
     }
 }
 
 #[test]
-fn entries_tell_their_number_boot_and_monotonic_time() {
+fn entries_have_sequence_number_boot_and_monotonic_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &small());
@@ -60,7 +60,7 @@ fn entries_tell_their_number_boot_and_monotonic_time() {
 }
 
 #[test]
-fn a_field_whose_name_cannot_be_is_refused_and_counted() {
+fn a_field_with_an_invalid_name_is_refused_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &small());
@@ -83,12 +83,12 @@ fn a_field_whose_name_cannot_be_is_refused_and_counted() {
         names.extend(entry.iter().map(|(name, _)| name.to_owned()).filter(|name| !name.starts_with('_')));
     });
     assert_eq!(names, ["THIRD_NAME"]);
-    // Two objects of 72 bytes and the field, padded.
+    // Two objects of 72 bytes plus the field, padded.
     assert_eq!(progress.skipped_bytes, 2 * 88);
 }
 
 #[test]
-fn what_is_not_utf_8_is_exact_as_a_value_and_replaced_as_text() {
+fn bytes_that_are_not_utf_8_are_exact_as_value_and_replaced_as_text() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &small());
@@ -110,12 +110,12 @@ fn what_is_not_utf_8_is_exact_as_a_value_and_replaced_as_text() {
 }
 
 #[test]
-fn values_that_were_met_long_ago_are_still_there() {
+fn values_dropped_from_the_cache_are_read_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &journal::FileOptions::default());
     let mut tail = Tail::open(&path, Start::File).unwrap();
-    // More than the tail keeps at once; and another value of many entries in between.
+    // More than the tail caches, with another value of many entries in between.
     for number in 0..60_u64 {
         let mut entry = numbered(number);
         entry.push_display("HALF", number / 30);

@@ -1,63 +1,63 @@
-//! The fields of entries, as `NAME=value`, plain and within bounds.
+//! Reads DATA objects as plain `NAME=value`, within bounds.
 
 use std::io;
 
-use super::compressed::Expander;
-use super::objects::Objects;
+use super::compression::ValueDecompressor;
+use super::object_reader::ObjectReader;
 use crate::layout::kind;
 
-/// Larger objects are skipped: journald keeps larger ones (core dumps), our writer none.
+/// Larger objects are skipped. Only journald writes such objects (core dumps).
 const OBJECT_BYTES_MAX: u64 = 16 << 20;
 
-/// So many bytes of fields are read for one entry: more than a client without privileges can send to journald.
+/// The bytes of fields that are read for one entry: more than a client without privileges can send to
+/// journald.
 const ENTRY_BYTES_MAX: usize = 32 << 20;
 
-/// Most objects are not larger than this, so that they are had by one system call.
+/// Most objects are at most this large, so one system call reads them.
 const USUAL_BYTES: usize = 1024;
 
-/// What was needed for a larger one is given back.
+/// A larger scratch buffer is freed.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
 
-/// For every byte of the file so many bytes of fields may be read, in addition to `READ_BYTES_MIN`.
+/// The bytes of fields that may be read for each byte of the file, in addition to `READ_BYTES_MIN`.
 ///
-/// Fields that several entries share are read again now and then, and compressed ones become larger, but in a file that
-/// nobody made to keep us busy not that much.
+/// Shared fields are sometimes read again, and compressed ones grow, but only a hostile file exceeds this.
 const READ_BYTES_PER_FILE_BYTE: u64 = 16;
 const READ_BYTES_MIN: u64 = 256 << 20;
 
-/// How a field stands in the file.
+/// How a field is stored in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Encoding {
     Plain,
     Compressed,
 }
 
-/// Reads fields.
+/// Reads DATA objects.
 #[derive(Debug)]
-pub(super) struct Values {
-    expander: Expander,
+pub(super) struct DataReader {
+    decompressor: ValueDecompressor,
     scratch: Vec<u8>,
-    /// What may still be read for the entry at hand, and of the file.
+    /// The bytes that may still be read for the current entry, and for the file.
     entry_bytes_left: usize,
     file_bytes_left: u64,
-    /// Up to where in the file the refused fields are counted.
-    counted_to: u64,
+    /// The offset up to which refused fields are counted.
+    refused_up_to: u64,
     skipped_bytes: u64,
 }
 
-impl Values {
+impl DataReader {
     pub(super) fn new() -> Self {
         Self {
-            expander: Expander::default(),
+            decompressor: ValueDecompressor::default(),
             scratch: Vec::new(),
             entry_bytes_left: 0,
             file_bytes_left: READ_BYTES_MIN,
-            counted_to: 0,
+            refused_up_to: 0,
             skipped_bytes: 0,
         }
     }
 
-    /// Begins with the fields of another entry.
+    /// Starts another entry.
     pub(super) fn begin_entry(&mut self) {
         self.entry_bytes_left = ENTRY_BYTES_MAX;
         if self.scratch.capacity() > SCRATCH_BYTES_MAX {
@@ -65,24 +65,24 @@ impl Values {
         }
     }
 
-    /// Notes how many bytes of the file the walk went over.
-    pub(super) fn note_walked(&mut self, bytes: u64) {
+    /// Records how many bytes of the file were scanned.
+    pub(super) fn note_scanned(&mut self, bytes: u64) {
         let more = bytes.saturating_mul(READ_BYTES_PER_FILE_BYTE);
         self.file_bytes_left = self.file_bytes_left.saturating_add(more);
     }
 
-    /// Gives the bytes of fields that were refused since the last call.
+    /// Returns the bytes of fields refused since the last call.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.skipped_bytes)
     }
 
-    /// Appends the field at `offset` to `out`, plain; gives nothing if there is none, or it is refused.
+    /// Appends the plain field at `offset` to `out`; `None` if there is none, or it is refused.
     pub(super) fn append(
         &mut self,
-        objects: &Objects,
+        objects: &ObjectReader,
         offset: u64,
         out: &mut Vec<u8>,
-    ) -> io::Result<Option<Form>> {
+    ) -> io::Result<Option<Encoding>> {
         let parse = |bytes: &[u8]| {
             objects.parse(bytes, offset, objects.end()).filter(|object| object.kind == kind::DATA)
         };
@@ -92,9 +92,9 @@ impl Values {
             bytes = objects.bytes_at(offset, USUAL_BYTES, &mut self.scratch)?;
             object = parse(bytes);
         }
-        // What is damaged was counted by the walk.
+        // The scanner has counted damaged objects.
         let Some(object) = object else { return Ok(None) };
-        let value_at = objects.least_size(kind::DATA) as usize;
+        let value_at = objects.fixed_size(kind::DATA) as usize;
         let before = out.len();
         let mut is_taken = false;
         if object.size <= OBJECT_BYTES_MAX.min(self.file_bytes_left) {
@@ -108,7 +108,7 @@ impl Values {
                     out.extend_from_slice(value);
                     Some(())
                 }
-                Some(compression) => self.expander.expand(compression, value, out),
+                Some(compression) => self.decompressor.decompress(compression, value, out),
             };
             let len = out.len() - before;
             is_taken = plain.is_some() && name_len(&out[before..]).is_some() && len <= self.entry_bytes_left;
@@ -116,18 +116,23 @@ impl Values {
         }
         if is_taken {
             self.entry_bytes_left -= out.len() - before;
-            return Ok(Some(if object.compression.is_none() { Form::Plain } else { Form::Compressed }));
+            return Ok(Some(if object.compression.is_none() {
+                Encoding::Plain
+            } else {
+                Encoding::Compressed
+            }));
         }
         out.truncate(before);
-        if offset >= self.counted_to {
-            self.counted_to = offset + object.padded_size;
+        if offset >= self.refused_up_to {
+            self.refused_up_to = offset + object.padded_size;
             self.skipped_bytes += object.padded_size;
         }
         Ok(None)
     }
 }
 
-/// Gives the length of the name in `NAME=value`, if it is one that journald writes: A-Z, 0-9 and _.
+/// Returns the length of the name in `NAME=value`, if it has only the characters that journald writes: A-Z,
+/// 0-9 and _.
 pub(super) fn name_len(field: &[u8]) -> Option<usize> {
     let is_of_name = |byte: &u8| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_');
     let len = field.iter().position(|byte| !is_of_name(byte))?;

@@ -1,4 +1,4 @@
-//! Where a journal file goes: what may be there already, and how a new file takes its place.
+//! Installs a new journal file, and archives the one that it replaces.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -16,30 +16,30 @@ use crate::archive::{self, ArchiveName};
 use crate::layout::{HEADER_BYTES, Header, SIGNATURE};
 use crate::process;
 
-/// How often the start is tried anew when the file changes hands in between.
+/// The number of attempts when another process replaces the file at the same time.
 const ATTEMPTS_MAX: usize = 8;
 
-/// How long a lock is asked for, and how often.
-const LOCK_PATIENCE: Duration = Duration::from_millis(100);
+/// How long to wait for a lock, and the interval between attempts.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
-/// A journal file that is where the new one shall be; it is locked, so that nobody writes it.
+/// The journal file that a new one replaces. Its lock keeps other writers out.
 #[derive(Debug)]
-pub(super) struct Occupant {
+pub(super) struct ExistingFile {
     _lock: File,
     archive: PathBuf,
 }
 
-/// A file that is locked and ready to be written, but not yet where it belongs.
+/// A new file, locked and written under a hidden name.
 ///
-/// It becomes visible only when it is complete, so that no reader meets half a header.
+/// It gets its real name when it is complete, so that no reader sees a partial header.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub(super) struct StagedFile {
     pub(super) file: File,
     hidden: PathBuf,
 }
 
-/// Refuses paths that are not called `NAME.journal`, or whose archives could not be told apart.
+/// Refuses a path that is not called `NAME.journal`, or whose archives would be ambiguous.
 pub(super) fn check_name(path: &Path) -> Result<(), WriteError> {
     match archive::stem(path) {
         Some(_) => Ok(()),
@@ -47,14 +47,14 @@ pub(super) fn check_name(path: &Path) -> Result<(), WriteError> {
     }
 }
 
-/// Locks the journal file that exists at the path, if there is one.
+/// Locks the journal file at the path, if there is one.
 ///
-/// An empty file is removed, since there is nothing to keep.
-pub(super) fn occupant(path: &Path) -> Result<Option<Occupant>, WriteError> {
+/// Removes an empty file: it holds nothing to keep.
+pub(super) fn lock_existing(path: &Path) -> Result<Option<ExistingFile>, WriteError> {
     for _ in 0..ATTEMPTS_MAX {
         let Some(file) = open_existing(path)? else { return Ok(None) };
         lock(&file, path)?;
-        // Before it was locked, its writer may have put another file here.
+        // Another writer may have replaced the file before we locked it.
         if !is_at(&file, path) {
             continue;
         }
@@ -63,40 +63,40 @@ pub(super) fn occupant(path: &Path) -> Result<Option<Occupant>, WriteError> {
             return Ok(None);
         }
         let archive = archive_path(&file, path)?;
-        return Ok(Some(Occupant { _lock: file, archive }));
+        return Ok(Some(ExistingFile { _lock: file, archive }));
     }
     Err(WriteError::Locked { path: path.to_owned() })
 }
 
-impl Occupant {
-    /// Makes an occupant of the file that this writer itself has filled.
+impl ExistingFile {
+    /// Describes the file that this writer has filled.
     ///
-    /// If somebody has removed it or put another in its place, there is nothing to archive.
-    pub(super) fn filled(file: &File, header: &Header, path: &Path) -> Result<Option<Self>, WriteError> {
+    /// Returns `None` if the file was removed or replaced: then there is nothing to archive.
+    pub(super) fn of_full(file: &File, header: &Header, path: &Path) -> Result<Option<Self>, WriteError> {
         let archive = ArchiveName::of(header).beside(path);
         let archive = archive.ok_or_else(|| WriteError::Name { path: path.to_owned() })?;
         let lock = file.try_clone().map_err(WriteError::io("archive", path))?;
         Ok(is_at(file, path).then_some(Self { _lock: lock, archive }))
     }
 
-    /// Gives the file its name as an archive; tells which.
-    fn put_away(&self, path: &Path) -> Result<PathBuf, WriteError> {
+    /// Renames the file to its archive name, and returns the new path.
+    fn archive(&self, path: &Path) -> Result<PathBuf, WriteError> {
         let io_error = || WriteError::io("archive", path);
         match disk::rename(path, &self.archive) {
             Ok(()) => Ok(self.archive.clone()),
-            // A copy of this file, or a part of it, as somebody may have brought back from elsewhere.
+            // Somebody has restored a copy of this file, or a part of it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let aside = aside(path)?;
-                disk::rename(path, &aside).map_err(io_error())?;
-                Ok(aside)
+                let disposed = disposed_path(path)?;
+                disk::rename(path, &disposed).map_err(io_error())?;
+                Ok(disposed)
             }
             Err(error) => Err(io_error()(error)),
         }
     }
 }
 
-impl Candidate {
-    /// Creates and locks a file beside the path under a hidden name.
+impl StagedFile {
+    /// Creates and locks a file under a hidden name beside the path.
     pub(super) fn create(path: &Path) -> Result<Self, WriteError> {
         let mut name = std::ffi::OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
@@ -106,9 +106,9 @@ impl Candidate {
             match disk::create_new(&hidden) {
                 Ok(file) => {
                     lock(&file, path)?;
-                    let candidate = Self { file, hidden };
-                    share_with_group(&candidate.file).map_err(WriteError::io("set the mode of", path))?;
-                    return Ok(candidate);
+                    let staged = Self { file, hidden };
+                    share_with_group(&staged.file).map_err(WriteError::io("set the mode of", path))?;
+                    return Ok(staged);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     remove_abandoned(&hidden, path)?;
@@ -122,14 +122,14 @@ impl Candidate {
         Err(WriteError::Locked { path: path.to_owned() })
     }
 
-    /// Archives the occupant and puts this file in its place.
-    pub(super) fn take_place(self, path: &Path, occupant: Option<&Occupant>) -> Result<File, WriteError> {
-        let archive = occupant.map(|occupant| occupant.put_away(path)).transpose()?;
+    /// Archives the existing file and renames this one to the path.
+    pub(super) fn install(self, path: &Path, existing: Option<&ExistingFile>) -> Result<File, WriteError> {
+        let archive = existing.map(|existing| existing.archive(path)).transpose()?;
         match disk::rename(&self.hidden, path) {
             Ok(()) => self.file.try_clone().map_err(WriteError::io("keep open", path)),
             Err(error) => {
                 if let Some(archive) = archive {
-                    // If this fails too, the archive at least is complete and has its right name.
+                    // If this fails too, the archive is still complete and correctly named.
                     disk::rename(&archive, path).ok();
                 }
                 Err(match error.kind() {
@@ -141,9 +141,9 @@ impl Candidate {
     }
 }
 
-impl Drop for Candidate {
+impl Drop for StagedFile {
     fn drop(&mut self) {
-        // When it took its place there is nothing under this name any more.
+        // An installed file no longer has this name.
         if is_at(&self.file, &self.hidden) {
             disk::remove(&self.hidden).ok();
         }
@@ -167,7 +167,7 @@ pub(super) fn open_existing(path: &Path) -> Result<Option<File>, WriteError> {
         };
         return Err(WriteError::NotRegular { path: path.to_owned(), what });
     }
-    // In case it has been exchanged since: do not follow a link, and do not wait for a pipe's other end.
+    // The file may have been replaced since: do not follow a link, nor wait for the other end of a pipe.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => Ok(Some(file)),
@@ -176,7 +176,7 @@ pub(super) fn open_existing(path: &Path) -> Result<Option<File>, WriteError> {
     }
 }
 
-/// Finds the name under which an existing file is put aside, by its header.
+/// Returns the archive name of an existing file, from its header.
 fn archive_path(file: &File, path: &Path) -> Result<PathBuf, WriteError> {
     let mut bytes = [0; HEADER_BYTES];
     let len = read_start(file, &mut bytes).map_err(WriteError::io("read", path))?;
@@ -185,19 +185,19 @@ fn archive_path(file: &File, path: &Path) -> Result<PathBuf, WriteError> {
     {
         return Ok(archive);
     }
-    // A journal with a damaged header, one that was cut off within it, or what a power cut leaves of one just begun.
+    // A damaged header, a header that was cut off, or the zeros that a power cut leaves of a new file.
     let is_cut_off = SIGNATURE.starts_with(&bytes[..len]);
     if is_cut_off || bytes.starts_with(SIGNATURE) || bytes == [0; HEADER_BYTES] {
-        return aside(path);
+        return disposed_path(path);
     }
     Err(WriteError::NotAJournal { path: path.to_owned() })
 }
 
-/// Finds a name under which a journal is put aside that cannot have the name of an archive.
-fn aside(path: &Path) -> Result<PathBuf, WriteError> {
+/// Returns the name for a damaged journal, which cannot have an archive name.
+fn disposed_path(path: &Path) -> Result<PathBuf, WriteError> {
     let now_us = crate::Timestamps::now().realtime_us;
     let random = process::random_id().map_err(WriteError::io("archive", path))? as u64;
-    archive::aside(path, now_us, random).ok_or_else(|| WriteError::Name { path: path.to_owned() })
+    archive::disposed_path(path, now_us, random).ok_or_else(|| WriteError::Name { path: path.to_owned() })
 }
 
 fn read_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
@@ -212,10 +212,10 @@ fn read_start(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
 
 /// Takes the lock that a writer holds over a file's life.
 ///
-/// A program that is being started has for a moment all that its parent has, also the lock of a file that the parent
-/// just closed; so the lock is asked for a few times.
+/// Retries for a short time: a child process that is just being started still shares a lock that its parent
+/// has released.
 fn lock(file: &File, path: &Path) -> Result<(), WriteError> {
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
@@ -226,7 +226,7 @@ fn lock(file: &File, path: &Path) -> Result<(), WriteError> {
     }
 }
 
-/// Removes a file that a writer left which was killed while it began; if it is alive, it keeps us out.
+/// Removes the staged file of a writer that was killed. Fails if that writer still holds the lock.
 fn remove_abandoned(hidden: &Path, path: &Path) -> Result<(), WriteError> {
     let Some(file) = open_existing(hidden)? else { return Ok(()) };
     lock(&file, path)?;
@@ -252,7 +252,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Lets the members of the group `systemd-journal` read what root writes, as they may read the system's journal.
+/// Lets the group `systemd-journal` read what root writes, as it may read the system's journal.
 fn share_with_group(file: &File) -> io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -262,7 +262,7 @@ fn share_with_group(file: &File) -> io::Result<()> {
         return Ok(());
     }
     let Some(group) = group_id(&groups, "systemd-journal") else { return Ok(()) };
-    // In a user namespace the group may not exist; then the file stays with its owner.
+    // The group may not exist in a user namespace; then the file stays with its owner.
     if rustix::fs::fchown(file, None, Some(Gid::from_raw(group))).is_ok() {
         rustix::fs::fchmod(file, Mode::RUSR | Mode::WUSR | Mode::RGRP)?;
     }
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_found_by_its_whole_name() {
+    fn group_id_matches_the_whole_name() {
         let groups = "root:x:0:\nsystemd-journal-remote:x:7:\nsystemd-journal:x:101:a,b\n";
         assert_eq!(group_id(groups, "systemd-journal"), Some(101));
         assert_eq!(group_id(groups, "journal"), None);

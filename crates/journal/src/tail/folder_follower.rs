@@ -1,63 +1,62 @@
-//! All the journal files of one or several folders.
+//! Follows the journal files of one or several folders.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::copies::Copies;
+use super::copy_detector::CopyDetector;
 use super::entry::Entry;
+use super::entry_scanner::SkippedEntries;
+use super::file_reader::{self, FileReader, Step};
+use super::filter::Filter;
+use super::folder_set::FolderSet;
 use super::listing::{FileId, Listing};
-use super::places::Places;
-use super::source::{self, Source, Step};
-use super::walk::Passed;
-use super::wanted::Filter;
-use super::{Progress, Start};
+use super::{PollProgress, Start};
 use crate::layout::Header;
 use crate::{FileState, ReadError};
 
-/// Follows the files of one or several folders: reads what they hold one after the other, keeps those open that are being written,
-/// and takes turns among these.
-pub(super) struct Folder {
+/// Reads the existing files one after the other, keeps those open that are being written, and then reads
+/// these in turn.
+pub(super) struct FolderFollower {
     listing: Listing,
-    /// What was met, if the folders are those between which journald copies.
-    copies: Option<Copies>,
+    /// Present if journald copies entries between the folders.
+    copies: Option<CopyDetector>,
     filter: Filter,
-    /// Those that have still to be read.
-    pending: HashMap<FileId, Pending>,
-    open: Vec<Open>,
-    /// Which of the open files is read.
-    turn: usize,
-    /// No file was read yet.
+    /// Files that are still to be read.
+    pending: HashMap<FileId, PendingFile>,
+    open: Vec<OpenFile>,
+    /// The index of the open file that is being read.
+    current: usize,
+    /// No file has been read yet.
     is_first: bool,
 }
 
-/// A file that has still to be read.
-struct Pending {
-    /// The header when it was met, or the first that told of entries.
+/// A file that is still to be read.
+struct PendingFile {
+    /// The header when the file was found, or the first one with entries.
     header: Header,
     path: PathBuf,
     size_bytes: u64,
-    passed: Passed,
+    skipped: SkippedEntries,
 }
 
 /// A file that is being read.
-struct Open {
+struct OpenFile {
     id: FileId,
     path: PathBuf,
-    source: Source,
-    /// Of the folders between which journald copies the one in which it lies.
-    place: Option<usize>,
-    /// It is written no more: when all of it is read, that was all.
+    reader: FileReader,
+    /// The index of the file's folder, if journald copies entries between the folders.
+    folder: Option<usize>,
+    /// No more entries are written to it: when it is read to its end, it is done.
     is_closed: bool,
 }
 
-impl Pending {
-    /// Looks again where the file comes in the order, if it had no entry when it was met: by now it may have, and be
-    /// continued by others.
+impl PendingFile {
+    /// Updates the file's position in the order, if it had no entry when it was found.
     fn refresh_order(&mut self) {
         if self.header.n_entries > 0 {
             return;
         }
-        if let Ok(objects) = source::open(&self.path)
+        if let Ok(objects) = file_reader::open(&self.path)
             && FileId::of(objects.header()) == FileId::of(&self.header)
         {
             self.header = objects.header().clone();
@@ -65,23 +64,23 @@ impl Pending {
     }
 }
 
-impl Folder {
-    /// Opens folders.
-    pub(super) fn open(places: Places, start: Start) -> Result<Self, ReadError> {
+impl FolderFollower {
+    /// Opens the folders.
+    pub(super) fn open(folders: FolderSet, start: Start) -> Result<Self, ReadError> {
         let mut folder = Self {
-            copies: matches!(places, Places::Any(_)).then(Copies::default),
-            listing: Listing::of(places),
+            copies: matches!(folders, FolderSet::List(_)).then(CopyDetector::default),
+            listing: Listing::of(folders),
             filter: Filter::default(),
             pending: HashMap::new(),
             open: Vec::new(),
-            turn: 0,
+            current: 0,
             is_first: true,
         };
         folder.list()?;
         folder.listing.check_readable()?;
         let listing = &folder.listing;
         folder.pending.retain(|id, pending| {
-            pending.passed = Passed::before(start.since_us(), &pending.header);
+            pending.skipped = SkippedEntries::before(start.since_us(), &pending.header);
             let is_read = match start {
                 Start::Oldest => true,
                 Start::File | Start::End => false,
@@ -92,26 +91,26 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Hands out only what is wanted from now on.
+    /// Returns only entries that match the filter from now on.
     pub(super) fn set_filter(&mut self, filter: Filter) {
         for open in &mut self.open {
-            open.source.set_filter(&filter);
+            open.reader.set_filter(&filter);
         }
         self.filter = filter;
     }
 
-    /// Tells why one of the files cannot be read, if there is such a one.
+    /// Returns why one of the files cannot be read.
     pub(super) fn refusal(&self) -> Option<&ReadError> {
         self.listing.refusal()
     }
 
-    /// Hands out at most `entries_max` entries of the file that is being read, and counts them.
+    /// Passes at most `entries_max` entries of the current file to `each`, and counts them.
     pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
-        let Some(open) = self.open.get_mut(self.turn) else { return 0 };
-        let (copies, place) = (&mut self.copies, open.place);
-        open.source.read(entries_max, &mut |entry| {
+        let Some(open) = self.open.get_mut(self.current) else { return 0 };
+        let (copies, folder) = (&mut self.copies, open.folder);
+        open.reader.read(entries_max, &mut |entry| {
             let is_copy =
-                copies.as_mut().zip(place).is_some_and(|(copies, place)| copies.is_copy(entry, place));
+                copies.as_mut().zip(folder).is_some_and(|(copies, folder)| copies.is_copy(entry, folder));
             if !is_copy {
                 each(entry);
             }
@@ -119,59 +118,59 @@ impl Folder {
         })
     }
 
-    /// Tells whether any file is being written.
+    /// Returns whether any file is being written.
     pub(super) fn writer(&self) -> FileState {
-        let mut states = self.open.iter().map(|open| open.source.header().state);
+        let mut states = self.open.iter().map(|open| open.reader.header().state);
         if states.any(|state| state == FileState::Online) { FileState::Online } else { FileState::Offline }
     }
 
-    /// Goes on in the file that is being read, or to another one; tells whether there may be more.
-    pub(super) fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    /// Reads on in the current file, or switches to another; returns whether there may be more.
+    pub(super) fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         progress.skipped_bytes += self.listing.take_skipped_bytes();
-        let Some(open) = self.open.get_mut(self.turn) else { return self.end_round(progress) };
-        let step = open.source.step();
-        progress.skipped_bytes += open.source.take_skipped_bytes();
-        progress.walked_bytes += open.source.take_walked_bytes();
+        let Some(open) = self.open.get_mut(self.current) else { return self.end_round(progress) };
+        let step = open.reader.step();
+        progress.skipped_bytes += open.reader.take_skipped_bytes();
+        progress.walked_bytes += open.reader.take_walked_bytes();
         match step {
-            Ok(Step::Moved) => {}
-            Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.turn)),
-            Ok(Step::CaughtUp) => self.turn += 1,
+            Ok(Step::Advanced) => {}
+            Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.current)),
+            Ok(Step::CaughtUp) => self.current += 1,
             Err(error) => {
                 let error = ReadError::io("read", &open.path)(error);
-                // One file that cannot be read must not keep us from the others.
-                self.turn += 1;
+                // An unreadable file must not block the others.
+                self.current += 1;
                 return Err(error);
             }
         }
-        if self.turn < self.open.len() { Ok(true) } else { self.end_round(progress) }
+        if self.current < self.open.len() { Ok(true) } else { self.end_round(progress) }
     }
 
-    /// Looks for files, when all that are open were read as far as they go; tells whether there may be more.
-    fn end_round(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
-        self.turn = 0;
-        let is_any_closed = self.list()?;
+    /// Looks for new files, once all open files are read to their ends; returns whether there may be more.
+    fn end_round(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
+        self.current = 0;
+        let has_newly_closed = self.list()?;
         progress.skipped_bytes += self.listing.take_skipped_bytes();
-        // What was written to them between our last look and their end comes before what is in new files.
-        if is_any_closed {
+        // Entries written to closed files since the last read come before those of new files.
+        if has_newly_closed {
             return Ok(true);
         }
         let Some(id) = self.next_pending() else { return Ok(false) };
-        self.go_on_to(id, progress)?;
+        self.switch_to(id, progress)?;
         Ok(true)
     }
 
-    /// Goes on to a pending file, if it is still where it was listed.
-    fn go_on_to(&mut self, id: FileId, progress: &mut Progress) -> Result<(), ReadError> {
+    /// Switches to a pending file, if it is still where it was listed.
+    fn switch_to(&mut self, id: FileId, progress: &mut PollProgress) -> Result<(), ReadError> {
         match self.open_pending(id) {
             Ok(true) => {
                 progress.rotations += u64::from(!std::mem::take(&mut self.is_first));
-                self.turn = self.open.len() - 1;
+                self.current = self.open.len() - 1;
             }
-            // It was renamed or removed just now.
-            Ok(false) => self.listing.outdate(),
+            // It was just renamed or removed.
+            Ok(false) => self.listing.invalidate(),
             Err(error @ ReadError::Io { .. }) => return Err(error),
-            // It was renamed, and the next one is just being made under its name.
-            Err(_) if self.listing.is_live(id) => self.listing.outdate(),
+            // It was renamed, and the next file is being created under its name.
+            Err(_) if self.listing.is_live(id) => self.listing.invalidate(),
             Err(_) => {
                 let lost = self.pending.remove(&id);
                 progress.skipped_bytes += lost.map_or(0, |pending| pending.size_bytes);
@@ -180,15 +179,15 @@ impl Folder {
         Ok(())
     }
 
-    /// Lists the folder anew; tells whether a file that is being read was found closed.
+    /// Lists the folders again; returns whether an open file was closed by its writer.
     fn list(&mut self) -> Result<bool, ReadError> {
         let Some(new) = self.listing.refresh()? else { return Ok(false) };
         for file in new {
-            let pending = Pending {
+            let pending = PendingFile {
                 header: file.header,
                 path: file.path,
                 size_bytes: file.size_bytes,
-                passed: Passed::default(),
+                skipped: SkippedEntries::default(),
             };
             self.pending.insert(file.id, pending);
         }
@@ -196,29 +195,29 @@ impl Folder {
         let listing = &mut self.listing;
         self.pending.retain(|id, pending| {
             let Some(path) = paths.remove(id) else {
-                listing.note_skipped(pending.size_bytes);
+                listing.count_skipped(pending.size_bytes);
                 return false;
             };
             pending.path = path;
             pending.refresh_order();
             true
         });
-        let mut is_any_closed = false;
+        let mut has_newly_closed = false;
         for open in &mut self.open {
             let is_closed = !self.listing.is_live(open.id);
-            is_any_closed |= is_closed && !open.is_closed;
+            has_newly_closed |= is_closed && !open.is_closed;
             open.is_closed = is_closed;
         }
-        Ok(is_any_closed)
+        Ok(has_newly_closed)
     }
 
-    /// Chooses the file to read next: of each writer the first by its numbers, of these the first by the clock, so
-    /// that a clock that was set back does not confuse a writer's own order.
+    /// Chooses the next file: the first of each writer by sequence number, and of these the first by time. So
+    /// a clock that was set back does not reorder one writer's files.
     fn next_pending(&self) -> Option<FileId> {
         let mut first_of_writer: HashMap<u128, (u64, u64, FileId)> = HashMap::new();
         for (id, pending) in &self.pending {
             let header = &pending.header;
-            // What has no entry yet is later than all that has.
+            // A file without entries comes last.
             let order = if header.n_entries == 0 {
                 (u64::MAX, u64::MAX, *id)
             } else {
@@ -230,22 +229,22 @@ impl Folder {
         first_of_writer.into_values().map(|(_, realtime, id)| (realtime, id)).min().map(|(_, id)| id)
     }
 
-    /// Opens a pending file; tells whether it is still at its path.
+    /// Opens a pending file; returns whether it is still at its path.
     fn open_pending(&mut self, id: FileId) -> Result<bool, ReadError> {
         let Some(pending) = self.pending.get(&id) else { return Ok(false) };
-        let mut source = match Source::open(&pending.path, &self.filter) {
+        let mut reader = match FileReader::open(&pending.path, &self.filter) {
             Err(ReadError::NotFound { .. }) => return Ok(false),
-            source => source?,
+            reader => reader?,
         };
-        if FileId::of(source.header()) != id {
+        if FileId::of(reader.header()) != id {
             return Ok(false);
         }
-        source.pass_over(pending.passed);
+        reader.skip(pending.skipped);
         let is_closed = !self.listing.is_live(id);
         let path = pending.path.clone();
         self.pending.remove(&id);
-        let place = self.listing.places().number(&path);
-        self.open.push(Open { id, path, source, place, is_closed });
+        let folder = self.listing.folders().index_of(&path);
+        self.open.push(OpenFile { id, path, reader, folder, is_closed });
         Ok(true)
     }
 }
@@ -258,7 +257,7 @@ mod tests {
     use crate::{EntryBuf, FileOptions, FileWriter, Timestamps};
 
     #[test]
-    fn a_listed_file_that_was_renamed_is_read_though_its_name_is_that_of_a_file_just_being_made() {
+    fn a_renamed_file_is_read_while_a_new_file_takes_its_name() {
         for beginning in [&b""[..], b"LPKSHHRH", &[0; 300]] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("a.journal");
@@ -267,13 +266,13 @@ mod tests {
             entry.push("A", b"1");
             writer.append(&entry, Timestamps::now()).unwrap();
             writer.close().unwrap();
-            let mut folder = Folder::open(Places::tree(dir.path()), Start::File).unwrap();
+            let mut folder = FolderFollower::open(FolderSet::tree(dir.path()), Start::File).unwrap();
             let id = folder.next_pending().unwrap();
 
             fs::rename(&path, dir.path().join("a@1.journal")).unwrap();
             fs::write(&path, beginning).unwrap();
-            let mut progress = Progress::new(FileState::Online);
-            folder.go_on_to(id, &mut progress).unwrap();
+            let mut progress = PollProgress::new(FileState::Online);
+            folder.switch_to(id, &mut progress).unwrap();
             let mut read = 0;
             while folder.step(&mut progress).unwrap() {
                 read += folder.read(u64::MAX, &mut |entry| assert_eq!(entry.text("A"), Some("1")));
