@@ -3,9 +3,9 @@
 use crate::connection::ConnectionRecord;
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
+use crate::histogram::Sketch;
 use crate::ids::ClientId;
 use crate::metric::Counters;
-use crate::sketch::Sketch;
 use crate::tally::Tally;
 
 /// Connection records that one worker keeps an interval; further ones count as unrecorded.

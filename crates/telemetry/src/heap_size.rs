@@ -1,14 +1,14 @@
 //! What records, and what is kept of them, take of memory, so that it can be bounded: a short text may hold much.
 
 use crate::connection::ConnectionRecord;
-use crate::distribution::Distribution;
+use crate::histogram::Distribution;
 use crate::histogram::Histograms;
+use crate::histogram::Sketch;
 use crate::metric::Metric;
 use crate::record::{
     Body, ExperimentRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord, Record, RunRecord,
 };
 use crate::setting::{Setting, Value};
-use crate::sketch::Sketch;
 use crate::tally::{Tallied, Tally};
 
 /// Something that points to memory besides its own.

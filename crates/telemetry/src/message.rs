@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::distribution::Distribution;
 use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::histogram::Distribution;
 use crate::record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
     ProxyRecord, Record, RunRecord,

@@ -7,10 +7,10 @@ mod latencies;
 use crate::connection::{ConnectionRecord, Outcome};
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::field;
+use crate::histogram::Sketch;
 use crate::ids::{ClientId, ConnId, ParseIdError, RunId};
 use crate::metric::Counters;
 use crate::setting::Setting;
-use crate::sketch::Sketch;
 use crate::tally::Tally;
 use crate::wire::{FAMILY, wire};
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::connection::{ConnectionRecord, Outcome};
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
+use crate::histogram::Sketch;
 use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
 use crate::record::{
@@ -13,7 +14,6 @@ use crate::record::{
     LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
 };
 use crate::setting::{Applies, Setting, Value};
-use crate::sketch::Sketch;
 use crate::tally::{LoadEvent, Tally};
 
 pub(crate) fn client(n: u8) -> ClientId {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use foldhash::HashMap;
 
-use crate::distribution::Distribution;
+use crate::histogram::Distribution;
 use crate::ids::RunId;
 use crate::metric::Metric;
 use crate::origin::{Origin, Writer};

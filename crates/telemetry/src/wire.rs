@@ -7,14 +7,14 @@ use std::str::FromStr;
 use journal::EntryBuf;
 
 use crate::connection::Outcome;
-use crate::encoding;
 use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
 use crate::field::{Field, Unit};
+use crate::histogram::Sketch;
+use crate::histogram::encoding;
 use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
 use crate::record::{Latencies, Latency, Level, Phase};
 use crate::setting::{SETTINGS_MAX, Setting};
-use crate::sketch::Sketch;
 use crate::tally::Tally;
 
 /// Why an entry that claims to be a record of ours is not one.

@@ -7,10 +7,10 @@ use super::{Model, RUNS_KNOWN_MAX, RUNS_MAX, Run, UNCHECKED_BYTES_MAX};
 use crate::excerpt::simulated;
 use crate::families::{ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
+use crate::histogram::Sketch;
 use crate::ids::RunId;
 use crate::metric::Metric;
 use crate::record::{Body, Latency, ProxyRecord, Record, Stamp};
-use crate::sketch::Sketch;
 
 /// The same run so many times, each a minute after the one before.
 fn records(run: u128) -> Vec<Record> {

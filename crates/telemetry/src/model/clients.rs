@@ -8,10 +8,10 @@ use crate::connection::ConnectionRecord;
 use crate::delta::CLIENTS_MAX;
 use crate::families::ClientCounter;
 use crate::heap_size::HeapSize;
+use crate::histogram::Sketch;
 use crate::ids::ClientId;
 use crate::metric::Counters;
 use crate::record::{ClientRecord, Stamp};
-use crate::sketch::Sketch;
 
 /// Intervals of a client that are kept for its sparkline.
 pub(super) const HISTORY_MAX: usize = 60;

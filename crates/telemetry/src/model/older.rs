@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::distribution::Distribution;
+use crate::histogram::Distribution;
 use crate::metric::{Counters, Metric};
 use crate::model::track::Interval;
 

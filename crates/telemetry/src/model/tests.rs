@@ -7,10 +7,10 @@ use crate::codec;
 use crate::delta::CLIENTS_MAX;
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
+use crate::histogram::Sketch;
 use crate::ids::ClientId;
 use crate::metric::{Counters, Metric};
 use crate::record::{Body, ClientRecord, HostRecord, Phase, ProxyRecord, RunRecord, Stamp};
-use crate::sketch::Sketch;
 use crate::testing::{bodies, client};
 
 /// Takes every figure that a model gives.

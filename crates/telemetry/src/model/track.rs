@@ -5,8 +5,8 @@ mod merged;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::distribution::Distribution;
 use crate::heap_size::HeapSize as _;
+use crate::histogram::Distribution;
 use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 use crate::model::HISTORY;

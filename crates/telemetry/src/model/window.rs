@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::merged::Merged;
+use crate::histogram::Merged;
 use crate::metric::{Counters, Metric};
 use crate::model::track::{Interval, Track};
 

@@ -8,10 +8,10 @@ use super::*;
 use crate::connection::Outcome;
 use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
+use crate::histogram::Sketch;
 use crate::ids::ClientId;
 use crate::metric::Counters;
 use crate::record::Record;
-use crate::sketch::Sketch;
 use crate::testing::{client, connection};
 
 #[test]

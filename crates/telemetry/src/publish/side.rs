@@ -1,7 +1,7 @@
 //! What one side of the wire has counted, and which part of it no record has carried yet.
 
-use crate::distribution::Distribution;
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::histogram::Distribution;
 use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 use crate::record::{Latencies, Latency, LoadRecord, ProxyRecord};

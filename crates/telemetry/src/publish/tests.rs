@@ -8,10 +8,10 @@ use super::*;
 use crate::codec;
 use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
+use crate::histogram::Sketch;
 use crate::metric::Counters;
 use crate::model::Model;
 use crate::record::{Record, Stamp};
-use crate::sketch::Sketch;
 use crate::testing::{bodies, client};
 
 /// Keeps records as journal entries, as a file would, and refuses those it is told to.

@@ -1,6 +1,6 @@
 //! Latencies as records carry them.
 
-use crate::distribution::Distribution;
+use crate::histogram::Distribution;
 use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 

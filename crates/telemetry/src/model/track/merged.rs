@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{Interval, Track};
-use crate::distribution::Distribution;
+use crate::histogram::Distribution;
 use crate::metric::Metric;
 
 /// Length of what is kept of older intervals, in microseconds.

@@ -1,6 +1,6 @@
 //! Latencies of several intervals merged, from which an interval can be taken out again.
 
-use crate::distribution::{Distribution, UNIT_NS};
+use crate::histogram::sparse::{Distribution, UNIT_NS};
 
 /// Buckets of a power of two; both halves of the first one.
 const HALF: usize = 1024;

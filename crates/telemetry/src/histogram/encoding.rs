@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
-use crate::distribution::{Buckets, Distribution};
+use crate::histogram::sparse::{Buckets, Distribution};
+use crate::histogram::window::highest_units;
 use crate::histogram::{DIGITS, HIGHEST_NS, Histogram, LOWEST_NS};
-use crate::merged::highest_units;
 
 /// Longest base64 text that is decoded; one with every bucket in use is shorter.
 const TEXT_BYTES_MAX: usize = 512 * 1024;

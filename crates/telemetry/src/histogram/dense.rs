@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram as Hdr;
 
-use crate::distribution::{Buckets, Distribution, UNIT_NS};
+use crate::histogram::sparse::{Buckets, Distribution, UNIT_NS};
 use crate::metric::Metric;
 
 /// Below this a latency is not told apart, in nanoseconds.
