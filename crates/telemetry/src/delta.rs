@@ -1,12 +1,12 @@
 //! What workers hand over once an interval: deltas, merged by whoever publishes them.
 
-use crate::connection::ConnectionRecord;
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
-use crate::ids::ClientId;
 use crate::metric::Counters;
-use crate::tally::Tally;
+use crate::record::connection::ConnectionRecord;
+use crate::record::event_counts::Tally;
+use crate::record::ids::ClientId;
 
 /// Connection records that one worker keeps an interval; further ones count as unrecorded.
 pub const CONNECTION_RECORDS_MAX: usize = 64;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::ids::ParseIdError;
+use crate::record::ids::ParseIdError;
 
 /// Declares an enum that travels as one of its words.
 macro_rules! words {

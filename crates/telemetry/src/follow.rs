@@ -10,15 +10,15 @@ use std::time::Duration;
 use foldhash::HashSet;
 use journal::{Entry, ReadError, Tail, Timestamps};
 
-use crate::codec;
-use crate::field;
-use crate::heap_size::HeapSize as _;
-use crate::ids::RunId;
 use crate::model::Level;
-use crate::origin::{Origin, Suppressed, Writer};
+use crate::record::codec;
+use crate::record::field;
+use crate::record::heap_size::HeapSize as _;
+use crate::record::ids::RunId;
+use crate::record::origin::{Origin, Suppressed, Writer};
+use crate::record::wire::DecodeError;
 use crate::run_filter::{Admission, EntryFilter, RunFilter, WriterFilter};
 use crate::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Update};
-use crate::wire::DecodeError;
 
 /// How often the journal is looked at. `journalctl -f` may be told of news only every 250 ms; polling is sooner.
 const POLL: Duration = Duration::from_millis(20);

@@ -15,10 +15,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use journal::{ReadError, Start, Tail};
 
 use crate::excerpt::Stretch;
-use crate::ids::RunId;
 use crate::model::Model;
-use crate::origin::{Origin, Writer};
 use crate::record::Record;
+use crate::record::ids::RunId;
+use crate::record::origin::{Origin, Writer};
 use run_cursor::{ReadProgress, RunCursor};
 
 /// Most records in one reply.

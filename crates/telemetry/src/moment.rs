@@ -137,8 +137,8 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::RunId;
     use crate::model::Model;
+    use crate::record::ids::RunId;
     use crate::record::{Body, MarkRecord, Record, RunRecord, Stamp};
 
     /// An hour from 12:30 UTC on, with a mark after ten minutes.

@@ -6,10 +6,10 @@
 use foldhash::HashSet;
 
 use crate::excerpt::Stretch;
-use crate::field;
-use crate::ids::RunId;
-use crate::origin::{Origin, is_tlsdash};
-use crate::wire::Source;
+use crate::record::field;
+use crate::record::ids::RunId;
+use crate::record::origin::{Origin, is_tlsdash};
+use crate::record::wire::Source;
 
 /// Processes that are remembered as admitted.
 const ADMITTED_MAX: usize = 1_024;

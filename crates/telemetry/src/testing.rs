@@ -3,18 +3,18 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use crate::connection::{ConnectionRecord, Outcome};
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
-use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
+use crate::record::connection::{ConnectionRecord, Outcome};
+use crate::record::event_counts::{LoadEvent, Tally};
+use crate::record::ids::{ClientId, ConnId};
+use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Latencies, Level,
     LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
 };
-use crate::setting::{Applies, Setting, Value};
-use crate::tally::{LoadEvent, Tally};
 
 pub(crate) fn client(n: u8) -> ClientId {
     IpAddr::from(Ipv4Addr::new(127, 0, 0, n)).into()

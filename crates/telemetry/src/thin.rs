@@ -12,9 +12,9 @@ use std::time::Duration;
 use foldhash::HashMap;
 
 use crate::histogram::Distribution;
-use crate::ids::RunId;
 use crate::metric::Metric;
-use crate::origin::{Origin, Writer};
+use crate::record::ids::RunId;
+use crate::record::origin::{Origin, Writer};
 use crate::record::{Body, ClientRecord, Latencies, LoadRecord, ProxyRecord, Record, Stamp};
 
 /// Thins the records of runs, as they come.

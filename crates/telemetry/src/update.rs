@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::ids::RunId;
 use crate::model::{Level, Model};
-use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
+use crate::record::ids::RunId;
+use crate::record::origin::{Suppressed, Writer};
 
 /// Records of one batch at the most, so that no queue of batches grows large.
 pub const BATCH_RECORDS_MAX: usize = 256;

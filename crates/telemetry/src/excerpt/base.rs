@@ -4,13 +4,13 @@ use foldhash::HashMap;
 
 use crate::delta::CLIENTS_MAX;
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::ids::{ClientId, RunId};
 use crate::metric::{Counters, Metric};
+use crate::record::event_counts::Tally;
+use crate::record::ids::{ClientId, RunId};
+use crate::record::setting::{SETTINGS_MAX, Setting};
 use crate::record::{
     Body, ClientRecord, HealthRecord, HostRecord, Latencies, LoadRecord, Phase, Record, RunRecord, Stamp,
 };
-use crate::setting::{SETTINGS_MAX, Setting};
-use crate::tally::Tally;
 
 /// How a run stood.
 #[derive(Clone, Debug, Default)]

@@ -12,8 +12,8 @@ pub(crate) use tests::recorded as simulated;
 
 use foldhash::HashMap;
 
-use crate::ids::RunId;
-use crate::origin::{Origin, Writer};
+use crate::record::ids::RunId;
+use crate::record::origin::{Origin, Writer};
 use crate::record::{Body, Phase, Record, RunRecord, Stamp};
 use crate::update::Batch;
 use base::Base;

@@ -4,8 +4,8 @@ use std::time::Duration;
 use super::*;
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::publish::{LoadState, Publisher};
+use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{ClientRecord, SettingRecord};
-use crate::setting::{Applies, Setting, Value};
 use crate::{
     ClientCounter, ClientDelta, Counters, CpuGroup, HostRecord, LoadDelta, LoadEvent, Model, ProxyDelta,
     Sketch, Timestamps,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::ids::ParseIdError;
+use crate::record::ids::ParseIdError;
 
 /// Buckets of a power of two.
 const PARTS: u32 = 8;

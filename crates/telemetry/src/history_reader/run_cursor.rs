@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use journal::{Entry, ReadError, Tail};
 
-use crate::codec;
 use crate::excerpt::{Excerpt, Stretch};
-use crate::field;
-use crate::ids::RunId;
-use crate::origin::{Origin, Writer};
+use crate::record::codec;
+use crate::record::field;
+use crate::record::ids::RunId;
+use crate::record::origin::{Origin, Writer};
 use crate::record::{Body, Phase, Record};
 
 /// Retries after a read error: one unreadable file must not hide the others.

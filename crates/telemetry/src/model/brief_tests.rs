@@ -8,8 +8,8 @@ use crate::excerpt::simulated;
 use crate::families::{ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
 use crate::histogram::Sketch;
-use crate::ids::RunId;
 use crate::metric::Metric;
+use crate::record::ids::RunId;
 use crate::record::{Body, Latency, ProxyRecord, Record, Stamp};
 
 /// The same run so many times, each a minute after the one before.

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use foldhash::HashMap;
 
-use crate::connection::ConnectionRecord;
 use crate::delta::CLIENTS_MAX;
 use crate::families::ClientCounter;
-use crate::heap_size::HeapSize;
 use crate::histogram::Sketch;
-use crate::ids::ClientId;
 use crate::metric::Counters;
+use crate::record::connection::ConnectionRecord;
+use crate::record::heap_size::HeapSize;
+use crate::record::ids::ClientId;
 use crate::record::{ClientRecord, Stamp};
 
 /// Intervals of a client that are kept for its sparkline.
@@ -438,7 +438,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::ids::RunId;
+    use crate::record::ids::RunId;
 
     #[test]
     fn what_is_kept_of_many_clients_is_bounded_and_totals_are_not_cut() {

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::clean::PEER_TEXT_MAX;
 use crate::experiment::{Arm, ExperimentStep, Outcome, Stage};
-use crate::heap_size::HeapSize as _;
+use crate::record::clean::PEER_TEXT_MAX;
+use crate::record::heap_size::HeapSize as _;
 use crate::record::{EstimateRecord, ExperimentRecord, Stamp};
 
 /// Experiments that are kept of a run, the latest.
@@ -200,7 +200,7 @@ impl Experiments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::RunId;
+    use crate::record::ids::RunId;
 
     fn stamp(mono_us: u64) -> Stamp {
         Stamp { run: RunId::from_bits(1), seq: 1, mono_us, realtime_us: mono_us, interval_us: 0 }

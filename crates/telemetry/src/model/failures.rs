@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::connection::{ConnectionRecord, Outcome};
-use crate::heap_size::HeapSize as _;
+use crate::record::connection::{ConnectionRecord, Outcome};
+use crate::record::heap_size::HeapSize as _;
 
 /// Reasons that are told apart.
 const REASONS_MAX: usize = 64;

@@ -11,8 +11,8 @@ use crate::model::run::Run;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
 use crate::model::track::Track;
 use crate::record::LoadRecord;
-use crate::setting::Value;
-use crate::tally::Tallied;
+use crate::record::event_counts::Tallied;
+use crate::record::setting::Value;
 
 /// The setting that says whose certificates the load trusts.
 pub const TRUST: &str = "load.trust";

@@ -4,9 +4,9 @@
 //! Hosts have no clock in common but the wall's: the merged run's monotonic clock is `CLOCK_REALTIME`, as each host
 //! had it when its last record was made.
 
-use crate::ids::RunId;
 use crate::model::Model;
 use crate::model::run::Run;
+use crate::record::ids::RunId;
 
 /// One of several runs that are taken together.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ mod tests {
     use crate::families::{ClientCounter, ProxyCounter, ProxyLatency};
     use crate::publish::Publisher;
     use crate::record::RunRecord;
-    use crate::setting::{Applies, Setting, Value};
+    use crate::record::setting::{Applies, Setting, Value};
     use crate::{ClientDelta, Counters, CpuGroup, HostRecord, ProxyDelta, Sketch, Timestamps};
 
     /// Ten seconds of a host that began `late_us` after the first, booted at another time, with so many exchanges a

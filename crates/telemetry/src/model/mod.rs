@@ -38,10 +38,10 @@ mod track;
 mod trust_tests;
 mod window;
 
-use crate::heap_size::HeapSize as _;
-use crate::ids::RunId;
-use crate::origin::{Suppressed, Writer};
 use crate::record::Record;
+use crate::record::heap_size::HeapSize as _;
+use crate::record::ids::RunId;
+use crate::record::origin::{Suppressed, Writer};
 use crate::update::Foreign;
 
 pub use crate::record::Level;

@@ -8,8 +8,6 @@ mod size;
 use std::collections::VecDeque;
 
 use crate::families::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::ids::{ClientId, RunId};
-use crate::message;
 use crate::metric::Counters;
 use crate::model::clients::{Client, ClientRate, Clients};
 use crate::model::experiment::{Experiment, Experiments};
@@ -17,12 +15,14 @@ use crate::model::failures::Failures;
 use crate::model::reading::Reading;
 use crate::model::timeline::{Deed, Marker, Markers};
 use crate::model::track::Track;
-use crate::origin::Writer;
+use crate::record::ids::{ClientId, RunId};
+use crate::record::message;
+use crate::record::origin::Writer;
+use crate::record::setting::{SETTINGS_MAX, Setting};
 use crate::record::{
     Body, HealthRecord, HostRecord, Level, LoadRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord,
     Stamp,
 };
-use crate::setting::{SETTINGS_MAX, Setting};
 
 /// Log lines that are kept, the latest.
 const LOG_MAX: usize = 1_000;

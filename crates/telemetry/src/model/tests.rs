@@ -3,13 +3,13 @@ use proptest::prelude::*;
 
 use super::track::BUCKETS_MAX;
 use super::*;
-use crate::codec;
 use crate::delta::CLIENTS_MAX;
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
 use crate::histogram::Sketch;
-use crate::ids::ClientId;
 use crate::metric::{Counters, Metric};
+use crate::record::codec;
+use crate::record::ids::ClientId;
 use crate::record::{Body, ClientRecord, HostRecord, Phase, ProxyRecord, RunRecord, Stamp};
 use crate::testing::{bodies, client};
 

@@ -2,13 +2,13 @@
 
 use crate::families::{ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
-use crate::ids::RunId;
 use crate::metric::Counters;
 use crate::model::{HISTORY, Model, Run, Window};
+use crate::record::ids::RunId;
+use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{
     Body, Latencies, MarkRecord, Phase, ProxyRecord, Record, RunRecord, SettingRecord, Stamp,
 };
-use crate::setting::{Applies, Setting, Value};
 
 const SECOND_US: u64 = 1_000_000;
 

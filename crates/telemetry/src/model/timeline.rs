@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::heap_size::HeapSize as _;
-use crate::setting::Setting;
+use crate::record::heap_size::HeapSize as _;
+use crate::record::setting::Setting;
 
 /// Marks and changes that are kept, the latest.
 const MARKERS_MAX: usize = 1_000;

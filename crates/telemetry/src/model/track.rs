@@ -5,13 +5,13 @@ mod merged;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::heap_size::HeapSize as _;
 use crate::histogram::Distribution;
 use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 use crate::model::HISTORY;
 use crate::model::older::Older;
 use crate::model::window::Window;
+use crate::record::heap_size::HeapSize as _;
 use crate::record::{Latencies, Stamp};
 
 /// Buckets of latencies that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.

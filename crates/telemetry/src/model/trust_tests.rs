@@ -3,7 +3,7 @@
 use super::tests::client_record;
 use super::*;
 use crate::families::{ClientCounter, ProxyCounter};
-use crate::origin::Origin;
+use crate::record::origin::Origin;
 use crate::record::{Body, NoticeRecord, Phase, ProxyRecord, RunRecord, Stamp};
 use crate::testing::client;
 

@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::tests::{Paper, STATE, at, begun, count_of, load_delta, proxy_delta, read};
 use super::*;
-use crate::connection::Outcome;
 use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::histogram::Sketch;
-use crate::ids::ClientId;
 use crate::metric::Counters;
 use crate::record::Record;
+use crate::record::connection::Outcome;
+use crate::record::ids::ClientId;
 use crate::testing::{client, connection};
 
 #[test]

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::histogram::Sketch;
-use crate::ids::ClientId;
 use crate::metric::Counters;
 use crate::record::ClientRecord;
+use crate::record::ids::ClientId;
 
 /// How soon a client that changed gets a record while the budget allows, in microseconds; a reader shows its last rate
 /// so long.

@@ -67,7 +67,7 @@ fn changed(event: &Record) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::RunId;
+    use crate::record::ids::RunId;
     use crate::record::{MarkRecord, NoticeRecord, SettingRecord, Stamp};
 
     fn push(events: &mut Events, body: Body) -> bool {

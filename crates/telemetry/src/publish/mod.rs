@@ -23,15 +23,15 @@ use std::collections::VecDeque;
 
 use journal::Timestamps;
 
-use crate::connection::ConnectionRecord;
 use crate::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::ids::RunId;
+use crate::record::connection::ConnectionRecord;
+use crate::record::event_counts::Tally;
+use crate::record::ids::RunId;
 use crate::record::{
     Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase, RunRecord,
     SettingRecord,
 };
-use crate::tally::Tally;
 
 use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
@@ -143,7 +143,7 @@ impl<S: Sink> Publisher<S> {
     /// Records a note, cleaned, and numbers it.
     pub fn mark(&mut self, text: &str, now: Timestamps) {
         self.marks += 1;
-        let mark = MarkRecord { number: self.marks, text: crate::clean::text(text) };
+        let mark = MarkRecord { number: self.marks, text: crate::record::clean::text(text) };
         self.event(Body::Mark(mark), now);
     }
 

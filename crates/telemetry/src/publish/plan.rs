@@ -3,8 +3,8 @@
 use journal::Timestamps;
 
 use super::{LoadState, Publisher, Side, Sink, Turn};
-use crate::connection::ConnectionRecord;
 use crate::delta::{LoadDelta, ProxyDelta};
+use crate::record::connection::ConnectionRecord;
 use crate::record::{HealthRecord, HostRecord};
 
 /// Connection records that wait for room in the budget.

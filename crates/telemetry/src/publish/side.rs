@@ -4,8 +4,8 @@ use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Distribution;
 use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
+use crate::record::event_counts::Tally;
 use crate::record::{Latencies, Latency, LoadRecord, ProxyRecord};
-use crate::tally::Tally;
 
 /// How the load stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 
 use super::write::PHASES_EVERY;
 use super::*;
-use crate::codec;
 use crate::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::histogram::Sketch;
 use crate::metric::Counters;
 use crate::model::Model;
+use crate::record::codec;
 use crate::record::{Record, Stamp};
 use crate::testing::{bodies, client};
 

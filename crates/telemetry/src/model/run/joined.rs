@@ -3,7 +3,7 @@
 use super::Run;
 use crate::model::timeline::Deed;
 use crate::model::track::Track;
-use crate::setting::Setting;
+use crate::record::setting::Setting;
 
 impl Run {
     /// What is known of it from before a moment of the monotonic clock, for reading on from there.

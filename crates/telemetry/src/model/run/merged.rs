@@ -11,9 +11,9 @@ use crate::model::merged;
 use crate::model::reading::Reading;
 use crate::model::timeline::{Deed, Marker, Markers};
 use crate::model::track::Track;
-use crate::origin::Writer;
+use crate::record::origin::Writer;
+use crate::record::setting::{SETTINGS_MAX, Setting, Value};
 use crate::record::{HealthRecord, HostRecord, LoadRecord, Phase, RunRecord, Stamp};
-use crate::setting::{SETTINGS_MAX, Setting, Value};
 
 /// The runs, each with its name.
 type Parts<'a> = [(&'a str, &'a Run)];

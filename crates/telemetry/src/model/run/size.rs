@@ -1,8 +1,8 @@
 //! What a run takes of memory.
 
 use super::{LogLine, Run};
-use crate::heap_size::HeapSize;
 use crate::model::track::Track;
+use crate::record::heap_size::HeapSize;
 use crate::record::{HostRecord, RunRecord};
 
 impl Run {

@@ -1,8 +1,8 @@
 //! Who wrote an entry, by the fields that the journal adds and takes from nobody.
 
-use crate::clean;
-use crate::ids;
-use crate::wire::Source;
+use crate::record::clean;
+use crate::record::ids;
+use crate::record::wire::Source;
 
 /// The `MESSAGE_ID` with which journald says that it dropped messages (`SD_MESSAGE_JOURNAL_DROPPED` of sd-messages.h).
 const DROPPED_MESSAGE_ID: &str = "a596d6fe7bfa4994828e72309e95d61e";

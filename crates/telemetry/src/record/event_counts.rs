@@ -145,7 +145,7 @@ impl Tally {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.event == event) {
             entry.count = entry.count.saturating_add(count);
         } else if self.entries.len() < TALLY_MAX {
-            self.entries.push(Tallied { event, count, example: crate::clean::text(&example()) });
+            self.entries.push(Tallied { event, count, example: crate::record::clean::text(&example()) });
         }
     }
 
@@ -189,7 +189,7 @@ impl Tally {
     pub(crate) fn cleaned(mut self) -> Self {
         self.entries.truncate(TALLY_MAX);
         for entry in &mut self.entries {
-            entry.example = crate::clean::text(&entry.example);
+            entry.example = crate::record::clean::text(&entry.example);
         }
         self
     }

@@ -1,18 +1,28 @@
 //! The records: what tlsdash says of itself, once an interval or when something happens.
 
+pub mod clean;
+pub(crate) mod codec;
+pub(crate) mod connection;
+pub(crate) mod event_counts;
 mod experiment;
+pub(crate) mod field;
+pub(crate) mod heap_size;
+pub(crate) mod ids;
 mod kinds;
 mod latencies;
+pub(crate) mod message;
+pub(crate) mod origin;
+pub(crate) mod setting;
+pub(crate) mod wire;
 
-use crate::connection::{ConnectionRecord, Outcome};
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::field;
 use crate::histogram::Sketch;
-use crate::ids::{ClientId, ConnId, ParseIdError, RunId};
 use crate::metric::Counters;
-use crate::setting::Setting;
-use crate::tally::Tally;
-use crate::wire::{FAMILY, wire};
+use crate::record::connection::{ConnectionRecord, Outcome};
+use crate::record::event_counts::Tally;
+use crate::record::ids::{ClientId, ConnId, ParseIdError, RunId};
+use crate::record::setting::Setting;
+use crate::record::wire::{FAMILY, wire};
 
 pub use experiment::{EstimateRecord, ExperimentRecord};
 pub use kinds::Kind;
@@ -349,7 +359,7 @@ wire! {
 impl NoticeRecord {
     /// About `topic`, in words that are made printable here: they may quote peers and files.
     pub fn new(level: Level, topic: &str, text: &str) -> Self {
-        Self { level, topic: topic.to_owned(), text: crate::clean::line(text) }
+        Self { level, topic: topic.to_owned(), text: clean::line(text) }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use journal::{Entry, EntryBuf};
 
-use crate::field;
-use crate::ids::RunId;
-use crate::message;
+use crate::record::field;
+use crate::record::ids::RunId;
+use crate::record::message;
+use crate::record::wire::{DecodeError, Source, get_parsed};
 use crate::record::{Body, Record, SCHEMA, Stamp};
-use crate::wire::{DecodeError, Source, get_parsed};
 
 /// The value of `SYSLOG_IDENTIFIER`.
 pub const IDENTIFIER: &str = "tlsdash";

@@ -6,16 +6,16 @@ use std::str::FromStr;
 
 use journal::EntryBuf;
 
-use crate::connection::Outcome;
 use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
-use crate::field::{Field, Unit};
 use crate::histogram::Sketch;
 use crate::histogram::encoding;
-use crate::ids::{ClientId, ConnId};
 use crate::metric::{Counters, Metric};
+use crate::record::connection::Outcome;
+use crate::record::event_counts::Tally;
+use crate::record::field::{Field, Unit};
+use crate::record::ids::{ClientId, ConnId};
+use crate::record::setting::{SETTINGS_MAX, Setting};
 use crate::record::{Latencies, Latency, Level, Phase};
-use crate::setting::{SETTINGS_MAX, Setting};
-use crate::tally::Tally;
 
 /// Why an entry that claims to be a record of ours is not one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -96,20 +96,20 @@ macro_rules! wire {
         wire! { @as false $record { $($members)* } }
     };
     (@as $is_part:literal $record:ident { $($member:ident: $type:ty = $field:expr,)* }) => {
-        impl $crate::wire::Wire for $record {
+        impl $crate::record::wire::Wire for $record {
             const IS_PART: bool = $is_part;
 
             fn put_all(&self, out: &mut journal::EntryBuf) {
-                $($crate::wire::Member::put(&self.$member, $field, out);)*
+                $($crate::record::wire::Member::put(&self.$member, $field, out);)*
             }
 
-            fn get_all(from: &dyn $crate::wire::Source) -> Result<Self, $crate::wire::DecodeError> {
-                Ok(Self { $($member: $crate::wire::Member::get($field, from)?,)* })
+            fn get_all(from: &dyn $crate::record::wire::Source) -> Result<Self, $crate::record::wire::DecodeError> {
+                Ok(Self { $($member: $crate::record::wire::Member::get($field, from)?,)* })
             }
 
-            fn fields() -> Vec<$crate::field::Field> {
+            fn fields() -> Vec<$crate::record::field::Field> {
                 let mut fields = Vec::new();
-                $(<$type as $crate::wire::Member>::describe($field, &mut fields);)*
+                $(<$type as $crate::record::wire::Member>::describe($field, &mut fields);)*
                 fields
             }
         }
@@ -191,7 +191,7 @@ impl Member for String {
     }
 
     fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
-        Ok(from.text(&field.name).map(crate::clean::text).unwrap_or_default())
+        Ok(from.text(&field.name).map(crate::record::clean::text).unwrap_or_default())
     }
 }
 
@@ -251,11 +251,11 @@ fn json<T: serde::de::DeserializeOwned>(field: &'static Field, text: &str) -> Re
 }
 
 fn clean_setting(mut setting: Setting) -> Setting {
-    use crate::setting::Value;
-    setting.name = crate::clean::text(&setting.name);
-    setting.unit = crate::clean::text(&setting.unit);
+    use crate::record::setting::Value;
+    setting.name = crate::record::clean::text(&setting.name);
+    setting.unit = crate::record::clean::text(&setting.unit);
     if let Value::Text(text) = &setting.value {
-        setting.value = Value::Text(crate::clean::text(text));
+        setting.value = Value::Text(crate::record::clean::text(text));
     }
     setting
 }

@@ -1,15 +1,15 @@
 //! What records, and what is kept of them, take of memory, so that it can be bounded: a short text may hold much.
 
-use crate::connection::ConnectionRecord;
 use crate::histogram::Distribution;
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
 use crate::metric::Metric;
+use crate::record::connection::ConnectionRecord;
+use crate::record::event_counts::{Tallied, Tally};
+use crate::record::setting::{Setting, Value};
 use crate::record::{
     Body, ExperimentRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord, Record, RunRecord,
 };
-use crate::setting::{Setting, Value};
-use crate::tally::{Tallied, Tally};
 
 /// Something that points to memory besides its own.
 pub(crate) trait HeapSize {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::ids::{ClientId, ConnId, ParseIdError};
+use crate::record::ids::{ClientId, ConnId, ParseIdError};
 
 /// How a connection came to be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
