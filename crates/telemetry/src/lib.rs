@@ -3,19 +3,16 @@
 
 #![forbid(unsafe_code)]
 
-mod delta;
+mod collect;
 mod excerpt;
-mod exchange;
 pub mod experiment;
 mod families;
 mod follow;
 mod histogram;
 mod history_reader;
-mod host;
 mod metric;
 pub mod model;
 mod moment;
-mod observe;
 pub mod output_file;
 mod percentile;
 mod percentile_interval;
@@ -27,20 +24,20 @@ mod testing;
 mod thin;
 mod update;
 
-pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
+pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
+pub use collect::delta_channel::{Asked, Collector, Reporter};
+pub use collect::host::HostSampler;
+pub use collect::observe::ProcessTree;
 pub use excerpt::{Excerpt, Stretch};
-pub use exchange::{Asked, Collector, Reporter};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use follow::{FollowError, Follower};
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, Merged, Sketch, quantile_is_thin};
 pub use history_reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
-pub use host::HostSampler;
 pub use journal::Timestamps;
 pub use metric::{Counters, Metric};
 pub use model::Model;
 pub use moment::{Moment, NoMoment, Window};
-pub use observe::ProcessTree;
 pub use percentile::parse_percentile;
 pub use percentile_interval::percentile_interval_ns;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};

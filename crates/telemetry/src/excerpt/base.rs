@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use crate::delta::CLIENTS_MAX;
+use crate::collect::delta::CLIENTS_MAX;
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::metric::{Counters, Metric};
 use crate::record::event_counts::Tally;

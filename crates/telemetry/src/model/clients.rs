@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use foldhash::HashMap;
 
-use crate::delta::CLIENTS_MAX;
+use crate::collect::delta::CLIENTS_MAX;
 use crate::families::ClientCounter;
 use crate::histogram::Sketch;
 use crate::metric::Counters;

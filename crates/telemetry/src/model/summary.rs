@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::collect::host::GROUPS;
 use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
-use crate::host::GROUPS;
 use crate::metric::Metric;
 use crate::model::Model;
 use crate::model::experiment_summary::ExperimentSummary;

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::track::BUCKETS_MAX;
 use super::*;
-use crate::delta::CLIENTS_MAX;
+use crate::collect::delta::CLIENTS_MAX;
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
 use crate::histogram::Sketch;

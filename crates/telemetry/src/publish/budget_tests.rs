@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::tests::{Paper, STATE, at, begun, count_of, load_delta, proxy_delta, read};
 use super::*;
-use crate::delta::ClientDelta;
+use crate::collect::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::histogram::Sketch;
 use crate::metric::Counters;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::delta::ClientDelta;
+use crate::collect::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::histogram::Sketch;
 use crate::metric::Counters;

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 
 use journal::Timestamps;
 
-use crate::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
+use crate::collect::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::Tally;

@@ -3,7 +3,7 @@
 use journal::Timestamps;
 
 use super::{LoadState, Publisher, Side, Sink, Turn};
-use crate::delta::{LoadDelta, ProxyDelta};
+use crate::collect::delta::{LoadDelta, ProxyDelta};
 use crate::record::connection::ConnectionRecord;
 use crate::record::{HealthRecord, HostRecord};
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::write::PHASES_EVERY;
 use super::*;
-use crate::delta::ClientDelta;
+use crate::collect::delta::ClientDelta;
 use crate::families::ClientCounter;
 use crate::histogram::Sketch;
 use crate::metric::Counters;

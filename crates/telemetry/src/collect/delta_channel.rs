@@ -7,7 +7,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
-use crate::delta::Delta;
+use crate::collect::delta::Delta;
 
 /// The worker's end.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl<D: Delta> Source<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delta::LoadDelta;
+    use crate::collect::delta::LoadDelta;
     use crate::families::LoadCounter;
 
     const LONG: Duration = Duration::from_secs(10);
