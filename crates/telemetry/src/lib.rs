@@ -4,40 +4,37 @@
 #![forbid(unsafe_code)]
 
 mod collect;
-mod excerpt;
 pub mod experiment;
 mod families;
-mod follow;
 mod histogram;
-mod history_reader;
+mod history;
 mod metric;
 pub mod model;
-mod moment;
 pub mod output_file;
 mod percentile;
 mod percentile_interval;
 mod publish;
 mod record;
-mod run_filter;
 #[cfg(test)]
 mod testing;
-mod thin;
-mod update;
 
 pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use collect::delta_channel::{Asked, Collector, Reporter};
 pub use collect::host::HostSampler;
 pub use collect::observe::ProcessTree;
-pub use excerpt::{Excerpt, Stretch};
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-pub use follow::{FollowError, Follower};
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, Merged, Sketch, quantile_is_thin};
-pub use history_reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
+pub use history::downsample::Thinner;
+pub use history::follow::{FollowError, Follower};
+pub use history::moment::{Moment, NoMoment, Window};
+pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
+pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
+pub use history::slice::{Excerpt, Stretch};
+pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Recording, Update};
 pub use journal::Timestamps;
 pub use metric::{Counters, Metric};
 pub use model::Model;
-pub use moment::{Moment, NoMoment, Window};
 pub use percentile::parse_percentile;
 pub use percentile_interval::percentile_interval_ns;
 pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
@@ -55,6 +52,3 @@ pub use record::{
     Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,
     SettingRecord, Stamp,
 };
-pub use run_filter::{EntryFilter, RunFilter, WriterFilter};
-pub use thin::Thinner;
-pub use update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Recording, Update};

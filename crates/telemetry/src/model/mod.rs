@@ -38,11 +38,11 @@ mod track;
 mod trust_tests;
 mod window;
 
+use crate::history::update::Foreign;
 use crate::record::Record;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::{Suppressed, Writer};
-use crate::update::Foreign;
 
 pub use crate::record::Level;
 pub use clients::{Client, ClientRate, Clients};

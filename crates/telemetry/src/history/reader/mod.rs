@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use journal::{ReadError, Start, Tail};
 
-use crate::excerpt::Stretch;
+use crate::history::slice::Stretch;
 use crate::model::Model;
 use crate::record::Record;
 use crate::record::ids::RunId;

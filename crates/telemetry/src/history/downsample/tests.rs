@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::excerpt::simulated;
 use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::history::slice::simulated;
 use crate::{Batch, Model};
 
 fn thinned(records: Vec<Record>) -> Vec<Record> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use journal::{Entry, ReadError, Tail};
 
-use crate::excerpt::{Excerpt, Stretch};
+use crate::history::slice::{Excerpt, Stretch};
 use crate::record::codec;
 use crate::record::field;
 use crate::record::ids::RunId;

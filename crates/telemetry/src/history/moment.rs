@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use crate::excerpt::Stretch;
+use crate::history::slice::Stretch;
 use crate::model::{Deed, Run};
 
 const DAY_US: u64 = 24 * 3600 * 1_000_000;

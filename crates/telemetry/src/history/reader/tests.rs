@@ -5,8 +5,8 @@ use std::time::Duration;
 use journal::{EntryBuf, FileOptions, FileWriter, Timestamps};
 
 use super::*;
-use crate::excerpt::simulated;
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
+use crate::history::slice::simulated;
 use crate::model::Run;
 
 const SECONDS: u64 = 60;

@@ -10,6 +10,8 @@ use std::time::Duration;
 use foldhash::HashSet;
 use journal::{Entry, ReadError, Tail, Timestamps};
 
+use crate::history::run_filter::{Admission, EntryFilter, RunFilter, WriterFilter};
+use crate::history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Update};
 use crate::model::Level;
 use crate::record::codec;
 use crate::record::field;
@@ -17,8 +19,6 @@ use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, Suppressed, Writer};
 use crate::record::wire::DecodeError;
-use crate::run_filter::{Admission, EntryFilter, RunFilter, WriterFilter};
-use crate::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Update};
 
 /// How often the journal is looked at. `journalctl -f` may be told of news only every 250 ms; polling is sooner.
 const POLL: Duration = Duration::from_millis(20);

@@ -12,10 +12,10 @@ pub(crate) use tests::recorded as simulated;
 
 use foldhash::HashMap;
 
+use crate::history::update::Batch;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, Writer};
 use crate::record::{Body, Phase, Record, RunRecord, Stamp};
-use crate::update::Batch;
 use base::Base;
 
 /// Runs that are told apart; one that turns up when there are so many is left out.

@@ -5,7 +5,7 @@
 
 use foldhash::HashSet;
 
-use crate::excerpt::Stretch;
+use crate::history::slice::Stretch;
 use crate::record::field;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, is_tlsdash};
