@@ -16,27 +16,14 @@
 //! Whose runs come here at all is the reader's choice ([`RunFilter`](crate::RunFilter)). Whoever is let in may still
 //! begin runs with clients and latencies without end: [`RUNS_BYTES_MAX`] bounds what is kept of all of them together.
 
-#[cfg(test)]
-mod brief_tests;
-mod clients;
-mod experiment;
 mod experiment_summary;
-mod failures;
 mod load_summary;
 mod merged;
-mod older;
-mod reading;
 mod run;
+mod series;
 mod summary;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod time_tests;
-mod timeline;
-mod track;
-#[cfg(test)]
-mod trust_tests;
-mod window;
 
 use crate::history::update::Foreign;
 use crate::record::Record;
@@ -45,24 +32,24 @@ use crate::record::ids::RunId;
 use crate::record::origin::{Suppressed, Writer};
 
 pub use crate::record::Level;
-pub use clients::{Client, ClientRate, Clients};
-pub use experiment::{Compared, Experiment, Switch, Verdict};
 pub use experiment_summary::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
-pub use failures::Failures;
 pub use load_summary::{
     BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans,
     TRUST,
 };
 pub use merged::Part;
-pub use reading::{Gap, Reading};
+pub use run::clients::{Client, ClientRate, Clients};
+pub use run::experiment::{Compared, Experiment, Switch, Verdict};
+pub use run::failures::Failures;
+pub use run::reading::{Gap, Reading};
+pub use run::timeline::{Deed, Marker};
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
+pub use series::window::Window;
+pub use series::{Interval, Track};
 pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
     Percentiles, ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
-pub use timeline::{Deed, Marker};
-pub use track::{Interval, Track};
-pub use window::Window;
 
 /// Runs that a model keeps with all that is to be known of them; of the one that has been silent longest little is kept
 /// when another one comes ([`Run::is_brief`]).

@@ -12,7 +12,7 @@ use crate::model::Model;
 use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
-use crate::model::track::Track;
+use crate::model::series::Track;
 
 /// Version of the summary's shape; later versions only add to it.
 pub const SUMMARY_SCHEMA: u64 = 1;

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use super::Run;
-use crate::model::clients::Clients;
-use crate::model::experiment::Experiments;
-use crate::model::failures::Failures;
-use crate::model::timeline::Markers;
-use crate::model::track::Track;
+use crate::model::run::clients::Clients;
+use crate::model::run::experiment::Experiments;
+use crate::model::run::failures::Failures;
+use crate::model::run::timeline::Markers;
+use crate::model::series::Track;
 use crate::record::{Body, Record};
 
 impl Run {

@@ -1,8 +1,8 @@
 //! A run whose reading begins again in its middle.
 
 use super::Run;
-use crate::model::timeline::Deed;
-use crate::model::track::Track;
+use crate::model::run::timeline::Deed;
+use crate::model::series::Track;
 use crate::record::setting::Setting;
 
 impl Run {

@@ -1,7 +1,7 @@
 //! What a run takes of memory.
 
 use super::{LogLine, Run};
-use crate::model::track::Track;
+use crate::model::series::Track;
 use crate::record::heap_size::HeapSize;
 use crate::record::{HostRecord, RunRecord};
 

@@ -146,10 +146,10 @@ impl Experiment {
 
 /// All experiments of a run, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Experiments(VecDeque<Experiment>);
+pub(in crate::model) struct Experiments(VecDeque<Experiment>);
 
 impl Experiments {
-    pub(super) fn apply(&mut self, stamp: &Stamp, record: ExperimentRecord) {
+    pub(in crate::model) fn apply(&mut self, stamp: &Stamp, record: ExperimentRecord) {
         if let Some(known) = self.0.iter_mut().find(|known| known.state.number == record.number) {
             return known.apply(stamp, record);
         }
@@ -162,7 +162,7 @@ impl Experiments {
     }
 
     /// What they take of memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::model) fn bytes(&self) -> usize {
         let each = |experiment: &Experiment| {
             let metrics = experiment.metrics.len() * (size_of::<Compared>() + TEXTS_BYTES);
             let switches = experiment.switches.capacity() * size_of::<Switch>();
@@ -172,7 +172,7 @@ impl Experiments {
     }
 
     /// Those of several runs, each with what makes its clock the common one.
-    pub(super) fn merged<'a>(all: impl Iterator<Item = (&'a Self, i64)>) -> Self {
+    pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = (&'a Self, i64)>) -> Self {
         let shifted = |(experiments, shift_us): (&'a Self, i64)| {
             let later = move |us: u64| us.saturating_add_signed(shift_us);
             experiments.0.iter().map(move |experiment| Experiment {
@@ -192,7 +192,7 @@ impl Experiments {
         Self(merged.into())
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
+    pub(in crate::model) fn iter(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
         self.0.iter()
     }
 }

@@ -17,11 +17,11 @@ pub struct Failures(BTreeMap<(&'static str, String), u64>);
 
 impl Failures {
     /// What they take of memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::model) fn bytes(&self) -> usize {
         self.0.keys().map(|(_, detail)| size_of::<(&str, String, u64)>() + detail.heap_bytes()).sum()
     }
 
-    pub(super) fn note(&mut self, connection: &ConnectionRecord) {
+    pub(in crate::model) fn note(&mut self, connection: &ConnectionRecord) {
         let kind = match connection.outcome {
             Outcome::HandshakeAlert => "alert",
             Outcome::Incompatible => "incompatible",
@@ -38,7 +38,7 @@ impl Failures {
     }
 
     /// Those of several runs.
-    pub(super) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+    pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut merged = Self::default();
         for (key, n) in all.flat_map(|failures| &failures.0) {
             let is_known = merged.0.contains_key(key) || merged.0.len() < REASONS_MAX;

@@ -1,7 +1,11 @@
+mod brief;
+mod time;
+mod trust;
+
 use journal::EntryBuf;
 use proptest::prelude::*;
 
-use super::track::BUCKETS_MAX;
+use super::series::BUCKETS_MAX;
 use super::*;
 use crate::collect::delta::CLIENTS_MAX;
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};

@@ -50,10 +50,10 @@ impl std::fmt::Display for Deed {
 
 /// All of a run that are kept.
 #[derive(Debug, Default)]
-pub(super) struct Markers(VecDeque<Marker>);
+pub(in crate::model) struct Markers(VecDeque<Marker>);
 
 impl Markers {
-    pub(super) fn push(&mut self, marker: Marker) {
+    pub(in crate::model) fn push(&mut self, marker: Marker) {
         if self.0.len() == MARKERS_MAX {
             self.0.pop_front();
         }
@@ -61,7 +61,7 @@ impl Markers {
     }
 
     /// What they take of memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::model) fn bytes(&self) -> usize {
         let texts = |marker: &Marker| match &marker.deed {
             Deed::Mark { text, .. } => text.heap_bytes(),
             Deed::Change { before, after } => before.heap_bytes() + after.heap_bytes(),
@@ -69,17 +69,17 @@ impl Markers {
         self.0.iter().map(|marker| size_of::<Marker>() + texts(marker)).sum()
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {
+    pub(in crate::model) fn iter(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {
         self.0.iter()
     }
 
     /// Those up to a moment.
-    pub(super) fn until(&self, us: u64) -> Self {
+    pub(in crate::model) fn until(&self, us: u64) -> Self {
         Self(self.0.iter().take_while(|marker| marker.mono_us <= us).cloned().collect())
     }
 
     /// How a setting stood at a moment, given how it stands now.
-    pub(super) fn value_at(&self, us: u64, setting: &Setting) -> String {
+    pub(in crate::model) fn value_at(&self, us: u64, setting: &Setting) -> String {
         let changes = self.0.iter().rev().take_while(|marker| marker.mono_us > us);
         let befores = changes.filter_map(|marker| match &marker.deed {
             Deed::Change { before, after } if after.name == setting.name => Some(before),

@@ -14,7 +14,7 @@ use crate::record::ids::ClientId;
 use crate::record::{ClientRecord, Stamp};
 
 /// Intervals of a client that are kept for its sparkline.
-pub(super) const HISTORY_MAX: usize = 60;
+pub(in crate::model) const HISTORY_MAX: usize = 60;
 
 /// Records with latencies of a client that are kept: five seconds each make it the same time.
 const SKETCHES_MAX: usize = 12;
@@ -235,7 +235,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    pub(super) fn new(history: usize) -> Self {
+    pub(in crate::model) fn new(history: usize) -> Self {
         Self {
             rows: HashMap::default(),
             folded: HashMap::default(),
@@ -250,7 +250,7 @@ impl Clients {
     }
 
     /// Those of several runs, told apart by who they are; without their rates, which are of several clocks.
-    pub(super) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+    pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut merged = Self::new(1);
         for clients in all {
             merged.turned_away += clients.turned_away;
@@ -268,7 +268,7 @@ impl Clients {
     }
 
     /// Those whose last record was read before a moment, as they stood then and still do; what they did is left out.
-    pub(super) fn idle_at(&self, us: u64, history: usize) -> Self {
+    pub(in crate::model) fn idle_at(&self, us: u64, history: usize) -> Self {
         let idle = self.rows.values().filter(|client| client.last_us <= us);
         let rows = idle.map(|client| {
             let kept = Client {
@@ -292,14 +292,20 @@ impl Clients {
     }
 
     /// What they take of memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::model) fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<(ClientId, Client)>()
             + self.folded.capacity() * size_of::<(ClientId, Folded)>()
             + self.changes.capacity() * size_of::<ClientId>()
             + self.heap_bytes
     }
 
-    pub(super) fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, from_start: bool, lost: u64) {
+    pub(in crate::model) fn apply(
+        &mut self,
+        stamp: &Stamp,
+        record: &ClientRecord,
+        from_start: bool,
+        lost: u64,
+    ) {
         if !self.rows.contains_key(&record.client) && !self.take_in(record) {
             self.turned_away += 1;
             return;
@@ -317,7 +323,7 @@ impl Clients {
     }
 
     /// Remembers how a connection of a known client went.
-    pub(super) fn note_connection(&mut self, connection: Box<ConnectionRecord>) {
+    pub(in crate::model) fn note_connection(&mut self, connection: Box<ConnectionRecord>) {
         if let Some(client) = self.rows.get_mut(&connection.client) {
             let place = &mut client.connections[usize::from(connection.outcome.is_error())];
             let bytes_before = place.heap_bytes();
@@ -335,12 +341,12 @@ impl Clients {
     }
 
     /// Called when an interval is complete.
-    pub(super) fn end_interval(&mut self, lost: u64) {
+    pub(in crate::model) fn end_interval(&mut self, lost: u64) {
         self.lost_at_ends = [lost, self.lost_at_ends[0]];
     }
 
     /// True if records were lost in the interval that is being read.
-    pub(super) fn lost_some_now(&self, lost: u64) -> bool {
+    pub(in crate::model) fn lost_some_now(&self, lost: u64) -> bool {
         lost > self.lost_at_ends[0]
     }
 

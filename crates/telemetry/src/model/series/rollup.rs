@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::histogram::Distribution;
 use crate::metric::{Counters, Metric};
-use crate::model::track::Interval;
+use crate::model::series::Interval;
 
 /// Time that intervals are put together to, in microseconds.
 const STRETCH_US: u64 = 10_000_000;
@@ -17,7 +17,7 @@ const BUCKETS_MAX: usize = 4_000_000;
 
 /// Older intervals, put together to ten seconds each, with latencies to two significant digits.
 #[derive(Debug)]
-pub(super) struct Older<C: Metric, L: Metric> {
+pub(in crate::model) struct Older<C: Metric, L: Metric> {
     stretches: VecDeque<Arc<Interval<C, L>>>,
     buckets: usize,
 }
@@ -31,7 +31,7 @@ impl<C: Metric, L: Metric> Default for Older<C, L> {
 impl<C: Metric, L: Metric> Older<C, L> {
     /// Takes in an interval that follows the one before. One that follows a loss stays alone: what is blank must not
     /// make blank what is beside it.
-    pub(super) fn take_in(&mut self, interval: &Interval<C, L>) {
+    pub(in crate::model) fn take_in(&mut self, interval: &Interval<C, L>) {
         let is_open = |last: &&mut Arc<Interval<C, L>>| {
             !last.after_loss && !interval.after_loss && last.length_us() < STRETCH_US
         };
@@ -49,13 +49,13 @@ impl<C: Metric, L: Metric> Older<C, L> {
     }
 
     /// What it takes of memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::model) fn bytes(&self) -> usize {
         self.stretches.len() * Interval::<C, L>::bytes_without_buckets()
             + self.buckets * Distribution::BUCKET_BYTES
     }
 
     /// Oldest first.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
+    pub(in crate::model) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
         self.stretches.iter()
     }
 }

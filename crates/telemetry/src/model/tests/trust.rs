@@ -1,8 +1,8 @@
 //! Whose records count, and which numbers are believed.
 
-use super::tests::client_record;
-use super::*;
+use super::client_record;
 use crate::families::{ClientCounter, ProxyCounter};
+use crate::model::*;
 use crate::record::origin::Origin;
 use crate::record::{Body, NoticeRecord, Phase, ProxyRecord, RunRecord, Stamp};
 use crate::testing::client;

@@ -1,20 +1,25 @@
 //! One run, as far as it has been read.
 
 mod brief;
+pub(in crate::model) mod clients;
+pub(in crate::model) mod experiment;
+pub(in crate::model) mod failures;
 mod joined;
 mod merged;
+pub(in crate::model) mod reading;
 mod size;
+pub(in crate::model) mod timeline;
 
 use std::collections::VecDeque;
 
 use crate::families::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::metric::Counters;
-use crate::model::clients::{Client, ClientRate, Clients};
-use crate::model::experiment::{Experiment, Experiments};
-use crate::model::failures::Failures;
-use crate::model::reading::Reading;
-use crate::model::timeline::{Deed, Marker, Markers};
-use crate::model::track::Track;
+use crate::model::run::clients::{Client, ClientRate, Clients};
+use crate::model::run::experiment::{Experiment, Experiments};
+use crate::model::run::failures::Failures;
+use crate::model::run::reading::Reading;
+use crate::model::run::timeline::{Deed, Marker, Markers};
+use crate::model::series::Track;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::message;
 use crate::record::origin::Writer;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::histogram::Merged;
 use crate::metric::{Counters, Metric};
-use crate::model::track::{Interval, Track};
+use crate::model::series::{Interval, Track};
 
 /// Several intervals taken together: counters added, latencies merged.
 ///

@@ -1,6 +1,8 @@
 //! The series of one measured part, proxy or load: totals, intervals, windows.
 
 mod merged;
+mod rollup;
+pub(in crate::model) mod window;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,13 +11,13 @@ use crate::histogram::Distribution;
 use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 use crate::model::HISTORY;
-use crate::model::older::Older;
-use crate::model::window::Window;
+use crate::model::series::rollup::Older;
+use crate::model::series::window::Window;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{Latencies, Stamp};
 
 /// Buckets of latencies that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
-pub(super) const BUCKETS_MAX: usize = 8_000_000;
+pub(in crate::model) const BUCKETS_MAX: usize = 8_000_000;
 
 /// What happened between two records of one kind.
 #[derive(Clone, Debug)]
@@ -34,7 +36,7 @@ pub struct Interval<C: Metric, L: Metric> {
 }
 
 impl<C: Metric, L: Metric> Interval<C, L> {
-    pub(super) fn new(
+    pub(in crate::model) fn new(
         (start_us, end_us): (u64, u64),
         after_loss: bool,
         counters: Counters<C>,
@@ -44,7 +46,7 @@ impl<C: Metric, L: Metric> Interval<C, L> {
     }
 
     /// Nothing, right before another interval.
-    pub(super) fn empty(before: &Self) -> Self {
+    pub(in crate::model) fn empty(before: &Self) -> Self {
         let latencies = L::ALL.iter().map(|_| Distribution::default()).collect();
         Self::new((before.start_us, before.start_us), false, Counters::default(), latencies)
     }
@@ -54,12 +56,12 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         &self.latencies[class.index()]
     }
 
-    pub(super) fn buckets(&self) -> usize {
+    pub(in crate::model) fn buckets(&self) -> usize {
         self.latencies.iter().map(|latency| latency.buckets().len()).sum()
     }
 
     /// What one takes of memory, but for its buckets.
-    pub(super) fn bytes_without_buckets() -> usize {
+    pub(in crate::model) fn bytes_without_buckets() -> usize {
         size_of::<Self>() + L::ALL.len() * size_of::<Distribution>()
     }
 
@@ -113,7 +115,7 @@ pub struct Track<C: Metric, L: Metric> {
 impl<C: Metric, L: Metric> Track<C, L> {
     /// The series of a run whose beginning, when everything stood at nothing, was read at `start_us`; `None` if
     /// reading began in its middle. Keeps the latest `history` intervals.
-    pub(super) fn new(start_us: Option<u64>, history: usize) -> Self {
+    pub(in crate::model) fn new(start_us: Option<u64>, history: usize) -> Self {
         Self {
             totals: Counters::default(),
             samples_total: Counters::default(),
@@ -129,7 +131,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
     }
 
     /// Takes in one record of an interval. If it leaves a gap after the one before, gives the end of that one.
-    pub(super) fn apply(
+    pub(in crate::model) fn apply(
         &mut self,
         stamp: &Stamp,
         counters: &Counters<C>,
@@ -169,7 +171,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
     }
 
     /// Lets go of all but the totals and the last interval.
-    pub(super) fn abridge(&mut self) {
+    pub(in crate::model) fn abridge(&mut self) {
         self.history = 1;
         self.intervals.drain(..self.intervals.len().saturating_sub(1));
         self.intervals.shrink_to(1);
@@ -180,14 +182,14 @@ impl<C: Metric, L: Metric> Track<C, L> {
     }
 
     /// What it takes of memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::model) fn bytes(&self) -> usize {
         let intervals = self.intervals.len() * Interval::<C, L>::bytes_without_buckets();
         let buckets = self.buckets * Distribution::BUCKET_BYTES;
         intervals + buckets + self.older.bytes() + self.whole.heap_bytes()
     }
 
     /// Takes in the final totals, and the histograms of the whole run in place of those gathered here.
-    pub(super) fn finish(&mut self, counters: &Counters<C>, latencies: &Latencies<L>) {
+    pub(in crate::model) fn finish(&mut self, counters: &Counters<C>, latencies: &Latencies<L>) {
         self.totals = *counters;
         self.whole.clear();
         for (class, latency) in latencies.iter() {

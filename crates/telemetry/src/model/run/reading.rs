@@ -39,7 +39,7 @@ pub struct Reading {
 
 impl Reading {
     /// Notes one record; false if it was read before and must not count again.
-    pub(super) fn note(&mut self, stamp: &Stamp, read_mono_us: Option<u64>) -> bool {
+    pub(in crate::model) fn note(&mut self, stamp: &Stamp, read_mono_us: Option<u64>) -> bool {
         self.doubt_the_newest_gap(stamp);
         if stamp.seq <= self.last_seq {
             self.repeated += 1;
@@ -73,14 +73,14 @@ impl Reading {
 
     /// Notes that a record which was noted does not cover all the time since `from_us`. A gap that is known to lie there is
     /// the same one: records were lost, or the other side told of it.
-    pub(super) fn note_gap(&mut self, from_us: u64, stamp: &Stamp) {
+    pub(in crate::model) fn note_gap(&mut self, from_us: u64, stamp: &Stamp) {
         if self.gaps.back().is_none_or(|gap| gap.mono_us <= from_us) {
             self.push_gap(Gap { after_seq: stamp.seq.saturating_sub(1), missing: 0, mono_us: stamp.mono_us });
         }
     }
 
     /// How reading went of several runs, each with what makes its clock the common one.
-    pub(super) fn merged<'a>(all: impl Iterator<Item = (&'a Self, i64)>) -> Self {
+    pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = (&'a Self, i64)>) -> Self {
         let mut merged = Self::default();
         for (reading, shift_us) in all {
             merged.read += reading.read;
@@ -121,16 +121,16 @@ impl Reading {
         }
     }
 
-    pub(super) fn note_foreign(&mut self, records: u64) {
+    pub(in crate::model) fn note_foreign(&mut self, records: u64) {
         self.foreign = self.foreign.saturating_add(records);
     }
 
-    pub(super) fn note_suppressed(&mut self, messages: u64) {
+    pub(in crate::model) fn note_suppressed(&mut self, messages: u64) {
         self.suppressed = self.suppressed.saturating_add(messages);
     }
 
     /// What it takes of memory.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::model) fn bytes(&self) -> usize {
         self.gaps.capacity() * size_of::<Gap>() + self.lag.dense_bytes()
     }
 
