@@ -6,7 +6,6 @@
 
 use crate::model::Model;
 use crate::model::run::Run;
-use crate::record::ids::RunId;
 
 /// One of several runs that are taken together.
 #[derive(Clone, Copy, Debug)]
@@ -37,17 +36,13 @@ impl Model {
     }
 }
 
-/// An id for all of them together, the same whenever they are the same.
-pub(super) fn id(runs: &[(&str, &Run)]) -> RunId {
-    runs.iter().fold(RunId::from_bits(0), |id, (_, run)| id.with(run.id()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::families::{ClientCounter, ProxyCounter, ProxyLatency};
     use crate::publish::Publisher;
     use crate::record::RunRecord;
+    use crate::record::ids::RunId;
     use crate::record::setting::{Applies, Setting, Value};
     use crate::{ClientDelta, Counters, CpuGroup, HostRecord, ProxyDelta, Sketch, Timestamps};
 

@@ -37,6 +37,27 @@ impl<M: Metric> Latencies<M> {
         Self { classes: interval.iter().map(class).collect(), family: std::marker::PhantomData }
     }
 
+    /// Counts samples from an earlier record on.
+    pub(crate) fn rebase(&mut self, before: &Self) {
+        for (latency, before) in self.classes.iter_mut().zip(&before.classes) {
+            latency.samples_total = latency.samples_total.saturating_sub(before.samples_total);
+        }
+    }
+
+    /// Takes in the samples of the record before.
+    pub(crate) fn downsample(&mut self, earlier: &Self) {
+        for (latency, earlier) in self.classes.iter_mut().zip(&earlier.classes) {
+            latency.interval = Distribution::merged([&latency.interval, &earlier.interval].into_iter());
+        }
+    }
+
+    /// The same without histograms: the samples that were counted.
+    pub(crate) fn without_intervals(&self) -> Self {
+        let counted =
+            |latency: &Latency| Latency { samples_total: latency.samples_total, ..Latency::default() };
+        Self { classes: self.classes.iter().map(counted).collect(), family: self.family }
+    }
+
     /// Each class with its latencies.
     pub fn iter(&self) -> impl Iterator<Item = (M, &Latency)> {
         M::ALL.iter().copied().zip(&self.classes)

@@ -11,11 +11,9 @@ use std::time::Duration;
 
 use foldhash::HashMap;
 
-use crate::histogram::Distribution;
-use crate::metric::Metric;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, Writer};
-use crate::record::{Body, ClientRecord, Latencies, LoadRecord, ProxyRecord, Record, Stamp};
+use crate::record::{Body, ClientRecord, Record, Stamp};
 
 /// Thins the records of runs, as they come.
 #[derive(Debug)]
@@ -172,29 +170,13 @@ fn together(a: &Record, b: Record) -> Record {
     let began_us = a.stamp.mono_us.saturating_sub(a.stamp.interval_us);
     let covers_time = a.stamp.interval_us > 0 || b.stamp.interval_us > 0;
     let interval_us = if covers_time { b.stamp.mono_us.saturating_sub(began_us) } else { 0 };
-    let body = match (&a.body, b.body) {
-        (Body::Proxy(a), Body::Proxy(b)) => {
-            let latencies = merged(&a.latencies, &b.latencies);
-            Body::Proxy(Box::new(ProxyRecord { latencies, ..*b }))
-        }
-        (Body::Load(a), Body::Load(b)) => {
-            let latencies = merged(&a.latencies, &b.latencies);
-            Body::Load(Box::new(LoadRecord { latencies, ..*b }))
-        }
-        (Body::Client(a), Body::Client(mut b)) => {
-            b.exchange.add(&a.exchange);
-            Body::Client(b)
-        }
-        (_, body) => body,
-    };
-    Record { stamp: Stamp { interval_us, ..b.stamp }, body }
-}
-
-/// The later one's counts of samples, with the samples of both.
-fn merged<M: Metric>(a: &Latencies<M>, b: &Latencies<M>) -> Latencies<M> {
-    let mut merged = b.clone();
-    for &class in M::ALL {
-        merged[class].interval = Distribution::merged([&a[class].interval, &b[class].interval].into_iter());
+    let mut body = b.body;
+    match (&a.body, &mut body) {
+        (Body::Proxy(a), Body::Proxy(b)) => b.downsample(a),
+        (Body::Load(a), Body::Load(b)) => b.downsample(a),
+        (Body::Client(a), Body::Client(b)) => b.downsample(a),
+        // Others are as the later record says.
+        _ => {}
     }
-    merged
+    Record { stamp: Stamp { interval_us, ..b.stamp }, body }
 }

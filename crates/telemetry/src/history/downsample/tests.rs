@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::history::slice::simulated;
-use crate::{Batch, Model};
+use crate::{Batch, Metric, Model};
 
 fn thinned(records: Vec<Record>) -> Vec<Record> {
     let mut thinner = Thinner::new(Duration::from_secs(10));

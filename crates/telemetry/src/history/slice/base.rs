@@ -3,13 +3,12 @@
 use foldhash::HashMap;
 
 use crate::collect::delta::CLIENTS_MAX;
-use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::metric::{Counters, Metric};
-use crate::record::event_counts::Tally;
+use crate::families::ClientCounter;
+use crate::metric::Counters;
+use crate::model::put_setting;
 use crate::record::ids::{ClientId, RunId};
-use crate::record::setting::{SETTINGS_MAX, Setting};
 use crate::record::{
-    Body, ClientRecord, HealthRecord, HostRecord, Latencies, LoadRecord, Phase, Record, RunRecord, Stamp,
+    Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, Stamp,
 };
 
 /// How a run stood.
@@ -21,13 +20,9 @@ pub(super) struct Base {
     ticked: Option<Stamp>,
     /// What it began with, its settings as they stood.
     began: Option<Box<RunRecord>>,
-    proxy: Counters<ProxyCounter>,
-    proxy_samples: Counters<ProxyLatency>,
-    load: Counters<LoadCounter>,
-    load_tally: Tally,
-    /// Due, sending and measured.
-    load_spans_us: [u64; 3],
-    load_samples: Counters<LoadLatency>,
+    /// The last records before, without the latencies of their intervals.
+    proxy: ProxyRecord,
+    load: LoadRecord,
     host: HostRecord,
     health: HealthRecord,
     clients: HashMap<ClientId, (u64, Counters<ClientCounter>)>,
@@ -42,18 +37,18 @@ impl Base {
                 self.began = Some(run.clone());
                 self.ticked = Some(record.stamp);
             }
-            Body::Setting(setting) => self.note_setting(setting.after.as_ref()),
+            Body::Setting(setting) => {
+                if let Some((after, began)) = setting.after.as_ref().zip(self.began.as_mut()) {
+                    put_setting(&mut began.settings, after.clone());
+                }
+            }
             Body::Proxy(proxy) => {
                 self.ticked = Some(record.stamp);
-                self.proxy = proxy.counters;
-                self.proxy_samples = samples(&proxy.latencies);
+                self.proxy = proxy.without_intervals();
             }
             Body::Load(load) => {
                 self.ticked = Some(record.stamp);
-                self.load_samples = samples(&load.latencies);
-                self.load = load.counters;
-                self.load_tally.clone_from(&load.tally);
-                self.load_spans_us = [load.due_us, load.sending_us, load.measured_us];
+                self.load = load.without_intervals();
             }
             Body::Host(host) => self.host = host.clone(),
             Body::Health(health) => self.health = health.clone(),
@@ -63,15 +58,6 @@ impl Base {
                 }
             }
             Body::Run(_) | Body::Connection(_) | Body::Mark(_) | Body::Experiment(_) | Body::Notice(_) => {}
-        }
-    }
-
-    fn note_setting(&mut self, after: Option<&Setting>) {
-        let Some((after, began)) = after.zip(self.began.as_mut()) else { return };
-        match began.settings.iter().position(|known| known.name == after.name) {
-            Some(at) => began.settings[at].clone_from(after),
-            None if began.settings.len() < SETTINGS_MAX => began.settings.push(after.clone()),
-            None => {}
         }
     }
 
@@ -109,66 +95,19 @@ impl Base {
                 let began_us = self.ticked.map_or(last.mono_us, |ticked| ticked.mono_us);
                 stamp.interval_us = stamp.interval_us.min(stamp.mono_us.saturating_sub(began_us));
             }
-            Body::Proxy(proxy) => {
-                proxy.counters = proxy.counters.since(&self.proxy);
-                count_from(&mut proxy.latencies, &self.proxy_samples);
+            Body::Proxy(proxy) => proxy.rebase(&self.proxy),
+            Body::Load(load) => load.rebase(&self.load),
+            Body::Client(client) => {
+                let before = self.clients.get(&client.client).filter(|(epoch, _)| *epoch == client.epoch);
+                before.into_iter().for_each(|(_, counters)| client.rebase(counters));
             }
-            Body::Load(load) => self.rebase_load(load),
-            Body::Client(client) => self.rebase_client(client),
-            Body::Host(host) => {
-                host.cpu = host.cpu.since(&self.host.cpu);
-                host.observed_cpu_us = host.observed_cpu_us.saturating_sub(self.host.observed_cpu_us);
-            }
-            Body::Health(health) => self.rebase_health(health),
+            Body::Host(host) => host.rebase(&self.host),
+            Body::Health(health) => health.rebase(&self.health),
             Body::Connection(_)
             | Body::Setting(_)
             | Body::Mark(_)
             | Body::Experiment(_)
             | Body::Notice(_) => {}
         }
-    }
-
-    fn rebase_load(&self, load: &mut LoadRecord) {
-        load.counters = load.counters.since(&self.load);
-        count_from(&mut load.latencies, &self.load_samples);
-        load.tally = load.tally.since(&self.load_tally);
-        let times = [&mut load.due_us, &mut load.sending_us, &mut load.measured_us];
-        for (time_us, before_us) in times.into_iter().zip(self.load_spans_us) {
-            *time_us = time_us.saturating_sub(before_us);
-        }
-    }
-
-    fn rebase_client(&self, client: &mut ClientRecord) {
-        let before = self.clients.get(&client.client).filter(|(epoch, _)| *epoch == client.epoch);
-        if let Some((_, counters)) = before {
-            client.counters = client.counters.since(counters);
-        }
-    }
-
-    fn rebase_health(&self, health: &mut HealthRecord) {
-        let before = &self.health;
-        for (total, before) in [
-            (&mut health.refused_total, before.refused_total),
-            (&mut health.merged_total, before.merged_total),
-            (&mut health.waits_total, before.waits_total),
-            (&mut health.dropped_total, before.dropped_total),
-            (&mut health.suppressed_total, before.suppressed_total),
-            (&mut health.over_budget_total, before.over_budget_total),
-        ] {
-            *total = total.saturating_sub(before);
-        }
-    }
-}
-
-fn samples<M: Metric>(latencies: &Latencies<M>) -> Counters<M> {
-    let mut counters = Counters::default();
-    latencies.iter().for_each(|(class, latency)| counters[class] = latency.samples_total);
-    counters
-}
-
-fn count_from<M: Metric>(latencies: &mut Latencies<M>, before: &Counters<M>) {
-    for &class in M::ALL {
-        let total = &mut latencies[class].samples_total;
-        *total = total.saturating_sub(before[class]);
     }
 }

@@ -174,6 +174,20 @@ impl Client {
     }
 }
 
+impl ClientRecord {
+    /// Counts from an earlier record of the same epoch on.
+    pub(crate) fn rebase(&mut self, before: &Counters<ClientCounter>) {
+        let Self { client: _, epoch: _, last: _, open: _, counters, exchange: _ } = self;
+        *counters = counters.since(before);
+    }
+
+    /// Takes in the record before it of the same epoch, to cover the time of both.
+    pub(crate) fn downsample(&mut self, earlier: &Self) {
+        let Self { client: _, epoch: _, last: _, open: _, counters: _, exchange } = self;
+        exchange.add(&earlier.exchange);
+    }
+}
+
 /// Lets the oldest go that have no place beside one more.
 fn make_place<T>(kept: &mut VecDeque<T>, max: usize) {
     let too_many = (kept.len() + 1).saturating_sub(max);

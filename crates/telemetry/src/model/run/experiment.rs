@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::merged::Member;
 use crate::experiment::{Arm, ExperimentStep, Outcome, Stage};
 use crate::record::clean::PEER_TEXT_MAX;
 use crate::record::heap_size::HeapSize as _;
@@ -171,22 +172,24 @@ impl Experiments {
         self.0.iter().map(each).sum()
     }
 
-    /// Those of several runs, each with what makes its clock the common one.
-    pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = (&'a Self, i64)>) -> Self {
-        let shifted = |(experiments, shift_us): (&'a Self, i64)| {
-            let later = move |us: u64| us.saturating_add_signed(shift_us);
-            experiments.0.iter().map(move |experiment| Experiment {
-                began_us: later(experiment.began_us),
-                last_us: later(experiment.last_us),
-                switches: experiment
-                    .switches
-                    .iter()
-                    .map(|switch| Switch { mono_us: later(switch.mono_us), ..*switch })
-                    .collect(),
-                ..experiment.clone()
-            })
+    /// Those of several runs by time.
+    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+        let of = |member: &Member<'_>| -> Vec<Experiment> {
+            let shifted = |experiment: &Experiment| {
+                let Experiment { state, began_us, last_us, metrics, switches } = experiment.clone();
+                let shifted =
+                    |switch: Switch| Switch { mono_us: member.shifted_us(switch.mono_us), ..switch };
+                Experiment {
+                    state,
+                    began_us: member.shifted_us(began_us),
+                    last_us: member.shifted_us(last_us),
+                    metrics,
+                    switches: switches.into_iter().map(shifted).collect(),
+                }
+            };
+            member.run.experiments.iter().map(shifted).collect()
         };
-        let mut merged: Vec<Experiment> = all.flat_map(shifted).collect();
+        let mut merged: Vec<Experiment> = members.iter().flat_map(of).collect();
         merged.sort_by_key(|experiment| experiment.began_us);
         merged.truncate(EXPERIMENTS_MAX);
         Self(merged.into())

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::merged::Member;
 use crate::histogram::Histogram;
 use crate::record::Stamp;
 
@@ -79,24 +80,37 @@ impl Reading {
         }
     }
 
-    /// How reading went of several runs, each with what makes its clock the common one.
-    pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = (&'a Self, i64)>) -> Self {
+    /// How reading went of several runs.
+    pub(super) fn merged(members: &[Member<'_>]) -> Self {
         let mut merged = Self::default();
-        for (reading, shift_us) in all {
-            merged.read += reading.read;
-            merged.lost += reading.lost;
-            merged.repeated += reading.repeated;
-            merged.foreign += reading.foreign;
-            merged.suppressed += reading.suppressed;
-            merged.gaps_total += reading.gaps_total;
-            merged.lag.add(&reading.lag);
-            if let Some(before) = reading.before {
-                merged.before.get_or_insert(Gap { missing: 0, ..before }).missing += before.missing;
+        for member in members {
+            let Self {
+                read,
+                last_seq: _,
+                last_mono_us: _,
+                lost,
+                before,
+                repeated,
+                foreign,
+                suppressed,
+                gaps,
+                gaps_total,
+                lag,
+                lag_last_us: _,
+            } = &member.run.reading;
+            merged.read += read;
+            merged.lost += lost;
+            merged.repeated += repeated;
+            merged.foreign += foreign;
+            merged.suppressed += suppressed;
+            merged.gaps_total += gaps_total;
+            merged.lag.add(lag);
+            if let Some(before) = before {
+                merged.before.get_or_insert(Gap { missing: 0, ..*before }).missing += before.missing;
             }
-            let gaps = reading.gaps.iter();
             merged
                 .gaps
-                .extend(gaps.map(|gap| Gap { mono_us: gap.mono_us.saturating_add_signed(shift_us), ..*gap }));
+                .extend(gaps.iter().map(|gap| Gap { mono_us: member.shifted_us(gap.mono_us), ..*gap }));
         }
         merged.gaps.make_contiguous().sort_by_key(|gap| gap.mono_us);
         let too_many = merged.gaps.len().saturating_sub(GAPS_MAX);

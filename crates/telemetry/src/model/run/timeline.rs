@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::merged::Member;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::setting::Setting;
 
@@ -78,12 +79,34 @@ impl Markers {
         Self(self.0.iter().take_while(|marker| marker.mono_us <= us).cloned().collect())
     }
 
+    /// Those of several runs by time; marks carry the name of their run.
+    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+        let of = |member: &Member<'_>| -> Vec<Marker> {
+            let named = |marker: &Marker| Marker {
+                mono_us: member.shifted_us(marker.mono_us),
+                realtime_us: marker.realtime_us,
+                deed: match &marker.deed {
+                    Deed::Mark { number, text } => {
+                        Deed::Mark { number: *number, text: format!("{} {text}", member.name) }
+                    }
+                    change @ Deed::Change { .. } => change.clone(),
+                },
+            };
+            member.run.markers.iter().map(named).collect()
+        };
+        let mut all: Vec<Marker> = members.iter().flat_map(of).collect();
+        all.sort_by_key(|marker| marker.mono_us);
+        let mut markers = Self::default();
+        all.into_iter().for_each(|marker| markers.push(marker));
+        markers
+    }
+
     /// How a setting stood at a moment, given how it stands now.
     pub(in crate::model) fn value_at(&self, us: u64, setting: &Setting) -> String {
         let changes = self.0.iter().rev().take_while(|marker| marker.mono_us > us);
         let befores = changes.filter_map(|marker| match &marker.deed {
             Deed::Change { before, after } if after.name == setting.name => Some(before),
-            _ => None,
+            Deed::Change { .. } | Deed::Mark { .. } => None,
         });
         befores.last().map_or_else(|| setting.value.to_string(), String::clone)
     }

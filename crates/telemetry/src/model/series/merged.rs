@@ -12,8 +12,17 @@ use crate::metric::Metric;
 const OLDER_US: u64 = 10_000_000;
 
 impl<C: Metric, L: Metric> Track<C, L> {
-    /// All of them as one, each with what makes its clock the common one.
-    pub(in crate::model) fn merged(parts: &[(&Self, i64)]) -> Self {
+    /// All of them as one, each with what makes its clock the common one; `None` if there are none.
+    pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = (Option<&'a Self>, i64)>) -> Option<Self>
+    where
+        C: 'a,
+        L: 'a,
+    {
+        let parts: &[(&Self, i64)] =
+            &all.filter_map(|(track, shift_us)| Some((track?, shift_us))).collect::<Vec<_>>();
+        if parts.is_empty() {
+            return None;
+        }
         let mut merged = Self::new(None, 1);
         for (track, shift_us) in parts {
             merged.totals.add(&track.totals);
@@ -25,7 +34,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
         merged.intervals = intervals(parts);
         merged.history = merged.intervals.len().max(1);
         merged.buckets = merged.intervals.iter().map(|interval| interval.buckets()).sum();
-        merged
+        Some(merged)
     }
 
     /// The usual length of what is kept, in microseconds: of the coarsest part.

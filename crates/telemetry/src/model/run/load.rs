@@ -1,0 +1,127 @@
+//! What the load of a run counted.
+
+use super::Beginning;
+use super::merged::Member;
+use crate::families::{LoadCounter, LoadLatency};
+use crate::model::series::Track;
+use crate::record::heap_size::HeapSize as _;
+use crate::record::{Latencies, LoadRecord, Stamp};
+
+/// The load's part of a run.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    /// `None` in a run without a load.
+    pub(super) series: Option<Track<LoadCounter, LoadLatency>>,
+    /// Its last record; without latencies while the run lasts.
+    pub(super) record: Option<LoadRecord>,
+}
+
+impl Load {
+    /// Takes in the record of an interval. If it leaves a gap after the one before, gives the end of that one.
+    pub(super) fn apply(&mut self, stamp: &Stamp, mut record: LoadRecord, begun: Beginning) -> Option<u64> {
+        let series = self.series.get_or_insert_with(|| begun.series());
+        let gap_from_us = series.apply(stamp, &record.counters, &record.latencies);
+        record.latencies = Latencies::default();
+        self.record = Some(record);
+        gap_from_us
+    }
+
+    /// Takes in the final record.
+    pub(super) fn finish(&mut self, record: &LoadRecord, begun: Beginning) {
+        let series = self.series.get_or_insert_with(|| begun.series());
+        series.finish(&record.counters, &record.latencies);
+        self.record = Some(record.clone());
+    }
+
+    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+        let records = members.iter().filter_map(|member| member.run.load.record.as_ref());
+        Self {
+            series: Track::merged(
+                members.iter().map(|member| (member.run.load.series.as_ref(), member.shift_us)),
+            ),
+            record: merged_record(records),
+        }
+    }
+
+    /// The part for reading on from the middle of the run: what was counted before is read again.
+    pub(super) fn resumed(&self, history: usize) -> Self {
+        let Self { series, record: _ } = self;
+        Self { series: series.as_ref().map(|_| Track::new(None, history)), record: None }
+    }
+
+    /// Keeps the totals and the last interval only.
+    pub(super) fn abridge(&mut self) {
+        let Self { series, record: _ } = self;
+        series.iter_mut().for_each(Track::abridge);
+    }
+
+    /// What it takes of memory besides its own.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let Self { series, record } = self;
+        series.as_ref().map_or(0, Track::bytes) + record.heap_bytes()
+    }
+}
+
+fn merged_record<'a>(mut records: impl Iterator<Item = &'a LoadRecord>) -> Option<LoadRecord> {
+    let mut sum = records.next()?.clone();
+    for record in records {
+        let LoadRecord {
+            running,
+            rate,
+            resume_percent: _,
+            connections,
+            threads,
+            due_us,
+            sending_us,
+            measured_us,
+            tally,
+            counters,
+            latencies: _,
+        } = record;
+        sum.running |= running;
+        sum.rate += rate;
+        sum.connections += connections;
+        sum.threads += threads;
+        sum.due_us = sum.due_us.max(*due_us);
+        sum.sending_us = sum.sending_us.max(*sending_us);
+        sum.measured_us = sum.measured_us.max(*measured_us);
+        sum.tally.add(tally);
+        sum.counters.add(counters);
+    }
+    Some(sum)
+}
+
+impl LoadRecord {
+    /// Counts from an earlier record on.
+    pub(crate) fn rebase(&mut self, before: &Self) {
+        let Self {
+            running: _,
+            rate: _,
+            resume_percent: _,
+            connections: _,
+            threads: _,
+            due_us,
+            sending_us,
+            measured_us,
+            tally,
+            counters,
+            latencies,
+        } = self;
+        *due_us = due_us.saturating_sub(before.due_us);
+        *sending_us = sending_us.saturating_sub(before.sending_us);
+        *measured_us = measured_us.saturating_sub(before.measured_us);
+        *tally = tally.since(&before.tally);
+        *counters = counters.since(&before.counters);
+        latencies.rebase(&before.latencies);
+    }
+
+    /// The same without the latencies of its interval.
+    pub(crate) fn without_intervals(&self) -> Self {
+        Self { latencies: self.latencies.without_intervals(), tally: self.tally.clone(), ..*self }
+    }
+
+    /// Takes in the record before it, to cover the time of both: all but the latencies are totals or present values.
+    pub(crate) fn downsample(&mut self, earlier: &Self) {
+        self.latencies.downsample(&earlier.latencies);
+    }
+}
