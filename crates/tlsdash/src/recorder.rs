@@ -304,10 +304,13 @@ impl Recorder {
                 Err(error) => self.voice.say(Level::Warning, &format!("no experiment: {error}")),
             },
             Command::EndExperiment => self.end_experiment(),
-            Command::Record => match self.publisher.sink_mut().toggle_recording() {
-                Ok(text) => self.voice.say(Level::Notice, &text),
-                Err(text) => self.voice.say(Level::Warning, &text),
-            },
+            Command::Record => {
+                let baseline = self.publisher.baseline();
+                match self.publisher.sink_mut().toggle_recording(baseline) {
+                    Ok(text) => self.voice.say(Level::Notice, &text),
+                    Err(text) => self.voice.say(Level::Warning, &text),
+                }
+            }
             Command::Notice(notice) => self.tell(notice),
         }
     }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::Context;
 use journal::{EntryBuf, FileWriter, Timestamps, WriteError};
 use telemetry::model::Level;
-use telemetry::{Excerpt, Record, Update, Writer};
+use telemetry::{Baseline, Excerpt, Record, Update, Writer};
 use tui::{Event, Sender};
 
 use crate::args::usage;
@@ -104,9 +104,9 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Makes it begin with the run as it stands now.
-    pub(crate) fn begin_with(self, history: &Excerpt) -> Self {
-        Self { excerpt: Some(history.from_now_on()), ..self }
+    /// Makes it begin with a run that stands so.
+    pub(crate) fn following(self, baseline: Baseline) -> Self {
+        Self { excerpt: Some(Excerpt::following(baseline)), ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use journal::{EntryBuf, FileWriter, SendError, Timestamps, WriteError};
-use telemetry::{Batch, Excerpt, Record, Refusal, Sink, Stretch, Update, Writer};
+use telemetry::{Baseline, Batch, Record, Refusal, Sink, Update};
 use tui::{Event, Sender};
 
 use crate::journal_choice::Journal;
@@ -18,8 +18,6 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) struct RecordSink {
     journal: Place,
     recording: Option<Recording>,
-    /// How the run stands, for a recording that begins in its middle.
-    history: Excerpt,
     events: Sender,
 }
 
@@ -53,16 +51,14 @@ impl RecordSink {
             }
             Journal::Off => Place::Direct(events, Batch::default()),
         };
-        // It notes all there is, and lets none of it through.
-        let history = Excerpt::new(Stretch { from_us: u64::MAX, until_us: u64::MAX });
-        Self { journal, recording, history, events: told }
+        Self { journal, recording, events: told }
     }
 
-    /// Begins to record from now on, or ends what is being recorded; what came of it, in words.
+    /// Begins to record a run that stands so, or ends what is being recorded; what came of it, in words.
     ///
     /// # Errors
     /// In words, if there is no recording, or something is missing in it.
-    pub(crate) fn toggle_recording(&mut self) -> Result<String, String> {
+    pub(crate) fn toggle_recording(&mut self, baseline: Baseline) -> Result<String, String> {
         if let Some(recording) = self.recording.take() {
             let path = recording.path().display().to_string();
             recording.close()?;
@@ -71,7 +67,7 @@ impl RecordSink {
         let recording = Recording::create(&recording::Place::of_now(), self.events.clone());
         let recording = recording.map_err(|error| format!("not recording: {error:#}"))?;
         let text = format!("recording from now on into {}", recording.path().display());
-        self.recording = Some(recording.begin_with(&self.history));
+        self.recording = Some(recording.following(baseline));
         Ok(text)
     }
 
@@ -110,7 +106,6 @@ impl Sink for RecordSink {
         if let Some(recording) = &mut self.recording {
             recording.append(record);
         }
-        self.history.note(&Writer::default(), record);
         Ok(())
     }
 

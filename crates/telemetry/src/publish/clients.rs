@@ -23,6 +23,8 @@ pub(crate) struct Due {
     pub(crate) record: ClientRecord,
     /// Beginning of the time that its changes fall into, `CLOCK_MONOTONIC` in microseconds.
     pub(crate) since_us: u64,
+    /// What records have carried before.
+    written: Counters<ClientCounter>,
 }
 
 #[derive(Debug)]
@@ -139,7 +141,7 @@ impl ClientTable {
             let Some(row) = self.rows.get(&id) else { continue };
             match row.due_since(u64::MAX) {
                 Some(since_us) if self.leaving.len() < leaving_max => {
-                    self.leaving.push(Due { record: row.last_record(id), since_us });
+                    self.leaving.push(Due { record: row.last_record(id), since_us, written: row.sent });
                     self.rows.remove(&id);
                 }
                 _ => self.fold(id),
@@ -171,7 +173,7 @@ impl ClientTable {
             changed.sort_unstable_by_key(|&(id, _, _)| id);
         }
         let record = |(id, since_us, _)| {
-            self.rows.get(&id).map(|row| Due { record: row.record(id, now_us), since_us })
+            self.rows.get(&id).map(|row| Due { record: row.record(id, now_us), since_us, written: row.sent })
         };
         due.extend(changed.into_iter().filter_map(record));
         due
@@ -196,6 +198,17 @@ impl ClientTable {
         }
     }
 
+    /// Epoch and totals of each client, as far as records have carried them; also of those that have left and whose record
+    /// is still to be written.
+    pub(crate) fn written<'d>(
+        &'d self,
+        planned: impl Iterator<Item = &'d Due>,
+    ) -> foldhash::HashMap<ClientId, (u64, Counters<ClientCounter>)> {
+        let leaving = self.leaving.iter().chain(planned);
+        let leaving = leaving.map(|due| (due.record.client, (due.record.epoch, due.written)));
+        leaving.chain(self.rows.iter().map(|(id, row)| (*id, (row.epoch, row.sent)))).collect()
+    }
+
     /// Clients with changes that no record has carried yet.
     pub(crate) fn deferred(&self) -> usize {
         self.rows.values().filter(|row| row.unsent_since_us.is_some()).count()
@@ -218,6 +231,7 @@ impl ClientTable {
         let last = |(id, row): (&ClientId, &Row)| Due {
             record: row.last_record(*id),
             since_us: row.unsent_since_us.unwrap_or(now_us),
+            written: row.sent,
         };
         all.extend(self.rows.iter().map(last));
         all.sort_unstable_by_key(|due| due.record.client);

@@ -25,6 +25,8 @@ use journal::Timestamps;
 
 use crate::collect::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::history::slice::Baseline;
+use crate::model::put_setting;
 use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::Tally;
 use crate::record::ids::RunId;
@@ -85,7 +87,8 @@ pub struct Publisher<S> {
     refusal: Option<String>,
     health: HealthRecord,
     stalled: Option<String>,
-    health_sent: HealthRecord,
+    /// How the run stands by the records that the journal has taken, but for its clients.
+    written: Baseline,
     /// When it was sent, `CLOCK_MONOTONIC` in microseconds.
     health_sent_us: Option<u64>,
     started_us: u64,
@@ -119,7 +122,7 @@ impl<S: Sink> Publisher<S> {
             refusal: None,
             health: HealthRecord::default(),
             stalled: None,
-            health_sent: HealthRecord::default(),
+            written: Baseline::default(),
             health_sent_us: None,
             started_us: now.monotonic_us,
             ticked: now,
@@ -132,11 +135,16 @@ impl<S: Sink> Publisher<S> {
         self.planned_us = now.monotonic_us;
         self.host_sent_us = now.monotonic_us;
         self.ticked = now;
-        self.event(Body::Run(Box::new(RunRecord { phase: Phase::Start, ..run })), now);
+        let run = Box::new(RunRecord { phase: Phase::Start, ..run });
+        self.written.began = Some(run.clone());
+        self.event(Body::Run(run), now);
     }
 
     /// Records a change of a setting.
     pub fn setting(&mut self, change: SettingRecord, now: Timestamps) {
+        if let Some((after, began)) = change.after.as_ref().zip(self.written.began.as_mut()) {
+            put_setting(&mut began.settings, after.clone());
+        }
         self.event(Body::Setting(change), now);
     }
 
@@ -249,6 +257,23 @@ impl<S: Sink> Publisher<S> {
     /// Records that the sink has accepted.
     pub fn made(&self) -> u64 {
         self.seq
+    }
+
+    /// How the run stands by the records that the sink has accepted: what a recording that begins now counts from.
+    pub fn baseline(&self) -> Baseline {
+        if self.written.last.is_none() {
+            return Baseline::default();
+        }
+        let planned = self.turn.iter().filter_map(|turn| match turn {
+            Turn::Client(due) => Some(due),
+            Turn::Health
+            | Turn::Proxy { .. }
+            | Turn::Load
+            | Turn::Host
+            | Turn::Connection(_)
+            | Turn::Stop(_) => None,
+        });
+        Baseline { clients: self.clients.written(planned), ..self.written.clone() }
     }
 
     /// Where records go.

@@ -120,7 +120,7 @@ impl<S: Sink> Publisher<S> {
 
     /// True if there is something new to tell. A wait is none, and a budget that is short for long not each interval.
     fn is_health_due(&self) -> bool {
-        let sent = &self.health_sent;
+        let sent = &self.written.health;
         let but_waits = HealthRecord { waits_total: sent.waits_total, ..self.health.clone() };
         let but_budget = HealthRecord { over_budget_total: sent.over_budget_total, ..but_waits.clone() };
         let told_lately = self

@@ -51,7 +51,7 @@ impl<S: Sink> Publisher<S> {
     fn record_of(&self, turn: &Turn) -> Option<Record> {
         let now_us = self.ticked.monotonic_us;
         let (body, since_us) = match turn {
-            Turn::Health if self.health == self.health_sent => return None,
+            Turn::Health if self.health == self.written.health => return None,
             Turn::Health => (Body::Health(self.health.clone()), now_us),
             Turn::Proxy { clients_deferred } => {
                 let side = self.proxy.as_ref()?;
@@ -82,18 +82,25 @@ impl<S: Sink> Publisher<S> {
         let now_us = self.ticked.monotonic_us;
         match (turn, record.body) {
             (_, Body::Health(health)) => {
-                self.health_sent = health;
+                self.written.health = health;
                 self.health_sent_us = Some(now_us);
             }
-            (Turn::Proxy { .. }, _) => {
+            (_, Body::Proxy(proxy)) => {
+                self.written.proxy = proxy.without_intervals();
+                self.written.ticked = Some(record.stamp);
                 self.proxy.iter_mut().for_each(|side| side.sent(ProxyLatency::ALL, now_us));
             }
-            (Turn::Load, _) => {
+            (_, Body::Load(load)) => {
+                self.written.load = load.without_intervals();
+                self.written.ticked = Some(record.stamp);
                 let classes = self.load_classes();
                 self.load_records += 1;
                 self.load.iter_mut().for_each(|side| side.sent(classes, now_us));
             }
-            (Turn::Host, _) => self.host_sent_us = now_us,
+            (_, Body::Host(host)) => {
+                self.written.host = host;
+                self.host_sent_us = now_us;
+            }
             (Turn::Client(due), _) => self.clients.sent(&due.record, now_us),
             _ => {}
         }
@@ -106,6 +113,8 @@ impl<S: Sink> Publisher<S> {
             Ok(()) => {
                 self.budget.spend();
                 self.seq += 1;
+                self.written.ticked.get_or_insert(record.stamp);
+                self.written.last = Some(record.stamp);
                 self.refusal = None;
                 true
             }

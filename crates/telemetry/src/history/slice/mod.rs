@@ -4,7 +4,7 @@
 //! run that began with the stretch: totals are counted from there, sequence numbers begin anew, and in front stands
 //! the run's first record, with the settings as they stood then. Whatever reads records reads a stretch of them as well.
 
-mod base;
+mod baseline;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -16,7 +16,7 @@ use crate::history::update::Batch;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, Writer};
 use crate::record::{Body, Phase, Record, RunRecord, Stamp};
-use base::Base;
+pub use baseline::Baseline;
 
 /// Runs that are told apart; one that turns up when there are so many is left out.
 const RUNS_MAX: usize = 1_024;
@@ -55,7 +55,7 @@ pub struct Excerpt {
 #[derive(Clone, Debug, Default)]
 struct Cut {
     /// How it stood when the stretch began.
-    base: Base,
+    base: Baseline,
     stage: Stage,
     /// The last record that was let through, as it was then.
     last: Option<Stamp>,
@@ -77,9 +77,11 @@ impl Excerpt {
         Self { stretch, runs: HashMap::default(), clients: 0 }
     }
 
-    /// One whose stretch begins with the next record of each run, as they stand here: this one has not begun.
-    pub fn from_now_on(&self) -> Self {
-        Self { stretch: Stretch::ALL, ..self.clone() }
+    /// What follows of a run that stands so, as records that come straight from their making.
+    pub fn following(base: Baseline) -> Self {
+        let (run, clients) = (base.run(), base.clients());
+        let cut = |run| ((Origin::default(), run), Cut { base, ..Cut::default() });
+        Self { stretch: Stretch::ALL, runs: run.map(cut).into_iter().collect(), clients }
     }
 
     /// Closes the runs that have not ended: what comes later is left out, not missing.
@@ -99,14 +101,6 @@ impl Excerpt {
             self.take(&batch.writer, record, &mut records);
         }
         Batch { records, ..batch }
-    }
-
-    /// Takes in a record from before the stretch.
-    pub fn note(&mut self, writer: &Writer, record: &Record) {
-        let key = (writer.origin, record.stamp.run);
-        if self.runs.contains_key(&key) || self.runs.len() < RUNS_MAX {
-            self.runs.entry(key).or_default().note(record, &mut self.clients);
-        }
     }
 
     /// Adds what takes the place of a record.

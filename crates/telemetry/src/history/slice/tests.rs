@@ -29,6 +29,14 @@ fn workers(n: f64) -> Setting {
 
 /// A run of so many seconds: in the n-th there are n requests, all of n milliseconds; in the fifth the workers change.
 pub(crate) fn recorded(seconds: u64) -> Vec<Record> {
+    recorded_and_watched(seconds, |_, _| {})
+}
+
+/// The same; `watch` sees the publisher after each second.
+fn recorded_and_watched(
+    seconds: u64,
+    mut watch: impl FnMut(u64, &mut Publisher<Vec<Record>>),
+) -> Vec<Record> {
     let mut publisher = Publisher::new(RunId::from_bits(1), Vec::new(), 60, at(0));
     publisher.start(RunRecord { settings: vec![workers(1.0)], ..RunRecord::default() }, at(0));
     for second in 1..=seconds {
@@ -57,6 +65,7 @@ pub(crate) fn recorded(seconds: u64) -> Vec<Record> {
                 at(second),
             );
         }
+        watch(second, &mut publisher);
     }
     publisher.stop(RunRecord::default(), None, None, None, at(seconds));
     publisher.into_sink()
@@ -125,28 +134,46 @@ fn a_stretch_without_records_holds_no_run() {
     assert!(model(recorded(5), 100, 200).current().is_none());
 }
 
-#[test]
-fn what_is_recorded_from_now_on_is_a_run_of_its_own() {
-    let mut history = Excerpt::new(Stretch { from_us: u64::MAX, until_us: u64::MAX });
-    let (mut recording, mut out) = (None::<Excerpt>, Vec::new());
-    for record in recorded(20) {
-        let second = record.stamp.mono_us / 1_000_000 - 50;
-        if second == 11 && recording.is_none() {
-            recording = Some(history.from_now_on());
-        }
-        history.take(&Writer::default(), record.clone(), &mut Vec::new());
-        if let Some(recording) = recording.as_mut().filter(|_| (11..=15).contains(&second)) {
-            recording.take(&Writer::default(), record, &mut out);
-        }
+/// What a recording of the seconds after the tenth holds, up to the fifteenth.
+fn recording() -> (Model, Vec<Record>) {
+    let (mut began, mut ended) = (None, 0);
+    let records = recorded_and_watched(20, |second, publisher| match second {
+        10 => began = Some((publisher.baseline(), publisher.sink_mut().len())),
+        15 => ended = publisher.sink_mut().len(),
+        _ => {}
+    });
+    let (baseline, began_at) = began.unwrap();
+    let mut recording = Excerpt::following(baseline);
+    let mut out = Vec::new();
+    for record in &records[began_at..ended] {
+        recording.take(&Writer::default(), record.clone(), &mut out);
     }
-    recording.unwrap().close(&mut out);
+    recording.close(&mut out);
     let mut model = Model::new(100);
-    model.apply_batch(Batch { records: out, ..Batch::default() });
+    model.apply_batch(Batch { records: out.clone(), ..Batch::default() });
+    (model, out)
+}
+
+#[test]
+fn a_recording_is_a_run_of_its_own() {
+    let (model, _) = recording();
     let run = model.current().unwrap();
     assert_eq!(run.proxy().unwrap().totals()[ProxyCounter::Exchanges], 11 + 12 + 13 + 14 + 15);
+    assert_eq!(
+        run.clients().iter().next().unwrap().totals()[ClientCounter::Exchanges],
+        11 + 12 + 13 + 14 + 15
+    );
     assert_eq!((run.duration_us(), run.reading().lost()), (5_000_000, 0));
     assert!(run.stopped().is_some());
     assert_eq!(run.setting("proxy.workers").unwrap().value, Value::Number(2.0));
+}
+
+#[test]
+fn a_recording_holds_what_a_slice_of_the_journal_holds() {
+    let (_, out) = recording();
+    let stretch = Stretch { from_us: at(10).realtime_us, until_us: at(15).realtime_us };
+    let slice = Excerpt::new(stretch).cut(Batch { records: recorded(20), ..Batch::default() });
+    assert_eq!(out, slice.records);
 }
 
 #[test]

@@ -11,24 +11,25 @@ use crate::record::{
     Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, Stamp,
 };
 
-/// How a run stood.
+/// How a run stood at a moment: what its later records count from.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Base {
+pub struct Baseline {
     /// The last record before.
-    last: Option<Stamp>,
-    /// The end of the last interval before, if there was one; else the last record.
-    ticked: Option<Stamp>,
+    pub(crate) last: Option<Stamp>,
+    /// The end of the last interval before, if there was one; else the run's first record.
+    pub(crate) ticked: Option<Stamp>,
     /// What it began with, its settings as they stood.
-    began: Option<Box<RunRecord>>,
+    pub(crate) began: Option<Box<RunRecord>>,
     /// The last records before, without the latencies of their intervals.
-    proxy: ProxyRecord,
-    load: LoadRecord,
-    host: HostRecord,
-    health: HealthRecord,
-    clients: HashMap<ClientId, (u64, Counters<ClientCounter>)>,
+    pub(crate) proxy: ProxyRecord,
+    pub(crate) load: LoadRecord,
+    pub(crate) host: HostRecord,
+    pub(crate) health: HealthRecord,
+    /// Epoch and totals of each client.
+    pub(crate) clients: HashMap<ClientId, (u64, Counters<ClientCounter>)>,
 }
 
-impl Base {
+impl Baseline {
     /// Takes in a record from before.
     pub(super) fn note(&mut self, record: &Record) {
         self.last = Some(record.stamp);
@@ -59,6 +60,11 @@ impl Base {
             }
             Body::Run(_) | Body::Connection(_) | Body::Mark(_) | Body::Experiment(_) | Body::Notice(_) => {}
         }
+    }
+
+    /// The run, if a record of it was before.
+    pub(super) fn run(&self) -> Option<RunId> {
+        self.last.map(|last| last.run)
     }
 
     /// Clients that it knows.
