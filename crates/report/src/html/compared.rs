@@ -166,7 +166,7 @@ impl Comparison<'_> {
 
     fn cpu(&self) -> Markup {
         let used = self.reports().map(|report| &report.summary.cpu_s);
-        let whole_s = self.reports().map(|report| report.summary.duration_s);
+        let whole_s = self.reports().map(|report| report.run.recorded_us() as f64 / 1e6);
         let share = |at: usize, name: &str| {
             let seconds = used[at].get(name).copied().filter(|_| whole_s[at] > 0.0);
             seconds.map_or_else(|| "–".to_owned(), |seconds| short(seconds / whole_s[at] * 100.0))

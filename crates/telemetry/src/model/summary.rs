@@ -282,7 +282,7 @@ impl Run {
 
     fn observed(&self) -> Option<Observed> {
         let host = self.host().filter(|host| host.observed_pid > 0)?;
-        let (cpu_s, run_s) = (host.observed_cpu_us as f64 / 1e6, self.duration_us() as f64 / 1e6);
+        let (cpu_s, run_s) = (host.observed_cpu_us as f64 / 1e6, self.recorded_us() as f64 / 1e6);
         Some(Observed {
             pid: host.observed_pid,
             cpu_s,

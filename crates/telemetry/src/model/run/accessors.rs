@@ -91,6 +91,11 @@ impl Run {
         self.header.stopped.as_ref().map_or(read_us, |(stamp, _)| stamp.interval_us.max(read_us))
     }
 
+    /// The same without the time between runs that are merged here, over which nothing was counted.
+    pub fn recorded_us(&self) -> u64 {
+        self.duration_us().saturating_sub(self.header.idle_us)
+    }
+
     /// Every setting as it stands.
     pub fn settings(&self) -> &[Setting] {
         self.settings.all()

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use foldhash::HashMap;
 
+use super::merged::Member;
 use crate::collect::delta::CLIENTS_MAX;
 use crate::families::ClientCounter;
 use crate::histogram::Sketch;
@@ -264,15 +265,16 @@ impl Clients {
     }
 
     /// Those of several runs, told apart by who they are; without their rates, which are of several clocks.
-    pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+    pub(super) fn merged(members: &[Member<'_>]) -> Self {
         let mut merged = Self::new(1);
-        for clients in all {
+        for member in members {
+            let clients = &member.run.clients;
             merged.turned_away += clients.turned_away;
             for client in clients.rows.values() {
                 let is_known = merged.rows.contains_key(&client.id) || merged.rows.len() < CLIENTS_MAX;
                 let id = if is_known { client.id } else { ClientId::Other };
                 let sum = merged.rows.entry(id).or_insert_with(|| Client::new(id));
-                sum.open += client.open;
+                sum.open += if member.is_together { client.open } else { 0 };
                 sum.present.add(&client.totals());
                 sum.exchange.add(&client.exchange);
             }

@@ -1,6 +1,6 @@
 //! Which run it is: its id, who writes it, its first and last records.
 
-use super::merged::{Member, joined};
+use super::merged::{Member, covered_us, joined, sum_by_host};
 use super::settings::Settings;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
@@ -18,11 +18,13 @@ pub(super) struct Header {
     pub(super) first: Option<Stamp>,
     /// Of the last record read.
     pub(super) last: Option<Stamp>,
+    /// Time in between in which none of the runs went on that are merged here, in microseconds.
+    pub(super) idle_us: u64,
 }
 
 impl Header {
     pub(super) fn new(id: RunId, writer: Writer) -> Self {
-        Self { id, writer, began: None, stopped: None, first: None, last: None }
+        Self { id, writer, began: None, stopped: None, first: None, last: None, idle_us: 0 }
     }
 
     /// Notes the time of a record.
@@ -64,12 +66,13 @@ impl Header {
                 .map(|last| (Stamp { interval_us: span_us, ..last }, stop())),
             first,
             last,
+            idle_us: span_us.saturating_sub(covered_us(members.iter().map(Member::span_us))),
         })
     }
 
     /// The header for reading on from the middle of the run.
     pub(super) fn resumed(&self) -> Self {
-        let Self { id, writer, began, stopped: _, first, last: _ } = self;
+        let Self { id, writer, began, stopped: _, first, last: _, idle_us } = self;
         Self {
             id: *id,
             writer: writer.clone(),
@@ -77,12 +80,13 @@ impl Header {
             stopped: None,
             first: *first,
             last: None,
+            idle_us: *idle_us,
         }
     }
 
     /// What it takes of memory besides its own.
     pub(super) fn heap_bytes(&self) -> usize {
-        let Self { id: _, writer: _, began, stopped, first: _, last: _ } = self;
+        let Self { id: _, writer: _, began, stopped, first: _, last: _, idle_us: _ } = self;
         let records = [began, stopped].into_iter().flatten();
         records.map(|(_, run)| size_of::<RunRecord>() + run.heap_bytes()).sum()
     }
@@ -93,8 +97,9 @@ fn began(members: &[Member<'_>], settings: &Settings) -> RunRecord {
     let text = |of: fn(&RunRecord) -> &String| {
         joined(members, |run| run.began().map(of).cloned().unwrap_or_default())
     };
-    let sum =
-        |of: fn(&RunRecord) -> u64| members.iter().filter_map(|member| member.run.began().map(of)).sum();
+    let by_host = |of: fn(&RunRecord) -> u64| sum_by_host(members, |run| run.began().map_or(0, of));
+    let together = members.iter().filter(|member| member.is_together);
+    let workers = together.filter_map(|member| member.run.began()).map(|run| run.workers).sum();
     RunRecord {
         phase: Phase::Start,
         version: text(|run| &run.version),
@@ -102,13 +107,13 @@ fn began(members: &[Member<'_>], settings: &Settings) -> RunRecord {
         listen: text(|run| &run.listen),
         upstream: text(|run| &run.upstream),
         certificate: text(|run| &run.certificate),
-        workers: sum(|run| run.workers),
+        workers,
         kernel: text(|run| &run.kernel),
         cpu_model: text(|run| &run.cpu_model),
-        cores: sum(|run| run.cores),
+        cores: by_host(|run| run.cores),
         governor: text(|run| &run.governor),
         clock_source: text(|run| &run.clock_source),
-        host_memory_bytes: sum(|run| run.host_memory_bytes),
+        host_memory_bytes: by_host(|run| run.host_memory_bytes),
         settings: settings.all().to_vec(),
         proxy: None,
         load: None,

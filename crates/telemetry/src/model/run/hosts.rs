@@ -30,7 +30,10 @@ impl Hosts {
     /// One record of what all used, at the end of the last.
     pub(super) fn merged(members: &[Member<'_>], last: Option<Stamp>) -> Self {
         let mut sum = HostRecord::default();
-        for host in members.iter().filter_map(|member| member.run.hosts.latest()) {
+        let (mut threads_max, mut memory_max_bytes) = (0, 0);
+        let hosts =
+            members.iter().filter_map(|member| Some((member.is_together, member.run.hosts.latest()?)));
+        for (is_together, host) in hosts {
             let HostRecord {
                 memory_bytes,
                 memory_pss_bytes,
@@ -44,18 +47,24 @@ impl Hosts {
                 observed_memory_max_bytes,
                 cpu,
             } = host;
-            sum.memory_bytes += memory_bytes;
-            sum.memory_pss_bytes += memory_pss_bytes;
-            sum.descriptors += descriptors;
-            sum.threads += threads;
+            if is_together {
+                sum.memory_bytes += memory_bytes;
+                sum.memory_pss_bytes += memory_pss_bytes;
+                sum.descriptors += descriptors;
+                sum.threads += threads;
+                sum.observed_threads += observed_threads;
+                sum.observed_threads_max += observed_threads_max;
+                sum.observed_memory_bytes += observed_memory_bytes;
+                sum.observed_memory_max_bytes += observed_memory_max_bytes;
+            }
             sum.observed_pid = sum.observed_pid.max(*observed_pid);
+            threads_max = threads_max.max(*observed_threads_max);
+            memory_max_bytes = memory_max_bytes.max(*observed_memory_max_bytes);
             sum.observed_cpu_us += observed_cpu_us;
-            sum.observed_threads += observed_threads;
-            sum.observed_threads_max += observed_threads_max;
-            sum.observed_memory_bytes += observed_memory_bytes;
-            sum.observed_memory_max_bytes += observed_memory_max_bytes;
             sum.cpu.add(cpu);
         }
+        sum.observed_threads_max = sum.observed_threads_max.max(threads_max);
+        sum.observed_memory_max_bytes = sum.observed_memory_max_bytes.max(memory_max_bytes);
         Self(last.map(|last| (last.mono_us, sum)).into_iter().collect())
     }
 

@@ -1,9 +1,11 @@
 //! What the load of a run counted.
 
 use super::Beginning;
-use super::merged::Member;
+use super::merged::{Member, covered_us};
 use crate::families::{LoadCounter, LoadLatency};
+use crate::metric::Counters;
 use crate::model::series::Track;
+use crate::record::event_counts::Tally;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{Latencies, LoadRecord, Stamp};
 
@@ -34,13 +36,8 @@ impl Load {
     }
 
     pub(super) fn merged(members: &[Member<'_>]) -> Self {
-        let records = members.iter().filter_map(|member| member.run.load.record.as_ref());
-        Self {
-            series: Track::merged(
-                members.iter().map(|member| (member.run.load.series.as_ref(), member.shift_us)),
-            ),
-            record: merged_record(records),
-        }
+        let series = members.iter().map(|member| (member.run.load.series.as_ref(), member.shift_us));
+        Self { series: Track::merged(series), record: merged_record(members) }
     }
 
     /// The part for reading on from the middle of the run: what was counted before is read again.
@@ -62,32 +59,43 @@ impl Load {
     }
 }
 
-fn merged_record<'a>(mut records: impl Iterator<Item = &'a LoadRecord>) -> Option<LoadRecord> {
-    let mut sum = records.next()?.clone();
-    for record in records {
+fn merged_record(members: &[Member<'_>]) -> Option<LoadRecord> {
+    let loads = || members.iter().filter_map(|member| Some((member, member.run.load.record.as_ref()?)));
+    let mut sum = loads().last()?.1.clone();
+    (sum.running, sum.rate, sum.connections, sum.threads) = (false, 0.0, 0, 0);
+    (sum.tally, sum.counters) = (Tally::default(), Counters::default());
+    for (member, record) in loads() {
         let LoadRecord {
             running,
             rate,
             resume_percent: _,
             connections,
             threads,
-            due_us,
-            sending_us,
-            measured_us,
+            due_us: _,
+            sending_us: _,
+            measured_us: _,
             tally,
             counters,
             latencies: _,
         } = record;
-        sum.running |= running;
-        sum.rate += rate;
-        sum.connections += connections;
-        sum.threads += threads;
-        sum.due_us = sum.due_us.max(*due_us);
-        sum.sending_us = sum.sending_us.max(*sending_us);
-        sum.measured_us = sum.measured_us.max(*measured_us);
+        if member.is_together {
+            sum.running |= running;
+            sum.rate += rate;
+            sum.connections += connections;
+            sum.threads += threads;
+        }
         sum.tally.add(tally);
         sum.counters.add(counters);
     }
+    // Rates are over the time in which any of them measured: at the same time they add up, one after the other not.
+    let covered = |of: fn(&LoadRecord) -> u64| {
+        covered_us(loads().map(|(member, record)| {
+            let start_us = member.span_us().1.saturating_sub(record.measured_us);
+            (start_us, start_us + of(record))
+        }))
+    };
+    (sum.due_us, sum.sending_us) = (covered(|record| record.due_us), covered(|record| record.sending_us));
+    sum.measured_us = covered(|record| record.measured_us);
     Some(sum)
 }
 

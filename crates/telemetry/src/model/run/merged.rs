@@ -1,7 +1,14 @@
 //! The runs that are merged into one, on a common clock.
+//!
+//! What was counted adds up over all of them. What a run has at a moment, such as connections, memory or the rate asked
+//! for, adds up over runs that take place at the same time only, and a host counts once.
 
 use super::Run;
 use crate::record::Stamp;
+
+/// Runs that overlap by less follow each other, in microseconds: a recording may begin with an interval that another one
+/// ended in.
+const OVERLAP_US_MIN: u64 = 1_000_000;
 
 /// One of several runs that are merged.
 #[derive(Clone, Copy, Debug)]
@@ -11,11 +18,41 @@ pub(super) struct Member<'a> {
     pub(super) run: &'a Run,
     /// Microseconds that make `CLOCK_REALTIME` of its monotonic clock, by its last record.
     pub(super) shift_us: i64,
+    /// True if it is one of those that ran at the same time: of the most that ever did, the latest.
+    pub(super) is_together: bool,
 }
 
 impl<'a> Member<'a> {
-    pub(super) fn new((name, run): (&'a str, &'a Run)) -> Self {
-        Self { name, run, shift_us: run.last_realtime_us() as i64 - run.last_us() as i64 }
+    /// The runs, each with its name.
+    pub(super) fn all(runs: &[(&'a str, &'a Run)]) -> Vec<Self> {
+        let member = |&(name, run): &(&'a str, &'a Run)| {
+            let shift_us = run.last_realtime_us() as i64 - run.last_us() as i64;
+            Self { name, run, shift_us, is_together: false }
+        };
+        let mut members: Vec<Self> = runs.iter().map(member).collect();
+        let running_at = |us: u64| members.iter().filter(move |member| member.is_running_at(us)).count();
+        // There are most of them where one of them begins.
+        let begins = members.iter().map(|member| {
+            let (start_us, end_us) = member.span_us();
+            start_us + ((end_us - start_us) / 2).min(OVERLAP_US_MIN)
+        });
+        if let Some(moment_us) = begins.max_by_key(|&us| (running_at(us), us)) {
+            for member in &mut members {
+                member.is_together = member.is_running_at(moment_us);
+            }
+        }
+        members
+    }
+
+    /// Its beginning and its end on the common clock.
+    pub(super) fn span_us(&self) -> (u64, u64) {
+        let end_us = self.shifted_us(self.run.last_us());
+        (end_us.saturating_sub(self.run.duration_us()), end_us)
+    }
+
+    fn is_running_at(&self, us: u64) -> bool {
+        let (start_us, end_us) = self.span_us();
+        start_us <= us && us <= end_us
     }
 
     /// A moment of its clock on the common one.
@@ -27,6 +64,41 @@ impl<'a> Member<'a> {
     pub(super) fn shifted(&self, stamp: Stamp) -> Stamp {
         Stamp { mono_us: self.shifted_us(stamp.mono_us), ..stamp }
     }
+
+    /// True if both ran on one host, as far as the journal or the runs tell.
+    fn is_beside(&self, other: &Self) -> bool {
+        let machine = |member: &Self| member.run.writer().origin.machine;
+        let (host, other_host) = (self.run.hostname(), other.run.hostname());
+        let has_same_name = !host.is_empty() && host == other_host;
+        match (machine(self), machine(other)) {
+            (Some(a), Some(b)) => a == b && (has_same_name || host.is_empty() || other_host.is_empty()),
+            (None, _) | (_, None) => has_same_name,
+        }
+    }
+}
+
+/// The sum over all hosts, each with the most that a run of it tells.
+pub(super) fn sum_by_host(members: &[Member<'_>], of: impl Fn(&Run) -> u64) -> u64 {
+    let mut hosts: Vec<(&Member<'_>, u64)> = Vec::new();
+    for member in members {
+        match hosts.iter_mut().find(|(known, _)| known.is_beside(member)) {
+            Some((_, most)) => *most = (*most).max(of(member.run)),
+            None => hosts.push((member, of(member.run))),
+        }
+    }
+    hosts.iter().map(|(_, most)| most).sum()
+}
+
+/// Time that any of these spans covers, in microseconds.
+pub(super) fn covered_us(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let mut spans: Vec<(u64, u64)> = spans.collect();
+    spans.sort_unstable();
+    let (mut covered_us, mut until_us) = (0, 0);
+    for (start_us, end_us) in spans {
+        covered_us += end_us.saturating_sub(start_us.max(until_us));
+        until_us = until_us.max(end_us);
+    }
+    covered_us
 }
 
 /// What all have in common, or what each has, once.

@@ -109,14 +109,14 @@ impl Run {
 
     /// Several runs, each with its name, as one on the wall's clock; `None` if there are none.
     pub(super) fn merged(runs: &[(&str, &Self)]) -> Option<Self> {
-        let members: Vec<Member<'_>> = runs.iter().copied().map(Member::new).collect();
+        let members = Member::all(runs);
         let settings = Settings::merged(&members);
         let header = Header::merged(&members, &settings)?;
         let history = members.iter().map(|member| member.run.retention.history).max()?;
         Some(Self {
             proxy: Proxy::merged(&members),
             load: Load::merged(&members),
-            clients: Clients::merged(members.iter().map(|member| &member.run.clients)),
+            clients: Clients::merged(&members),
             hosts: Hosts::merged(&members, header.last),
             experiments: Experiments::merged(&members),
             health: health::merged(&members),

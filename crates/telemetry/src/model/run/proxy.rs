@@ -31,13 +31,12 @@ impl Proxy {
     }
 
     pub(super) fn merged(members: &[Member<'_>]) -> Self {
-        let all = || members.iter().map(|member| &member.run.proxy);
+        let together = || members.iter().filter(|member| member.is_together).map(|member| &member.run.proxy);
+        let series = members.iter().map(|member| (member.run.proxy.series.as_ref(), member.shift_us));
         Self {
-            series: Track::merged(
-                members.iter().map(|member| (member.run.proxy.series.as_ref(), member.shift_us)),
-            ),
-            open: all().map(|proxy| proxy.open).sum(),
-            clients_deferred: all().map(|proxy| proxy.clients_deferred).sum(),
+            series: Track::merged(series),
+            open: together().map(|proxy| proxy.open).sum(),
+            clients_deferred: together().map(|proxy| proxy.clients_deferred).sum(),
         }
     }
 
