@@ -137,6 +137,7 @@ impl<S: Sink> Publisher<S> {
         self.ticked = now;
         let run = Box::new(RunRecord { phase: Phase::Start, ..run });
         self.written.began = Some(run.clone());
+        self.written.began_us = now.monotonic_us;
         self.event(Body::Run(run), now);
     }
 

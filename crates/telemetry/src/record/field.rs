@@ -85,7 +85,7 @@ fields! {
     SEQ = "SEQ", Count, "117", "Number of the record within its run, from 1; a hole in what is read is a loss.";
     SCHEMA = "SCHEMA", Count, "1", "Version of the record format.";
     MONO = "MONO_US", Micros, "192833041", "`CLOCK_MONOTONIC` when the record was made.";
-    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event. Of `proxy` and `load` it does not reach back to the record before if the process did not run in between.";
+    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event. Of a starting `run`, how long it had lasted where a recording of it begins. Of `proxy` and `load` it does not reach back to the record before if the process did not run in between.";
 }
 
 // On single kinds.
@@ -104,6 +104,7 @@ fields! {
     CLOCK_SOURCE = "CLOCK_SOURCE", Text, "tsc", "What the kernel's clocks are read from.";
     HOST_MEMORY = "HOST_MEMORY_BYTES", Bytes, "33554432000", "Memory of the host.";
     SETTINGS = "SETTINGS", Json, "[{\"name\":\"load.rate\",\"value\":1000.0,…}]", "Every setting with value, unit, range and when a change acts.";
+    RUNS_ON = "RUNS_ON", Flag, "0", "Only what was recorded of the run ended; the process ran on.";
     HAS_PROXY = "HAS_PROXY", Flag, "1", "The record also carries the fields of a `proxy` record, for the whole run.";
     HAS_LOAD = "HAS_LOAD", Flag, "1", "The record also carries the fields of a `load` record, for the whole run.";
     OPEN = "CONNECTIONS_OPEN", Count, "10", "Connections open at the end of the interval.";

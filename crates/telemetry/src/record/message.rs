@@ -30,7 +30,7 @@ pub(crate) fn priority(body: &Body) -> u8 {
 /// The record as one sentence without line breaks.
 pub(crate) fn sentence(record: &Record) -> String {
     match &record.body {
-        Body::Run(run) => run_sentence(run),
+        Body::Run(run) => run_sentence(run, record.stamp.interval_us),
         Body::Proxy(proxy) => proxy_sentence(proxy),
         Body::Load(load) => load_sentence(load),
         Body::Client(client) => client_sentence(client),
@@ -107,10 +107,15 @@ fn health_sentence(health: &HealthRecord) -> String {
     }
 }
 
-fn run_sentence(run: &RunRecord) -> String {
-    let mut text = match run.phase {
-        Phase::Start => format!("tlsdash {} started", run.version),
-        Phase::Stop => format!("tlsdash {} stopped", run.version),
+fn run_sentence(run: &RunRecord, interval_us: u64) -> String {
+    let version = &run.version;
+    let mut text = match (run.phase, interval_us) {
+        (Phase::Start, 0) => format!("tlsdash {version} started"),
+        (Phase::Start, _) => {
+            format!("recording begins {:.1} s after tlsdash {version} started", interval_us as f64 / 1e6)
+        }
+        (Phase::Stop, _) if run.runs_on => format!("recording ends, tlsdash {version} runs on"),
+        (Phase::Stop, _) => format!("tlsdash {version} stopped"),
     };
     if !run.listen.is_empty() {
         let _ = write!(

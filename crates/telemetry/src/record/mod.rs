@@ -42,7 +42,8 @@ pub struct Stamp {
     pub mono_us: u64,
     /// `CLOCK_REALTIME` when it was made, in microseconds.
     pub realtime_us: u64,
-    /// The time it covers up to `mono_us`, in microseconds; 0 for an event.
+    /// The time it covers up to `mono_us`, in microseconds; 0 for an event. Of the first record of a part of a run: how long
+    /// the run had lasted.
     pub interval_us: u64,
 }
 
@@ -154,6 +155,8 @@ wire! {
         pub host_memory_bytes: u64 = &field::HOST_MEMORY,
         /// Every setting as it stood.
         pub settings: Vec<Setting> = &field::SETTINGS,
+        /// True in the last record of a part of a run: the process ran on.
+        pub runs_on: bool = &field::RUNS_ON,
         /// The proxy's totals with histograms of the whole run; only at the end of a run with a proxy.
         pub proxy: Option<ProxyRecord> = &field::HAS_PROXY,
         /// The load's totals with histograms of the whole run; only at the end of a run with a load.

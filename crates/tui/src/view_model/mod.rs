@@ -69,7 +69,7 @@ pub(crate) struct ViewModel {
     pub(crate) setup: String,
     /// First digits of the run's id.
     pub(crate) run: String,
-    /// From its first record to its last, in microseconds.
+    /// How long it has run, in microseconds; also before what was recorded of it.
     pub(crate) duration_us: u64,
     /// Time between its records, in microseconds; 0 while unknown.
     pub(crate) interval_us: u64,
@@ -138,11 +138,11 @@ impl ViewModel {
             target: began.map_or_else(String::new, target),
             setup: began.map_or_else(String::new, setup),
             run: run.id().short(),
-            duration_us: if us == run.last_us() {
+            duration_us: run.before_us().saturating_add(if us == run.last_us() {
                 run.duration_us()
             } else {
                 us.saturating_sub(run.began_us())
-            },
+            }),
             interval_us,
             ended: is_latest && run.stopped().is_some(),
             span,

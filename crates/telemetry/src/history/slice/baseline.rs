@@ -20,6 +20,8 @@ pub struct Baseline {
     pub(crate) ticked: Option<Stamp>,
     /// What it began with, its settings as they stood.
     pub(crate) began: Option<Box<RunRecord>>,
+    /// When that was, `CLOCK_MONOTONIC` in microseconds.
+    pub(crate) began_us: u64,
     /// The last records before, without the latencies of their intervals.
     pub(crate) proxy: ProxyRecord,
     pub(crate) load: LoadRecord,
@@ -36,6 +38,7 @@ impl Baseline {
         match &record.body {
             Body::Run(run) if run.phase == Phase::Start => {
                 self.began = Some(run.clone());
+                self.began_us = record.stamp.mono_us.saturating_sub(record.stamp.interval_us);
                 self.ticked = Some(record.stamp);
             }
             Body::Setting(setting) => {
@@ -81,7 +84,8 @@ impl Baseline {
     pub(super) fn header(&self, run: RunId) -> Option<Record> {
         let ticked = self.ticked?;
         let began = self.began.clone()?;
-        Some(Record { stamp: Stamp { run, seq: 1, interval_us: 0, ..ticked }, body: Body::Run(began) })
+        let interval_us = ticked.mono_us.saturating_sub(self.began_us);
+        Some(Record { stamp: Stamp { run, seq: 1, interval_us, ..ticked }, body: Body::Run(began) })
     }
 
     /// Makes a later record one of a run that began here.

@@ -151,13 +151,9 @@ impl Cut {
     fn end(&mut self, run: RunId, out: &mut Vec<Record>) {
         let has_begun = std::mem::replace(&mut self.stage, Stage::After) == Stage::Within;
         let Some(last) = self.last.filter(|_| has_begun && !self.has_ended) else { return };
-        let header = self.base.began().map(|run| RunRecord { phase: Phase::Stop, ..run.clone() });
+        let began = self.base.began().cloned().unwrap_or_default();
         let stamp = Stamp { run, seq: last.seq + 1, interval_us: 0, ..last };
-        out.push(Record {
-            stamp,
-            body: Body::Run(Box::new(
-                header.unwrap_or_else(|| RunRecord { phase: Phase::Stop, ..RunRecord::default() }),
-            )),
-        });
+        let body = Body::Run(Box::new(RunRecord { phase: Phase::Stop, runs_on: true, ..began }));
+        out.push(Record { stamp, body });
     }
 }

@@ -169,6 +169,15 @@ fn a_recording_is_a_run_of_its_own() {
 }
 
 #[test]
+fn a_recording_knows_that_the_run_began_before_and_went_on() {
+    let (model, _) = recording();
+    let run = model.current().unwrap();
+    assert_eq!((run.before_us(), run.duration_us()), (10_000_000, 5_000_000));
+    let texts: Vec<&str> = run.log().map(|line| &*line.text).collect();
+    assert_eq!(texts, ["recording begins 10.0 s after tlsdash  started", "recording ends, tlsdash  runs on"]);
+}
+
+#[test]
 fn a_recording_holds_what_a_slice_of_the_journal_holds() {
     let (_, out) = recording();
     let stretch = Stretch { from_us: at(10).realtime_us, until_us: at(15).realtime_us };

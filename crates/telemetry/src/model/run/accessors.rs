@@ -84,6 +84,11 @@ impl Run {
         self.header.last.map_or(0, |stamp| stamp.mono_us)
     }
 
+    /// How long the run had lasted where what was recorded of it begins, in microseconds.
+    pub fn before_us(&self) -> u64 {
+        self.header.began.as_ref().map_or(0, |(stamp, _)| stamp.interval_us)
+    }
+
     /// From its first record read to its last, in microseconds of the monotonic clock. The final record covers the
     /// whole run, also where its beginning was not read.
     pub fn duration_us(&self) -> u64 {

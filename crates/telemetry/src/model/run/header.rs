@@ -60,7 +60,9 @@ impl Header {
         Some(Self {
             id: members.iter().fold(RunId::from_bits(0), |id, member| id.with(member.run.id())),
             writer: Writer { hostname, ..Writer::default() },
-            began: first.filter(|_| has_begun).map(|first| (first, Box::new(began(members, settings)))),
+            began: first
+                .filter(|_| has_begun)
+                .map(|first| (Stamp { interval_us: 0, ..first }, Box::new(began(members, settings)))),
             stopped: last
                 .filter(|_| has_stopped)
                 .map(|last| (Stamp { interval_us: span_us, ..last }, stop())),
@@ -115,6 +117,7 @@ fn began(members: &[Member<'_>], settings: &Settings) -> RunRecord {
         clock_source: text(|run| &run.clock_source),
         host_memory_bytes: by_host(|run| run.host_memory_bytes),
         settings: settings.all().to_vec(),
+        runs_on: false,
         proxy: None,
         load: None,
     }
