@@ -369,21 +369,16 @@ pub(crate) fn columns<C: Metric, L: Metric>(
     let is_together = |a: &&Interval<C, L>, b: &&Interval<C, L>| {
         is_rest(a, b) || (intervals.len() > COLUMNS_MAX as usize && at(a) == at(b))
     };
-    let mut merged = Histogram::new();
     let column = |chunk: &[&Interval<C, L>]| {
         let (first, last) = (chunk.first()?, chunk.last()?);
-        merged.clear();
         let mut counters = Counters::default();
-        for interval in chunk {
-            merged.add_distribution(interval.latency(class));
-            counters.add(&interval.counters);
-        }
+        chunk.iter().for_each(|interval| counters.add(&interval.counters));
         Some(Column {
             start_s: report.seconds_at(first.start_us),
             end_s: report.seconds_at(last.end_us),
             is_gap: chunk.iter().any(|interval| interval.after_loss),
             counters,
-            latency: merged.to_distribution(),
+            latency: Distribution::merged(chunk.iter().map(|interval| interval.latency(class))),
         })
     };
     intervals.chunk_by(is_together).filter_map(column).collect()

@@ -74,6 +74,7 @@ impl Distribution {
     pub(crate) const BUCKET_BYTES: usize = size_of::<Bucket>();
 
     /// Samples by bucket, in ascending order, with the exact figures beside them.
+    #[cfg(test)]
     pub(crate) fn from_units(
         units: impl Iterator<Item = (u32, u64)>,
         [sum_ns, max_ns, saturated]: [u64; 3],
@@ -89,38 +90,31 @@ impl Distribution {
     }
 
     /// The samples of all of them, bucket by bucket: nothing is lost.
-    pub(crate) fn merged<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
-        let mut units: Vec<(u32, u64)> = all.clone().flat_map(Self::units).collect();
-        units.sort_unstable_by_key(|&(units, _)| units);
-        units.dedup_by(|next, kept| {
-            let is_same = next.0 == kept.0;
-            kept.1 = if is_same { kept.1.saturating_add(next.1) } else { kept.1 };
-            is_same
-        });
-        let exact = all.fold([0_u64; 3], |[sum_ns, max_ns, saturated], one| {
-            [
-                sum_ns.saturating_add(one.sum_ns),
-                max_ns.max(one.max_ns),
-                saturated.saturating_add(one.saturated),
-            ]
-        });
-        Self::from_units(units.into_iter(), exact)
+    pub fn merged<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
+        Self::merged_wider(all, |units| units)
     }
 
-    /// The samples of both, in wider buckets: `widen` gives the one in which a bucket lies, and keeps their order.
-    pub(crate) fn merged_wider(a: &Self, b: &Self, widen: impl Fn(u32) -> u32) -> Self {
-        let mut buckets = Buckets::with_capacity(a.buckets.len().max(b.buckets.len()));
-        let (mut rest_a, mut rest_b) = (&*a.buckets, &*b.buckets);
+    /// The samples of all of them in wider buckets: `widen` gives the one in which a bucket lies, and keeps their order.
+    pub(crate) fn merged_wider<'a>(
+        all: impl IntoIterator<Item = &'a Self>,
+        widen: impl Fn(u32) -> u32,
+    ) -> Self {
+        all.into_iter().fold(Self::default(), |sum, one| sum.with(one, &widen))
+    }
+
+    fn with(&self, other: &Self, widen: impl Fn(u32) -> u32) -> Self {
+        let mut buckets = Buckets::with_capacity(self.buckets.len().max(other.buckets.len()));
+        let (mut rest, mut other_rest) = (&*self.buckets, &*other.buckets);
         let (mut open_units, mut count) = (0, 0_u64);
         loop {
-            let rest = match (rest_a, rest_b) {
+            let lower = match (rest, other_rest) {
                 ([], []) => break,
-                ([_, ..], []) => &mut rest_a,
-                ([first, ..], [second, ..]) if first.units <= second.units => &mut rest_a,
-                _ => &mut rest_b,
+                ([_, ..], []) => &mut rest,
+                ([first, ..], [second, ..]) if first.units <= second.units => &mut rest,
+                _ => &mut other_rest,
             };
-            let [next, after @ ..] = *rest else { break };
-            *rest = after;
+            let [next, after @ ..] = *lower else { break };
+            *lower = after;
             let units = widen(next.units);
             if units != open_units {
                 buckets.push(open_units, count);
@@ -129,9 +123,9 @@ impl Distribution {
             count = count.saturating_add(u64::from(next.count));
         }
         buckets.push(open_units, count);
-        let sum_ns = a.sum_ns.saturating_add(b.sum_ns);
-        let saturated = a.saturated.saturating_add(b.saturated);
-        buckets.into_distribution().with_exact(sum_ns, a.max_ns.max(b.max_ns), saturated)
+        let sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        let saturated = self.saturated.saturating_add(other.saturated);
+        buckets.into_distribution().with_exact(sum_ns, self.max_ns.max(other.max_ns), saturated)
     }
 
     /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
@@ -209,7 +203,7 @@ mod tests {
             }
             let [a, b] = [(a, [1, 7, 2]), (b, [10, 5, 20])]
                 .map(|(samples, exact)| Distribution::from_units(samples.into_iter(), exact));
-            let merged = Distribution::merged_wider(&a, &b, widen);
+            let merged = Distribution::merged_wider([&a, &b], widen);
             prop_assert_eq!(merged, Distribution::from_units(sums.into_iter(), [11, 7, 22]));
         }
     }

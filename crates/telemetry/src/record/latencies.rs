@@ -47,7 +47,7 @@ impl<M: Metric> Latencies<M> {
     /// Takes in the samples of the record before.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
         for (latency, earlier) in self.classes.iter_mut().zip(&earlier.classes) {
-            latency.interval = Distribution::merged([&latency.interval, &earlier.interval].into_iter());
+            latency.interval = Distribution::merged([&latency.interval, &earlier.interval]);
         }
     }
 

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{Interval, Track};
-use crate::histogram::Distribution;
 use crate::metric::Metric;
 
 /// Length of what is kept of older intervals, in microseconds.
@@ -84,15 +83,8 @@ fn intervals<C: Metric, L: Metric>(parts: &[(&Track<C, L>, i64)]) -> VecDeque<Ar
             });
         }
         let start_us = began_us + at * width_us;
-        let mut counters = crate::metric::Counters::default();
-        for (interval, _) in &all {
-            counters.add(&interval.counters);
-        }
-        let latency =
-            |&class: &L| Distribution::merged(all.iter().map(|(interval, _)| interval.latency(class)));
-        let after_loss = all.iter().any(|(interval, _)| interval.after_loss);
-        let latencies = L::ALL.iter().map(latency).collect();
-        Arc::new(Interval::new((start_us, start_us + width_us), after_loss, counters, latencies))
+        let intervals: Vec<_> = all.into_iter().map(|(interval, _)| interval).collect();
+        Arc::new(Interval::merged((start_us, start_us + width_us), &intervals, |units| units))
     };
     stretches.into_iter().map(together).collect()
 }

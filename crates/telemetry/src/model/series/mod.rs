@@ -36,7 +36,7 @@ pub struct Interval<C: Metric, L: Metric> {
 }
 
 impl<C: Metric, L: Metric> Interval<C, L> {
-    pub(in crate::model) fn new(
+    fn new(
         (start_us, end_us): (u64, u64),
         after_loss: bool,
         counters: Counters<C>,
@@ -45,10 +45,20 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         Self { start_us, end_us, after_loss, counters, latencies, family: std::marker::PhantomData }
     }
 
-    /// Nothing, right before another interval.
-    pub(in crate::model) fn empty(before: &Self) -> Self {
-        let latencies = L::ALL.iter().map(|_| Distribution::default()).collect();
-        Self::new((before.start_us, before.start_us), false, Counters::default(), latencies)
+    /// Several intervals as one over a time: what was counted adds up, latencies are merged in the buckets that `widen`
+    /// gives. Nothing is known of a part of it if nothing is known of a part of one of them.
+    pub(in crate::model) fn merged(
+        (start_us, end_us): (u64, u64),
+        all: &[&Self],
+        widen: impl Fn(u32) -> u32,
+    ) -> Self {
+        let mut counters = Counters::default();
+        all.iter().for_each(|interval| counters.add(&interval.counters));
+        let latency = |&class: &L| {
+            Distribution::merged_wider(all.iter().map(|interval| interval.latency(class)), &widen)
+        };
+        let after_loss = all.iter().any(|interval| interval.after_loss);
+        Self::new((start_us, end_us), after_loss, counters, L::ALL.iter().map(latency).collect())
     }
 
     /// The latencies of one class.

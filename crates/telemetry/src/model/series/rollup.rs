@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::histogram::Distribution;
-use crate::metric::{Counters, Metric};
+use crate::metric::Metric;
 use crate::model::series::Interval;
 
 /// Time that intervals are put together to, in microseconds.
@@ -37,9 +37,11 @@ impl<C: Metric, L: Metric> Older<C, L> {
         };
         if let Some(last) = self.stretches.back_mut().filter(is_open) {
             self.buckets -= last.buckets();
-            *last = Arc::new(together(last, interval));
+            let span_us = (last.start_us, interval.end_us);
+            *last = Arc::new(Interval::merged(span_us, &[last, interval], two_digits));
         } else {
-            self.stretches.push_back(Arc::new(together(&Interval::empty(interval), interval)));
+            let span_us = (interval.start_us, interval.end_us);
+            self.stretches.push_back(Arc::new(Interval::merged(span_us, &[interval], two_digits)));
         }
         self.buckets += self.stretches.back().map_or(0, |last| last.buckets());
         while self.stretches.len() > STRETCHES_MAX || (self.buckets > BUCKETS_MAX && self.stretches.len() > 1)
@@ -60,14 +62,6 @@ impl<C: Metric, L: Metric> Older<C, L> {
     }
 }
 
-fn together<C: Metric, L: Metric>(a: &Interval<C, L>, b: &Interval<C, L>) -> Interval<C, L> {
-    let mut counters: Counters<C> = a.counters;
-    counters.add(&b.counters);
-    let merged = |&class: &L| Distribution::merged_wider(a.latency(class), b.latency(class), two_digits);
-    let latencies = L::ALL.iter().map(merged);
-    Interval::new((a.start_us, b.end_us), a.after_loss || b.after_loss, counters, latencies.collect())
-}
-
 /// The highest latency of a bucket of two significant digits, in the same units.
 fn two_digits(units: u32) -> u32 {
     let power = (units | 255).ilog2() - 7;
@@ -84,7 +78,7 @@ mod tests {
         let mut histogram = Histogram::new();
         (1..=10_000_u64).for_each(|i| histogram.record_ns(i * 10_000));
         let fine = histogram.to_distribution();
-        let coarse = Distribution::merged_wider(&fine, &Distribution::default(), two_digits);
+        let coarse = Distribution::merged_wider([&fine], two_digits);
         assert_eq!((coarse.count(), coarse.max_ns()), (fine.count(), fine.max_ns()));
         assert!(coarse.buckets().len() * 4 < fine.buckets().len());
         for q in [0.5, 0.9, 0.99, 0.999] {
