@@ -62,11 +62,11 @@ impl Follower {
         let suppressed_total = Arc::new(AtomicU64::new(0));
         let (opened, result) = sync_channel(1);
         let stop = Arc::clone(&ending);
-        let desk = Desk::new(filter, deliver, Arc::clone(&suppressed_total));
-        let walked_bytes = Arc::clone(&desk.walked_bytes);
+        let batches = BatchBuilder::new(filter, deliver, Arc::clone(&suppressed_total));
+        let walked_bytes = Arc::clone(&batches.walked_bytes);
         let thread = std::thread::Builder::new()
             .name("dashboard-tail".into())
-            .spawn(move || run(open, &opened, &stop, desk))?;
+            .spawn(move || run(open, &opened, &stop, batches))?;
         match result.recv() {
             Ok(Ok(())) => Ok(Self { ending, suppressed_total, walked_bytes, thread }),
             Ok(Err(error)) => Err(error.into()),
@@ -102,7 +102,7 @@ fn run(
     open: impl FnOnce() -> Result<Tail, ReadError>,
     opened: &SyncSender<Result<(), ReadError>>,
     ending: &AtomicBool,
-    mut desk: Desk<impl FnMut(Update) -> bool>,
+    mut batches: BatchBuilder<impl FnMut(Update) -> bool>,
 ) {
     let mut tail = match open() {
         Ok(tail) => tail,
@@ -113,19 +113,19 @@ fn run(
     };
     let _ = opened.send(Ok(()));
     let mut failing = false;
-    while desk.is_listening {
+    while batches.is_listening {
         // Read before polling: what was written before the end was asked for must still be delivered.
         let last = ending.load(Ordering::Acquire);
-        let error = desk.drain(&mut tail).err();
+        let error = batches.drain(&mut tail).err();
         if let Some(error) = &error
             && !failing
         {
-            desk.deliver(Update::Notice(Level::Warning, error.to_string()));
+            batches.deliver(Update::Notice(Level::Warning, error.to_string()));
         }
         failing = error.is_some();
-        if !desk.is_live && !failing {
-            desk.is_live = true;
-            desk.deliver(Update::CaughtUp);
+        if !batches.is_live && !failing {
+            batches.is_live = true;
+            batches.deliver(Update::CaughtUp);
         }
         if last {
             return;
@@ -135,14 +135,14 @@ fn run(
 }
 
 /// Whether records of a later version were met: that they are malformed would be no help.
-enum Newer {
-    NotMet,
-    Met(DecodeError),
-    Told,
+enum NewerSchema {
+    NotSeen,
+    Seen(DecodeError),
+    Reported,
 }
 
 /// Sorts entries into batches and hands these over.
-struct Desk<F> {
+struct BatchBuilder<F> {
     deliver: F,
     /// False once nobody wants to be told anything.
     is_listening: bool,
@@ -151,7 +151,7 @@ struct Desk<F> {
     batch: Batch,
     /// What its records take.
     batch_bytes: usize,
-    newer: Newer,
+    newer: NewerSchema,
     filter: EntryFilter,
     /// Runs that were told of as ignored.
     ignored: HashSet<RunId>,
@@ -163,7 +163,7 @@ struct Desk<F> {
     walked_bytes: Arc<AtomicU64>,
 }
 
-impl<F: FnMut(Update) -> bool> Desk<F> {
+impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
     fn new(filter: RunFilter, deliver: F, suppressed_total: Arc<AtomicU64>) -> Self {
         let own = match filter.writers {
             WriterFilter::Process(process) => process,
@@ -175,7 +175,7 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
             is_live: false,
             batch: Batch::default(),
             batch_bytes: 0,
-            newer: Newer::NotMet,
+            newer: NewerSchema::NotSeen,
             filter: EntryFilter::new(filter),
             ignored: HashSet::default(),
             own,
@@ -194,9 +194,9 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
             self.batch.skipped_bytes += progress.skipped_bytes;
             self.walked_bytes.fetch_add(progress.walked_bytes, Ordering::Relaxed);
             self.hand_over();
-            if let Newer::Met(error) = &self.newer {
+            if let NewerSchema::Seen(error) = &self.newer {
                 let text = format!("the journal was {error}");
-                self.newer = Newer::Told;
+                self.newer = NewerSchema::Reported;
                 self.deliver(Update::Notice(Level::Warning, text));
             }
         }
@@ -234,8 +234,8 @@ impl<F: FnMut(Update) -> bool> Desk<F> {
             Ok(None) => {}
             Err(error) => {
                 self.batch.malformed += 1;
-                if matches!((&error, &self.newer), (DecodeError::Newer(_), Newer::NotMet)) {
-                    self.newer = Newer::Met(error);
+                if matches!((&error, &self.newer), (DecodeError::Newer(_), NewerSchema::NotSeen)) {
+                    self.newer = NewerSchema::Seen(error);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The bounded table of clients on the writing side: totals, what of them has been sent, and whose turn it is.
+//! The publisher's bounded table of clients: totals, what records have carried of them, and which records are due.
 
 use std::collections::HashMap;
 

@@ -1,21 +1,20 @@
-//! From what workers counted to records: totals, budget, turns, and what happens when the journal refuses.
+//! Makes records of what workers counted: totals, budget, and what happens when the journal refuses a record.
 //!
-//! Two things wait for the journal, and the first goes before the second:
+//! Two queues wait for the journal; the first is written before the second:
 //!
-//! - *events*, which happened once (`run`, `setting`, `mark`, `experiment`, `notice`): kept as they are, with their
-//!   stamps, up to a bound;
-//! - the *turn*: what is still to be written of the interval that ended last. When the next interval ends before the
-//!   journal has taken it, it is made anew from the totals: counters go with the later record, and nothing but
-//!   resolution is lost.
+//! - *events*, which happened once (`run`, `setting`, `mark`, `experiment`, `notice`): kept with their stamps, up to a
+//!   bound;
+//! - *pending records* of the interval that ended last. If the next interval ends before the journal has taken them, they
+//!   are made anew from the totals: the later record carries their counters, and only resolution is lost.
 //!
-//! Both are offered again by [`Publisher::retry`], in order, and numbers are given as the journal takes records: so
-//! they have no hole, and what is written is in their order.
+//! [`Publisher::retry`] offers both again, in order. `seq` is assigned when the journal accepts a record, so it has no
+//! hole, and records are written in its order.
 
 mod budget;
 mod clients;
 mod events;
 mod plan;
-mod side;
+mod run_totals;
 mod sink;
 mod write;
 
@@ -39,17 +38,17 @@ use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 use clients::{ClientTable, Due};
 use events::Events;
-pub use side::LoadState;
-use side::Side;
+pub use run_totals::LoadState;
+use run_totals::RunTotals;
 pub use sink::{Refusal, Sink};
 
 /// How long intervals may be put off for lack of budget, in microseconds: somebody who holds down a key that makes
 /// records must not blind the screen.
 const PUT_OFF_US_MAX: u64 = 2_000_000;
 
-/// A record that is still to be written of the interval that ended last, or of the end; made when its turn comes.
+/// A record of the interval that ended last, or of the end, that is not written yet. It is made when it is offered.
 #[derive(Debug)]
-enum Turn {
+enum PendingRecord {
     Health,
     Proxy { clients_deferred: u64 },
     Load,
@@ -66,8 +65,8 @@ pub struct Publisher<S> {
     sink: S,
     seq: u64,
     budget: Budget,
-    proxy: Option<Side<ProxyCounter, ProxyLatency>>,
-    load: Option<Side<LoadCounter, LoadLatency>>,
+    proxy: Option<RunTotals<ProxyCounter, ProxyLatency>>,
+    load: Option<RunTotals<LoadCounter, LoadLatency>>,
     load_state: LoadState,
     load_tally: Tally,
     /// End of the last time of which nothing is known, `CLOCK_MONOTONIC` in microseconds; 0 if there was none.
@@ -80,8 +79,8 @@ pub struct Publisher<S> {
     connections: VecDeque<ConnectionRecord>,
     marks: u64,
     events: Events,
-    turn: VecDeque<Turn>,
-    /// When intervals had a turn last, `CLOCK_MONOTONIC` in microseconds.
+    pending_records: VecDeque<PendingRecord>,
+    /// When an interval was planned last, `CLOCK_MONOTONIC` in microseconds.
     planned_us: u64,
     /// Why the journal takes nothing at the moment.
     refusal: Option<String>,
@@ -117,7 +116,7 @@ impl<S: Sink> Publisher<S> {
             connections: VecDeque::new(),
             marks: 0,
             events: Events::default(),
-            turn: VecDeque::new(),
+            pending_records: VecDeque::new(),
             planned_us: now.monotonic_us,
             refusal: None,
             health: HealthRecord::default(),
@@ -183,7 +182,7 @@ impl<S: Sink> Publisher<S> {
     ) {
         self.tick(proxy, load, host, now);
         // What is left after them is for clients and connections: half of the budget at least.
-        let is_affordable = self.budget.left() >= 2 * self.sides();
+        let is_affordable = self.budget.left() >= 2 * self.records_each_interval();
         if is_affordable || now.monotonic_us - self.planned_us >= PUT_OFF_US_MAX {
             self.plan_interval();
         }
@@ -203,15 +202,15 @@ impl<S: Sink> Publisher<S> {
         now: Timestamps,
     ) {
         self.tick(proxy, load, host, now);
-        self.plan_sides(0);
+        self.plan_totals(0);
         self.plan_connections(self.budget.left());
         let finals = self.clients.finish(now.monotonic_us, self.budget.burst());
-        self.turn.extend(finals.into_iter().map(Turn::Client));
-        self.turn.push_back(Turn::Health);
-        self.turn.push_back(Turn::Stop(Box::new(RunRecord {
+        self.pending_records.extend(finals.into_iter().map(PendingRecord::Client));
+        self.pending_records.push_back(PendingRecord::Health);
+        self.pending_records.push_back(PendingRecord::Stop(Box::new(RunRecord {
             phase: Phase::Stop,
-            proxy: self.proxy.as_ref().map(Side::<ProxyCounter, _>::final_record),
-            load: self.load.as_ref().map(|side| side.final_record(self.load_state, &self.load_tally)),
+            proxy: self.proxy.as_ref().map(RunTotals::<ProxyCounter, _>::final_record),
+            load: self.load.as_ref().map(|totals| totals.final_record(self.load_state, &self.load_tally)),
             ..run
         })));
         self.retry();
@@ -221,7 +220,7 @@ impl<S: Sink> Publisher<S> {
     pub fn retry(&mut self) {
         self.write_events();
         if self.events.len() == 0 {
-            self.write_turn();
+            self.write_pending();
         }
         // What was accepted is not refused by this: it waits, and the next flush tries again.
         self.stalled = self.sink.flush().err();
@@ -232,7 +231,7 @@ impl<S: Sink> Publisher<S> {
 
     /// Records that the journal has not taken yet.
     pub fn pending(&self) -> usize {
-        self.events.len() + self.turn.len()
+        self.events.len() + self.pending_records.len()
     }
 
     /// Tells how many messages of this service journald has dropped by its rate limit, as far as was read from it.
@@ -265,14 +264,14 @@ impl<S: Sink> Publisher<S> {
         if self.written.last.is_none() {
             return Baseline::default();
         }
-        let planned = self.turn.iter().filter_map(|turn| match turn {
-            Turn::Client(due) => Some(due),
-            Turn::Health
-            | Turn::Proxy { .. }
-            | Turn::Load
-            | Turn::Host
-            | Turn::Connection(_)
-            | Turn::Stop(_) => None,
+        let planned = self.pending_records.iter().filter_map(|pending| match pending {
+            PendingRecord::Client(due) => Some(due),
+            PendingRecord::Health
+            | PendingRecord::Proxy { .. }
+            | PendingRecord::Load
+            | PendingRecord::Host
+            | PendingRecord::Connection(_)
+            | PendingRecord::Stop(_) => None,
         });
         Baseline { clients: self.clients.written(planned), ..self.written.clone() }
     }

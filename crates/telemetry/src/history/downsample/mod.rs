@@ -19,12 +19,12 @@ use crate::record::{Body, ClientRecord, Record, Stamp};
 #[derive(Debug)]
 pub struct Thinner {
     stretch_us: u64,
-    runs: HashMap<(Origin, RunId), Run>,
+    runs: HashMap<(Origin, RunId), RunBuffer>,
 }
 
 /// One run.
 #[derive(Debug, Default)]
-struct Run {
+struct RunBuffer {
     /// The last number that was read, and the last that was given.
     read_seq: u64,
     given_seq: u64,
@@ -33,13 +33,13 @@ struct Run {
     waiting: Vec<Record>,
     /// Where each client's record is among them.
     clients: HashMap<(crate::ClientId, u64), usize>,
-    proxy: Side,
-    load: Side,
+    proxy: SeriesProgress,
+    load: SeriesProgress,
 }
 
 /// How far the records of proxy or load have come.
 #[derive(Clone, Copy, Debug, Default)]
-struct Side {
+struct SeriesProgress {
     /// End of the last one, if there is one.
     end_us: Option<u64>,
     /// True if the next one must stand alone, since it follows a gap.
@@ -68,7 +68,7 @@ impl Thinner {
     }
 }
 
-impl Run {
+impl RunBuffer {
     fn take(&mut self, record: Record, stretch_us: u64, out: &mut Vec<Record>) {
         let Stamp { seq, mono_us, interval_us, .. } = record.stamp;
         if seq <= self.read_seq {

@@ -27,11 +27,11 @@ pub(super) enum ReadProgress {
 /// A position in the journal, delivering one run's records.
 pub(super) struct RunCursor {
     tail: Tail,
-    filter: RunFilter,
+    filter: RecordSelector,
 }
 
 /// Selects the run's records and holds those not yet delivered.
-struct RunFilter {
+struct RecordSelector {
     run: RunId,
     run_text: String,
     /// The process whose records count.
@@ -48,7 +48,7 @@ struct RunFilter {
 
 impl RunCursor {
     pub(super) fn new(tail: Tail, (run, origin): (RunId, Origin), stretch: Stretch) -> Self {
-        let filter = RunFilter {
+        let filter = RecordSelector {
             run,
             run_text: run.to_string(),
             origin,
@@ -99,7 +99,7 @@ impl RunCursor {
     }
 }
 
-impl RunFilter {
+impl RecordSelector {
     fn is_at_end(&self, last_seq: u64) -> bool {
         self.has_stopped || (last_seq > 0 && self.last_seq >= last_seq)
     }

@@ -46,14 +46,14 @@ impl Stretch {
 #[derive(Clone, Debug)]
 pub struct Excerpt {
     stretch: Stretch,
-    runs: HashMap<(Origin, RunId), Cut>,
+    runs: HashMap<(Origin, RunId), RunPosition>,
     /// Clients of all of them before the stretch.
     clients: usize,
 }
 
 /// How far one run has come.
 #[derive(Clone, Debug, Default)]
-struct Cut {
+struct RunPosition {
     /// How it stood when the stretch began.
     base: Baseline,
     stage: Stage,
@@ -80,7 +80,7 @@ impl Excerpt {
     /// What follows of a run that stands so, as records that come straight from their making.
     pub fn following(base: Baseline) -> Self {
         let (run, clients) = (base.run(), base.clients());
-        let cut = |run| ((Origin::default(), run), Cut { base, ..Cut::default() });
+        let cut = |run| ((Origin::default(), run), RunPosition { base, ..RunPosition::default() });
         Self { stretch: Stretch::ALL, runs: run.map(cut).into_iter().collect(), clients }
     }
 
@@ -121,7 +121,7 @@ impl Excerpt {
     }
 }
 
-impl Cut {
+impl RunPosition {
     /// Takes in a record from before, unless it is of one client too many of all.
     fn note(&mut self, record: &Record, clients: &mut usize) {
         if self.stage == Stage::After {

@@ -1,7 +1,7 @@
 //! Which run it is: its id, who writes it, its first and last records.
 
 use super::merged::{Member, covered_us, joined, sum_by_host};
-use super::settings::Settings;
+use super::settings::RunSettings;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;
@@ -9,7 +9,7 @@ use crate::record::{Phase, RunRecord, Stamp};
 
 /// Which run it is, and from when to when it was read.
 #[derive(Debug)]
-pub(super) struct Header {
+pub(super) struct RunHeader {
     pub(super) id: RunId,
     pub(super) writer: Writer,
     pub(super) began: Option<(Stamp, Box<RunRecord>)>,
@@ -22,7 +22,7 @@ pub(super) struct Header {
     pub(super) idle_us: u64,
 }
 
-impl Header {
+impl RunHeader {
     pub(super) fn new(id: RunId, writer: Writer) -> Self {
         Self { id, writer, began: None, stopped: None, first: None, last: None, idle_us: 0 }
     }
@@ -42,7 +42,7 @@ impl Header {
     }
 
     /// The header of several runs as one; `None` if there are none.
-    pub(super) fn merged(members: &[Member<'_>], settings: &Settings) -> Option<Self> {
+    pub(super) fn merged(members: &[Member<'_>], settings: &RunSettings) -> Option<Self> {
         let first = members.iter().filter_map(|member| Some(member.shifted(member.run.header.first?)));
         let first = first.min_by_key(|stamp| stamp.mono_us);
         let last = members.iter().filter_map(|member| Some(member.shifted(member.run.header.last?)));
@@ -95,7 +95,7 @@ impl Header {
 }
 
 /// What all began with.
-fn began(members: &[Member<'_>], settings: &Settings) -> RunRecord {
+fn began(members: &[Member<'_>], settings: &RunSettings) -> RunRecord {
     let text = |of: fn(&RunRecord) -> &String| {
         joined(members, |run| run.began().map(of).cloned().unwrap_or_default())
     };

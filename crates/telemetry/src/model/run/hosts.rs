@@ -17,9 +17,9 @@ pub struct CpuUse {
 
 /// The latest records of what the process used, each with its moment of the monotonic clock in microseconds.
 #[derive(Debug, Default)]
-pub(super) struct Hosts(VecDeque<(u64, HostRecord)>);
+pub(super) struct HostSamples(VecDeque<(u64, HostRecord)>);
 
-impl Hosts {
+impl HostSamples {
     /// Takes in a record, and keeps the latest `history`.
     pub(super) fn apply(&mut self, stamp: &Stamp, host: HostRecord, history: usize) {
         let too_many = (self.0.len() + 1).saturating_sub(history);

@@ -1,6 +1,6 @@
 //! What the load of a run counted.
 
-use super::Beginning;
+use super::SeriesStart;
 use super::merged::{Member, covered_us};
 use crate::families::{LoadCounter, LoadLatency};
 use crate::metric::Counters;
@@ -11,16 +11,16 @@ use crate::record::{Latencies, LoadRecord, Stamp};
 
 /// The load's part of a run.
 #[derive(Debug, Default)]
-pub(super) struct Load {
+pub(super) struct LoadPart {
     /// `None` in a run without a load.
     pub(super) series: Option<Track<LoadCounter, LoadLatency>>,
     /// Its last record; without latencies while the run lasts.
     pub(super) record: Option<LoadRecord>,
 }
 
-impl Load {
+impl LoadPart {
     /// Takes in the record of an interval. If it leaves a gap after the one before, gives the end of that one.
-    pub(super) fn apply(&mut self, stamp: &Stamp, mut record: LoadRecord, begun: Beginning) -> Option<u64> {
+    pub(super) fn apply(&mut self, stamp: &Stamp, mut record: LoadRecord, begun: SeriesStart) -> Option<u64> {
         let series = self.series.get_or_insert_with(|| begun.series());
         let gap_from_us = series.apply(stamp, &record.counters, &record.latencies);
         record.latencies = Latencies::default();
@@ -29,7 +29,7 @@ impl Load {
     }
 
     /// Takes in the final record.
-    pub(super) fn finish(&mut self, record: &LoadRecord, begun: Beginning) {
+    pub(super) fn finish(&mut self, record: &LoadRecord, begun: SeriesStart) {
         let series = self.series.get_or_insert_with(|| begun.series());
         series.finish(&record.counters, &record.latencies);
         self.record = Some(record.clone());

@@ -25,9 +25,9 @@ pub struct LogLine {
 
 /// The latest lines, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Log(VecDeque<LogLine>);
+pub(super) struct RunLog(VecDeque<LogLine>);
 
-impl Log {
+impl RunLog {
     /// Takes in a record, if a person should read it.
     pub(super) fn apply(&mut self, record: &Record) {
         let level = match message::priority(&record.body) {

@@ -22,14 +22,14 @@ pub(in crate::model) mod timeline;
 use clients::Clients;
 use experiment::Experiments;
 use failures::Failures;
-use header::Header;
-use hosts::Hosts;
-use load::Load;
-use log::Log;
+use header::RunHeader;
+use hosts::HostSamples;
+use load::LoadPart;
+use log::RunLog;
 use merged::Member;
-use proxy::Proxy;
+use proxy::ProxyPart;
 use reading::Reading;
-use settings::Settings;
+use settings::RunSettings;
 use timeline::{Deed, Marker, Markers};
 
 use crate::metric::Metric;
@@ -48,15 +48,15 @@ pub const DEFERRED_US_MAX: u64 = 10_000_000;
 /// One run, as far as it has been read.
 #[derive(Debug)]
 pub struct Run {
-    header: Header,
-    settings: Settings,
-    proxy: Proxy,
-    load: Load,
+    header: RunHeader,
+    settings: RunSettings,
+    proxy: ProxyPart,
+    load: LoadPart,
     clients: Clients,
-    hosts: Hosts,
+    hosts: HostSamples,
     experiments: Experiments,
     health: HealthRecord,
-    log: Log,
+    log: RunLog,
     markers: Markers,
     failures: Failures,
     reading: Reading,
@@ -76,13 +76,13 @@ struct Retention {
 
 /// How the series of a run begins.
 #[derive(Clone, Copy, Debug)]
-struct Beginning {
+struct SeriesStart {
     /// When everything stood at nothing, if that was read.
     start_us: Option<u64>,
     history: usize,
 }
 
-impl Beginning {
+impl SeriesStart {
     fn series<C: Metric, L: Metric>(self) -> Track<C, L> {
         Track::new(self.start_us, self.history)
     }
@@ -91,15 +91,15 @@ impl Beginning {
 impl Run {
     pub(super) fn new(id: RunId, writer: Writer, history: usize) -> Self {
         Self {
-            header: Header::new(id, writer),
-            settings: Settings::default(),
-            proxy: Proxy::default(),
-            load: Load::default(),
+            header: RunHeader::new(id, writer),
+            settings: RunSettings::default(),
+            proxy: ProxyPart::default(),
+            load: LoadPart::default(),
             clients: Clients::new(history),
-            hosts: Hosts::default(),
+            hosts: HostSamples::default(),
             experiments: Experiments::default(),
             health: HealthRecord::default(),
-            log: Log::default(),
+            log: RunLog::default(),
             markers: Markers::default(),
             failures: Failures::default(),
             reading: Reading::default(),
@@ -110,17 +110,17 @@ impl Run {
     /// Several runs, each with its name, as one on the wall's clock; `None` if there are none.
     pub(super) fn merged(runs: &[(&str, &Self)]) -> Option<Self> {
         let members = Member::all(runs);
-        let settings = Settings::merged(&members);
-        let header = Header::merged(&members, &settings)?;
+        let settings = RunSettings::merged(&members);
+        let header = RunHeader::merged(&members, &settings)?;
         let history = members.iter().map(|member| member.run.retention.history).max()?;
         Some(Self {
-            proxy: Proxy::merged(&members),
-            load: Load::merged(&members),
+            proxy: ProxyPart::merged(&members),
+            load: LoadPart::merged(&members),
             clients: Clients::merged(&members),
-            hosts: Hosts::merged(&members, header.last),
+            hosts: HostSamples::merged(&members, header.last),
             experiments: Experiments::merged(&members),
             health: health::merged(&members),
-            log: Log::merged(&members),
+            log: RunLog::merged(&members),
             markers: Markers::merged(&members),
             failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
             reading: Reading::merged(&members),
@@ -143,7 +143,7 @@ impl Run {
             log: log.until(us),
             markers: markers.until(us),
             // Read anew from there.
-            hosts: Hosts::default(),
+            hosts: HostSamples::default(),
             experiments: Experiments::default(),
             health: HealthRecord::default(),
             failures: Failures::default(),
@@ -174,7 +174,7 @@ impl Run {
         *clients = Clients::new(1);
         hosts.abridge();
         *experiments = Experiments::default();
-        *log = Log::default();
+        *log = RunLog::default();
         *markers = Markers::default();
         *failures = Failures::default();
         *retention = Retention { history: 1, is_brief: true, ..*retention };
@@ -328,10 +328,10 @@ impl Run {
         self.header.apply(stamp, run);
     }
 
-    fn beginning(&self) -> Beginning {
+    fn beginning(&self) -> SeriesStart {
         let Retention { history, is_joined, is_brief: _ } = self.retention;
         let began = self.header.began.as_ref().filter(|_| !is_joined);
-        Beginning { start_us: began.map(|(stamp, _)| stamp.mono_us), history }
+        SeriesStart { start_us: began.map(|(stamp, _)| stamp.mono_us), history }
     }
 
     fn mark(&mut self, stamp: &Stamp, deed: Deed) {

@@ -1,6 +1,6 @@
 //! What the proxy of a run counted.
 
-use super::Beginning;
+use super::SeriesStart;
 use super::merged::Member;
 use crate::families::{ProxyCounter, ProxyLatency};
 use crate::model::series::Track;
@@ -8,23 +8,23 @@ use crate::record::{ProxyRecord, Stamp};
 
 /// The proxy's part of a run.
 #[derive(Debug, Default)]
-pub(super) struct Proxy {
+pub(super) struct ProxyPart {
     /// `None` in a run without a proxy.
     pub(super) series: Option<Track<ProxyCounter, ProxyLatency>>,
     pub(super) open: u64,
     pub(super) clients_deferred: u64,
 }
 
-impl Proxy {
+impl ProxyPart {
     /// Takes in the record of an interval. If it leaves a gap after the one before, gives the end of that one.
-    pub(super) fn apply(&mut self, stamp: &Stamp, record: &ProxyRecord, begun: Beginning) -> Option<u64> {
+    pub(super) fn apply(&mut self, stamp: &Stamp, record: &ProxyRecord, begun: SeriesStart) -> Option<u64> {
         let ProxyRecord { open, clients_deferred, counters, latencies } = record;
         (self.open, self.clients_deferred) = (*open, *clients_deferred);
         self.series.get_or_insert_with(|| begun.series()).apply(stamp, counters, latencies)
     }
 
     /// Takes in the final record.
-    pub(super) fn finish(&mut self, record: &ProxyRecord, begun: Beginning) {
+    pub(super) fn finish(&mut self, record: &ProxyRecord, begun: SeriesStart) {
         let ProxyRecord { open, clients_deferred: _, counters, latencies } = record;
         self.open = *open;
         self.series.get_or_insert_with(|| begun.series()).finish(counters, latencies);

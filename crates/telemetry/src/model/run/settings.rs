@@ -7,7 +7,7 @@ use crate::record::setting::{SETTINGS_MAX, Setting, Value};
 
 /// The settings of a run, each once.
 #[derive(Debug, Default)]
-pub(super) struct Settings(Vec<Setting>);
+pub(super) struct RunSettings(Vec<Setting>);
 
 /// Puts a changed setting in the place of the one of its name.
 pub(crate) fn put(settings: &mut Vec<Setting>, after: Setting) {
@@ -18,7 +18,7 @@ pub(crate) fn put(settings: &mut Vec<Setting>, after: Setting) {
     }
 }
 
-impl Settings {
+impl RunSettings {
     /// Takes in the settings that a run began with.
     pub(super) fn begin(&mut self, settings: &[Setting]) {
         settings.clone_into(&mut self.0);

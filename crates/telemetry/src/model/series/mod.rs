@@ -11,7 +11,7 @@ use crate::histogram::Distribution;
 use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 use crate::model::HISTORY;
-use crate::model::series::rollup::Older;
+use crate::model::series::rollup::Rollup;
 use crate::model::series::window::Window;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{Latencies, Stamp};
@@ -114,7 +114,7 @@ pub struct Track<C: Metric, L: Metric> {
     /// Buckets in the latencies of all of them.
     buckets: usize,
     /// What lies before them; nothing where not even a screen's history is kept.
-    older: Older<C, L>,
+    older: Rollup<C, L>,
     last_us: u64,
     begun: bool,
     history: usize,
@@ -132,7 +132,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
             whole: Histograms::default(),
             intervals: VecDeque::new(),
             buckets: 0,
-            older: Older::default(),
+            older: Rollup::default(),
             last_us: start_us.unwrap_or(0),
             begun: start_us.is_some(),
             history,
@@ -186,7 +186,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.intervals.drain(..self.intervals.len().saturating_sub(1));
         self.intervals.shrink_to(1);
         self.buckets = self.intervals.iter().map(|interval| interval.buckets()).sum();
-        self.older = Older::default();
+        self.older = Rollup::default();
         self.whole = Histograms::default();
         self.is_brief = true;
     }

@@ -17,18 +17,18 @@ const BUCKETS_MAX: usize = 4_000_000;
 
 /// Older intervals, put together to ten seconds each, with latencies to two significant digits.
 #[derive(Debug)]
-pub(in crate::model) struct Older<C: Metric, L: Metric> {
+pub(in crate::model) struct Rollup<C: Metric, L: Metric> {
     stretches: VecDeque<Arc<Interval<C, L>>>,
     buckets: usize,
 }
 
-impl<C: Metric, L: Metric> Default for Older<C, L> {
+impl<C: Metric, L: Metric> Default for Rollup<C, L> {
     fn default() -> Self {
         Self { stretches: VecDeque::new(), buckets: 0 }
     }
 }
 
-impl<C: Metric, L: Metric> Older<C, L> {
+impl<C: Metric, L: Metric> Rollup<C, L> {
     /// Takes in an interval that follows the one before. One that follows a loss stays alone: what is blank must not
     /// make blank what is beside it.
     pub(in crate::model) fn take_in(&mut self, interval: &Interval<C, L>) {

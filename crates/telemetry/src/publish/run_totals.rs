@@ -1,4 +1,4 @@
-//! What one side of the wire has counted, and which part of it no record has carried yet.
+//! The totals of proxy or load, and what of them no record has carried yet.
 
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Distribution;
@@ -29,9 +29,9 @@ pub struct LoadState {
     pub measured_us: u64,
 }
 
-/// What one side of the wire has counted: the run's totals, and the latencies that no record has carried yet.
+/// What proxy or load has counted in the run, and the latencies that no record has carried yet.
 #[derive(Debug)]
-pub(super) struct Side<C: Metric, L: Metric> {
+pub(super) struct RunTotals<C: Metric, L: Metric> {
     totals: Counters<C>,
     samples_total: Counters<L>,
     unsent: Histograms<L>,
@@ -40,7 +40,7 @@ pub(super) struct Side<C: Metric, L: Metric> {
     pub(super) sent_us: u64,
 }
 
-impl<C: Metric, L: Metric> Side<C, L> {
+impl<C: Metric, L: Metric> RunTotals<C, L> {
     pub(super) fn new(start_us: u64) -> Self {
         Self {
             totals: Counters::default(),
@@ -83,7 +83,7 @@ impl<C: Metric, L: Metric> Side<C, L> {
     }
 }
 
-impl Side<ProxyCounter, ProxyLatency> {
+impl RunTotals<ProxyCounter, ProxyLatency> {
     pub(super) fn record(&self, clients_deferred: u64) -> ProxyRecord {
         self.record_with(self.interval(ProxyLatency::ALL), clients_deferred)
     }
@@ -99,7 +99,7 @@ impl Side<ProxyCounter, ProxyLatency> {
     }
 }
 
-impl Side<LoadCounter, LoadLatency> {
+impl RunTotals<LoadCounter, LoadLatency> {
     /// With the latencies of these classes.
     pub(super) fn record(&self, classes: &[LoadLatency], state: LoadState, tally: &Tally) -> LoadRecord {
         self.record_with(self.interval(classes), state, tally)
