@@ -2,8 +2,8 @@
 
 use telemetry::model::Interval;
 use telemetry::{
-    Counters, CpuGroup, Distribution, Histogram, Histograms, LoadCounter, LoadLatency, ProxyCounter,
-    ProxyLatency,
+    Counters, CpuGroup, Histogram, Histograms, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+    SparseHistogram,
 };
 
 use crate::metric::{Class, Kind, Metric, Totals};
@@ -22,7 +22,7 @@ impl<L: telemetry::Metric> Latencies<L> for Histograms<L> {
 
 impl<C: telemetry::Metric, L: telemetry::Metric> Latencies<L> for Interval<C, L> {
     fn add_to(&self, class: L, into: &mut Histogram) {
-        into.add_distribution(self.latency(class));
+        into.add_sparse(self.latency(class));
     }
 }
 
@@ -69,7 +69,7 @@ impl Observation<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
     /// All samples of a class of latencies.
-    Latencies(Distribution),
+    Latencies(SparseHistogram),
     /// The two amounts of a quotient.
     Quotient {
         /// What is divided.
@@ -148,7 +148,7 @@ impl Block {
                 Reading::Quotient { of: histogram.sum_ns() as f64 / 1e3, per: histogram.count() as f64 }
             }
             (_, histogram) => {
-                Reading::Latencies(histogram.as_ref().map(Histogram::to_distribution).unwrap_or_default())
+                Reading::Latencies(histogram.as_ref().map(Histogram::to_sparse).unwrap_or_default())
             }
         };
         Some(metrics.iter().zip(&self.latencies).map(reading).collect())

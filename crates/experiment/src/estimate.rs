@@ -187,7 +187,7 @@ mod tests {
             for us in us {
                 histogram.record_ns(us * 1_000);
             }
-            Reading::Latencies(histogram.to_distribution())
+            Reading::Latencies(histogram.to_sparse())
         };
         let full = || (reading(&[100; 50]), reading(&[110; 50]));
         let mut pairs: Vec<_> = (0..7).map(|_| full()).collect();

@@ -2,7 +2,7 @@
 
 use telemetry::model::{ClientSummary, Deed, Interval, Label, LogLine, Marker, Run, Summary, Track};
 use telemetry::{
-    Counters, Distribution, Histogram, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency,
+    Counters, Histogram, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, SparseHistogram,
     percentile_interval_ns, quantile_is_thin,
 };
 
@@ -331,7 +331,7 @@ pub(crate) struct Column<C: Metric> {
     /// Nothing is known of a part of it.
     pub(crate) is_gap: bool,
     pub(crate) counters: Counters<C>,
-    pub(crate) latency: Distribution,
+    pub(crate) latency: SparseHistogram,
 }
 
 impl<C: Metric> Column<C> {
@@ -378,7 +378,7 @@ pub(crate) fn columns<C: Metric, L: Metric>(
             end_s: report.seconds_at(last.end_us),
             is_gap: chunk.iter().any(|interval| interval.after_loss),
             counters,
-            latency: Distribution::merged(chunk.iter().map(|interval| interval.latency(class))),
+            latency: SparseHistogram::merged(chunk.iter().map(|interval| interval.latency(class))),
         })
     };
     intervals.chunk_by(is_together).filter_map(column).collect()

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use telemetry::model::{Interval, Label, Summary, Track};
-use telemetry::{Distribution, Metric, Setting};
+use telemetry::{Metric, Setting, SparseHistogram};
 
 use crate::content::Report;
 
@@ -132,7 +132,7 @@ fn word<C: Metric>(counter: C) -> String {
     name.trim_start_matches("LOAD_").trim_end_matches("_TOTAL").to_ascii_lowercase()
 }
 
-fn of(latency: &Distribution) -> Value {
+fn of(latency: &SparseHistogram) -> Value {
     let mut all = Map::new();
     all.insert("n".to_owned(), latency.count().into());
     for (name, q) in QUANTILES {

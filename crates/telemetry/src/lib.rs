@@ -24,7 +24,9 @@ pub use collect::host::HostSampler;
 pub use collect::observe::ProcessTree;
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use histogram::encoding::interval_log_line;
-pub use histogram::{Distribution, HIGHEST_NS, Histogram, Histograms, Merged, Sketch, quantile_is_thin};
+pub use histogram::{
+    HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram, quantile_is_thin,
+};
 pub use history::downsample::Thinner;
 pub use history::follow::{FollowError, Follower};
 pub use history::moment::{Moment, NoMoment, Window};

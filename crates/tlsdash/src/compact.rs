@@ -229,7 +229,7 @@ fn compare(whole: &Whole<'_>, out: &Path) -> anyhow::Result<String> {
 }
 
 /// What must be the same: totals, clients, losses, and every bucket of every latency.
-fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetry::Distribution>) {
+fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetry::SparseHistogram>) {
     let mut summary = model.summary(run, Some(""));
     if let Some(journal) = &mut summary.journal {
         (journal.made, journal.read) = (0, 0);
@@ -237,10 +237,10 @@ fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetr
     let proxy = run
         .proxy()
         .into_iter()
-        .flat_map(|track| ProxyLatency::ALL.iter().map(|&class| track.whole()[class].to_distribution()));
+        .flat_map(|track| ProxyLatency::ALL.iter().map(|&class| track.whole()[class].to_sparse()));
     let load = run
         .load()
         .into_iter()
-        .flat_map(|track| LoadLatency::ALL.iter().map(|&class| track.whole()[class].to_distribution()));
+        .flat_map(|track| LoadLatency::ALL.iter().map(|&class| track.whole()[class].to_sparse()));
     (serde_json::to_value(summary).ok(), proxy.chain(load).collect())
 }

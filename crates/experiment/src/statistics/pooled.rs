@@ -107,7 +107,7 @@ mod tests {
         for us in latencies_us {
             histogram.record_ns(us * 1_000);
         }
-        (Reading::Latencies(histogram.to_distribution()), histogram)
+        (Reading::Latencies(histogram.to_sparse()), histogram)
     }
 
     proptest! {

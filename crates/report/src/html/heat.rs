@@ -1,7 +1,7 @@
 //! Latency over time as a map: the darker, the more samples of a column lie in a band.
 
 use maud::{Markup, html};
-use telemetry::{Distribution, Metric};
+use telemetry::{Metric, SparseHistogram};
 
 use super::plot::{WIDTH, number, short};
 use crate::content::Column;
@@ -101,7 +101,7 @@ fn band(ns: u64) -> i32 {
 }
 
 /// The share of samples in each band.
-fn shares(latency: &Distribution) -> Vec<(i32, f64)> {
+fn shares(latency: &SparseHistogram) -> Vec<(i32, f64)> {
     let mut counts: Vec<(i32, u64)> = Vec::new();
     for (ns, count) in latency.buckets() {
         match counts.last_mut().filter(|(last, _)| *last == band(ns)) {

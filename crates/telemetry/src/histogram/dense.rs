@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram as Hdr;
 
-use crate::histogram::sparse::{Buckets, Distribution, UNIT_NS};
+use crate::histogram::sparse::{Buckets, SparseHistogram, UNIT_NS};
 use crate::metric::Metric;
 
 /// Below this a latency is not told apart, in nanoseconds.
@@ -62,7 +62,7 @@ impl Histogram {
 
     /// Adds all samples of a distribution that came from a record. Beyond 2⁵³ samples, which no honest journal
     /// holds, it adds none.
-    pub fn add_distribution(&mut self, other: &Distribution) {
+    pub fn add_sparse(&mut self, other: &SparseHistogram) {
         if other.count() > COUNT_MAX.saturating_sub(self.count()) {
             return;
         }
@@ -153,12 +153,12 @@ impl Histogram {
     }
 
     /// The same samples in the form that travels.
-    pub fn to_distribution(&self) -> Distribution {
+    pub fn to_sparse(&self) -> SparseHistogram {
         let mut buckets = Buckets::with_capacity(0);
         for bucket in self.recorded().into_iter().flat_map(Hdr::iter_recorded) {
             buckets.push((bucket.value_iterated_to() / UNIT_NS) as u32, bucket.count_at_value());
         }
-        buckets.into_distribution().with_exact(self.sum_ns, self.max_ns, self.saturated)
+        buckets.into_sparse().with_exact(self.sum_ns, self.max_ns, self.saturated)
     }
 
     /// The buckets, if any of them holds a sample.
@@ -268,24 +268,24 @@ mod tests {
         for _ in 0..2 {
             assert_eq!((histogram.quantile_ns(0.5), histogram.mean_ns()), (None, None));
             assert_eq!((histogram.percentiles(5).count(), histogram.count()), (0, 0));
-            assert_eq!(histogram.to_distribution(), Distribution::default());
+            assert_eq!(histogram.to_sparse(), SparseHistogram::default());
             // Memory that was used before makes no difference.
             histogram.record_ns(1_000);
             histogram.clear();
         }
-        assert_eq!(Distribution::default().quantile_ns(0.5), None);
+        assert_eq!(SparseHistogram::default().quantile_ns(0.5), None);
     }
 
     #[test]
     fn a_distribution_gives_the_same_quantiles_as_its_histogram() {
         let histogram = sample();
-        let distribution = histogram.to_distribution();
+        let distribution = histogram.to_sparse();
         for q in [0.001, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0] {
             assert_eq!(histogram.quantile_ns(q), distribution.quantile_ns(q), "q {q}");
         }
         let mut back = Histogram::new();
-        back.add_distribution(&distribution);
-        assert_eq!(back.to_distribution(), distribution);
+        back.add_sparse(&distribution);
+        assert_eq!(back.to_sparse(), distribution);
     }
 
     #[test]
@@ -293,10 +293,10 @@ mod tests {
         let mut histogram = Histogram::new();
         histogram.dense().saturating_record_n(5_000, 10_000_000_000);
         histogram.max_ns = 5_000;
-        let distribution = histogram.to_distribution();
+        let distribution = histogram.to_sparse();
         assert_eq!(distribution.buckets().map(|(_, count)| count).sum::<u64>(), 10_000_000_000);
         let mut back = Histogram::new();
-        back.add_distribution(&distribution);
+        back.add_sparse(&distribution);
         assert_eq!(back.count(), 10_000_000_000);
     }
 
@@ -305,8 +305,8 @@ mod tests {
         let mut histogram = Histogram::new();
         histogram.dense().saturating_record_n(5_000, COUNT_MAX - 10);
         histogram.max_ns = 5_000;
-        let more = sample().to_distribution();
-        histogram.add_distribution(&more);
+        let more = sample().to_sparse();
+        histogram.add_sparse(&more);
         assert_eq!(histogram.count(), COUNT_MAX - 10);
         assert_eq!(histogram.quantile_ns(1.0), Some(5_000));
     }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
-use crate::histogram::sparse::{Buckets, Distribution};
+use crate::histogram::sparse::{Buckets, SparseHistogram};
 use crate::histogram::window::highest_units;
 use crate::histogram::{DIGITS, HIGHEST_NS, Histogram, LOWEST_NS};
 
@@ -31,9 +31,9 @@ const COOKIE: u32 = 0x1c84_9313;
 pub(crate) struct NotAHistogram;
 
 /// Writes a distribution as text.
-pub(crate) fn encode(distribution: &Distribution) -> String {
+pub(crate) fn encode(distribution: &SparseHistogram) -> String {
     let mut dense = Histogram::new();
-    dense.add_distribution(distribution);
+    dense.add_sparse(distribution);
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(&dense.into_hdr(), &mut bytes)
@@ -42,7 +42,7 @@ pub(crate) fn encode(distribution: &Distribution) -> String {
 }
 
 /// A line of an `HdrHistogram` interval log: tag, beginning and length in seconds, maximum in milliseconds, histogram.
-pub fn interval_log_line(tag: &str, start_s: f64, length_s: f64, interval: &Distribution) -> String {
+pub fn interval_log_line(tag: &str, start_s: f64, length_s: f64, interval: &SparseHistogram) -> String {
     let max_ms = interval.max_ns() as f64 / 1e6;
     format!("Tag={tag},{start_s:.3},{length_s:.3},{max_ms:.3},{}\n", encode(interval))
 }
@@ -51,7 +51,7 @@ pub fn interval_log_line(tag: &str, start_s: f64, length_s: f64, interval: &Dist
 ///
 /// The library would make a dense histogram of it, of which nearly all buckets are empty: reading a recording would
 /// take twice as long. What it says of a text is what the tests compare this with.
-pub(crate) fn decode(text: &str) -> Result<Distribution, NotAHistogram> {
+pub(crate) fn decode(text: &str) -> Result<SparseHistogram, NotAHistogram> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(NotAHistogram);
     }
@@ -106,7 +106,7 @@ impl Inflater {
 
 /// The counts that follow the header: each a number of samples of the next bucket or, if negative, of buckets that are
 /// empty.
-fn counts(plain: &[u8]) -> Result<Distribution, NotAHistogram> {
+fn counts(plain: &[u8]) -> Result<SparseHistogram, NotAHistogram> {
     let mut rest = plain.get(HEADER_BYTES..).unwrap_or_default();
     let mut at = 0;
     let mut buckets = Buckets::with_capacity(rest.len());
@@ -130,7 +130,7 @@ fn counts(plain: &[u8]) -> Result<Distribution, NotAHistogram> {
     if buckets.count() == 0 {
         return Err(NotAHistogram);
     }
-    Ok(buckets.into_distribution())
+    Ok(buckets.into_sparse())
 }
 
 /// Takes a number from the front: LEB128 of at most nine bytes, the ninth whole, then zigzag, as `HdrHistogram` has it.
@@ -179,10 +179,10 @@ mod tests {
     use proptest::prelude::*;
 
     /// What the library reads in a text.
-    fn read_by_library(text: &str) -> Option<Distribution> {
+    fn read_by_library(text: &str) -> Option<SparseHistogram> {
         let bytes = STANDARD.decode(text).ok()?;
         let hdr = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
-        Some(Histogram::from_hdr(hdr, 0, 0, 0).to_distribution())
+        Some(Histogram::from_hdr(hdr, 0, 0, 0).to_sparse())
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
         let mut histogram = Histogram::new();
         (0..2_000_u64).for_each(|n| histogram.record_ns(10_000 + n * 500_000));
         (1..1_000_u64).for_each(|n| histogram.record_ns(n * 64));
-        let text = encode(&histogram.to_distribution());
+        let text = encode(&histogram.to_sparse());
         assert_eq!(decode(&text).ok(), read_by_library(&text));
     }
 
@@ -208,7 +208,7 @@ mod tests {
             for &latency in &latencies {
                 histogram.record_ns(latency);
             }
-            let sent = histogram.to_distribution();
+            let sent = histogram.to_sparse();
             let exact = (sent.sum_ns(), sent.max_ns(), sent.saturated());
             let text = encode(&sent);
             let read = decode(&text).unwrap();
@@ -237,7 +237,7 @@ mod tests {
         fn damaged_text_is_refused_or_read_but_never_panics(at in 0_usize..200, byte in any::<u8>()) {
             let mut histogram = Histogram::new();
             (0..100).for_each(|i| histogram.record_ns(i * 10_000));
-            let mut bytes = STANDARD.decode(encode(&histogram.to_distribution())).unwrap();
+            let mut bytes = STANDARD.decode(encode(&histogram.to_sparse())).unwrap();
             let at = at % bytes.len();
             bytes[at] ^= byte;
             let _ = decode(&STANDARD.encode(&bytes));

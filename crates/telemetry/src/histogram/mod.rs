@@ -9,5 +9,5 @@ pub(crate) mod window;
 pub(crate) use dense::{DIGITS, LOWEST_NS};
 pub use dense::{HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
 pub use sketch::Sketch;
-pub use sparse::Distribution;
-pub use window::Merged;
+pub use sparse::SparseHistogram;
+pub use window::WindowHistogram;

@@ -25,7 +25,7 @@ impl Bucket {
     }
 }
 
-/// The buckets of a [`Distribution`] in its making.
+/// The buckets of a [`SparseHistogram`] in its making.
 pub(crate) struct Buckets {
     buckets: Vec<Bucket>,
     count: u64,
@@ -52,15 +52,15 @@ impl Buckets {
     }
 
     /// All of them, without the figures that travel beside them.
-    pub(crate) fn into_distribution(self) -> Distribution {
+    pub(crate) fn into_sparse(self) -> SparseHistogram {
         let Self { buckets, count } = self;
-        Distribution { buckets: buckets.into_boxed_slice(), count, sum_ns: 0, max_ns: 0, saturated: 0 }
+        SparseHistogram { buckets: buckets.into_boxed_slice(), count, sum_ns: 0, max_ns: 0, saturated: 0 }
     }
 }
 
 /// A histogram at rest: only the buckets that hold samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Distribution {
+pub struct SparseHistogram {
     /// In ascending order.
     buckets: Box<[Bucket]>,
     count: u64,
@@ -69,7 +69,7 @@ pub struct Distribution {
     saturated: u64,
 }
 
-impl Distribution {
+impl SparseHistogram {
     /// What a bucket takes of memory.
     pub(crate) const BUCKET_BYTES: usize = size_of::<Bucket>();
 
@@ -81,7 +81,7 @@ impl Distribution {
     ) -> Self {
         let mut buckets = Buckets::with_capacity(units.size_hint().0);
         units.for_each(|(units, count)| buckets.push(units, count));
-        Self { sum_ns, max_ns, saturated, ..buckets.into_distribution() }
+        Self { sum_ns, max_ns, saturated, ..buckets.into_sparse() }
     }
 
     /// The same buckets with the exact figures that travel beside them.
@@ -125,7 +125,7 @@ impl Distribution {
         buckets.push(open_units, count);
         let sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         let saturated = self.saturated.saturating_add(other.saturated);
-        buckets.into_distribution().with_exact(sum_ns, self.max_ns.max(other.max_ns), saturated)
+        buckets.into_sparse().with_exact(sum_ns, self.max_ns.max(other.max_ns), saturated)
     }
 
     /// Highest latency of each bucket in nanoseconds, with the number of samples in it, in ascending order.
@@ -202,9 +202,9 @@ mod tests {
                 *sums.entry(widen(*units)).or_default() += count;
             }
             let [a, b] = [(a, [1, 7, 2]), (b, [10, 5, 20])]
-                .map(|(samples, exact)| Distribution::from_units(samples.into_iter(), exact));
-            let merged = Distribution::merged_wider([&a, &b], widen);
-            prop_assert_eq!(merged, Distribution::from_units(sums.into_iter(), [11, 7, 22]));
+                .map(|(samples, exact)| SparseHistogram::from_units(samples.into_iter(), exact));
+            let merged = SparseHistogram::merged_wider([&a, &b], widen);
+            prop_assert_eq!(merged, SparseHistogram::from_units(sums.into_iter(), [11, 7, 22]));
         }
     }
 }

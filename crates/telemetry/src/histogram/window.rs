@@ -1,6 +1,6 @@
 //! Latencies of several intervals merged, from which an interval can be taken out again.
 
-use crate::histogram::sparse::{Distribution, UNIT_NS};
+use crate::histogram::sparse::{SparseHistogram, UNIT_NS};
 
 /// Buckets of a power of two; both halves of the first one.
 const HALF: usize = 1024;
@@ -11,13 +11,13 @@ const BUCKETS: usize = (POWERS + 1) * HALF;
 /// Buckets that are summed up together, so that a percentile is found without looking at every bucket.
 const BLOCK: usize = 128;
 
-/// The samples of several [`Distribution`]s, in the buckets of the library that made them.
+/// The samples of several [`SparseHistogram`]s, in the buckets of the library that made them.
 ///
 /// The library's own histogram cannot give up single samples, and merging a window anew costs more than drawing a
 /// screen. The layout is that of `HdrHistogram` (hdrhistogram.org): 3 significant digits, buckets
 /// of 64 ns up to 131 µs, twice as wide with each power of two above.
 #[derive(Clone, Debug, Default)]
-pub struct Merged {
+pub struct WindowHistogram {
     /// Samples by bucket; empty until there is one.
     counts: Box<[u64]>,
     /// Sums over each [`BLOCK`] of buckets.
@@ -26,9 +26,9 @@ pub struct Merged {
     max_ns: u64,
 }
 
-impl Merged {
+impl WindowHistogram {
     /// Adds all samples of a distribution.
-    pub fn add(&mut self, distribution: &Distribution) {
+    pub fn add(&mut self, distribution: &SparseHistogram) {
         if distribution.is_empty() {
             return;
         }
@@ -48,7 +48,7 @@ impl Merged {
     /// Takes out all samples of a distribution that was added before. True if the maximum may have been one of them:
     /// then it is for the caller to say what it is now.
     #[must_use]
-    pub fn remove(&mut self, distribution: &Distribution) -> bool {
+    pub fn remove(&mut self, distribution: &SparseHistogram) -> bool {
         if distribution.is_empty() || self.counts.is_empty() {
             return false;
         }
@@ -149,11 +149,11 @@ mod tests {
             kept in proptest::collection::vec(1..100_000_000_000_u64, 0..300),
             removed in proptest::collection::vec(1..100_000_000_000_u64, 0..300),
         ) {
-            let mut merged = Merged::default();
+            let mut merged = WindowHistogram::default();
             let (stays, leaves) = (histogram(&kept), histogram(&removed));
-            merged.add(&stays.to_distribution());
-            merged.add(&leaves.to_distribution());
-            if merged.remove(&leaves.to_distribution()) {
+            merged.add(&stays.to_sparse());
+            merged.add(&leaves.to_sparse());
+            if merged.remove(&leaves.to_sparse()) {
                 merged.set_max_ns(stays.max_ns());
             }
             prop_assert_eq!((merged.count(), merged.max_ns()), (stays.count(), stays.max_ns()));

@@ -1,8 +1,8 @@
 //! The totals of proxy or load, and what of them no record has carried yet.
 
 use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::histogram::Distribution;
 use crate::histogram::Histograms;
+use crate::histogram::SparseHistogram;
 use crate::metric::{Counters, Metric};
 use crate::record::event_counts::Tally;
 use crate::record::{Latencies, Latency, LoadRecord, ProxyRecord};
@@ -73,7 +73,7 @@ impl<C: Metric, L: Metric> RunTotals<C, L> {
         let mut latencies = Latencies::new(&self.unsent, &self.samples_total);
         for &class in L::ALL.iter().filter(|class| !classes.contains(class)) {
             let samples_total = self.samples_total[class] - self.unsent[class].count();
-            latencies[class] = Latency { samples_total, interval: Distribution::default() };
+            latencies[class] = Latency { samples_total, interval: SparseHistogram::default() };
         }
         latencies
     }

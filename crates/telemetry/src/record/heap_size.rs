@@ -1,8 +1,8 @@
 //! What records, and what is kept of them, take of memory, so that it can be bounded: a short text may hold much.
 
-use crate::histogram::Distribution;
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
+use crate::histogram::SparseHistogram;
 use crate::metric::Metric;
 use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::{Tallied, Tally};
@@ -41,7 +41,7 @@ impl<T: HeapSize> HeapSize for Vec<T> {
     }
 }
 
-impl HeapSize for Distribution {
+impl HeapSize for SparseHistogram {
     fn heap_bytes(&self) -> usize {
         self.buckets().len() * Self::BUCKET_BYTES
     }

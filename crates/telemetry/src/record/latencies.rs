@@ -1,7 +1,7 @@
 //! Latencies as records carry them.
 
-use crate::histogram::Distribution;
 use crate::histogram::Histograms;
+use crate::histogram::SparseHistogram;
 use crate::metric::{Counters, Metric};
 
 /// The latencies of one class in a record.
@@ -11,7 +11,7 @@ pub struct Latency {
     /// histogram was lost.
     pub samples_total: u64,
     /// The samples of this record's interval.
-    pub interval: Distribution,
+    pub interval: SparseHistogram,
 }
 
 /// The latencies of all classes of a family in a record.
@@ -32,7 +32,7 @@ impl<M: Metric> Latencies<M> {
     pub fn new(interval: &Histograms<M>, samples_total: &Counters<M>) -> Self {
         let class = |(class, histogram): (M, &crate::Histogram)| Latency {
             samples_total: samples_total[class],
-            interval: histogram.to_distribution(),
+            interval: histogram.to_sparse(),
         };
         Self { classes: interval.iter().map(class).collect(), family: std::marker::PhantomData }
     }
@@ -47,7 +47,7 @@ impl<M: Metric> Latencies<M> {
     /// Takes in the samples of the record before.
     pub(crate) fn downsample(&mut self, earlier: &Self) {
         for (latency, earlier) in self.classes.iter_mut().zip(&earlier.classes) {
-            latency.interval = Distribution::merged([&latency.interval, &earlier.interval]);
+            latency.interval = SparseHistogram::merged([&latency.interval, &earlier.interval]);
         }
     }
 

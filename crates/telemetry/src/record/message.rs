@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
-use crate::histogram::Distribution;
+use crate::histogram::SparseHistogram;
 use crate::record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
     ProxyRecord, Record, RunRecord,
@@ -178,7 +178,7 @@ fn client_sentence(client: &ClientRecord) -> String {
     )
 }
 
-fn percentiles(name: &str, interval: &Distribution) -> String {
+fn percentiles(name: &str, interval: &SparseHistogram) -> String {
     match (interval.quantile_ns(0.5), interval.quantile_ns(0.99)) {
         (Some(p50), Some(p99)) => format!(
             ", {name} p50 {:.3} ms, p99 {:.3} ms, n {}",

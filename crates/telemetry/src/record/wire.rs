@@ -373,7 +373,7 @@ impl<M: Metric> Member for Latencies<M> {
             let samples_total = number(&suffixed(prefix, "SAMPLES_TOTAL"), from)?;
             let hist = suffixed(prefix, "HIST");
             let interval = match from.text(&hist) {
-                None => crate::Distribution::default(),
+                None => crate::SparseHistogram::default(),
                 Some(text) => encoding::decode(text).map_err(|_| malformed(hist))?.with_exact(
                     number(&suffixed(prefix, "SUM_NS"), from)?,
                     number(&suffixed(prefix, "MAX_NS"), from)?,

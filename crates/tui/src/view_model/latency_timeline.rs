@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use telemetry::model::{Marker, Run, Track};
-use telemetry::{Distribution, LoadLatency, Metric, ProxyLatency, RunId};
+use telemetry::{LoadLatency, Metric, ProxyLatency, RunId, SparseHistogram};
 
 use super::levels::{self, LEVELS, Levels};
 
@@ -161,7 +161,7 @@ impl LatencyTimeline {
                 taken.push(interval.latency(class));
             }
         }
-        let latency = Distribution::merged(taken);
+        let latency = SparseHistogram::merged(taken);
         levels::add(&mut column.levels, &latency);
         column.n = latency.count();
         column.quantiles = Column::QUANTILES.map(|(q, _)| latency.quantile_ns(q));

@@ -2,8 +2,8 @@
 
 use telemetry::model::{Run, Track, Window};
 use telemetry::{
-    Counters, Histogram, Histograms, LoadCounter, LoadLatency, Merged, Metric, ProxyCounter, ProxyLatency,
-    RunId,
+    Counters, Histogram, Histograms, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency, RunId,
+    WindowHistogram,
 };
 
 use crate::format;
@@ -138,7 +138,7 @@ impl Count {
 /// The samples of one class.
 #[derive(Clone, Copy)]
 pub(super) enum Samples<'r> {
-    Merged(&'r Merged),
+    WindowHistogram(&'r WindowHistogram),
     Whole(&'r Histogram),
 }
 
@@ -171,7 +171,7 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
     /// The latencies of one class.
     pub(super) fn samples(&self, class: L) -> Samples<'r> {
         match self.latencies {
-            Latencies::Window(window) => Samples::Merged(window.latency(class)),
+            Latencies::Window(window) => Samples::WindowHistogram(window.latency(class)),
             Latencies::Whole(histograms) => Samples::Whole(&histograms[class]),
         }
     }
@@ -180,21 +180,21 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
 impl Samples<'_> {
     pub(super) fn count(self) -> u64 {
         match self {
-            Self::Merged(merged) => merged.count(),
+            Self::WindowHistogram(merged) => merged.count(),
             Self::Whole(histogram) => histogram.count(),
         }
     }
 
     pub(super) fn max_ns(self) -> u64 {
         match self {
-            Self::Merged(merged) => merged.max_ns(),
+            Self::WindowHistogram(merged) => merged.max_ns(),
             Self::Whole(histogram) => histogram.max_ns(),
         }
     }
 
     pub(super) fn quantile_ns(self, q: f64) -> Option<u64> {
         match self {
-            Self::Merged(merged) => merged.quantile_ns(q),
+            Self::WindowHistogram(merged) => merged.quantile_ns(q),
             Self::Whole(histogram) => histogram.quantile_ns(q),
         }
     }

@@ -25,8 +25,8 @@ fn model(records: Vec<Record>) -> Model {
 fn figures(model: &Model) -> serde_json::Value {
     let run = model.current().unwrap();
     let (proxy, load) = (run.proxy().unwrap(), run.load().unwrap());
-    let proxy = ProxyLatency::ALL.iter().map(|&class| proxy.whole()[class].to_distribution());
-    let load = LoadLatency::ALL.iter().map(|&class| load.whole()[class].to_distribution());
+    let proxy = ProxyLatency::ALL.iter().map(|&class| proxy.whole()[class].to_sparse());
+    let load = LoadLatency::ALL.iter().map(|&class| load.whole()[class].to_sparse());
     let whole: Vec<String> = proxy.chain(load).map(|distribution| format!("{distribution:?}")).collect();
     let mut summary = serde_json::to_value(model.summary(run, Some("x"))).unwrap();
     let journal = summary["journal"].as_object_mut().unwrap();
@@ -93,7 +93,7 @@ proptest! {
         prop_assert_eq!(a.reading().lost(), b.reading().lost());
         prop_assert_eq!(a.stopped().is_some(), b.stopped().is_some());
         let of = |run: &crate::model::Run| run.proxy().map(|track| {
-            let whole = track.whole()[ProxyLatency::Exchange].to_distribution();
+            let whole = track.whole()[ProxyLatency::Exchange].to_sparse();
             (track.totals()[ProxyCounter::Exchanges], whole, track.samples_total(ProxyLatency::Exchange))
         });
         prop_assert_eq!(of(a), of(b));

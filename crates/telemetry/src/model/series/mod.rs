@@ -7,8 +7,8 @@ pub(in crate::model) mod window;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::histogram::Distribution;
 use crate::histogram::Histograms;
+use crate::histogram::SparseHistogram;
 use crate::metric::{Counters, Metric};
 use crate::model::HISTORY;
 use crate::model::series::rollup::Rollup;
@@ -31,7 +31,7 @@ pub struct Interval<C: Metric, L: Metric> {
     pub after_loss: bool,
     /// What was counted.
     pub counters: Counters<C>,
-    latencies: Box<[Distribution]>,
+    latencies: Box<[SparseHistogram]>,
     family: std::marker::PhantomData<L>,
 }
 
@@ -40,7 +40,7 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         (start_us, end_us): (u64, u64),
         after_loss: bool,
         counters: Counters<C>,
-        latencies: Box<[Distribution]>,
+        latencies: Box<[SparseHistogram]>,
     ) -> Self {
         Self { start_us, end_us, after_loss, counters, latencies, family: std::marker::PhantomData }
     }
@@ -55,14 +55,14 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         let mut counters = Counters::default();
         all.iter().for_each(|interval| counters.add(&interval.counters));
         let latency = |&class: &L| {
-            Distribution::merged_wider(all.iter().map(|interval| interval.latency(class)), &widen)
+            SparseHistogram::merged_wider(all.iter().map(|interval| interval.latency(class)), &widen)
         };
         let after_loss = all.iter().any(|interval| interval.after_loss);
         Self::new((start_us, end_us), after_loss, counters, L::ALL.iter().map(latency).collect())
     }
 
     /// The latencies of one class.
-    pub fn latency(&self, class: L) -> &Distribution {
+    pub fn latency(&self, class: L) -> &SparseHistogram {
         &self.latencies[class.index()]
     }
 
@@ -72,7 +72,7 @@ impl<C: Metric, L: Metric> Interval<C, L> {
 
     /// What one takes of memory, but for its buckets.
     pub(in crate::model) fn bytes_without_buckets() -> usize {
-        size_of::<Self>() + L::ALL.len() * size_of::<Distribution>()
+        size_of::<Self>() + L::ALL.len() * size_of::<SparseHistogram>()
     }
 
     /// Length of the time that the counters cover, in microseconds.
@@ -154,7 +154,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
         let after_loss = !self.begun || gap_from_us.is_some();
         for (class, latency) in latencies.iter() {
             if !self.is_brief {
-                self.whole[class].add_distribution(&latency.interval);
+                self.whole[class].add_sparse(&latency.interval);
             }
             self.samples_total[class] = latency.samples_total;
         }
@@ -194,7 +194,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
     /// What it takes of memory.
     pub(in crate::model) fn bytes(&self) -> usize {
         let intervals = self.intervals.len() * Interval::<C, L>::bytes_without_buckets();
-        let buckets = self.buckets * Distribution::BUCKET_BYTES;
+        let buckets = self.buckets * SparseHistogram::BUCKET_BYTES;
         intervals + buckets + self.older.bytes() + self.whole.heap_bytes()
     }
 
@@ -204,7 +204,7 @@ impl<C: Metric, L: Metric> Track<C, L> {
         self.whole.clear();
         for (class, latency) in latencies.iter() {
             if !self.is_brief {
-                self.whole[class].add_distribution(&latency.interval);
+                self.whole[class].add_sparse(&latency.interval);
             }
             self.samples_total[class] = latency.samples_total;
         }

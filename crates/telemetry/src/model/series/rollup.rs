@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::histogram::Distribution;
+use crate::histogram::SparseHistogram;
 use crate::metric::Metric;
 use crate::model::series::Interval;
 
@@ -53,7 +53,7 @@ impl<C: Metric, L: Metric> Rollup<C, L> {
     /// What it takes of memory.
     pub(in crate::model) fn bytes(&self) -> usize {
         self.stretches.len() * Interval::<C, L>::bytes_without_buckets()
-            + self.buckets * Distribution::BUCKET_BYTES
+            + self.buckets * SparseHistogram::BUCKET_BYTES
     }
 
     /// Oldest first.
@@ -77,8 +77,8 @@ mod tests {
     fn two_digits_of_a_percentile_are_kept() {
         let mut histogram = Histogram::new();
         (1..=10_000_u64).for_each(|i| histogram.record_ns(i * 10_000));
-        let fine = histogram.to_distribution();
-        let coarse = Distribution::merged_wider([&fine], two_digits);
+        let fine = histogram.to_sparse();
+        let coarse = SparseHistogram::merged_wider([&fine], two_digits);
         assert_eq!((coarse.count(), coarse.max_ns()), (fine.count(), fine.max_ns()));
         assert!(coarse.buckets().len() * 4 < fine.buckets().len());
         for q in [0.5, 0.9, 0.99, 0.999] {

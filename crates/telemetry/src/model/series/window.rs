@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::histogram::Merged;
+use crate::histogram::WindowHistogram;
 use crate::metric::{Counters, Metric};
 use crate::model::series::{Interval, Track};
 
@@ -20,7 +20,7 @@ pub struct Window<C: Metric, L: Metric> {
     /// Intervals in it that follow a loss.
     pub losses: usize,
     /// One for each class.
-    latencies: Box<[Merged]>,
+    latencies: Box<[WindowHistogram]>,
     /// The intervals in it, oldest first.
     held: VecDeque<Arc<Interval<C, L>>>,
 }
@@ -31,7 +31,7 @@ impl<C: Metric, L: Metric> Default for Window<C, L> {
             span_us: 0,
             counters: Counters::default(),
             losses: 0,
-            latencies: L::ALL.iter().map(|_| Merged::default()).collect(),
+            latencies: L::ALL.iter().map(|_| WindowHistogram::default()).collect(),
             held: VecDeque::new(),
         }
     }
@@ -114,7 +114,7 @@ impl<C: Metric, L: Metric> Window<C, L> {
     }
 
     /// The latencies of one class.
-    pub fn latency(&self, class: L) -> &Merged {
+    pub fn latency(&self, class: L) -> &WindowHistogram {
         &self.latencies[class.index()]
     }
 

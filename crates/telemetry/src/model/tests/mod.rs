@@ -243,9 +243,9 @@ fn a_series_stays_small_however_wide_its_latencies_are() {
     microseconds.for_each(|us| widest.record_ns(us * 1_000));
     let mut proxy = ProxyRecord::default();
     for &class in ProxyLatency::ALL {
-        proxy.latencies[class].interval = widest.to_distribution();
+        proxy.latencies[class].interval = widest.to_sparse();
     }
-    let buckets = ProxyLatency::ALL.len() * widest.to_distribution().buckets().len();
+    let buckets = ProxyLatency::ALL.len() * widest.to_sparse().buckets().len();
     let mut pen = Pen::begun();
     for second in 1..=200 {
         pen.second = second;
