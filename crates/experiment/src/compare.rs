@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use telemetry::model::{Run, Track};
+use telemetry::model::{MetricSeries, Run};
 use telemetry::{Counters, CpuGroup};
 
 use crate::block::{Block, Observation, Reading, Side};
@@ -76,8 +76,8 @@ pub fn blocks(run: &Run, metrics: &[Metric], block: Duration, discard: Duration)
 
 /// The intervals of both sides, those that end together taken together.
 fn moments(run: &Run) -> Vec<Observation<'_>> {
-    let mut proxy = run.proxy().into_iter().flat_map(Track::intervals).peekable();
-    let mut load = run.load().into_iter().flat_map(Track::intervals).peekable();
+    let mut proxy = run.proxy().into_iter().flat_map(MetricSeries::intervals).peekable();
+    let mut load = run.load().into_iter().flat_map(MetricSeries::intervals).peekable();
     let (has_proxy, has_load) = (proxy.peek().is_some(), load.peek().is_some());
     let mut all = Vec::new();
     loop {

@@ -1,6 +1,6 @@
 //! What a report says, before it has a form.
 
-use telemetry::model::{ClientSummary, Deed, Interval, Label, LogLine, Marker, Run, Summary, Track};
+use telemetry::model::{ClientSummary, Deed, Interval, Label, LogLine, Marker, MetricSeries, Run, Summary};
 use telemetry::{
     Counters, Histogram, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, SparseHistogram,
     percentile_interval_ns, quantile_is_thin,
@@ -352,7 +352,7 @@ impl<C: Metric> Column<C> {
 /// A series as columns of a plot, with one class of its latencies.
 pub(crate) fn columns<C: Metric, L: Metric>(
     report: &Report<'_>,
-    track: &Track<C, L>,
+    track: &MetricSeries<C, L>,
     class: L,
 ) -> Vec<Column<C>> {
     let intervals: Vec<&Interval<C, L>> = track.timeline().map(|interval| &**interval).collect();

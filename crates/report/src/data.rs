@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use telemetry::model::{Interval, Label, Summary, Track};
+use telemetry::model::{Interval, Label, MetricSeries, Summary};
 use telemetry::{Metric, Setting, SparseHistogram};
 
 use crate::content::Report;
@@ -58,7 +58,7 @@ impl Report<'_> {
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
 
-    fn intervals<C: Metric, L: Metric + Label>(&self, track: &Track<C, L>) -> Vec<Value> {
+    fn intervals<C: Metric, L: Metric + Label>(&self, track: &MetricSeries<C, L>) -> Vec<Value> {
         track.timeline().map(|interval| self.interval(interval)).collect()
     }
 
@@ -97,7 +97,7 @@ impl Report<'_> {
         out
     }
 
-    fn lines<C: Metric, L: Metric + Label>(&self, side: &str, track: &Track<C, L>, out: &mut String) {
+    fn lines<C: Metric, L: Metric + Label>(&self, side: &str, track: &MetricSeries<C, L>, out: &mut String) {
         let counters: Vec<C> =
             C::ALL.iter().copied().filter(|&counter| track.totals()[counter] > 0).collect();
         let classes: Vec<L> =

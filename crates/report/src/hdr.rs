@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use telemetry::model::{Label, Run, Track};
+use telemetry::model::{Label, MetricSeries, Run};
 use telemetry::{Histogram, LoadLatency, Metric, ProxyLatency};
 
 /// Steps for each halving of what lies above, as the plotters expect.
@@ -101,7 +101,7 @@ pub fn interval_log(run: &Run) -> Option<(String, u64)> {
 /// Adds a line for each interval with samples; gives the number of samples that have none.
 fn intervals<C: Metric, L: Metric + Label>(
     run: &Run,
-    track: &Track<C, L>,
+    track: &MetricSeries<C, L>,
     class: L,
     text: &mut String,
 ) -> u64 {

@@ -1,7 +1,7 @@
 //! The page of two runs compared, both drawn over each other.
 
 use maud::{Markup, html};
-use telemetry::model::{Label, Track};
+use telemetry::model::{Label, MetricSeries};
 use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
@@ -241,8 +241,8 @@ fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[Latency<'a>; 2]> {
 /// One side of both runs with a class of its latencies; `None` if either has nothing of it.
 fn both<C: Metric, L: Metric + Label>(
     [a, b]: [&Report<'_>; 2],
-    of_a: Option<&Track<C, L>>,
-    of_b: Option<&Track<C, L>>,
+    of_a: Option<&MetricSeries<C, L>>,
+    of_b: Option<&MetricSeries<C, L>>,
     class: L,
 ) -> Option<Both<C>> {
     let both = [columns(a, of_a?, class), columns(b, of_b?, class)];

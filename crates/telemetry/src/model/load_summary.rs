@@ -8,7 +8,7 @@ use crate::families::{LoadCounter, LoadLatency, ProxyCounter};
 use crate::histogram::Histograms;
 use crate::metric::{Counters, Metric};
 use crate::model::run::Run;
-use crate::model::series::Track;
+use crate::model::series::MetricSeries;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
 use crate::record::LoadRecord;
 use crate::record::event_counts::Tallied;
@@ -199,7 +199,7 @@ const FAILURES: [(&str, LoadCounter); 8] = [
 const ANSWERED: [LoadCounter; 3] = [LoadCounter::Ok, LoadCounter::FailedStatus, LoadCounter::FailedBody];
 
 /// The summary of a run's load.
-pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
+pub(super) fn of(run: &Run, track: &MetricSeries<LoadCounter, LoadLatency>) -> LoadSummary {
     let totals = track.totals();
     let record = run.load_record();
     let spans = Spans::of(record, track.whole());

@@ -46,7 +46,7 @@ pub(crate) use run::settings::put as put_setting;
 pub use run::timeline::{Deed, Marker};
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use series::window::Window;
-pub use series::{Interval, Track};
+pub use series::{Interval, MetricSeries};
 pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
     Percentiles, ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,

@@ -12,7 +12,7 @@ use crate::model::Model;
 use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
-use crate::model::series::Track;
+use crate::model::series::MetricSeries;
 
 /// Version of the summary's shape; later versions only add to it.
 pub const SUMMARY_SCHEMA: u64 = 1;
@@ -315,7 +315,7 @@ impl Run {
     }
 }
 
-fn proxy_summary(track: &Track<ProxyCounter, ProxyLatency>, open: u64) -> ProxySummary {
+fn proxy_summary(track: &MetricSeries<ProxyCounter, ProxyLatency>, open: u64) -> ProxySummary {
     let totals = track.totals();
     ProxySummary {
         connections: ConnectionCounts {
@@ -334,7 +334,7 @@ fn proxy_summary(track: &Track<ProxyCounter, ProxyLatency>, open: u64) -> ProxyS
 }
 
 pub(super) fn latencies<C: Metric, L: Metric + Label>(
-    track: &Track<C, L>,
+    track: &MetricSeries<C, L>,
     classes: &[L],
 ) -> BTreeMap<&'static str, Percentiles> {
     classes.iter().map(|&class| (class.label(), Percentiles::of(&track.whole()[class]))).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use telemetry::model::{Marker, Run, Track};
+use telemetry::model::{Marker, MetricSeries, Run};
 use telemetry::{LoadLatency, Metric, ProxyLatency, RunId, SparseHistogram};
 
 use super::levels::{self, LEVELS, Levels};
@@ -144,7 +144,7 @@ impl LatencyTimeline {
         .unwrap_or_default()
     }
 
-    fn of_track<C: Metric, L: Metric>(&self, track: &Track<C, L>, class: L, number: u64) -> Column {
+    fn of_track<C: Metric, L: Metric>(&self, track: &MetricSeries<C, L>, class: L, number: u64) -> Column {
         let [from_us, to_us] = self.bounds(number);
         let newest_first = track.timeline().rev().skip_while(|interval| interval.start_us > to_us);
         let near = newest_first.take_while(|interval| interval.end_us > from_us);

@@ -1,6 +1,6 @@
 //! The time over which rates and latencies are taken.
 
-use telemetry::model::{Run, Track, Window};
+use telemetry::model::{MetricSeries, Run, Window};
 use telemetry::{
     Counters, Histogram, Histograms, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency, RunId,
     WindowHistogram,
@@ -148,7 +148,7 @@ pub(super) type ProxySpanData<'r> = SpanData<'r, ProxyCounter, ProxyLatency>;
 pub(super) type LoadSpanData<'r> = SpanData<'r, LoadCounter, LoadLatency>;
 
 impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
-    fn of(run: &Run, track: &'r Track<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
+    fn of(run: &Run, track: &'r MetricSeries<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
         match span {
             Span::Last(_) => Self {
                 span_us: window.span_us,

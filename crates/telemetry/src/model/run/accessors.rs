@@ -10,7 +10,7 @@ use super::timeline::Marker;
 use super::{DEFERRED_US_MAX, Run};
 use crate::families::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::metric::Counters;
-use crate::model::series::Track;
+use crate::model::series::MetricSeries;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::origin::Writer;
 use crate::record::setting::Setting;
@@ -147,7 +147,7 @@ impl Run {
     }
 
     /// The proxy's series; `None` in a run without one.
-    pub fn proxy(&self) -> Option<&Track<ProxyCounter, ProxyLatency>> {
+    pub fn proxy(&self) -> Option<&MetricSeries<ProxyCounter, ProxyLatency>> {
         self.proxy.series.as_ref()
     }
 
@@ -157,7 +157,7 @@ impl Run {
     }
 
     /// The load's series; `None` in a run without one.
-    pub fn load(&self) -> Option<&Track<LoadCounter, LoadLatency>> {
+    pub fn load(&self) -> Option<&MetricSeries<LoadCounter, LoadLatency>> {
         self.load.series.as_ref()
     }
 
@@ -180,7 +180,7 @@ impl Run {
     /// been put off or lost: then its last rate stands for up to 10 s.
     pub fn client_rate(&self, client: &Client) -> Option<ClientRate> {
         let latest = client.history().next_back().copied();
-        let now_us = self.proxy().map_or(0, Track::last_us);
+        let now_us = self.proxy().map_or(0, MetricSeries::last_us);
         let may_be_missing = self.client_records_may_be_missing();
         match latest {
             Some(rate) if rate.end_us >= now_us => Some(rate),

@@ -4,7 +4,7 @@ use super::SeriesStart;
 use super::merged::{Member, covered_us};
 use crate::families::{LoadCounter, LoadLatency};
 use crate::metric::Counters;
-use crate::model::series::Track;
+use crate::model::series::MetricSeries;
 use crate::record::event_counts::Tally;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{Latencies, LoadRecord, Stamp};
@@ -13,7 +13,7 @@ use crate::record::{Latencies, LoadRecord, Stamp};
 #[derive(Debug, Default)]
 pub(super) struct LoadPart {
     /// `None` in a run without a load.
-    pub(super) series: Option<Track<LoadCounter, LoadLatency>>,
+    pub(super) series: Option<MetricSeries<LoadCounter, LoadLatency>>,
     /// Its last record; without latencies while the run lasts.
     pub(super) record: Option<LoadRecord>,
 }
@@ -37,25 +37,25 @@ impl LoadPart {
 
     pub(super) fn merged(members: &[Member<'_>]) -> Self {
         let series = members.iter().map(|member| (member.run.load.series.as_ref(), member.shift_us));
-        Self { series: Track::merged(series), record: merged_record(members) }
+        Self { series: MetricSeries::merged(series), record: merged_record(members) }
     }
 
     /// The part for reading on from the middle of the run: what was counted before is read again.
     pub(super) fn resumed(&self, history: usize) -> Self {
         let Self { series, record: _ } = self;
-        Self { series: series.as_ref().map(|_| Track::new(None, history)), record: None }
+        Self { series: series.as_ref().map(|_| MetricSeries::new(None, history)), record: None }
     }
 
     /// Keeps the totals and the last interval only.
     pub(super) fn abridge(&mut self) {
         let Self { series, record: _ } = self;
-        series.iter_mut().for_each(Track::abridge);
+        series.iter_mut().for_each(MetricSeries::abridge);
     }
 
     /// What it takes of memory besides its own.
     pub(super) fn heap_bytes(&self) -> usize {
         let Self { series, record } = self;
-        series.as_ref().map_or(0, Track::bytes) + record.heap_bytes()
+        series.as_ref().map_or(0, MetricSeries::bytes) + record.heap_bytes()
     }
 }
 

@@ -33,7 +33,7 @@ use settings::RunSettings;
 use timeline::{Deed, Marker, Markers};
 
 use crate::metric::Metric;
-use crate::model::series::Track;
+use crate::model::series::MetricSeries;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;
@@ -83,8 +83,8 @@ struct SeriesStart {
 }
 
 impl SeriesStart {
-    fn series<C: Metric, L: Metric>(self) -> Track<C, L> {
-        Track::new(self.start_us, self.history)
+    fn series<C: Metric, L: Metric>(self) -> MetricSeries<C, L> {
+        MetricSeries::new(self.start_us, self.history)
     }
 }
 

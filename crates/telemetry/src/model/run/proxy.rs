@@ -3,14 +3,14 @@
 use super::SeriesStart;
 use super::merged::Member;
 use crate::families::{ProxyCounter, ProxyLatency};
-use crate::model::series::Track;
+use crate::model::series::MetricSeries;
 use crate::record::{ProxyRecord, Stamp};
 
 /// The proxy's part of a run.
 #[derive(Debug, Default)]
 pub(super) struct ProxyPart {
     /// `None` in a run without a proxy.
-    pub(super) series: Option<Track<ProxyCounter, ProxyLatency>>,
+    pub(super) series: Option<MetricSeries<ProxyCounter, ProxyLatency>>,
     pub(super) open: u64,
     pub(super) clients_deferred: u64,
 }
@@ -34,7 +34,7 @@ impl ProxyPart {
         let together = || members.iter().filter(|member| member.is_together).map(|member| &member.run.proxy);
         let series = members.iter().map(|member| (member.run.proxy.series.as_ref(), member.shift_us));
         Self {
-            series: Track::merged(series),
+            series: MetricSeries::merged(series),
             open: together().map(|proxy| proxy.open).sum(),
             clients_deferred: together().map(|proxy| proxy.clients_deferred).sum(),
         }
@@ -43,18 +43,22 @@ impl ProxyPart {
     /// The part for reading on from the middle of the run: what was counted before is read again.
     pub(super) fn resumed(&self, history: usize) -> Self {
         let Self { series, open: _, clients_deferred: _ } = self;
-        Self { series: series.as_ref().map(|_| Track::new(None, history)), open: 0, clients_deferred: 0 }
+        Self {
+            series: series.as_ref().map(|_| MetricSeries::new(None, history)),
+            open: 0,
+            clients_deferred: 0,
+        }
     }
 
     /// Keeps the totals and the last interval only.
     pub(super) fn abridge(&mut self) {
         let Self { series, open: _, clients_deferred: _ } = self;
-        series.iter_mut().for_each(Track::abridge);
+        series.iter_mut().for_each(MetricSeries::abridge);
     }
 
     /// What it takes of memory besides its own.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.series.as_ref().map_or(0, Track::bytes)
+        self.series.as_ref().map_or(0, MetricSeries::bytes)
     }
 }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Interval, Track};
+use super::{Interval, MetricSeries};
 use crate::metric::Metric;
 
 /// Length of what is kept of older intervals, in microseconds.
 const OLDER_US: u64 = 10_000_000;
 
-impl<C: Metric, L: Metric> Track<C, L> {
+impl<C: Metric, L: Metric> MetricSeries<C, L> {
     /// All of them as one, each with what makes its clock the common one; `None` if there are none.
     pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = (Option<&'a Self>, i64)>) -> Option<Self>
     where
@@ -52,9 +52,9 @@ type Shifted<'a, C, L> = (&'a Interval<C, L>, i64);
 
 /// What each did at the same time. Ticks wander by milliseconds, so each part's intervals are counted from its first
 /// one: then none of them has two in one stretch and none in the next.
-fn intervals<C: Metric, L: Metric>(parts: &[(&Track<C, L>, i64)]) -> VecDeque<Arc<Interval<C, L>>> {
+fn intervals<C: Metric, L: Metric>(parts: &[(&MetricSeries<C, L>, i64)]) -> VecDeque<Arc<Interval<C, L>>> {
     let width_us = parts.iter().map(|(track, _)| track.width_us()).max().unwrap_or(0).max(1);
-    let beginning = |(track, shift_us): &(&Track<C, L>, i64)| {
+    let beginning = |(track, shift_us): &(&MetricSeries<C, L>, i64)| {
         let first = track.timeline().next()?;
         Some((
             first.start_us.saturating_add_signed(*shift_us),

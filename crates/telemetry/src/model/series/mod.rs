@@ -105,7 +105,7 @@ impl<C: Metric, L: Metric> Interval<C, L> {
 
 /// The series of the proxy or the load of one run.
 #[derive(Debug)]
-pub struct Track<C: Metric, L: Metric> {
+pub struct MetricSeries<C: Metric, L: Metric> {
     totals: Counters<C>,
     samples_total: Counters<L>,
     whole: Histograms<L>,
@@ -122,7 +122,7 @@ pub struct Track<C: Metric, L: Metric> {
     is_brief: bool,
 }
 
-impl<C: Metric, L: Metric> Track<C, L> {
+impl<C: Metric, L: Metric> MetricSeries<C, L> {
     /// The series of a run whose beginning, when everything stood at nothing, was read at `start_us`; `None` if
     /// reading began in its middle. Keeps the latest `history` intervals.
     pub(in crate::model) fn new(start_us: Option<u64>, history: usize) -> Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::histogram::WindowHistogram;
 use crate::metric::{Counters, Metric};
-use crate::model::series::{Interval, Track};
+use crate::model::series::{Interval, MetricSeries};
 
 /// Several intervals taken together: counters added, latencies merged.
 ///
@@ -40,7 +40,7 @@ impl<C: Metric, L: Metric> Default for Window<C, L> {
 impl<C: Metric, L: Metric> Window<C, L> {
     /// Moves it over the intervals of the `span_us` microseconds up to `end_us`. Ticks wander by milliseconds, and by
     /// more on a busy machine, so an interval counts if its middle lies within; the newest one always does.
-    pub fn slide(&mut self, track: &Track<C, L>, end_us: u64, span_us: u64) {
+    pub fn slide(&mut self, track: &MetricSeries<C, L>, end_us: u64, span_us: u64) {
         let from_us = end_us.saturating_sub(span_us);
         let newest_first = track.timeline().rev().skip_while(|interval| interval.place_us() > end_us);
         let within = newest_first
