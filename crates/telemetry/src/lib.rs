@@ -32,7 +32,7 @@ pub use history::follow::{FollowError, Follower};
 pub use history::moment::{Moment, NoMoment, Window};
 pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
 pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
-pub use history::slice::{Baseline, Excerpt, Stretch};
+pub use history::slice::{Baseline, RunSlice, TimeRange};
 pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Recording, Update};
 pub use journal::Timestamps;
 pub use metric::{Counters, Metric};

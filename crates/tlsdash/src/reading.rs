@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use anyhow::Context;
 use journal::Timestamps;
 use telemetry::model::{self, Run};
-use telemetry::{Model, Moment, RunFilter, RunId, Stretch, Window};
+use telemetry::{Model, Moment, RunFilter, RunId, TimeRange, Window};
 
 use crate::args::{RunsArgs, usage};
 use crate::contents::Contents;
@@ -64,14 +64,14 @@ impl<'a> Part<'a> {
         let Choice { mode, run, writers } = choice;
         let (place, window) = place_and_window(mode, source, writers)?;
         let id_prefix = run.unwrap_or_default().to_owned();
-        let filter = RunFilter { writers: writers.filter(&place)?, id_prefix, stretch: Stretch::ALL };
+        let filter = RunFilter { writers: writers.filter(&place)?, id_prefix, range: TimeRange::ALL };
         let mut part = Self { name: place.to_string(), place, filter, writers };
         if let Some(window) = window {
             let contents = part.read(1)?;
             let place = &part.place;
-            let stretch =
+            let range =
                 window.of_run(contents.run(run)?).map_err(|error| usage(format!("{place}: {error}")))?;
-            part.filter.stretch = stretch;
+            part.filter.range = range;
             part.name = shown(source);
         }
         Ok(part)
@@ -110,7 +110,7 @@ impl Recorded {
         let mut read = Vec::new();
         for source in each {
             let mut part = Part::parse(source, choice)?;
-            part.filter.stretch = within(clock, part.filter.stretch);
+            part.filter.range = within(clock, part.filter.range);
             let contents = part.read(history)?;
             let runs = contents.chosen(run)?;
             contents.say_ignored();
@@ -200,7 +200,7 @@ fn described(parts: &[model::Part<'_>]) -> Vec<String> {
 }
 
 /// What `--since` and `--until` leave.
-fn by_clock(wanted: &Wanted<'_>) -> anyhow::Result<Stretch> {
+fn by_clock(wanted: &Wanted<'_>) -> anyhow::Result<TimeRange> {
     let now_us = Timestamps::now().realtime_us;
     let place = |flag: &str, text: Option<&str>, open: u64| {
         let Some(text) = text else { return Ok(open) };
@@ -209,18 +209,18 @@ fn by_clock(wanted: &Wanted<'_>) -> anyhow::Result<Stretch> {
             .and_then(|moment| moment.by_clock(now_us))
             .map_err(|error| usage(format!("--{flag} {text}: {error}")))
     };
-    let stretch = Stretch {
-        from_us: place("since", wanted.since, Stretch::ALL.from_us)?,
-        until_us: place("until", wanted.until, Stretch::ALL.until_us)?,
+    let range = TimeRange {
+        from_us: place("since", wanted.since, TimeRange::ALL.from_us)?,
+        until_us: place("until", wanted.until, TimeRange::ALL.until_us)?,
     };
-    if stretch.from_us >= stretch.until_us {
+    if range.from_us >= range.until_us {
         return Err(usage("--until is not later than --since"));
     }
-    Ok(stretch)
+    Ok(range)
 }
 
-fn within(a: Stretch, b: Stretch) -> Stretch {
-    Stretch { from_us: a.from_us.max(b.from_us), until_us: a.until_us.min(b.until_us) }
+fn within(a: TimeRange, b: TimeRange) -> TimeRange {
+    TimeRange { from_us: a.from_us.max(b.from_us), until_us: a.until_us.min(b.until_us) }
 }
 
 fn shown(source: Option<&OsStr>) -> String {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::Context;
 use journal::{EntryBuf, FileWriter, Timestamps, WriteError};
 use telemetry::model::Level;
-use telemetry::{Baseline, Excerpt, Record, Update, Writer};
+use telemetry::{Baseline, Record, RunSlice, Update, Writer};
 use tui::{Event, Sender};
 
 use crate::args::usage;
@@ -19,7 +19,7 @@ pub(crate) struct Recording {
     entry: EntryBuf,
     events: Sender,
     /// What makes a run of its own of one that is recorded from its middle on.
-    excerpt: Option<Excerpt>,
+    slice: Option<RunSlice>,
     /// Records that it lacks.
     missing: u64,
     /// Records that the writer holds, and the disk does not yet.
@@ -94,7 +94,7 @@ impl Recording {
             writer,
             entry: EntryBuf::new(),
             events,
-            excerpt: None,
+            slice: None,
             missing: 0,
             waiting: 0,
             has_refused: false,
@@ -106,7 +106,7 @@ impl Recording {
 
     /// Makes it begin with a run that stands so.
     pub(crate) fn following(self, baseline: Baseline) -> Self {
-        Self { excerpt: Some(Excerpt::following(baseline)), ..self }
+        Self { slice: Some(RunSlice::following(baseline)), ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -114,9 +114,9 @@ impl Recording {
     }
 
     pub(crate) fn append(&mut self, record: &Record) {
-        let Some(excerpt) = &mut self.excerpt else { return self.write(record) };
+        let Some(slice) = &mut self.slice else { return self.write(record) };
         let mut records = Vec::new();
-        excerpt.take(&Writer::default(), record.clone(), &mut records);
+        slice.take(&Writer::default(), record.clone(), &mut records);
         for record in &records {
             self.write(record);
         }
@@ -182,9 +182,9 @@ impl Recording {
     /// # Errors
     /// In words, if something is missing in it.
     pub(crate) fn close(mut self) -> Result<(), String> {
-        if let Some(mut excerpt) = self.excerpt.take() {
+        if let Some(mut slice) = self.slice.take() {
             let mut last = Vec::new();
-            excerpt.close(&mut last);
+            slice.close(&mut last);
             for record in &last {
                 self.write(record);
             }

@@ -243,12 +243,12 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
 
     /// Notes a record of a writer who is not admitted.
     fn ignore(&mut self, entry: &Entry) {
-        let RunFilter { writers, stretch, .. } = self.filter.settings();
+        let RunFilter { writers, range, .. } = self.filter.settings();
         let Some(run) = entry.text(&field::RUN.name).and_then(|id| id.parse().ok()) else { return };
         let realtime_us = entry.realtime_us();
         if matches!(writers, WriterFilter::Process(_)) {
             self.batch.foreign.get_or_insert(Foreign { run, records: 0, realtime_us }).records += 1;
-        } else if stretch.holds(realtime_us) && self.ignored.len() < IGNORED_MAX && self.ignored.insert(run) {
+        } else if range.holds(realtime_us) && self.ignored.len() < IGNORED_MAX && self.ignored.insert(run) {
             let writer = Writer { is_remote: self.own.is_elsewhere(&Origin::of(entry)), ..Writer::of(entry) };
             self.deliver(Update::Ignored(run, writer));
         }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use crate::history::slice::Stretch;
+use crate::history::slice::TimeRange;
 use crate::model::{Deed, Run};
 
 const DAY_US: u64 = 24 * 3600 * 1_000_000;
@@ -123,14 +123,14 @@ impl Window {
     ///
     /// # Errors
     /// If there is no such mark, or it ends before it begins.
-    pub fn of_run(&self, run: &Run) -> Result<Stretch, String> {
+    pub fn of_run(&self, run: &Run) -> Result<TimeRange, String> {
         let place =
             |moment: &Option<Moment>, open| moment.as_ref().map_or(Ok(open), |moment| moment.of_run(run));
-        let stretch = Stretch { from_us: place(&self.from, 0)?, until_us: place(&self.until, u64::MAX)? };
-        if stretch.from_us >= stretch.until_us {
+        let range = TimeRange { from_us: place(&self.from, 0)?, until_us: place(&self.until, u64::MAX)? };
+        if range.from_us >= range.until_us {
             return Err("it ends before it begins".to_owned());
         }
-        Ok(stretch)
+        Ok(range)
     }
 }
 
@@ -165,8 +165,8 @@ mod tests {
         let model = model();
         let run = model.current().unwrap();
         let minute = |us: u64| (us as f64 - run.began_realtime_us() as f64) / 6e7;
-        let stretch = text.parse::<Window>().map_err(|error| error.to_string())?.of_run(run)?;
-        Ok((minute(stretch.from_us), minute(stretch.until_us)))
+        let range = text.parse::<Window>().map_err(|error| error.to_string())?.of_run(run)?;
+        Ok((minute(range.from_us), minute(range.until_us)))
     }
 
     #[test]

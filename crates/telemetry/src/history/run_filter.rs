@@ -5,7 +5,7 @@
 
 use foldhash::HashSet;
 
-use crate::history::slice::Stretch;
+use crate::history::slice::TimeRange;
 use crate::record::field;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, is_tlsdash};
@@ -66,12 +66,12 @@ pub struct RunFilter {
     /// What their id begins with.
     pub id_prefix: String,
     /// When: what was written by others at other times is not worth a word.
-    pub stretch: Stretch,
+    pub range: TimeRange,
 }
 
 impl Default for RunFilter {
     fn default() -> Self {
-        Self { writers: WriterFilter::Any, id_prefix: String::new(), stretch: Stretch::ALL }
+        Self { writers: WriterFilter::Any, id_prefix: String::new(), range: TimeRange::ALL }
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use journal::{ReadError, Start, Tail};
 
-use crate::history::slice::Stretch;
+use crate::history::slice::TimeRange;
 use crate::model::Model;
 use crate::record::Record;
 use crate::record::ids::RunId;
@@ -159,13 +159,13 @@ impl HistoryReader {
     /// If the thread cannot be started.
     pub fn start(
         open: impl Fn(Start) -> Result<Tail, ReadError> + Send + 'static,
-        stretch: Stretch,
+        range: TimeRange,
         deliver: impl FnMut(HistoryReply) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let slot = Arc::new(RequestSlot::default());
         let for_thread = Arc::clone(&slot);
         std::thread::Builder::new().name("dashboard-read".into()).spawn(move || {
-            ReaderThread { slot: &for_thread, open, stretch, deliver }.run();
+            ReaderThread { slot: &for_thread, open, range, deliver }.run();
         })?;
         Ok(Self { slot: Arc::new(SlotCloser(slot)) })
     }
@@ -180,7 +180,7 @@ impl HistoryReader {
 struct ReaderThread<'d, O, D> {
     slot: &'d RequestSlot,
     open: O,
-    stretch: Stretch,
+    range: TimeRange,
     deliver: D,
 }
 
@@ -219,9 +219,9 @@ where
     fn seek(&mut self, seek: Seek) -> Result<Option<RunCursor>, ReadError> {
         let Seek { ticket, run, origin, mut model, since_us, until_us, last_seq } = seek;
         // A stretch needs the records before it, to count from its beginning.
-        let is_whole = self.stretch == Stretch::ALL;
+        let is_whole = self.range == TimeRange::ALL;
         let start = if is_whole && since_us > 0 { Start::Since(since_us) } else { Start::Oldest };
-        let mut cursor = RunCursor::new((self.open)(start)?, (run, origin), self.stretch);
+        let mut cursor = RunCursor::new((self.open)(start)?, (run, origin), self.range);
         loop {
             let progress = cursor.read(until_us, last_seq, |writer, record| {
                 model.apply_from(writer, record, None);

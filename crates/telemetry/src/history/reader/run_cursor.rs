@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use journal::{Entry, ReadError, Tail};
 
-use crate::history::slice::{Excerpt, Stretch};
+use crate::history::slice::{RunSlice, TimeRange};
 use crate::record::codec;
 use crate::record::field;
 use crate::record::ids::RunId;
@@ -36,7 +36,7 @@ struct RecordSelector {
     run_text: String,
     /// The process whose records count.
     origin: Origin,
-    excerpt: Excerpt,
+    slice: RunSlice,
     writer: Arc<Writer>,
     /// Not yet delivered, in order.
     ahead: VecDeque<(Arc<Writer>, Record)>,
@@ -47,12 +47,12 @@ struct RecordSelector {
 }
 
 impl RunCursor {
-    pub(super) fn new(tail: Tail, (run, origin): (RunId, Origin), stretch: Stretch) -> Self {
+    pub(super) fn new(tail: Tail, (run, origin): (RunId, Origin), range: TimeRange) -> Self {
         let filter = RecordSelector {
             run,
             run_text: run.to_string(),
             origin,
-            excerpt: Excerpt::new(stretch),
+            slice: RunSlice::new(range),
             writer: Arc::default(),
             ahead: VecDeque::new(),
             cut: Vec::new(),
@@ -116,7 +116,7 @@ impl RecordSelector {
         if self.writer.origin != self.origin {
             self.writer = Arc::new(Writer::of(entry));
         }
-        self.excerpt.take(&self.writer, record, &mut self.cut);
+        self.slice.take(&self.writer, record, &mut self.cut);
         for record in self.cut.drain(..).filter(|record| record.stamp.run == self.run) {
             self.last_seq = self.last_seq.max(record.stamp.seq);
             self.last_us = self.last_us.max(record.stamp.mono_us);

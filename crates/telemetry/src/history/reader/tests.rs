@@ -39,7 +39,7 @@ fn reader(path: &Path) -> (HistoryReader, Receiver<HistoryReply>) {
     let (send, told) = channel();
     let path = path.to_owned();
     let open = move |start| Tail::open(&path, start);
-    (HistoryReader::start(open, Stretch::ALL, move |news| send.send(news).is_ok()).unwrap(), told)
+    (HistoryReader::start(open, TimeRange::ALL, move |news| send.send(news).is_ok()).unwrap(), told)
 }
 
 fn reply(news: &Receiver<HistoryReply>) -> HistoryReply {

@@ -25,14 +25,14 @@ const CLIENTS_MAX: usize = 200_000;
 
 /// A stretch of time, by `CLOCK_REALTIME` in microseconds: what is later than `from_us`, up to `until_us`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct TimeRange {
     /// Its beginning.
     pub from_us: u64,
     /// Its end.
     pub until_us: u64,
 }
 
-impl Stretch {
+impl TimeRange {
     /// All there is.
     pub const ALL: Self = Self { from_us: 0, until_us: u64::MAX };
 
@@ -44,8 +44,8 @@ impl Stretch {
 
 /// Cuts a stretch out of the records of runs, as they come.
 #[derive(Clone, Debug)]
-pub struct Excerpt {
-    stretch: Stretch,
+pub struct RunSlice {
+    range: TimeRange,
     runs: HashMap<(Origin, RunId), RunPosition>,
     /// Clients of all of them before the stretch.
     clients: usize,
@@ -71,17 +71,17 @@ enum Stage {
     After,
 }
 
-impl Excerpt {
+impl RunSlice {
     /// Of nothing yet.
-    pub fn new(stretch: Stretch) -> Self {
-        Self { stretch, runs: HashMap::default(), clients: 0 }
+    pub fn new(range: TimeRange) -> Self {
+        Self { range, runs: HashMap::default(), clients: 0 }
     }
 
     /// What follows of a run that stands so, as records that come straight from their making.
     pub fn following(base: Baseline) -> Self {
         let (run, clients) = (base.run(), base.clients());
         let cut = |run| ((Origin::default(), run), RunPosition { base, ..RunPosition::default() });
-        Self { stretch: Stretch::ALL, runs: run.map(cut).into_iter().collect(), clients }
+        Self { range: TimeRange::ALL, runs: run.map(cut).into_iter().collect(), clients }
     }
 
     /// Closes the runs that have not ended: what comes later is left out, not missing.
@@ -93,7 +93,7 @@ impl Excerpt {
 
     /// The records that take the place of those of a batch.
     pub fn cut(&mut self, batch: Batch) -> Batch {
-        if self.stretch == Stretch::ALL {
+        if self.range == TimeRange::ALL {
             return batch;
         }
         let mut records = Vec::with_capacity(batch.records.len());
@@ -112,8 +112,8 @@ impl Excerpt {
         let cut = self.runs.entry(key).or_default();
         let at_us = record.stamp.realtime_us;
         match cut.stage {
-            Stage::Before if at_us <= self.stretch.from_us => cut.note(&record, &mut self.clients),
-            Stage::Before | Stage::Within if at_us <= self.stretch.until_us => cut.pass(record, out),
+            Stage::Before if at_us <= self.range.from_us => cut.note(&record, &mut self.clients),
+            Stage::Before | Stage::Within if at_us <= self.range.until_us => cut.pass(record, out),
             Stage::Before => cut.note(&record, &mut self.clients),
             Stage::Within => cut.end(record.stamp.run, out),
             Stage::After => {}

@@ -72,10 +72,10 @@ fn recorded_and_watched(
 }
 
 fn model(records: Vec<Record>, from_s: u64, until_s: u64) -> Model {
-    let stretch = Stretch { from_us: at(from_s).realtime_us, until_us: at(until_s).realtime_us };
-    let mut excerpt = Excerpt::new(stretch);
+    let range = TimeRange { from_us: at(from_s).realtime_us, until_us: at(until_s).realtime_us };
+    let mut slice = RunSlice::new(range);
     let mut model = Model::new(1_000);
-    model.apply_batch(excerpt.cut(Batch { records, ..Batch::default() }));
+    model.apply_batch(slice.cut(Batch { records, ..Batch::default() }));
     model
 }
 
@@ -143,7 +143,7 @@ fn recording() -> (Model, Vec<Record>) {
         _ => {}
     });
     let (baseline, began_at) = began.unwrap();
-    let mut recording = Excerpt::following(baseline);
+    let mut recording = RunSlice::following(baseline);
     let mut out = Vec::new();
     for record in &records[began_at..ended] {
         recording.take(&Writer::default(), record.clone(), &mut out);
@@ -180,14 +180,14 @@ fn a_recording_knows_that_the_run_began_before_and_went_on() {
 #[test]
 fn a_recording_holds_what_a_slice_of_the_journal_holds() {
     let (_, out) = recording();
-    let stretch = Stretch { from_us: at(10).realtime_us, until_us: at(15).realtime_us };
-    let slice = Excerpt::new(stretch).cut(Batch { records: recorded(20), ..Batch::default() });
+    let range = TimeRange { from_us: at(10).realtime_us, until_us: at(15).realtime_us };
+    let slice = RunSlice::new(range).cut(Batch { records: recorded(20), ..Batch::default() });
     assert_eq!(out, slice.records);
 }
 
 #[test]
 fn clients_of_many_runs_before_a_stretch_are_bounded_together() {
-    let mut excerpt = Excerpt::new(Stretch { from_us: u64::MAX - 1, until_us: u64::MAX });
+    let mut slice = RunSlice::new(TimeRange { from_us: u64::MAX - 1, until_us: u64::MAX });
     let mut out = Vec::new();
     for run in 0..40_u128 {
         let writer = Writer::default();
@@ -203,11 +203,11 @@ fn clients_of_many_runs_before_a_stretch_are_bounded_together() {
                 counters: Counters::default(),
                 exchange: Sketch::default(),
             });
-            excerpt.take(&writer, Record { stamp, body }, &mut out);
+            slice.take(&writer, Record { stamp, body }, &mut out);
         }
     }
-    let kept: usize = excerpt.runs.values().map(|cut| cut.base.clients()).sum();
-    assert_eq!((kept, excerpt.clients), (CLIENTS_MAX, CLIENTS_MAX));
-    let left_out = excerpt.runs.values().filter(|cut| cut.stage == Stage::After).count();
+    let kept: usize = slice.runs.values().map(|cut| cut.base.clients()).sum();
+    assert_eq!((kept, slice.clients), (CLIENTS_MAX, CLIENTS_MAX));
+    let left_out = slice.runs.values().filter(|cut| cut.stage == Stage::After).count();
     assert_eq!((left_out, out.len()), (20, 0));
 }
