@@ -1,6 +1,8 @@
 //! What a report says, before it has a form.
 
-use telemetry::model::{ClientSummary, Deed, Interval, Label, LogLine, Marker, MetricSeries, Run, Summary};
+use telemetry::model::{
+    ClientSummary, Interval, Label, LogLine, Marker, MetricSeries, Run, Summary, TimelineEvent,
+};
 use telemetry::{
     Counters, Histogram, LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, SparseHistogram,
     percentile_interval_ns, quantile_is_thin,
@@ -145,9 +147,11 @@ impl<'a> Report<'a> {
     /// The number of the mark that a line of the log tells of.
     fn mark_of(&self, line: &LogLine) -> Option<u64> {
         let at_once = self.run.markers().filter(|marker| marker.mono_us == line.mono_us);
-        let number = |marker: &Marker| match marker.deed {
-            Deed::Mark { number, .. } if line.text.starts_with(&format!("mark {number}")) => Some(number),
-            Deed::Mark { .. } | Deed::Change { .. } => None,
+        let number = |marker: &Marker| match marker.event {
+            TimelineEvent::Mark { number, .. } if line.text.starts_with(&format!("mark {number}")) => {
+                Some(number)
+            }
+            TimelineEvent::Mark { .. } | TimelineEvent::Change { .. } => None,
         };
         at_once.filter_map(number).max()
     }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use crate::history::slice::TimeRange;
-use crate::model::{Deed, Run};
+use crate::model::{Run, TimelineEvent};
 
 const DAY_US: u64 = 24 * 3600 * 1_000_000;
 
@@ -80,8 +80,8 @@ impl Moment {
             Self::After(length) => began_us.saturating_add(micros(length)),
             Self::Before(length) => ended_us.saturating_sub(micros(length)),
             Self::Mark(number) => {
-                let is_it = |deed: &Deed| matches!(deed, Deed::Mark { number: found, .. } if found == number);
-                let marker = run.markers().find(|marker| is_it(&marker.deed));
+                let is_it = |event: &TimelineEvent| matches!(event, TimelineEvent::Mark { number: found, .. } if found == number);
+                let marker = run.markers().find(|marker| is_it(&marker.event));
                 marker
                     .map(|marker| marker.realtime_us)
                     .ok_or_else(|| format!("run {} has no mark {number}", run.id().short()))?

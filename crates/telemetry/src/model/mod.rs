@@ -43,7 +43,7 @@ pub use run::experiment::{Compared, Experiment, Switch, Verdict};
 pub use run::failures::Failures;
 pub use run::reading::{Gap, Reading};
 pub(crate) use run::settings::put as put_setting;
-pub use run::timeline::{Deed, Marker};
+pub use run::timeline::{Marker, TimelineEvent};
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use series::window::Window;
 pub use series::{Interval, MetricSeries};

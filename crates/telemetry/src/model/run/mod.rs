@@ -30,7 +30,7 @@ use merged::Member;
 use proxy::ProxyPart;
 use reading::Reading;
 use settings::RunSettings;
-use timeline::{Deed, Marker, Markers};
+use timeline::{Marker, Markers, TimelineEvent};
 
 use crate::metric::Metric;
 use crate::model::series::MetricSeries;
@@ -302,13 +302,15 @@ impl Run {
             Body::Setting(setting) => {
                 let Some(after) = setting.after else { return };
                 self.settings.apply(after.clone());
-                self.mark(&stamp, Deed::Change { before: setting.before, after: Box::new(after) });
+                self.mark(&stamp, TimelineEvent::Change { before: setting.before, after: Box::new(after) });
             }
             Body::Host(host) => self.hosts.apply(&stamp, host, self.retention.history.max(2)),
             Body::Health(health) => self.health = health,
             Body::Notice(_) => {}
             Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
-            Body::Mark(mark) => self.mark(&stamp, Deed::Mark { number: mark.number, text: mark.text }),
+            Body::Mark(mark) => {
+                self.mark(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text })
+            }
             Body::Connection(connection) => {
                 self.failures.note(&connection);
                 self.clients.note_connection(connection);
@@ -334,7 +336,7 @@ impl Run {
         SeriesStart { start_us: began.map(|(stamp, _)| stamp.mono_us), history }
     }
 
-    fn mark(&mut self, stamp: &Stamp, deed: Deed) {
-        self.markers.push(Marker { mono_us: stamp.mono_us, realtime_us: stamp.realtime_us, deed });
+    fn mark(&mut self, stamp: &Stamp, event: TimelineEvent) {
+        self.markers.push(Marker { mono_us: stamp.mono_us, realtime_us: stamp.realtime_us, event });
     }
 }

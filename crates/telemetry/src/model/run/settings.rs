@@ -1,7 +1,7 @@
 //! The settings of a run as they stand.
 
 use super::merged::Member;
-use super::timeline::{Deed, Markers};
+use super::timeline::{Markers, TimelineEvent};
 use crate::record::heap_size::HeapSize as _;
 use crate::record::setting::{SETTINGS_MAX, Setting, Value};
 
@@ -55,9 +55,11 @@ impl RunSettings {
     /// Every setting as it stood at a moment, as far as its changes are kept.
     pub(super) fn resumed_at(&self, us: u64, began: &[Setting], markers: &Markers) -> Self {
         let then = |now: &Setting| {
-            let changes = markers.iter().filter_map(|marker| match &marker.deed {
-                Deed::Change { after, .. } if after.name == now.name => Some((marker.mono_us, &**after)),
-                Deed::Change { .. } | Deed::Mark { .. } => None,
+            let changes = markers.iter().filter_map(|marker| match &marker.event {
+                TimelineEvent::Change { after, .. } if after.name == now.name => {
+                    Some((marker.mono_us, &**after))
+                }
+                TimelineEvent::Change { .. } | TimelineEvent::Mark { .. } => None,
             });
             let mut changes = changes.peekable();
             if changes.peek().is_none() {

@@ -17,12 +17,12 @@ pub struct Marker {
     /// `CLOCK_REALTIME`, in microseconds.
     pub realtime_us: u64,
     /// What it was.
-    pub deed: Deed,
+    pub event: TimelineEvent,
 }
 
 /// What a person did.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Deed {
+pub enum TimelineEvent {
     /// A note was left.
     Mark {
         /// Its number within the run, from 1.
@@ -39,7 +39,7 @@ pub enum Deed {
     },
 }
 
-impl std::fmt::Display for Deed {
+impl std::fmt::Display for TimelineEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Mark { number, text } if text.is_empty() => write!(f, "mark {number}"),
@@ -63,9 +63,9 @@ impl Markers {
 
     /// What they take of memory.
     pub(in crate::model) fn bytes(&self) -> usize {
-        let texts = |marker: &Marker| match &marker.deed {
-            Deed::Mark { text, .. } => text.heap_bytes(),
-            Deed::Change { before, after } => before.heap_bytes() + after.heap_bytes(),
+        let texts = |marker: &Marker| match &marker.event {
+            TimelineEvent::Mark { text, .. } => text.heap_bytes(),
+            TimelineEvent::Change { before, after } => before.heap_bytes() + after.heap_bytes(),
         };
         self.0.iter().map(|marker| size_of::<Marker>() + texts(marker)).sum()
     }
@@ -85,11 +85,11 @@ impl Markers {
             let named = |marker: &Marker| Marker {
                 mono_us: member.shifted_us(marker.mono_us),
                 realtime_us: marker.realtime_us,
-                deed: match &marker.deed {
-                    Deed::Mark { number, text } => {
-                        Deed::Mark { number: *number, text: format!("{} {text}", member.name) }
+                event: match &marker.event {
+                    TimelineEvent::Mark { number, text } => {
+                        TimelineEvent::Mark { number: *number, text: format!("{} {text}", member.name) }
                     }
-                    change @ Deed::Change { .. } => change.clone(),
+                    change @ TimelineEvent::Change { .. } => change.clone(),
                 },
             };
             member.run.markers.iter().map(named).collect()
@@ -104,9 +104,9 @@ impl Markers {
     /// How a setting stood at a moment, given how it stands now.
     pub(in crate::model) fn value_at(&self, us: u64, setting: &Setting) -> String {
         let changes = self.0.iter().rev().take_while(|marker| marker.mono_us > us);
-        let befores = changes.filter_map(|marker| match &marker.deed {
-            Deed::Change { before, after } if after.name == setting.name => Some(before),
-            Deed::Change { .. } | Deed::Mark { .. } => None,
+        let befores = changes.filter_map(|marker| match &marker.event {
+            TimelineEvent::Change { before, after } if after.name == setting.name => Some(before),
+            TimelineEvent::Change { .. } | TimelineEvent::Mark { .. } => None,
         });
         befores.last().map_or_else(|| setting.value.to_string(), String::clone)
     }

@@ -151,7 +151,7 @@ fn settings_and_marks_are_found_at_their_moments() {
     let at = |second: u64| run.setting_at((50 + second) * SECOND_US, "load.rate").unwrap();
     assert_eq!([at(0), at(9), at(10), at(20)], ["100", "100", "200", "200"]);
     assert_eq!(run.setting_at(0, "load.unknown"), None);
-    let deeds: Vec<String> = run.markers().map(|marker| marker.deed.to_string()).collect();
+    let deeds: Vec<String> = run.markers().map(|marker| marker.event.to_string()).collect();
     assert_eq!(deeds, ["load.rate 100 > 200", "mark 1 here"]);
     assert_eq!(run.realtime_at(60 * SECOND_US), 1_700_000_010 * SECOND_US);
 }
