@@ -43,7 +43,7 @@ pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECO
 pub use record::clean;
 pub use record::codec::{IDENTIFIER, decode, decode_fields, encode};
 pub use record::connection::{ConnectionRecord, Outcome};
-pub use record::event_counts::{LoadEvent, Tallied, Tally};
+pub use record::event_counts::{EventCount, EventCounts, LoadEvent};
 pub use record::field::{Field, Unit, common as common_fields};
 pub use record::ids::{ClientId, ConnId, ParseIdError, RunId};
 pub use record::origin::{Origin, Suppressed, Writer};

@@ -8,7 +8,7 @@ use crate::histogram::Histograms;
 use crate::histogram::Sketch;
 use crate::metric::{Counters, Metric};
 use crate::record::connection::{ConnectionRecord, Outcome};
-use crate::record::event_counts::{LoadEvent, Tally};
+use crate::record::event_counts::{EventCounts, LoadEvent};
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{
@@ -63,8 +63,8 @@ fn sketch(numbers: &[u64]) -> Sketch {
     sketch
 }
 
-fn tally(numbers: &[u64], text: &str) -> Tally {
-    let mut tally = Tally::default();
+fn tally(numbers: &[u64], text: &str) -> EventCounts {
+    let mut tally = EventCounts::default();
     tally.count(LoadEvent::Status(numbers[0] as u16), || text.to_owned());
     tally.count(LoadEvent::AlertReceived(numbers[1] as u8), String::new);
     tally

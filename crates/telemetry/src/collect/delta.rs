@@ -5,7 +5,7 @@ use crate::histogram::Histograms;
 use crate::histogram::Sketch;
 use crate::metric::Counters;
 use crate::record::connection::ConnectionRecord;
-use crate::record::event_counts::Tally;
+use crate::record::event_counts::EventCounts;
 use crate::record::ids::ClientId;
 
 /// Connection records that one worker keeps an interval; further ones count as unrecorded.
@@ -82,7 +82,7 @@ pub struct LoadDelta {
     /// Latencies since the last hand-over.
     pub latencies: Histograms<LoadLatency>,
     /// What happened since the last hand-over, kind by kind.
-    pub tally: Tally,
+    pub tally: EventCounts,
 }
 
 impl Delta for LoadDelta {

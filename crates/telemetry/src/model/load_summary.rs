@@ -11,7 +11,7 @@ use crate::model::run::Run;
 use crate::model::series::MetricSeries;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
 use crate::record::LoadRecord;
-use crate::record::event_counts::Tallied;
+use crate::record::event_counts::EventCount;
 use crate::record::setting::Value;
 
 /// The setting that says whose certificates the load trusts.
@@ -162,7 +162,7 @@ pub struct LoadSummary {
     /// Failed requests by cause; they add up to `requests.failed`.
     pub failures: BTreeMap<&'static str, u64>,
     /// Statuses, failures and what TLS negotiated, told apart, each with its first example.
-    pub events: Vec<Tallied>,
+    pub events: Vec<EventCount>,
     /// Connections that were established.
     pub connections: u64,
     /// Handshakes.

@@ -27,7 +27,7 @@ use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::history::slice::Baseline;
 use crate::model::put_setting;
 use crate::record::connection::ConnectionRecord;
-use crate::record::event_counts::Tally;
+use crate::record::event_counts::EventCounts;
 use crate::record::ids::RunId;
 use crate::record::{
     Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase, RunRecord,
@@ -68,7 +68,7 @@ pub struct Publisher<S> {
     proxy: Option<RunTotals<ProxyCounter, ProxyLatency>>,
     load: Option<RunTotals<LoadCounter, LoadLatency>>,
     load_state: LoadState,
-    load_tally: Tally,
+    load_tally: EventCounts,
     /// End of the last time of which nothing is known, `CLOCK_MONOTONIC` in microseconds; 0 if there was none.
     gap_end_us: u64,
     /// Records of the load so far, but for its last.
@@ -107,7 +107,7 @@ impl<S: Sink> Publisher<S> {
             proxy: None,
             load: None,
             load_state: LoadState::default(),
-            load_tally: Tally::default(),
+            load_tally: EventCounts::default(),
             gap_end_us: 0,
             load_records: 0,
             host: None,

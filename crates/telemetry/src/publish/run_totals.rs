@@ -4,7 +4,7 @@ use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
 use crate::histogram::SparseHistogram;
 use crate::metric::{Counters, Metric};
-use crate::record::event_counts::Tally;
+use crate::record::event_counts::EventCounts;
 use crate::record::{Latencies, Latency, LoadRecord, ProxyRecord};
 
 /// How the load stands.
@@ -101,15 +101,25 @@ impl RunTotals<ProxyCounter, ProxyLatency> {
 
 impl RunTotals<LoadCounter, LoadLatency> {
     /// With the latencies of these classes.
-    pub(super) fn record(&self, classes: &[LoadLatency], state: LoadState, tally: &Tally) -> LoadRecord {
+    pub(super) fn record(
+        &self,
+        classes: &[LoadLatency],
+        state: LoadState,
+        tally: &EventCounts,
+    ) -> LoadRecord {
         self.record_with(self.interval(classes), state, tally)
     }
 
-    pub(super) fn final_record(&self, state: LoadState, tally: &Tally) -> LoadRecord {
+    pub(super) fn final_record(&self, state: LoadState, tally: &EventCounts) -> LoadRecord {
         self.record_with(self.whole_run(), state, tally)
     }
 
-    fn record_with(&self, latencies: Latencies<LoadLatency>, state: LoadState, tally: &Tally) -> LoadRecord {
+    fn record_with(
+        &self,
+        latencies: Latencies<LoadLatency>,
+        state: LoadState,
+        tally: &EventCounts,
+    ) -> LoadRecord {
         LoadRecord {
             running: state.running,
             rate: state.rate,

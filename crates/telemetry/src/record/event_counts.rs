@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Most keys that are told apart; there are fewer statuses and alerts that anybody sends.
-pub(crate) const TALLY_MAX: usize = 256;
+pub(crate) const EVENTS_MAX: usize = 256;
 
 /// Something that happened to a request or a connection of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ fn alert_name(code: u8) -> String {
 
 /// How often one event happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tallied {
+pub struct EventCount {
     /// What happened.
     #[serde(flatten)]
     pub event: LoadEvent,
@@ -131,11 +131,11 @@ pub struct Tallied {
 /// Events counted by kind, in the order in which they were first seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Tally {
-    entries: Vec<Tallied>,
+pub struct EventCounts {
+    entries: Vec<EventCount>,
 }
 
-impl Tally {
+impl EventCounts {
     /// Counts an event; `example` is only asked for the first of its kind.
     pub fn count(&mut self, event: LoadEvent, example: impl FnOnce() -> String) {
         self.add_one(event, 1, example);
@@ -144,8 +144,8 @@ impl Tally {
     fn add_one(&mut self, event: LoadEvent, count: u64, example: impl FnOnce() -> String) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.event == event) {
             entry.count = entry.count.saturating_add(count);
-        } else if self.entries.len() < TALLY_MAX {
-            self.entries.push(Tallied { event, count, example: crate::record::clean::text(&example()) });
+        } else if self.entries.len() < EVENTS_MAX {
+            self.entries.push(EventCount { event, count, example: crate::record::clean::text(&example()) });
         }
     }
 
@@ -158,9 +158,9 @@ impl Tally {
 
     /// What was counted since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
-        let since = |entry: &Tallied| {
+        let since = |entry: &EventCount| {
             let count = entry.count.saturating_sub(earlier.of(entry.event));
-            (count > 0).then(|| Tallied { count, ..entry.clone() })
+            (count > 0).then(|| EventCount { count, ..entry.clone() })
         };
         Self { entries: self.entries.iter().filter_map(since).collect() }
     }
@@ -176,7 +176,7 @@ impl Tally {
     }
 
     /// What was counted, in the order in which it was first seen.
-    pub fn iter(&self) -> impl Iterator<Item = &Tallied> {
+    pub fn iter(&self) -> impl Iterator<Item = &EventCount> {
         self.entries.iter()
     }
 
@@ -187,7 +187,7 @@ impl Tally {
 
     /// The same, made safe: what is read is no more trusted than a peer.
     pub(crate) fn cleaned(mut self) -> Self {
-        self.entries.truncate(TALLY_MAX);
+        self.entries.truncate(EVENTS_MAX);
         for entry in &mut self.entries {
             entry.example = crate::record::clean::text(&entry.example);
         }
@@ -201,10 +201,10 @@ mod tests {
 
     #[test]
     fn the_first_example_of_each_event_is_kept() {
-        let mut tally = Tally::default();
+        let mut tally = EventCounts::default();
         tally.count(LoadEvent::Status(503), || "GET /a".to_owned());
         tally.count(LoadEvent::Status(503), || unreachable!("there is an example"));
-        let mut other = Tally::default();
+        let mut other = EventCounts::default();
         other.count(LoadEvent::AlertReceived(48), || "a\u{1b}[2J".to_owned());
         tally.add(&other);
         assert_eq!((tally.of(LoadEvent::Status(503)), tally.of(LoadEvent::Reset)), (2, 0));
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(examples, ["GET /a", "a\\u{1b}[2J"]);
         let written = serde_json::to_string(&tally).unwrap();
         assert!(written.contains(r#"{"event":"status","of":503,"count":2,"example":"GET /a"}"#), "{written}");
-        assert_eq!(serde_json::from_str::<Tally>(&written).unwrap(), tally);
+        assert_eq!(serde_json::from_str::<EventCounts>(&written).unwrap(), tally);
     }
 
     #[test]

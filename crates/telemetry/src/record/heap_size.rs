@@ -5,7 +5,7 @@ use crate::histogram::Sketch;
 use crate::histogram::SparseHistogram;
 use crate::metric::Metric;
 use crate::record::connection::ConnectionRecord;
-use crate::record::event_counts::{Tallied, Tally};
+use crate::record::event_counts::{EventCount, EventCounts};
 use crate::record::setting::{Setting, Value};
 use crate::record::{
     Body, ExperimentRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord, Record, RunRecord,
@@ -72,9 +72,9 @@ impl HeapSize for Setting {
     }
 }
 
-impl HeapSize for Tally {
+impl HeapSize for EventCounts {
     fn heap_bytes(&self) -> usize {
-        self.iter().map(|entry| size_of::<Tallied>() + entry.example.heap_bytes()).sum()
+        self.iter().map(|entry| size_of::<EventCount>() + entry.example.heap_bytes()).sum()
     }
 }
 

@@ -19,7 +19,7 @@ use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCo
 use crate::histogram::Sketch;
 use crate::metric::Counters;
 use crate::record::connection::{ConnectionRecord, Outcome};
-use crate::record::event_counts::Tally;
+use crate::record::event_counts::EventCounts;
 use crate::record::ids::{ClientId, ConnId, ParseIdError, RunId};
 use crate::record::setting::Setting;
 use crate::record::wire::{FAMILY, wire};
@@ -201,7 +201,7 @@ wire! {
         /// last request was over.
         pub measured_us: u64 = &field::LOAD_MEASURED,
         /// What befell requests and handshakes so far, kind by kind.
-        pub tally: Tally = &field::LOAD_TALLY,
+        pub tally: EventCounts = &field::LOAD_TALLY,
         /// Totals of the run so far.
         pub counters: Counters<LoadCounter> = &FAMILY,
         /// Latencies of the interval.

@@ -11,7 +11,7 @@ use crate::histogram::Sketch;
 use crate::histogram::encoding;
 use crate::metric::{Counters, Metric};
 use crate::record::connection::Outcome;
-use crate::record::event_counts::Tally;
+use crate::record::event_counts::EventCounts;
 use crate::record::field::{Field, Unit};
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::setting::{SETTINGS_MAX, Setting};
@@ -289,7 +289,7 @@ impl Member for Sketch {
     }
 }
 
-impl Member for Tally {
+impl Member for EventCounts {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if !self.is_empty() {
             out.push_display(&field.name, serde_json::json!(self));

@@ -5,7 +5,7 @@ use super::merged::{Member, covered_us};
 use crate::families::{LoadCounter, LoadLatency};
 use crate::metric::Counters;
 use crate::model::series::MetricSeries;
-use crate::record::event_counts::Tally;
+use crate::record::event_counts::EventCounts;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{Latencies, LoadRecord, Stamp};
 
@@ -63,7 +63,7 @@ fn merged_record(members: &[Member<'_>]) -> Option<LoadRecord> {
     let loads = || members.iter().filter_map(|member| Some((member, member.run.load.record.as_ref()?)));
     let mut sum = loads().last()?.1.clone();
     (sum.running, sum.rate, sum.connections, sum.threads) = (false, 0.0, 0, 0);
-    (sum.tally, sum.counters) = (Tally::default(), Counters::default());
+    (sum.tally, sum.counters) = (EventCounts::default(), Counters::default());
     for (member, record) in loads() {
         let LoadRecord {
             running,
