@@ -27,7 +27,7 @@ pub use histogram::encoding::interval_log_line;
 pub use histogram::{
     HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram, quantile_is_thin,
 };
-pub use history::downsample::Thinner;
+pub use history::downsample::Downsampler;
 pub use history::follow::{FollowError, Follower};
 pub use history::moment::{Moment, NoMoment, Window};
 pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};

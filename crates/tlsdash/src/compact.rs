@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
 use telemetry::model::Run;
-use telemetry::{EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, Thinner, Writer};
+use telemetry::{
+    Downsampler, EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, Writer,
+};
 use tempfile::TempPath;
 
 use crate::args::{CompactArgs, usage};
@@ -107,7 +109,8 @@ fn write(whole: &Whole<'_>, out: &Path) -> anyhow::Result<()> {
     // What the fields say of the process is that of the original.
     let options = FileOptions { size_max: FILE_BYTES_MAX, common: EntryBuf::new(), ..FileOptions::default() };
     let file = FileWriter::create(out, options)?;
-    let mut copy = Copy { file, thinner: Thinner::new(STRETCH), entry: EntryBuf::new(), thin: Vec::new() };
+    let mut copy =
+        Copy { file, thinner: Downsampler::new(STRETCH), entry: EntryBuf::new(), thin: Vec::new() };
     let mut writers = Writers::new();
     let mut filter = EntryFilter::new(whole.filter.clone());
     read(&mut tail, source, |entry| {
@@ -151,7 +154,7 @@ fn read(
 
 struct Copy {
     file: FileWriter,
-    thinner: Thinner,
+    thinner: Downsampler,
     entry: EntryBuf,
     thin: Vec<Record>,
 }

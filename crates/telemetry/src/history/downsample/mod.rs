@@ -17,7 +17,7 @@ use crate::record::{Body, ClientRecord, Record, Stamp};
 
 /// Thins the records of runs, as they come.
 #[derive(Debug)]
-pub struct Thinner {
+pub struct Downsampler {
     stretch_us: u64,
     runs: HashMap<(Origin, RunId), RunBuffer>,
 }
@@ -46,7 +46,7 @@ struct SeriesProgress {
     is_alone: bool,
 }
 
-impl Thinner {
+impl Downsampler {
     /// Puts what is in the same stretch of so long together.
     pub fn new(stretch: Duration) -> Self {
         Self { stretch_us: (stretch.as_micros() as u64).max(1), runs: HashMap::default() }

@@ -6,7 +6,7 @@ use crate::history::slice::simulated;
 use crate::{Batch, Metric, Model};
 
 fn thinned(records: Vec<Record>) -> Vec<Record> {
-    let mut thinner = Thinner::new(Duration::from_secs(10));
+    let mut thinner = Downsampler::new(Duration::from_secs(10));
     let mut out = Vec::new();
     for record in records {
         thinner.take(&Writer::default(), record, &mut out);
