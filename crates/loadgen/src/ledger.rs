@@ -18,7 +18,7 @@
 
 use std::io;
 
-use telemetry::{Asked, LoadCounter, LoadDelta, LoadEvent, LoadLatency, Reporter};
+use telemetry::{HandOver, LoadCounter, LoadDelta, LoadEvent, LoadLatency, Reporter};
 
 use crate::clock::now_ns;
 use crate::control::Control;
@@ -176,10 +176,10 @@ impl Ledger {
         course: &Course,
     ) -> bool {
         let asked = reporter.answer(&mut self.delta, |_| {});
-        if asked == Asked::Yes {
+        if asked == HandOver::Done {
             control.note_span(Span { ran: course.ran(), ..self.span });
         }
-        asked != Asked::Gone
+        asked != HandOver::CollectorGone
     }
 
     pub(crate) fn tally(&mut self, event: LoadEvent, example: impl FnOnce() -> String) {

@@ -19,7 +19,7 @@ mod record;
 mod testing;
 
 pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
-pub use collect::delta_channel::{Asked, Collector, Reporter};
+pub use collect::delta_channel::{Collector, HandOver, Reporter};
 pub use collect::host::HostSampler;
 pub use collect::observe::ProcessTree;
 pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
@@ -33,7 +33,7 @@ pub use history::moment::{Moment, NoMoment, Window};
 pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
 pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
 pub use history::slice::{Baseline, RunSlice, TimeRange};
-pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Recording, Update};
+pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Recording, Update};
 pub use journal::Timestamps;
 pub use metric::{Counters, Metric};
 pub use model::Model;

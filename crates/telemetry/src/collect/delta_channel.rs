@@ -19,7 +19,7 @@ pub struct Reporter<D> {
 impl<D: Delta> Reporter<D> {
     /// Answers the collector if it has asked: hands over `current` and leaves an empty delta in its place.
     /// `seal` runs first on the delta that leaves, for what is only gathered at a hand-over.
-    pub fn answer(&self, current: &mut D, seal: impl FnOnce(&mut D)) -> Asked {
+    pub fn answer(&self, current: &mut D, seal: impl FnOnce(&mut D)) -> HandOver {
         match self.empties.try_recv() {
             Ok(mut empty) => {
                 seal(current);
@@ -27,10 +27,10 @@ impl<D: Delta> Reporter<D> {
                 // Two deltas exist for this channel and it has room for two, so only a collector that is gone
                 // makes this fail, and then nobody is left to count for.
                 let _ = self.full.try_send(empty);
-                Asked::Yes
+                HandOver::Done
             }
-            Err(TryRecvError::Empty) => Asked::No,
-            Err(TryRecvError::Disconnected) => Asked::Gone,
+            Err(TryRecvError::Empty) => HandOver::NotRequested,
+            Err(TryRecvError::Disconnected) => HandOver::CollectorGone,
         }
     }
 
@@ -41,15 +41,15 @@ impl<D: Delta> Reporter<D> {
     }
 }
 
-/// Whether the collector had asked for a hand-over.
+/// What came of a call of [`Reporter::answer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// It had, and has its answer.
-    Yes,
-    /// It had not.
-    No,
-    /// There is no collector any more.
-    Gone,
+pub enum HandOver {
+    /// The collector had asked, and has the delta.
+    Done,
+    /// The collector had not asked.
+    NotRequested,
+    /// The collector is gone.
+    CollectorGone,
 }
 
 struct Source<D> {
@@ -170,9 +170,9 @@ mod tests {
         count(&mut current, 3);
         collector.collect(&mut all, NONE);
         assert_eq!(all.counters[LoadCounter::Sent], 0);
-        assert_eq!(reporter.answer(&mut current, |_| {}), Asked::Yes);
+        assert_eq!(reporter.answer(&mut current, |_| {}), HandOver::Done);
         count(&mut current, 4);
-        assert_eq!(reporter.answer(&mut current, |_| {}), Asked::No);
+        assert_eq!(reporter.answer(&mut current, |_| {}), HandOver::NotRequested);
         collector.collect(&mut all, NONE);
         assert_eq!(all.counters[LoadCounter::Sent], 3);
         reporter.answer(&mut current, |_| {});
@@ -205,6 +205,6 @@ mod tests {
         let mut collector = Collector::<LoadDelta>::default();
         let reporter = collector.add_worker(|| {});
         drop(collector);
-        assert_eq!(reporter.answer(&mut LoadDelta::default(), |_| {}), Asked::Gone);
+        assert_eq!(reporter.answer(&mut LoadDelta::default(), |_| {}), HandOver::CollectorGone);
     }
 }

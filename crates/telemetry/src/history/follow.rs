@@ -11,7 +11,7 @@ use foldhash::HashSet;
 use journal::{Entry, ReadError, Tail, Timestamps};
 
 use crate::history::run_filter::{Admission, EntryFilter, RunFilter, WriterFilter};
-use crate::history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Update};
+use crate::history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Update};
 use crate::model::Level;
 use crate::record::codec;
 use crate::record::field;
@@ -247,7 +247,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         let Some(run) = entry.text(&field::RUN.name).and_then(|id| id.parse().ok()) else { return };
         let realtime_us = entry.realtime_us();
         if matches!(writers, WriterFilter::Process(_)) {
-            self.batch.foreign.get_or_insert(Foreign { run, records: 0, realtime_us }).records += 1;
+            self.batch.foreign.get_or_insert(ForeignRecords { run, records: 0, realtime_us }).records += 1;
         } else if range.holds(realtime_us) && self.ignored.len() < IGNORED_MAX && self.ignored.insert(run) {
             let writer = Writer { is_remote: self.own.is_elsewhere(&Origin::of(entry)), ..Writer::of(entry) };
             self.deliver(Update::Ignored(run, writer));

@@ -29,12 +29,12 @@ pub struct Batch {
     /// What journald says it dropped, of this writer or any other.
     pub suppressed: Vec<Suppressed>,
     /// What others wrote under the id of the one run that is read.
-    pub foreign: Option<Foreign>,
+    pub foreign: Option<ForeignRecords>,
 }
 
 /// Records under a run's id that another process wrote; they were not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Foreign {
+pub struct ForeignRecords {
     /// The run.
     pub run: RunId,
     /// How many.

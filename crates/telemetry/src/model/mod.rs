@@ -25,7 +25,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use crate::history::update::Foreign;
+use crate::history::update::ForeignRecords;
 use crate::record::Record;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
@@ -136,7 +136,7 @@ impl Model {
     }
 
     /// Counts records that were not decoded, since another process wrote them under the id of a run.
-    pub fn note_foreign(&mut self, foreign: &Foreign) {
+    pub fn note_foreign(&mut self, foreign: &ForeignRecords) {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id() == foreign.run) {
             run.note_foreign(foreign.records, foreign.realtime_us);
         }
