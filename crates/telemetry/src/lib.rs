@@ -29,7 +29,7 @@ pub use histogram::{
 };
 pub use history::downsample::Downsampler;
 pub use history::follow::{FollowError, Follower};
-pub use history::moment::{Moment, NoMoment, Window};
+pub use history::moment::{Moment, MomentRange, ParseMomentError};
 pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
 pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
 pub use history::slice::{Baseline, RunSlice, TimeRange};

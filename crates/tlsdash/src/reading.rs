@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use anyhow::Context;
 use journal::Timestamps;
 use telemetry::model::{self, Run};
-use telemetry::{Model, Moment, RunFilter, RunId, TimeRange, Window};
+use telemetry::{Model, Moment, MomentRange, RunFilter, RunId, TimeRange};
 
 use crate::args::{RunsArgs, usage};
 use crate::contents::Contents;
@@ -242,7 +242,7 @@ fn place_and_window(
     mode: &str,
     source: Option<&OsStr>,
     writers: &WriterArgs,
-) -> anyhow::Result<(Source, Option<Window>)> {
+) -> anyhow::Result<(Source, Option<MomentRange>)> {
     let parts = source.and_then(OsStr::to_str).and_then(|text| text.rsplit_once('@'));
     match parts.filter(|(_, window)| {
         window.contains("..") && !source.is_some_and(|text| std::path::Path::new(text).exists())

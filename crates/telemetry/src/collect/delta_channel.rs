@@ -52,7 +52,7 @@ pub enum HandOver {
     CollectorGone,
 }
 
-struct Source<D> {
+struct WorkerChannel<D> {
     empties: SyncSender<D>,
     full: Receiver<D>,
     /// The cleared delta that waits for its next turn; `None` while the worker owes an answer.
@@ -62,7 +62,7 @@ struct Source<D> {
 
 /// The publisher's end, for all workers of one kind.
 pub struct Collector<D> {
-    sources: Vec<Source<D>>,
+    sources: Vec<WorkerChannel<D>>,
 }
 
 impl<D> std::fmt::Debug for Collector<D> {
@@ -83,7 +83,7 @@ impl<D: Delta> Collector<D> {
         // Room for the answer that was asked for and the last one, which comes unasked.
         let (full_sender, full) = sync_channel(2);
         let (empties, empties_receiver) = sync_channel(1);
-        self.sources.push(Source { empties, full, spare: Some(D::default()), wake: Box::new(wake) });
+        self.sources.push(WorkerChannel { empties, full, spare: Some(D::default()), wake: Box::new(wake) });
         Reporter { empties: empties_receiver, full: full_sender }
     }
 
@@ -107,7 +107,7 @@ impl<D: Delta> Collector<D> {
     }
 }
 
-impl<D: Delta> Source<D> {
+impl<D: Delta> WorkerChannel<D> {
     /// Takes the answer, and the last delta that may stand behind it; false once the worker has ended and nothing of
     /// it is left.
     fn receive(&mut self, into: &mut D, deadline: Instant) -> bool {

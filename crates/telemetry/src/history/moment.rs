@@ -10,7 +10,7 @@ const DAY_US: u64 = 24 * 3600 * 1_000_000;
 
 /// A stretch of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct MomentRange {
     from: Option<Moment>,
     until: Option<Moment>,
 }
@@ -33,12 +33,12 @@ pub enum Moment {
 /// The text says no time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no time: expected one such as 13:05, 2026-01-31T13:05:00Z (both UTC), -10m, 5m or mark:2")]
-pub struct NoMoment(String);
+pub struct ParseMomentError(String);
 
 impl FromStr for Moment {
-    type Err = NoMoment;
+    type Err = ParseMomentError;
 
-    fn from_str(text: &str) -> Result<Self, NoMoment> {
+    fn from_str(text: &str) -> Result<Self, ParseMomentError> {
         let moment = if let Some(number) = text.strip_prefix("mark:") {
             number.parse().ok().map(Self::Mark)
         } else if let Some(length) = text.strip_prefix('-') {
@@ -50,7 +50,7 @@ impl FromStr for Moment {
         } else {
             humantime::parse_duration(text).ok().map(Self::After)
         };
-        moment.ok_or_else(|| NoMoment(text.to_owned()))
+        moment.ok_or_else(|| ParseMomentError(text.to_owned()))
     }
 }
 
@@ -108,17 +108,17 @@ impl Moment {
     }
 }
 
-impl FromStr for Window {
-    type Err = NoMoment;
+impl FromStr for MomentRange {
+    type Err = ParseMomentError;
 
-    fn from_str(text: &str) -> Result<Self, NoMoment> {
-        let (from, until) = text.split_once("..").ok_or_else(|| NoMoment(text.to_owned()))?;
+    fn from_str(text: &str) -> Result<Self, ParseMomentError> {
+        let (from, until) = text.split_once("..").ok_or_else(|| ParseMomentError(text.to_owned()))?;
         let moment = |text: &str| if text.is_empty() { Ok(None) } else { text.parse().map(Some) };
         Ok(Self { from: moment(from)?, until: moment(until)? })
     }
 }
 
-impl Window {
+impl MomentRange {
     /// The stretch of time that it is of a run.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ mod tests {
         let model = model();
         let run = model.current().unwrap();
         let minute = |us: u64| (us as f64 - run.began_realtime_us() as f64) / 6e7;
-        let range = text.parse::<Window>().map_err(|error| error.to_string())?.of_run(run)?;
+        let range = text.parse::<MomentRange>().map_err(|error| error.to_string())?.of_run(run)?;
         Ok((minute(range.from_us), minute(range.until_us)))
     }
 
