@@ -1,4 +1,4 @@
-//! What workers hand over once an interval: deltas, merged by whoever publishes them.
+//! Deltas: what workers hand over once an interval. The publisher merges them.
 
 use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
@@ -8,12 +8,12 @@ use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::ClientId;
 
-/// Connection records that one worker keeps an interval; further ones count as unrecorded.
+/// Connection records that one worker keeps in an interval; further ones count as unrecorded.
 pub const CONNECTION_RECORDS_MAX: usize = 64;
-/// Clients that one worker, and the merged table, tell apart; the rest is accounted to `other`.
+/// Clients that one worker, and the merged table, tell apart; the others count as `other`.
 pub const CLIENTS_MAX: usize = 10_000;
 
-/// What a part of the program that is measured has counted since it was last asked.
+/// What a measured part of the program has counted since its last hand-over.
 pub trait Delta: Default + Send + 'static {
     /// Adds what another worker counted in the same interval, or the same worker in a later one.
     fn add(&mut self, other: &Self);

@@ -1,8 +1,8 @@
-//! How a worker's counters reach the publisher without a lock: an empty delta goes in, a full one comes out.
+//! Carries a worker's counters to the publisher without a lock: an empty delta goes in, a full one comes out.
 //!
-//! Each worker owns one delta and counts into it. Once an interval the collector sends every worker a cleared
-//! delta and wakes it; the worker swaps the two and sends the full one back. Two deltas a worker, no copying, and
-//! a worker that is late simply answers with more in the next interval: nothing waits for it, nothing is lost.
+//! Each worker owns one delta and counts into it. Once an interval the collector sends every worker a cleared delta
+//! and wakes it; the worker swaps the two and sends the full one back. Each worker has two deltas, and nothing is
+//! copied. A late worker answers with more in the next interval: nothing waits for it, nothing is lost.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ pub enum HandOver {
 struct WorkerChannel<D> {
     empties: SyncSender<D>,
     full: Receiver<D>,
-    /// The cleared delta that waits for its next turn; `None` while the worker owes an answer.
+    /// The cleared delta for the next interval; `None` while the worker owes an answer.
     spare: Option<D>,
     wake: Box<dyn Fn() + Send>,
 }
@@ -78,7 +78,7 @@ impl<D> Default for Collector<D> {
 }
 
 impl<D: Delta> Collector<D> {
-    /// Adds a worker; `wake` must make its loop turn soon and call [`Reporter::answer`].
+    /// Adds a worker; `wake` must make its event loop call [`Reporter::answer`] soon.
     pub fn add_worker(&mut self, wake: impl Fn() + Send + 'static) -> Reporter<D> {
         // Room for the answer that was asked for and the last one, which comes unasked.
         let (full_sender, full) = sync_channel(2);
@@ -108,8 +108,8 @@ impl<D: Delta> Collector<D> {
 }
 
 impl<D: Delta> WorkerChannel<D> {
-    /// Takes the answer, and the last delta that may stand behind it; false once the worker has ended and nothing of
-    /// it is left.
+    /// Takes the answer, and the last delta if it follows; false once the worker has ended and all its deltas are
+    /// taken.
     fn receive(&mut self, into: &mut D, deadline: Instant) -> bool {
         let mut patience = deadline.saturating_duration_since(Instant::now());
         loop {
@@ -118,7 +118,7 @@ impl<D: Delta> WorkerChannel<D> {
                     into.add(&delta);
                     delta.clear();
                     self.spare = Some(delta);
-                    // Whatever else comes has been sent already: a worker that goes on answers only when asked.
+                    // A further delta has been sent already: a running worker answers only when asked.
                     patience = Duration::ZERO;
                 }
                 Err(RecvTimeoutError::Timeout) => return true,

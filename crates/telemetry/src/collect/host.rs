@@ -22,8 +22,8 @@ const PSS_EVERY: Duration = Duration::from_secs(10);
 
 /// Reads what the process uses. Threads are grouped by the beginning of their names.
 ///
-/// What a thread used between the last reading and its end is known only as a part of the whole process's time; it
-/// goes to the groups whose threads have ended since, by their number. So a reading is due before the threads of
+/// What a thread used between the last reading and its end is known only as a part of the whole process's time. It
+/// goes to the groups whose threads have ended since, by their number. So take a reading before the threads of
 /// another group end.
 #[derive(Debug, Default)]
 pub struct HostSampler {
@@ -37,7 +37,7 @@ pub struct HostSampler {
 }
 
 impl HostSampler {
-    /// Takes a reading; what `/proc` does not tell is 0.
+    /// Takes a reading; a figure that `/proc` lacks is 0.
     pub fn sample(&mut self) -> HostRecord {
         let living = living_threads();
         let threads = living.len() as u64;
@@ -78,7 +78,7 @@ impl HostSampler {
         }
     }
 
-    /// Gives the time of the process that no thread is known to have used to the groups whose threads have ended.
+    /// Adds CPU time that belongs to no known thread to the groups whose threads have ended.
     fn share_out(&mut self, ended: &Counters<CpuGroup>) {
         let ended_total: u64 = ended.iter().map(|(_, threads)| threads).sum();
         if ended_total == 0 {

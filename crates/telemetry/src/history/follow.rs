@@ -1,4 +1,4 @@
-//! Follows a journal on a thread of its own and hands on what it says.
+//! Follows a journal on a thread of its own and delivers its records.
 
 use std::io;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::record::ids::RunId;
 use crate::record::origin::{Origin, Suppressed, Writer};
 use crate::record::wire::DecodeError;
 
-/// How often the journal is looked at. `journalctl -f` may be told of news only every 250 ms; polling is sooner.
+/// How often the journal is polled. `journalctl -f` may learn of new entries only every 250 ms; polling is faster.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Runs that are told of as ignored.
+/// Runs that are reported as ignored, at most.
 const IGNORED_MAX: usize = 1_024;
 
 /// A thread that follows a journal.
@@ -74,25 +74,25 @@ impl Follower {
         }
     }
 
-    /// Messages of the process whose run is followed, or its unit, that journald says it dropped: for
-    /// [`Publisher::note_suppressed`](crate::Publisher::note_suppressed). It stays readable after the end.
+    /// Messages of the followed process, or of its unit, that journald dropped by its own account: for
+    /// [`Publisher::note_suppressed`](crate::Publisher::note_suppressed). Stays readable after the end.
     pub fn suppressed_total(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.suppressed_total)
     }
 
-    /// How far it has come through the files of the journal, in bytes.
+    /// Bytes of the journal's files that have been read.
     pub fn walked_bytes(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.walked_bytes)
     }
 
-    /// Reads what the journal holds now, delivers it, and ends.
+    /// Reads and delivers what the journal holds now, and ends.
     pub fn finish(self) {
         self.ending.store(true, Ordering::Release);
         // A panic there has been reported by the panic hook; here it only means that nothing more is delivered.
         let _ = self.thread.join();
     }
 
-    /// True once the follower has ended by itself.
+    /// True once the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
@@ -134,28 +134,28 @@ fn run(
     }
 }
 
-/// Whether records of a later version were met: that they are malformed would be no help.
+/// Whether records of a newer schema were seen: those are reported as such, not as malformed.
 enum NewerSchema {
     NotSeen,
     Seen(DecodeError),
     Reported,
 }
 
-/// Sorts entries into batches and hands these over.
+/// Sorts entries into batches and delivers them.
 struct BatchBuilder<F> {
     deliver: F,
-    /// False once nobody wants to be told anything.
+    /// False once the receiver is gone.
     is_listening: bool,
-    /// True once all that was there at first has been read.
+    /// True once all entries that were there at first have been read.
     is_live: bool,
     batch: Batch,
-    /// What its records take.
+    /// Memory that its records take.
     batch_bytes: usize,
     newer: NewerSchema,
     filter: EntryFilter,
-    /// Runs that were told of as ignored.
+    /// Runs that were reported as ignored.
     ignored: HashSet<RunId>,
-    /// This process, by the journal's word where one run of it is followed.
+    /// This process; where one run is followed, as the journal knows it.
     own: Origin,
     /// The unit of this process, once one of its records was read.
     own_unit: String,
@@ -185,7 +185,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         }
     }
 
-    /// Reads all there is, and delivers it.
+    /// Reads all entries there are, and delivers them.
     fn drain(&mut self, tail: &mut Tail) -> Result<(), ReadError> {
         let mut more = true;
         while more && self.is_listening {
@@ -203,7 +203,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         Ok(())
     }
 
-    /// Sorts an entry in. Most entries of a system's journal are not ours: those cost two look-ups.
+    /// Takes in an entry. Most entries of a system's journal are not ours; they cost two look-ups.
     fn take(&mut self, entry: &Entry) {
         if entry.text(&field::KIND.name).is_some() {
             self.take_record(entry);
@@ -279,7 +279,7 @@ impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
         let next = Batch { writer: Arc::clone(&self.batch.writer), ..Batch::default() };
         let mut full = std::mem::replace(&mut self.batch, next);
         self.batch_bytes = 0;
-        // The monotonic clock of another boot says nothing here.
+        // Monotonic clocks of different boots cannot be compared.
         let is_comparable = full.writer.origin.boot.is_some() && full.writer.origin.boot == self.own.boot;
         full.read_mono_us = (self.is_live && is_comparable).then(|| Timestamps::now().monotonic_us);
         self.deliver(Update::Batch(full));

@@ -1,4 +1,4 @@
-//! Stretches of time as people write them: `13:05..13:10`, `-10m..`, `mark:2..mark:3`.
+//! Moments and ranges of time as people write them: `13:05..13:10`, `-10m..`, `mark:2..mark:3`.
 
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use crate::model::{Run, TimelineEvent};
 
 const DAY_US: u64 = 24 * 3600 * 1_000_000;
 
-/// A stretch of a run.
+/// A part of a run, from a moment to a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MomentRange {
     from: Option<Moment>,
@@ -30,7 +30,7 @@ pub enum Moment {
     Mark(u64),
 }
 
-/// The text says no time.
+/// The text is not a moment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no time: expected one such as 13:05, 2026-01-31T13:05:00Z (both UTC), -10m, 5m or mark:2")]
 pub struct ParseMomentError(String);
@@ -63,7 +63,7 @@ fn time_of_day(text: &str) -> Option<u64> {
 }
 
 impl Moment {
-    /// Its place in a run, by `CLOCK_REALTIME` in microseconds.
+    /// The moment in a run, as `CLOCK_REALTIME` in microseconds.
     ///
     /// # Errors
     /// If the run has no such mark.
@@ -89,10 +89,10 @@ impl Moment {
         })
     }
 
-    /// The same without a run, as journalctl understands it: before now, or the last such time of day.
+    /// The moment without a run, as journalctl understands it: before now, or the last such time of day.
     ///
     /// # Errors
-    /// If it only means something within a run.
+    /// If it has a meaning only within a run.
     pub fn by_clock(&self, now_us: u64) -> Result<u64, String> {
         match self {
             Self::At(us) => Ok(*us),
@@ -119,7 +119,7 @@ impl FromStr for MomentRange {
 }
 
 impl MomentRange {
-    /// The stretch of time that it is of a run.
+    /// The time range that it is of a run.
     ///
     /// # Errors
     /// If there is no such mark, or it ends before it begins.

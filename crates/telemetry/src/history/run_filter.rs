@@ -1,7 +1,7 @@
-//! Which runs are read from a journal that many may write to.
+//! Chooses the runs to read from a journal that many may write to.
 //!
-//! Whatever a record says, its writer has chosen. Who that is journald adds by itself, so it is asked first, and a record
-//! of somebody else is never decoded.
+//! The writer chooses what a record says, but journald adds who the writer is. So the filter asks for the writer
+//! first, and the records of others are never decoded.
 
 use foldhash::HashSet;
 
@@ -11,31 +11,31 @@ use crate::record::ids::RunId;
 use crate::record::origin::{Origin, is_tlsdash};
 use crate::record::wire::Source;
 
-/// Processes that are remembered as admitted.
+/// Admitted processes that are remembered, at most.
 const ADMITTED_MAX: usize = 1_024;
 
 /// Whose runs are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WriterFilter {
-    /// Anybody's: a file of one's own is believed.
+    /// Runs of anybody: for a file of one's own.
     #[default]
     Any,
-    /// Of the machine of this process, which reads: those of root, of its user, and of the units of tlsdash. Of other
-    /// machines anybody's.
+    /// On the machine of this process, which reads: runs of root, of its user, and of the units of tlsdash. On other
+    /// machines: runs of anybody.
     Trusted(Origin),
-    /// Those of this user, and of this service, as far as named.
+    /// Runs of this user and of this service, if given.
     Named {
         /// `_UID`.
         uid: Option<u32>,
         /// `_SYSTEMD_UNIT`.
         unit: Option<String>,
     },
-    /// Those of this very process.
+    /// Runs of this process only.
     Process(Origin),
 }
 
 impl WriterFilter {
-    /// Tells whether records of the writer of an entry are read.
+    /// True if records of the writer of this entry are read.
     pub fn admit(&self, entry: &journal::Entry) -> bool {
         self.admit_from(&Origin::of(entry), entry)
     }
@@ -61,11 +61,11 @@ impl WriterFilter {
 /// Which runs are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Whose.
+    /// Whose runs.
     pub writers: WriterFilter,
-    /// What their id begins with.
+    /// The beginning of their ids.
     pub id_prefix: String,
-    /// When: what was written by others at other times is not worth a word.
+    /// Their time: records of others outside it are not reported.
     pub range: TimeRange,
 }
 
@@ -76,7 +76,7 @@ impl Default for RunFilter {
 }
 
 impl RunFilter {
-    /// One run of one process.
+    /// The run of this id, of this process.
     pub fn own(run: RunId, process: Origin) -> Self {
         Self { writers: WriterFilter::Process(process), id_prefix: run.to_string(), ..Self::default() }
     }
@@ -85,24 +85,25 @@ impl RunFilter {
 /// Whether an entry is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It is read.
+    /// The entry is read.
     Admitted,
-    /// Its run is not asked for.
+    /// Its run is not wanted.
     OtherRun,
-    /// Its run may be asked for, and its writer is not admitted.
+    /// Its run may be wanted, but its writer is not admitted.
     OtherWriter,
 }
 
-/// Tells of entries, one after the other, which are read.
+/// Decides entry by entry which are read.
 #[derive(Debug)]
 pub struct EntryFilter {
     settings: RunFilter,
-    /// Processes with an entry that was admitted for its unit: journald leaves that out where it cannot tell.
+    /// Processes with an entry that was admitted for its unit: journald leaves the unit out where it does not know
+    /// it.
     admitted: HashSet<Origin>,
 }
 
 impl EntryFilter {
-    /// Of entries of these runs.
+    /// A filter for these runs.
     pub fn new(settings: RunFilter) -> Self {
         Self { settings, admitted: HashSet::default() }
     }
@@ -116,7 +117,7 @@ impl EntryFilter {
         self.admit(&Origin::of(entry), entry) == Admission::Admitted
     }
 
-    /// Tells of an entry with a record, which this process wrote.
+    /// Decides on an entry with a record that this process wrote.
     pub(crate) fn admit(&mut self, origin: &Origin, entry: &dyn Source) -> Admission {
         let RunFilter { writers, id_prefix, .. } = &self.settings;
         let is_of_run = || entry.text(&field::RUN.name).is_some_and(|id| id.starts_with(&**id_prefix));

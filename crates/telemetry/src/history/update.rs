@@ -1,4 +1,4 @@
-//! What reaches whoever owns a model: batches of records, and news of the journal they come from.
+//! Messages to the owner of a model: batches of records, and news of their journal.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use crate::record::Record;
 use crate::record::ids::RunId;
 use crate::record::origin::{Suppressed, Writer};
 
-/// Records of one batch at the most, so that no queue of batches grows large.
+/// Most records of one batch, so that queues of batches stay small.
 pub const BATCH_RECORDS_MAX: usize = 256;
-/// Bytes that they take at the most, but for the last: a short text may hold large histograms.
+/// Most bytes that its records take, without the last one: a short text may hold large histograms.
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Records of one writer that were read together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// Who wrote them, in the words of the journal; nothing for records that come straight from their making.
+    /// Who wrote them, as the journal knows; default for records that come straight from the publisher.
     pub writer: Arc<Writer>,
     /// In the order of the journal.
     pub records: Vec<Record>,
-    /// `CLOCK_MONOTONIC` when they were read, in microseconds; `None` if they are history, or of another boot,
-    /// whose clock says nothing here.
+    /// `CLOCK_MONOTONIC` when they were read, in microseconds; `None` if they are history, or of another boot, whose
+    /// clock cannot be compared.
     pub read_mono_us: Option<u64>,
     /// Entries that claimed to be ours and could not be decoded.
     pub malformed: u64,
     /// Bytes that could not be read.
     pub skipped_bytes: u64,
-    /// What journald says it dropped, of this writer or any other.
+    /// Messages that journald dropped, of this writer or of others.
     pub suppressed: Vec<Suppressed>,
-    /// What others wrote under the id of the one run that is read.
+    /// Records that others wrote under the id of the run that is read.
     pub foreign: Option<ForeignRecords>,
 }
 
@@ -44,7 +44,7 @@ pub struct ForeignRecords {
 }
 
 impl Batch {
-    /// True if there is nothing to tell.
+    /// True if there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
             && self.malformed == 0
@@ -54,30 +54,30 @@ impl Batch {
     }
 }
 
-/// News for whoever owns a model.
+/// A message to the owner of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
     /// Records were read.
     Batch(Batch),
     /// All that the journal held when it was opened has been read; what follows is live.
     CaughtUp,
-    /// The program has something to say that is not in the journal, such as a refused setting or a journal that
-    /// cannot be written.
+    /// A message of the program that is not in the journal, such as a refused setting or a journal that cannot be
+    /// written.
     Notice(Level, String),
     /// How the recording of the run goes.
     Recording(Recording),
-    /// There are records of a run that is not read, because of who wrote it. Told once for each, of 1,024 at the most.
+    /// A run is not read, because of who wrote it. Sent once for each run, for at most 1,024 runs.
     Ignored(RunId, Writer),
 }
 
-/// How a recording goes.
+/// The state of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recording {
-    /// Records are written, or are again.
+    /// Records are written, possibly again after a failure.
     Written,
-    /// They cannot be written at present.
+    /// Records cannot be written at present.
     Failing,
-    /// There is none, or none any more.
+    /// There is no recording, or it has ended.
     Ended,
 }
 

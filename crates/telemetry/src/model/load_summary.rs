@@ -199,10 +199,10 @@ const FAILURES: [(&str, LoadCounter); 8] = [
 const ANSWERED: [LoadCounter; 3] = [LoadCounter::Ok, LoadCounter::FailedStatus, LoadCounter::FailedBody];
 
 /// The summary of a run's load.
-pub(super) fn of(run: &Run, track: &MetricSeries<LoadCounter, LoadLatency>) -> LoadSummary {
-    let totals = track.totals();
+pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> LoadSummary {
+    let totals = series.totals();
     let record = run.load_record();
-    let spans = Spans::of(record, track.whole());
+    let spans = Spans::of(record, series.whole());
     let requests = RequestCounts {
         scheduled: totals[LoadCounter::Scheduled],
         sent: totals[LoadCounter::Sent],
@@ -246,7 +246,7 @@ pub(super) fn of(run: &Run, track: &MetricSeries<LoadCounter, LoadLatency>) -> L
             head_out: totals[LoadCounter::HeadOut],
             head_plain: totals[LoadCounter::HeadPlain],
         },
-        latency_us: latencies(track, LoadLatency::ALL),
+        latency_us: latencies(series, LoadLatency::ALL),
     }
 }
 

@@ -98,9 +98,9 @@ mod tests {
         let part = |name, model| Part { name, run: Model::current(model).unwrap(), model };
         let merged = Model::merged(&[part("box1", &a), part("box2", &b)]);
         let run = merged.current().unwrap();
-        let track = run.proxy().unwrap();
-        assert_eq!(track.totals()[ProxyCounter::Exchanges], 1_500);
-        let exchange = &track.whole()[ProxyLatency::Exchange];
+        let series = run.proxy().unwrap();
+        assert_eq!(series.totals()[ProxyCounter::Exchanges], 1_500);
+        let exchange = &series.whole()[ProxyLatency::Exchange];
         assert_eq!(
             (exchange.count(), exchange.max_ns(), exchange.sum_ns()),
             (1_500, 2_000_000, 2_000_000_000)
@@ -117,9 +117,9 @@ mod tests {
         assert_eq!(run.setting("proxy.workers").unwrap().value, Value::Text("1 (box1), 2 (box2)".to_owned()));
         let reading = (a.current().unwrap().reading().read(), b.current().unwrap().reading().read());
         assert_eq!((run.reading().read(), run.reading().lost()), (reading.0 + reading.1, 0));
-        let rates: Vec<f64> = track.timeline().filter_map(|it| it.rate(ProxyCounter::Exchanges)).collect();
+        let rates: Vec<f64> = series.timeline().filter_map(|it| it.rate(ProxyCounter::Exchanges)).collect();
         assert_eq!(rates, [vec![100.0; 2], vec![150.0; 8], vec![50.0; 2]].concat());
-        let samples: u64 = track.timeline().map(|it| it.latency(ProxyLatency::Exchange).count()).sum();
+        let samples: u64 = series.timeline().map(|it| it.latency(ProxyLatency::Exchange).count()).sum();
         assert_eq!(samples, 1_500);
         let log: Vec<_> = run.log().map(|line| &*line.text).filter(|text| text.contains("mark")).collect();
         assert_eq!(log, ["box1: mark 1 here", "box2: mark 1 here"]);

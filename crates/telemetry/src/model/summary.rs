@@ -264,8 +264,8 @@ impl Run {
             unit: self.writer().unit.clone(),
             duration_s: self.duration_us() as f64 / 1e6,
             ended: self.stopped().is_some(),
-            proxy: self.proxy().map(|track| proxy_summary(track, self.proxy_open())),
-            load: self.load().map(|track| load_summary::of(self, track)),
+            proxy: self.proxy().map(|series| proxy_summary(series, self.proxy_open())),
+            load: self.load().map(|series| load_summary::of(self, series)),
             clients: self.client_summaries(),
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
             journal: None,
@@ -315,8 +315,8 @@ impl Run {
     }
 }
 
-fn proxy_summary(track: &MetricSeries<ProxyCounter, ProxyLatency>, open: u64) -> ProxySummary {
-    let totals = track.totals();
+fn proxy_summary(series: &MetricSeries<ProxyCounter, ProxyLatency>, open: u64) -> ProxySummary {
+    let totals = series.totals();
     ProxySummary {
         connections: ConnectionCounts {
             accepted: totals[ProxyCounter::Accepted],
@@ -329,15 +329,15 @@ fn proxy_summary(track: &MetricSeries<ProxyCounter, ProxyLatency>, open: u64) ->
             failed: totals[ProxyCounter::HandshakesFailed],
         },
         bytes: ByteCounts { r#in: totals[ProxyCounter::BytesIn], out: totals[ProxyCounter::BytesOut] },
-        latency_us: latencies(track, ProxyLatency::ALL),
+        latency_us: latencies(series, ProxyLatency::ALL),
     }
 }
 
 pub(super) fn latencies<C: Metric, L: Metric + Label>(
-    track: &MetricSeries<C, L>,
+    series: &MetricSeries<C, L>,
     classes: &[L],
 ) -> BTreeMap<&'static str, Percentiles> {
-    classes.iter().map(|&class| (class.label(), Percentiles::of(&track.whole()[class]))).collect()
+    classes.iter().map(|&class| (class.label(), Percentiles::of(&series.whole()[class]))).collect()
 }
 
 /// The name of a class of latencies in summaries, reports and assertions.

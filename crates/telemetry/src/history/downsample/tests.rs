@@ -42,11 +42,11 @@ fn a_tenth_of_the_records_says_the_same() {
     assert!(thin.len() * 5 < records.len(), "{} of {}", thin.len(), records.len());
     let (before, after) = (model(records), model(thin));
     assert_eq!(figures(&before), figures(&after));
-    let track = after.current().unwrap().proxy().unwrap();
-    let lengths: Vec<u64> = track.intervals().map(|interval| interval.length_us() / 1_000_000).collect();
+    let series = after.current().unwrap().proxy().unwrap();
+    let lengths: Vec<u64> = series.intervals().map(|interval| interval.length_us() / 1_000_000).collect();
     // A setting was changed in the fifth second.
     assert_eq!(lengths[..4], [5, 5, 10, 10]);
-    assert!(track.intervals().all(|interval| !interval.after_loss));
+    assert!(series.intervals().all(|interval| !interval.after_loss));
     let client = after.current().unwrap().clients().iter().next().unwrap();
     assert_eq!(client.totals()[ClientCounter::Exchanges], 5_050);
     assert_eq!(client.exchange().count(), 5_050);
@@ -64,8 +64,8 @@ fn time_in_which_the_process_did_not_run_stays_a_gap() {
     let gaps = |model: &Model| {
         let run = model.current().unwrap();
         let lengths = |after_loss| {
-            let track = run.proxy().unwrap();
-            let of = track.intervals().filter(move |interval| interval.after_loss == after_loss);
+            let series = run.proxy().unwrap();
+            let of = series.intervals().filter(move |interval| interval.after_loss == after_loss);
             of.map(|interval| interval.length_us() / 1_000_000).collect::<Vec<_>>()
         };
         (run.reading().gaps_total(), lengths(true), lengths(false).iter().sum::<u64>())
@@ -92,13 +92,13 @@ proptest! {
         let (a, b) = (before.current().unwrap(), after.current().unwrap());
         prop_assert_eq!(a.reading().lost(), b.reading().lost());
         prop_assert_eq!(a.stopped().is_some(), b.stopped().is_some());
-        let of = |run: &crate::model::Run| run.proxy().map(|track| {
-            let whole = track.whole()[ProxyLatency::Exchange].to_sparse();
-            (track.totals()[ProxyCounter::Exchanges], whole, track.samples_total(ProxyLatency::Exchange))
+        let of = |run: &crate::model::Run| run.proxy().map(|series| {
+            let whole = series.whole()[ProxyLatency::Exchange].to_sparse();
+            (series.totals()[ProxyCounter::Exchanges], whole, series.samples_total(ProxyLatency::Exchange))
         });
         prop_assert_eq!(of(a), of(b));
-        let counted = |run: &crate::model::Run| run.proxy().map_or(0, |track| {
-            track.intervals().map(|interval| interval.counters[ProxyCounter::Exchanges]).sum::<u64>()
+        let counted = |run: &crate::model::Run| run.proxy().map_or(0, |series| {
+            series.intervals().map(|interval| interval.counters[ProxyCounter::Exchanges]).sum::<u64>()
         });
         prop_assert_eq!(counted(a), counted(b));
     }

@@ -1,4 +1,4 @@
-//! How a run stood at a moment, and its later records as seen from there.
+//! How a run stood at a moment, and its later records rebased to that.
 
 use foldhash::HashMap;
 
@@ -11,16 +11,16 @@ use crate::record::{
     Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, Stamp,
 };
 
-/// How a run stood at a moment: what its later records count from.
+/// How a run stood at a moment. A slice counts from it.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
-    /// The last record before.
+    /// The stamp of the last record before.
     pub(crate) last: Option<Stamp>,
     /// The end of the last interval before, if there was one; else the run's first record.
     pub(crate) ticked: Option<Stamp>,
-    /// What it began with, its settings as they stood.
+    /// What the run began with, and the settings as they stood.
     pub(crate) began: Option<Box<RunRecord>>,
-    /// When that was, `CLOCK_MONOTONIC` in microseconds.
+    /// When the run began, `CLOCK_MONOTONIC` in microseconds.
     pub(crate) began_us: u64,
     /// The last records before, without the latencies of their intervals.
     pub(crate) proxy: ProxyRecord,
@@ -32,7 +32,7 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Takes in a record from before.
+    /// Takes in a record from before the slice.
     pub(super) fn note(&mut self, record: &Record) {
         self.last = Some(record.stamp);
         match &record.body {
@@ -65,12 +65,12 @@ impl Baseline {
         }
     }
 
-    /// The run, if a record of it was before.
+    /// The run; `None` without a record before.
     pub(super) fn run(&self) -> Option<RunId> {
         self.last.map(|last| last.run)
     }
 
-    /// Clients that it knows.
+    /// Number of clients that it knows.
     pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }
@@ -80,7 +80,7 @@ impl Baseline {
         self.began.as_deref()
     }
 
-    /// A first record for what follows; none where nothing was before, or the run's own first record was not read.
+    /// The first record of the slice; `None` if nothing was before it, or the first record of the run was not read.
     pub(super) fn header(&self, run: RunId) -> Option<Record> {
         let ticked = self.ticked?;
         let began = self.began.clone()?;
@@ -88,7 +88,7 @@ impl Baseline {
         Some(Record { stamp: Stamp { run, seq: 1, interval_us, ..ticked }, body: Body::Run(began) })
     }
 
-    /// Makes a later record one of a run that began here.
+    /// Makes a later record count from here.
     pub(super) fn rebase(&mut self, record: &mut Record) {
         let Some(last) = self.last else {
             if let Body::Run(run) = &record.body {
@@ -100,7 +100,7 @@ impl Baseline {
         stamp.seq = stamp.seq.saturating_sub(last.seq) + u64::from(self.began.is_some());
         match &mut record.body {
             Body::Run(run) => {
-                // Histograms of a whole run cannot be counted from here; the last interval has the totals too.
+                // Histograms of a whole run cannot be rebased; the last interval has the totals.
                 (run.proxy, run.load) = (None, None);
                 let began_us = self.ticked.map_or(last.mono_us, |ticked| ticked.mono_us);
                 stamp.interval_us = stamp.interval_us.min(stamp.mono_us.saturating_sub(began_us));

@@ -1,8 +1,8 @@
-//! A stretch of runs, cut out of their records.
+//! Cuts a time range out of the records of runs.
 //!
-//! Records carry totals since the run began, so a part of a run cannot be read by itself. Here they become records of a
-//! run that began with the stretch: totals are counted from there, sequence numbers begin anew, and in front stands
-//! the run's first record, with the settings as they stood then. Whatever reads records reads a stretch of them as well.
+//! Records carry totals since the run began, so a part of a run cannot be read by itself. A slice rebases them:
+//! totals and sequence numbers count from its beginning, and its first record is that of the run, with the settings
+//! as they stood then. Whatever reads records can read a slice.
 
 mod baseline;
 #[cfg(test)]
@@ -18,12 +18,12 @@ use crate::record::origin::{Origin, Writer};
 use crate::record::{Body, Phase, Record, RunRecord, Stamp};
 pub use baseline::Baseline;
 
-/// Runs that are told apart; one that turns up when there are so many is left out.
+/// Most runs in a slice; further ones are left out.
 const RUNS_MAX: usize = 1_024;
-/// Clients of all runs together whose totals before the stretch are known; a run with more of them is left out.
+/// Most clients before the range, of all runs together; a run that exceeds it is left out.
 const CLIENTS_MAX: usize = 200_000;
 
-/// A stretch of time, by `CLOCK_REALTIME` in microseconds: what is later than `from_us`, up to `until_us`.
+/// A range of `CLOCK_REALTIME`, in microseconds: later than `from_us`, up to `until_us`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
     /// Its beginning.
@@ -33,33 +33,33 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    /// All there is.
+    /// All of time.
     pub const ALL: Self = Self { from_us: 0, until_us: u64::MAX };
 
-    /// True for a moment of it.
+    /// True for a moment within it.
     pub fn holds(&self, realtime_us: u64) -> bool {
         self == &Self::ALL || (realtime_us > self.from_us && realtime_us <= self.until_us)
     }
 }
 
-/// Cuts a stretch out of the records of runs, as they come.
+/// Cuts a time range out of the records of runs, as they come.
 #[derive(Clone, Debug)]
 pub struct RunSlice {
     range: TimeRange,
     runs: HashMap<(Origin, RunId), RunPosition>,
-    /// Clients of all of them before the stretch.
+    /// Clients before the range, of all runs.
     clients: usize,
 }
 
-/// How far one run has come.
+/// Where one run is, as seen from the range.
 #[derive(Clone, Debug, Default)]
 struct RunPosition {
-    /// How it stood when the stretch began.
+    /// How it stood when the range began.
     base: Baseline,
     stage: Stage,
-    /// The last record that was let through, as it was then.
+    /// The stamp of the last record of the slice.
     last: Option<Stamp>,
-    /// It was the run's own last one.
+    /// True if that was the last record of the run.
     has_ended: bool,
 }
 
@@ -72,26 +72,26 @@ enum Stage {
 }
 
 impl RunSlice {
-    /// Of nothing yet.
+    /// A slice of this range.
     pub fn new(range: TimeRange) -> Self {
         Self { range, runs: HashMap::default(), clients: 0 }
     }
 
-    /// What follows of a run that stands so, as records that come straight from their making.
+    /// A slice of one run that begins with this baseline. Its records come from the publisher, not from a journal.
     pub fn following(base: Baseline) -> Self {
         let (run, clients) = (base.run(), base.clients());
         let cut = |run| ((Origin::default(), run), RunPosition { base, ..RunPosition::default() });
         Self { range: TimeRange::ALL, runs: run.map(cut).into_iter().collect(), clients }
     }
 
-    /// Closes the runs that have not ended: what comes later is left out, not missing.
+    /// Ends the runs that go on: later records are left out, not missing.
     pub fn close(&mut self, out: &mut Vec<Record>) {
         for ((_, run), cut) in &mut self.runs {
             cut.end(*run, out);
         }
     }
 
-    /// The records that take the place of those of a batch.
+    /// The records of the slice that a batch holds.
     pub fn cut(&mut self, batch: Batch) -> Batch {
         if self.range == TimeRange::ALL {
             return batch;
@@ -103,7 +103,7 @@ impl RunSlice {
         Batch { records, ..batch }
     }
 
-    /// Adds what takes the place of a record.
+    /// Takes in a record, and adds the records of the slice that come of it.
     pub fn take(&mut self, writer: &Writer, record: Record, out: &mut Vec<Record>) {
         let key = (writer.origin, record.stamp.run);
         if !self.runs.contains_key(&key) && self.runs.len() == RUNS_MAX {
@@ -122,7 +122,7 @@ impl RunSlice {
 }
 
 impl RunPosition {
-    /// Takes in a record from before, unless it is of one client too many of all.
+    /// Takes in a record from before the range. A run with too many clients is left out from then on.
     fn note(&mut self, record: &Record, clients: &mut usize) {
         if self.stage == Stage::After {
             return;
@@ -147,7 +147,7 @@ impl RunPosition {
         out.push(record);
     }
 
-    /// Closes the run, unless it has ended within the stretch: what comes later is left out, not missing.
+    /// Ends the run, unless it ended within the range: later records are left out, not missing.
     fn end(&mut self, run: RunId, out: &mut Vec<Record>) {
         let has_begun = std::mem::replace(&mut self.stage, Stage::After) == Stage::Within;
         let Some(last) = self.last.filter(|_| has_begun && !self.has_ended) else { return };

@@ -107,8 +107,8 @@ fn stretches_that_follow_each_other_add_up_to_the_whole() {
     let whole = model(recorded(20), 0, 1_000);
     let of = |model: &Model| {
         let run = model.current().unwrap();
-        let track = run.proxy().unwrap();
-        (track.totals()[ProxyCounter::Exchanges], track.whole()[ProxyLatency::Exchange].sum_ns())
+        let series = run.proxy().unwrap();
+        (series.totals()[ProxyCounter::Exchanges], series.whole()[ProxyLatency::Exchange].sum_ns())
     };
     for border in [1, 3, 10, 19] {
         let (a, b) = (of(&model(recorded(20), 0, border)), of(&model(recorded(20), border, 1_000)));

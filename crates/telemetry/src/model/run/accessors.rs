@@ -53,8 +53,8 @@ impl Run {
     /// The moment of the monotonic clock from which on its series are kept, in microseconds: that of its first record
     /// until there are so many that the oldest are let go.
     pub fn kept_from_us(&self) -> u64 {
-        let proxy = self.proxy().and_then(|track| Some(track.timeline().next()?.start_us));
-        let load = self.load().and_then(|track| Some(track.timeline().next()?.start_us));
+        let proxy = self.proxy().and_then(|series| Some(series.timeline().next()?.start_us));
+        let load = self.load().and_then(|series| Some(series.timeline().next()?.start_us));
         [proxy, load].into_iter().flatten().min().unwrap_or_else(|| self.began_us())
     }
 

@@ -14,20 +14,20 @@ use crate::record::heap_size::HeapSize;
 use crate::record::ids::ClientId;
 use crate::record::{ClientRecord, Stamp};
 
-/// Intervals of a client that are kept for its sparkline.
+/// Rates kept of each client, for its sparkline.
 pub(in crate::model) const HISTORY_MAX: usize = 60;
 
-/// Records with latencies of a client that are kept: five seconds each make it the same time.
+/// Records with latencies kept of each client: with five seconds each they cover the same time.
 const SKETCHES_MAX: usize = 12;
 
-/// Latest records of clients that are told to somebody who keeps a table of them.
+/// Latest changes that are kept for a reader with a table of its own.
 const CHANGES_MAX: usize = 2_048;
 
-/// What is kept of all clients, in bytes: enough for [`CLIENTS_MAX`] with all of the above. Beyond it the latest rate and
-/// the latest latencies are kept of those that go on.
+/// What is kept of all clients, in bytes: enough for [`CLIENTS_MAX`] with all of the above. Beyond it, only the
+/// latest rate and latencies are kept of clients that go on.
 const BYTES_MAX: usize = 128 << 20;
 
-/// Clients that left the table and are remembered. The writer tells at most [`CLIENTS_MAX`] apart at a time.
+/// Clients that left the table and are remembered. The writer tells at most [`CLIENTS_MAX`] clients apart at a time.
 const FOLDED_MAX: usize = 4 * CLIENTS_MAX;
 
 /// What one client did in the time that one of its records covers.
@@ -74,7 +74,7 @@ pub struct Client {
     exchange: Sketch,
     /// The latest of them, each with the moment of its record, oldest first.
     sketches: VecDeque<(u64, Sketch)>,
-    /// Of those with a record the latest that ended well, and the latest that did not.
+    /// The latest recorded connection that ended well, and the latest that failed.
     connections: [Option<Box<ConnectionRecord>>; 2],
 }
 
@@ -95,7 +95,7 @@ impl Client {
         }
     }
 
-    /// Takes in a record, and gives what was counted in which time; nothing if that is not known.
+    /// Takes in a record, and returns what was counted in which time; `None` if that is not known.
     fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, known: Known) -> Option<ClientRate> {
         let is_first = self.epoch == 0;
         if record.epoch != self.epoch {
@@ -112,7 +112,7 @@ impl Client {
         self.lost_before = known.lost;
         let span_us = match is_first {
             true if !known.from_start || known.lost_lately => return None,
-            // One of the lost records may have been of this client; the longer time is the honest one.
+            // A lost record may have been of this client, so the longer time is the right one.
             false if may_cover_more => since_last_us.max(stamp.interval_us),
             _ => stamp.interval_us,
         };
@@ -159,12 +159,12 @@ impl Client {
         totals
     }
 
-    /// The latest that ended well, of the sample that has records.
+    /// The latest sampled connection that ended well.
     pub fn connection(&self) -> Option<&ConnectionRecord> {
         self.connections[0].as_deref()
     }
 
-    /// The latest that did not; all of them have a record while there is room.
+    /// The latest connection that failed; all of them have a record while there is room.
     pub fn failed_connection(&self) -> Option<&ConnectionRecord> {
         self.connections[1].as_deref()
     }
@@ -189,7 +189,7 @@ impl ClientRecord {
     }
 }
 
-/// Lets the oldest go that have no place beside one more.
+/// Removes the oldest until there is room for one more.
 fn make_place<T>(kept: &mut VecDeque<T>, max: usize) {
     let too_many = (kept.len() + 1).saturating_sub(max);
     kept.drain(..too_many);
@@ -264,7 +264,7 @@ impl Clients {
         }
     }
 
-    /// Those of several runs, told apart by who they are; without their rates, which are of several clocks.
+    /// The clients of several runs, by their addresses; without rates, which are of different clocks.
     pub(super) fn merged(members: &[Member<'_>]) -> Self {
         let mut merged = Self::new(1);
         for member in members {
@@ -283,7 +283,7 @@ impl Clients {
         merged
     }
 
-    /// Those whose last record was read before a moment, as they stood then and still do; what they did is left out.
+    /// The clients that were idle from a moment on, as they stood then; without rates and latest latencies.
     pub(in crate::model) fn idle_at(&self, us: u64, history: usize) -> Self {
         let idle = self.rows.values().filter(|client| client.last_us <= us);
         let rows = idle.map(|client| {
@@ -387,7 +387,7 @@ impl Clients {
         true
     }
 
-    /// Lets the tenth of the clients go that has been silent longest, and adds their totals to `other`.
+    /// Removes the tenth of the clients that has been silent longest, and adds their totals to `other`.
     fn make_room(&mut self) {
         let idle = self.rows.values().filter(|client| client.open == 0 && client.id != ClientId::Other);
         let mut by_age: Vec<(u64, ClientId)> = idle.map(|client| (client.last_us, client.id)).collect();
@@ -406,7 +406,7 @@ impl Clients {
         self.recount();
     }
 
-    /// Forgets those that left longest ago: the writer has forgotten them too, and will begin a new epoch.
+    /// Forgets the clients that left longest ago: the writer has forgotten them too, and will begin a new epoch.
     fn forget_folded(&mut self) {
         if self.folded.len() <= FOLDED_MAX {
             return;

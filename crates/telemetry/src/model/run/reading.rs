@@ -72,8 +72,8 @@ impl Reading {
         self.gaps.push_back(gap);
     }
 
-    /// Notes that a record which was noted does not cover all the time since `from_us`. A gap that is known to lie there is
-    /// the same one: records were lost, or the other side told of it.
+    /// Notes that a record does not cover all the time since `from_us`. A gap that is already known there is the same
+    /// one: records were lost, or the other series showed it.
     pub(in crate::model) fn note_gap(&mut self, from_us: u64, stamp: &Stamp) {
         if self.gaps.back().is_none_or(|gap| gap.mono_us <= from_us) {
             self.push_gap(Gap { after_seq: stamp.seq.saturating_sub(1), missing: 0, mono_us: stamp.mono_us });
@@ -118,8 +118,9 @@ impl Reading {
         merged
     }
 
-    /// Takes back the newest gap if this record belongs into it and was not made before what followed the gap: records
-    /// come in order, so the number that made the gap was damaged. Believed, it would make repetitions of all others.
+    /// Takes back the newest gap if this record belongs into it and is not older than the record after the gap.
+    /// Records come in order, so the number that made the gap was damaged; if it were believed, all further records
+    /// would count as repeated.
     fn doubt_the_newest_gap(&mut self, stamp: &Stamp) {
         let Some(gap) = self.gaps.back().copied().or(self.before) else { return };
         let is_in_it = stamp.seq > gap.after_seq && stamp.seq - gap.after_seq <= gap.missing;
@@ -158,8 +159,7 @@ impl Reading {
         self.read.saturating_add(self.lost).saturating_add(self.before())
     }
 
-    /// Records made before the first one read. Whether they were lost cannot be told from not having been looked for,
-    /// or from having been removed since.
+    /// Records made before the first one read. They may be lost, removed since, or never looked for.
     pub fn before(&self) -> u64 {
         self.before.map_or(0, |gap| gap.missing)
     }

@@ -7,27 +7,27 @@ use std::sync::Arc;
 use super::{Interval, MetricSeries};
 use crate::metric::Metric;
 
-/// Length of what is kept of older intervals, in microseconds.
-const OLDER_US: u64 = 10_000_000;
+/// Length of rolled-up intervals, in microseconds.
+const ROLLUP_US: u64 = 10_000_000;
 
 impl<C: Metric, L: Metric> MetricSeries<C, L> {
-    /// All of them as one, each with what makes its clock the common one; `None` if there are none.
+    /// Several series as one, each with the shift of its clock to the common one; `None` if there are none.
     pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = (Option<&'a Self>, i64)>) -> Option<Self>
     where
         C: 'a,
         L: 'a,
     {
         let parts: &[(&Self, i64)] =
-            &all.filter_map(|(track, shift_us)| Some((track?, shift_us))).collect::<Vec<_>>();
+            &all.filter_map(|(series, shift_us)| Some((series?, shift_us))).collect::<Vec<_>>();
         if parts.is_empty() {
             return None;
         }
         let mut merged = Self::new(None, 1);
-        for (track, shift_us) in parts {
-            merged.totals.add(&track.totals);
-            merged.samples_total.add(&track.samples_total);
-            merged.whole.add(&track.whole);
-            merged.last_us = merged.last_us.max(track.last_us.saturating_add_signed(*shift_us));
+        for (series, shift_us) in parts {
+            merged.totals.add(&series.totals);
+            merged.samples_total.add(&series.samples_total);
+            merged.whole.add(&series.whole);
+            merged.last_us = merged.last_us.max(series.last_us.saturating_add_signed(*shift_us));
         }
         merged.begun = true;
         merged.intervals = intervals(parts);
@@ -36,10 +36,10 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         Some(merged)
     }
 
-    /// The usual length of what is kept, in microseconds: of the coarsest part.
+    /// The usual length of its intervals, in microseconds; of the rolled-up ones, if there are any.
     fn width_us(&self) -> u64 {
-        if self.older.iter().next().is_some() {
-            return OLDER_US;
+        if self.rollup.iter().next().is_some() {
+            return ROLLUP_US;
         }
         let mut lengths: Vec<u64> = self.intervals.iter().map(|interval| interval.length_us()).collect();
         lengths.sort_unstable();
@@ -47,15 +47,15 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
     }
 }
 
-/// An interval, with what makes its clock the common one.
+/// An interval, with the shift of its clock to the common one.
 type Shifted<'a, C, L> = (&'a Interval<C, L>, i64);
 
-/// What each did at the same time. Ticks wander by milliseconds, so each part's intervals are counted from its first
-/// one: then none of them has two in one stretch and none in the next.
+/// The intervals of all series on a common grid. Ticks wander by milliseconds, so the intervals of each series are
+/// counted from its first one: then no series has two in one period and none in the next.
 fn intervals<C: Metric, L: Metric>(parts: &[(&MetricSeries<C, L>, i64)]) -> VecDeque<Arc<Interval<C, L>>> {
-    let width_us = parts.iter().map(|(track, _)| track.width_us()).max().unwrap_or(0).max(1);
-    let beginning = |(track, shift_us): &(&MetricSeries<C, L>, i64)| {
-        let first = track.timeline().next()?;
+    let width_us = parts.iter().map(|(series, _)| series.width_us()).max().unwrap_or(0).max(1);
+    let beginning = |(series, shift_us): &(&MetricSeries<C, L>, i64)| {
+        let first = series.timeline().next()?;
         Some((
             first.start_us.saturating_add_signed(*shift_us),
             moment_us(first).saturating_add_signed(*shift_us),
@@ -64,14 +64,14 @@ fn intervals<C: Metric, L: Metric>(parts: &[(&MetricSeries<C, L>, i64)]) -> VecD
     let Some(began_us) = parts.iter().filter_map(beginning).map(|(start_us, _)| start_us).min() else {
         return VecDeque::new();
     };
-    let mut stretches: BTreeMap<u64, Vec<Shifted<'_, C, L>>> = BTreeMap::new();
-    for part @ (track, shift_us) in parts {
+    let mut periods: BTreeMap<u64, Vec<Shifted<'_, C, L>>> = BTreeMap::new();
+    for part @ (series, shift_us) in parts {
         let Some((_, first_us)) = beginning(part) else { continue };
         let first_at = (first_us - began_us.min(first_us)) / width_us;
-        for interval in track.timeline() {
+        for interval in series.timeline() {
             let since_us = moment_us(interval).saturating_add_signed(*shift_us).saturating_sub(first_us);
             let at = first_at + (since_us + width_us / 2) / width_us;
-            stretches.entry(at).or_default().push((interval, *shift_us));
+            periods.entry(at).or_default().push((interval, *shift_us));
         }
     }
     let together = |(at, all): (u64, Vec<Shifted<'_, C, L>>)| {
@@ -86,10 +86,11 @@ fn intervals<C: Metric, L: Metric>(parts: &[(&MetricSeries<C, L>, i64)]) -> VecD
         let intervals: Vec<_> = all.into_iter().map(|(interval, _)| interval).collect();
         Arc::new(Interval::merged((start_us, start_us + width_us), &intervals, |units| units))
     };
-    stretches.into_iter().map(together).collect()
+    periods.into_iter().map(together).collect()
 }
 
-/// Where it belongs. The last one of a run may have no length, and is of the stretch that ends with it.
+/// The moment that decides the period of an interval. The last one of a run may have no length: it belongs to the
+/// period that ends with it.
 fn moment_us<C: Metric, L: Metric>(interval: &Interval<C, L>) -> u64 {
     interval.place_us().min(interval.end_us.saturating_sub(1))
 }

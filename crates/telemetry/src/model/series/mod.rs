@@ -1,4 +1,4 @@
-//! The series of one measured part, proxy or load: totals, intervals, windows.
+//! The series of the proxy or the load: totals, intervals, windows.
 
 mod merged;
 mod rollup;
@@ -16,7 +16,7 @@ use crate::model::series::window::Window;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::{Latencies, Stamp};
 
-/// Buckets of latencies that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
+/// Latency buckets that a series keeps, eight bytes each: a quarter of an hour of some 9,000 an interval.
 pub(in crate::model) const BUCKETS_MAX: usize = 8_000_000;
 
 /// What happened between two records of one kind.
@@ -45,8 +45,8 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         Self { start_us, end_us, after_loss, counters, latencies, family: std::marker::PhantomData }
     }
 
-    /// Several intervals as one over a time: what was counted adds up, latencies are merged in the buckets that `widen`
-    /// gives. Nothing is known of a part of it if nothing is known of a part of one of them.
+    /// Merges intervals into one over the given time: counters add up, latencies are merged in the buckets that
+    /// `widen` gives. It follows a loss if one of them does.
     pub(in crate::model) fn merged(
         (start_us, end_us): (u64, u64),
         all: &[&Self],
@@ -70,7 +70,7 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         self.latencies.iter().map(|latency| latency.buckets().len()).sum()
     }
 
-    /// What one takes of memory, but for its buckets.
+    /// Memory that an interval takes without its buckets.
     pub(in crate::model) fn bytes_without_buckets() -> usize {
         size_of::<Self>() + L::ALL.len() * size_of::<SparseHistogram>()
     }
@@ -90,8 +90,8 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         self.start_us.midpoint(self.end_us)
     }
 
-    /// The moment that says to which stretch of time the interval belongs. What follows a loss covers the hole too, and
-    /// its latencies only the end of it.
+    /// The moment that decides where in time the interval belongs. After a loss it covers the hole too, and its
+    /// latencies only the end of it.
     pub fn place_us(&self) -> u64 {
         if self.after_loss { self.end_us.saturating_sub(1) } else { self.middle_us() }
     }
@@ -111,10 +111,10 @@ pub struct MetricSeries<C: Metric, L: Metric> {
     whole: Histograms<L>,
     /// Shared with the windows that hold them.
     intervals: VecDeque<Arc<Interval<C, L>>>,
-    /// Buckets in the latencies of all of them.
+    /// Latency buckets in all of them.
     buckets: usize,
-    /// What lies before them; nothing where not even a screen's history is kept.
-    older: Rollup<C, L>,
+    /// Intervals before them; empty unless a whole screen's history is kept.
+    rollup: Rollup<C, L>,
     last_us: u64,
     begun: bool,
     history: usize,
@@ -132,7 +132,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
             whole: Histograms::default(),
             intervals: VecDeque::new(),
             buckets: 0,
-            older: Rollup::default(),
+            rollup: Rollup::default(),
             last_us: start_us.unwrap_or(0),
             begun: start_us.is_some(),
             history,
@@ -166,7 +166,7 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         gap_from_us
     }
 
-    /// Keeps an interval, and lets the oldest go that are too many or too large together.
+    /// Keeps an interval. The oldest go to the rollup when there are too many, or too many buckets.
     fn keep(&mut self, interval: Interval<C, L>) {
         self.buckets += interval.buckets();
         self.intervals.push_back(Arc::new(interval));
@@ -175,27 +175,27 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
             let Some(oldest) = self.intervals.pop_front() else { break };
             self.buckets -= oldest.buckets();
             if self.history >= HISTORY {
-                self.older.take_in(&oldest);
+                self.rollup.take_in(&oldest);
             }
         }
     }
 
-    /// Lets go of all but the totals and the last interval.
+    /// Keeps the totals and the last interval only.
     pub(in crate::model) fn abridge(&mut self) {
         self.history = 1;
         self.intervals.drain(..self.intervals.len().saturating_sub(1));
         self.intervals.shrink_to(1);
         self.buckets = self.intervals.iter().map(|interval| interval.buckets()).sum();
-        self.older = Rollup::default();
+        self.rollup = Rollup::default();
         self.whole = Histograms::default();
         self.is_brief = true;
     }
 
-    /// What it takes of memory.
+    /// Memory that it takes.
     pub(in crate::model) fn bytes(&self) -> usize {
         let intervals = self.intervals.len() * Interval::<C, L>::bytes_without_buckets();
         let buckets = self.buckets * SparseHistogram::BUCKET_BYTES;
-        intervals + buckets + self.older.bytes() + self.whole.heap_bytes()
+        intervals + buckets + self.rollup.bytes() + self.whole.heap_bytes()
     }
 
     /// Takes in the final totals, and the histograms of the whole run in place of those gathered here.
@@ -236,10 +236,10 @@ impl<C: Metric, L: Metric> MetricSeries<C, L> {
         self.intervals.iter()
     }
 
-    /// All that is kept, oldest first: what is older than [`Self::intervals`] in stretches of ten seconds, with latencies
-    /// to two significant digits.
+    /// All that is kept, oldest first: before [`Self::intervals`], intervals of ten seconds with latencies to two
+    /// significant digits.
     pub fn timeline(&self) -> impl DoubleEndedIterator<Item = &Arc<Interval<C, L>>> {
-        self.older.iter().chain(&self.intervals)
+        self.rollup.iter().chain(&self.intervals)
     }
 
     /// `CLOCK_MONOTONIC` of the last record, in microseconds.

@@ -1,4 +1,4 @@
-//! Several intervals of a series taken together.
+//! A window: several intervals of a series taken together.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::model::series::{Interval, MetricSeries};
 
 /// Several intervals taken together: counters added, latencies merged.
 ///
-/// A window can be slid along its series: then only the intervals that enter or leave it are worked on, which makes
-/// it cheap to look at again with each record.
+/// A window slides along its series: only the intervals that enter or leave it cost anything, so it is cheap to move
+/// with each record.
 #[derive(Clone, Debug)]
 pub struct Window<C: Metric, L: Metric> {
     /// Time that the counters cover, in microseconds.
@@ -38,11 +38,11 @@ impl<C: Metric, L: Metric> Default for Window<C, L> {
 }
 
 impl<C: Metric, L: Metric> Window<C, L> {
-    /// Moves it over the intervals of the `span_us` microseconds up to `end_us`. Ticks wander by milliseconds, and by
-    /// more on a busy machine, so an interval counts if its middle lies within; the newest one always does.
-    pub fn slide(&mut self, track: &MetricSeries<C, L>, end_us: u64, span_us: u64) {
+    /// Moves it to the intervals of the `span_us` microseconds up to `end_us`. Ticks wander by milliseconds, and by
+    /// more on a busy machine, so an interval counts if its middle lies within. The newest interval always counts.
+    pub fn slide(&mut self, series: &MetricSeries<C, L>, end_us: u64, span_us: u64) {
         let from_us = end_us.saturating_sub(span_us);
-        let newest_first = track.timeline().rev().skip_while(|interval| interval.place_us() > end_us);
+        let newest_first = series.timeline().rev().skip_while(|interval| interval.place_us() > end_us);
         let within = newest_first
             .enumerate()
             .take_while(|(i, interval)| *i == 0 || interval.middle_us() > from_us)
@@ -52,7 +52,7 @@ impl<C: Metric, L: Metric> Window<C, L> {
         self.hold(&wanted);
     }
 
-    /// Lets go of what is not wanted and takes in what is.
+    /// Drops and takes in intervals until it holds the wanted ones.
     fn hold(&mut self, wanted: &[&Arc<Interval<C, L>>]) {
         let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { return self.clear() };
         while self.held.front().is_some_and(|interval| interval.end_us < first.end_us) {
@@ -94,7 +94,7 @@ impl<C: Metric, L: Metric> Window<C, L> {
         }
     }
 
-    /// Takes out an interval that is no longer among those held.
+    /// Takes out an interval that was removed from those held.
     fn remove(&mut self, interval: &Interval<C, L>) {
         self.span_us = self.span_us.saturating_sub(interval.length_us());
         self.counters = self.counters.since(&interval.counters);

@@ -86,11 +86,11 @@ fn a_window_that_was_slid_holds_what_one_taken_anew_holds() {
         [(1, 10), (1, 10), (3, 10), (1, 60), (40, 60), (1, 5), (0, 900), (950, 900), (30, 2)]
     {
         clockwork.pass(step);
-        let track = clockwork.run().proxy().unwrap();
+        let series = clockwork.run().proxy().unwrap();
         for back_s in [0, 1, 7, 400, 5] {
-            let end_us = track.last_us().saturating_sub(back_s * SECOND_US);
-            slid.slide(track, end_us, span_s * SECOND_US);
-            let anew = track.window_until(end_us, span_s * SECOND_US);
+            let end_us = series.last_us().saturating_sub(back_s * SECOND_US);
+            slid.slide(series, end_us, span_s * SECOND_US);
+            let anew = series.window_until(end_us, span_s * SECOND_US);
             assert_eq!((slid.span_us, slid.intervals()), (anew.span_us, anew.intervals()));
             assert_eq!(slid.counters, anew.counters);
             let [a, b] = [&slid, &anew].map(|window| {
@@ -106,18 +106,18 @@ fn a_window_that_was_slid_holds_what_one_taken_anew_holds() {
 fn of_a_day_six_hours_can_be_looked_at_in_bounded_memory() {
     let mut clockwork = Clockwork::new(HISTORY);
     clockwork.pass(86_400);
-    let track = clockwork.run().proxy().unwrap();
-    assert_eq!(track.intervals().len(), HISTORY);
-    assert!(track.timeline().count() <= HISTORY + 2_160);
-    let oldest_us = track.timeline().next().unwrap().start_us;
-    let kept_s = (track.last_us() - oldest_us) / SECOND_US;
+    let series = clockwork.run().proxy().unwrap();
+    assert_eq!(series.intervals().len(), HISTORY);
+    assert!(series.timeline().count() <= HISTORY + 2_160);
+    let oldest_us = series.timeline().next().unwrap().start_us;
+    let kept_s = (series.last_us() - oldest_us) / SECOND_US;
     assert!((6 * 3_600..7 * 3_600).contains(&kept_s), "{kept_s} s");
-    assert!(track.timeline().is_sorted_by(|a, b| a.end_us == b.start_us), "without a hole");
-    let five_hours_ago = track.last_us() - 5 * 3_600 * SECOND_US;
-    let window = track.window_until(five_hours_ago, 60 * SECOND_US);
+    assert!(series.timeline().is_sorted_by(|a, b| a.end_us == b.start_us), "without a hole");
+    let five_hours_ago = series.last_us() - 5 * 3_600 * SECOND_US;
+    let window = series.window_until(five_hours_ago, 60 * SECOND_US);
     assert_eq!(window.counters[ProxyCounter::Accepted], 10 * window.span_us / SECOND_US);
     assert_eq!(window.latency(ProxyLatency::Exchange).count(), 3 * window.span_us / SECOND_US);
-    assert_eq!(track.totals_at(five_hours_ago)[ProxyCounter::Accepted] / 100, (86_400 - 5 * 3_600) / 10);
+    assert_eq!(series.totals_at(five_hours_ago)[ProxyCounter::Accepted] / 100, (86_400 - 5 * 3_600) / 10);
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn a_loss_stays_a_stretch_of_its_own() {
     clockwork.pass(14);
     clockwork.second += 30;
     clockwork.pass(2_000);
-    let track = clockwork.run().proxy().unwrap();
+    let series = clockwork.run().proxy().unwrap();
     let lost: Vec<u64> =
-        track.timeline().filter(|i| i.after_loss).map(|i| i.length_us() / SECOND_US).collect();
+        series.timeline().filter(|i| i.after_loss).map(|i| i.length_us() / SECOND_US).collect();
     assert_eq!(lost, [31]);
 }
 
