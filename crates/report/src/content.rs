@@ -376,7 +376,9 @@ pub(crate) fn columns<C: Metric, L: Metric>(
     let column = |chunk: &[&Interval<C, L>]| {
         let (first, last) = (chunk.first()?, chunk.last()?);
         let mut counters = Counters::default();
-        chunk.iter().for_each(|interval| counters.add(&interval.counters));
+        for interval in chunk {
+            counters.add(&interval.counters);
+        }
         Some(Column {
             start_s: report.seconds_at(first.start_us),
             end_s: report.seconds_at(last.end_us),

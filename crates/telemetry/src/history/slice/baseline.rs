@@ -109,7 +109,9 @@ impl Baseline {
             Body::Load(load) => load.rebase(&self.load),
             Body::Client(client) => {
                 let before = self.clients.get(&client.client).filter(|(epoch, _)| *epoch == client.epoch);
-                before.into_iter().for_each(|(_, counters)| client.rebase(counters));
+                if let Some((_, counters)) = before {
+                    client.rebase(counters);
+                }
             }
             Body::Host(host) => host.rebase(&self.host),
             Body::Health(health) => health.rebase(&self.health),

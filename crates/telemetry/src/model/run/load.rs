@@ -61,7 +61,7 @@ impl LoadPart {
 
 fn merged_record(members: &[Member<'_>]) -> Option<LoadRecord> {
     let loads = || members.iter().filter_map(|member| Some((member, member.run.load.record.as_ref()?)));
-    let mut sum = loads().last()?.1.clone();
+    let mut sum = loads().next_back()?.1.clone();
     (sum.running, sum.rate, sum.connections, sum.threads) = (false, 0.0, 0, 0);
     (sum.tally, sum.counters) = (EventCounts::default(), Counters::default());
     for (member, record) in loads() {

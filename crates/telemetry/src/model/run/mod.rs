@@ -289,11 +289,11 @@ impl Run {
             Body::Proxy(proxy) => {
                 self.clients.end_interval(self.reading.lost());
                 let gap_from_us = self.proxy.apply(&stamp, &proxy, self.beginning());
-                gap_from_us.into_iter().for_each(|from_us| self.reading.note_gap(from_us, &stamp));
+                self.reading.note_gap(gap_from_us, &stamp);
             }
             Body::Load(load) => {
                 let gap_from_us = self.load.apply(&stamp, *load, self.beginning());
-                gap_from_us.into_iter().for_each(|from_us| self.reading.note_gap(from_us, &stamp));
+                self.reading.note_gap(gap_from_us, &stamp);
             }
             Body::Client(client) => {
                 let from_start = self.beginning().start_us.is_some();
@@ -309,7 +309,7 @@ impl Run {
             Body::Notice(_) => {}
             Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
             Body::Mark(mark) => {
-                self.mark(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text })
+                self.mark(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text });
             }
             Body::Connection(connection) => {
                 self.failures.note(&connection);

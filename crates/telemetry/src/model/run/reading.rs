@@ -74,7 +74,8 @@ impl Reading {
 
     /// Notes that a record does not cover all the time since `from_us`. A gap that is already known there is the same
     /// one: records were lost, or the other series showed it.
-    pub(in crate::model) fn note_gap(&mut self, from_us: u64, stamp: &Stamp) {
+    pub(super) fn note_gap(&mut self, from_us: Option<u64>, stamp: &Stamp) {
+        let Some(from_us) = from_us else { return };
         if self.gaps.back().is_none_or(|gap| gap.mono_us <= from_us) {
             self.push_gap(Gap { after_seq: stamp.seq.saturating_sub(1), missing: 0, mono_us: stamp.mono_us });
         }

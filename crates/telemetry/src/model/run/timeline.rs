@@ -97,7 +97,9 @@ impl Markers {
         let mut all: Vec<Marker> = members.iter().flat_map(of).collect();
         all.sort_by_key(|marker| marker.mono_us);
         let mut markers = Self::default();
-        all.into_iter().for_each(|marker| markers.push(marker));
+        for marker in all {
+            markers.push(marker);
+        }
         markers
     }
 

@@ -53,7 +53,9 @@ impl<C: Metric, L: Metric> Interval<C, L> {
         widen: impl Fn(u32) -> u32,
     ) -> Self {
         let mut counters = Counters::default();
-        all.iter().for_each(|interval| counters.add(&interval.counters));
+        for interval in all {
+            counters.add(&interval.counters);
+        }
         let latency = |&class: &L| {
             SparseHistogram::merged_wider(all.iter().map(|interval| interval.latency(class)), &widen)
         };
