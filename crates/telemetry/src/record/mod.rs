@@ -14,15 +14,17 @@ pub(crate) mod message;
 pub(crate) mod origin;
 pub(crate) mod setting;
 pub(crate) mod wire;
+pub(crate) mod words;
 
 use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Sketch;
 use crate::metric::Counters;
 use crate::record::connection::{ConnectionRecord, Outcome};
 use crate::record::event_counts::EventCounts;
-use crate::record::ids::{ClientId, ConnId, ParseIdError, RunId};
+use crate::record::ids::{ClientId, ConnId, RunId};
 use crate::record::setting::Setting;
 use crate::record::wire::{FAMILY, wire};
+use crate::record::words::words;
 
 pub use experiment::{EstimateRecord, ExperimentRecord};
 pub use kinds::Kind;
@@ -95,31 +97,14 @@ pub enum Body {
     Notice(NoticeRecord),
 }
 
-/// Whether a run record opens or closes its run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// The run begins.
-    #[default]
-    Start,
-    /// The run ended in order, and these are its final totals.
-    Stop,
-}
-
-impl std::fmt::Display for Phase {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(if *self == Self::Start { "start" } else { "stop" })
-    }
-}
-
-impl std::str::FromStr for Phase {
-    type Err = ParseIdError;
-
-    fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        match text {
-            "start" => Ok(Self::Start),
-            "stop" => Ok(Self::Stop),
-            _ => Err(ParseIdError),
-        }
+words! {
+    /// Whether a run record opens or closes its run.
+    Phase {
+        /// The run begins.
+        #[default]
+        Start = "start",
+        /// The run ended in order, and these are its final totals.
+        Stop = "stop",
     }
 }
 
@@ -311,38 +296,16 @@ impl HealthRecord {
     }
 }
 
-/// How serious something is that is said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Something happened.
-    Info,
-    /// A person did something, or should know.
-    #[default]
-    Notice,
-    /// Something went wrong.
-    Warning,
-}
-
-impl std::fmt::Display for Level {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Info => "info",
-            Self::Notice => "notice",
-            Self::Warning => "warning",
-        })
-    }
-}
-
-impl std::str::FromStr for Level {
-    type Err = ParseIdError;
-
-    fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        match text {
-            "info" => Ok(Self::Info),
-            "notice" => Ok(Self::Notice),
-            "warning" => Ok(Self::Warning),
-            _ => Err(ParseIdError),
-        }
+words! {
+    /// How serious a message is.
+    Level {
+        /// Something happened.
+        Info = "info",
+        /// A person did something, or should know.
+        #[default]
+        Notice = "notice",
+        /// Something went wrong.
+        Warning = "warning",
     }
 }
 
