@@ -37,7 +37,8 @@ pub use load_summary::{
     TRUST,
 };
 pub use merged::Part;
-pub use run::clients::{Client, ClientRate, Clients};
+pub use run::client::{Client, ClientRate};
+pub use run::clients::Clients;
 pub use run::experiment::{Compared, Experiment, Switch, Verdict};
 pub use run::failures::Failures;
 pub use run::reading::{Gap, Reading};

@@ -1,6 +1,7 @@
 //! What a run tells of itself.
 
-use super::clients::{Client, ClientRate, Clients};
+use super::client::{Client, ClientRate};
+use super::clients::Clients;
 use super::experiment::Experiment;
 use super::failures::Failures;
 use super::hosts::CpuUse;

@@ -5,6 +5,7 @@
 //! part in each of its operations, so that the compiler names what a new part lacks.
 
 mod accessors;
+pub(in crate::model) mod client;
 pub(in crate::model) mod clients;
 pub(in crate::model) mod experiment;
 pub(in crate::model) mod failures;
@@ -132,7 +133,21 @@ impl Run {
 
     /// What is known of the run from before a moment of the monotonic clock, for reading on from there.
     pub(super) fn joined_at(&self, us: u64, history: usize) -> Self {
-        let Self { header, settings, proxy, load, clients, log, markers, .. } = self;
+        let Self {
+            header,
+            settings,
+            proxy,
+            load,
+            clients,
+            hosts: _,
+            experiments: _,
+            health: _,
+            log,
+            markers,
+            failures: _,
+            reading: _,
+            retention: _,
+        } = self;
         let began = self.began().map(|run| &*run.settings).unwrap_or_default();
         Self {
             header: header.resumed(),
@@ -177,7 +192,7 @@ impl Run {
         *log = RunLog::default();
         *markers = Markers::default();
         *failures = Failures::default();
-        *retention = Retention { history: 1, is_brief: true, ..*retention };
+        *retention = Retention { history: 1, is_joined: retention.is_joined, is_brief: true };
     }
 
     /// What is kept of it, in bytes, but for what the allocator adds.
