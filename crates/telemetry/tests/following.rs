@@ -178,7 +178,7 @@ fn model_of(batches: Vec<Batch>) -> Model {
 }
 
 #[test]
-fn records_come_with_their_writer_and_those_of_others_are_no_records_of_the_run() {
+fn records_of_another_writer_are_not_records_of_the_run() {
     let (_folder, path, mut writer) = journal_of_many();
     let mut alien = EntryBuf::new();
     alien.push("MESSAGE", b"of something else");

@@ -1,4 +1,4 @@
-//! Latencies as they are recorded: densely, where they happen.
+//! Dense histograms, in which latencies are recorded.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
@@ -9,19 +9,19 @@ use hdrhistogram::Histogram as Hdr;
 use crate::histogram::sparse::{Buckets, SparseHistogram, UNIT_NS};
 use crate::metric::Metric;
 
-/// Below this a latency is not told apart, in nanoseconds.
+/// Latencies below this are not told apart, in nanoseconds.
 pub(crate) const LOWEST_NS: u64 = 100;
-/// Above this a latency counts as saturated, in nanoseconds.
+/// Latencies above this count as saturated, in nanoseconds.
 pub const HIGHEST_NS: u64 = 60_000_000_000;
 /// Significant decimal digits of a latency.
 pub(crate) const DIGITS: u8 = 3;
-/// Samples that a histogram takes in from records at the most, so that a rank among them is exact as `f64`.
+/// Most samples that a histogram takes in from records, so that a rank among them is exact as `f64`.
 const COUNT_MAX: u64 = 1 << 53;
 /// A percentile that rests on fewer samples above it than this is marked as thin.
 pub(crate) const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
-/// A dense histogram of nanoseconds, 3 significant digits, 100 ns to 60 s, with the exact maximum and sum. Its 170 kB
-/// are taken with the first sample.
+/// A dense histogram of nanoseconds, 3 significant digits, 100 ns to 60 s, with the exact maximum and sum. The first
+/// sample allocates its 170 kB.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     /// `None` until there is a sample.
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_beyond_the_range_is_counted_as_saturated_with_its_exact_maximum() {
+    fn a_latency_beyond_the_range_is_saturated_with_its_exact_maximum() {
         let mut histogram = Histogram::new();
         histogram.record(Duration::from_secs(90));
         assert_eq!((histogram.count(), histogram.saturated()), (1, 1));

@@ -13,24 +13,24 @@ use crate::histogram::{DIGITS, HIGHEST_NS, Histogram, LOWEST_NS};
 
 /// Longest base64 text that is decoded; one with every bucket in use is shorter.
 const TEXT_BYTES_MAX: usize = 512 * 1024;
-/// Largest inflated histogram: a header and nine bytes for each of some 22,000 buckets.
+/// Longest inflated histogram: a header and nine bytes for each of some 22,000 buckets.
 const INFLATED_BYTES_MAX: usize = 256 * 1024;
 /// Cookie, length, offset, digits, lowest and highest value, and a factor.
 const HEADER_BYTES: usize = 40;
 /// Buckets up to [`HIGHEST_NS`]: those that the library has.
 const BUCKETS: usize = 21 * 1024;
-/// Most samples of one histogram: a hundred thousand a second for five years. Buckets at rest hold 2³² samples each,
-/// so a count that only claims to be large would make many of them.
+/// Most samples of one histogram: a hundred thousand a second for five years. A sparse bucket holds 2³² samples, so a
+/// count that only claims to be large would make many buckets.
 const SAMPLES_MAX: u64 = 1 << 44;
 /// First word of the deflated form, and of what is inside it.
 const COOKIE_DEFLATED: u32 = 0x1c84_9314;
 const COOKIE: u32 = 0x1c84_9313;
 
-/// The text is not a histogram of ours, each of which holds a sample.
+/// The text is not a histogram of ours; each of ours holds a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotAHistogram;
 
-/// Writes a distribution as text.
+/// Writes a histogram as text.
 pub(crate) fn encode(distribution: &SparseHistogram) -> String {
     let mut dense = Histogram::new();
     dense.add_sparse(distribution);
@@ -47,10 +47,10 @@ pub fn interval_log_line(tag: &str, start_s: f64, length_s: f64, interval: &Spar
     format!("Tag={tag},{start_s:.3},{length_s:.3},{max_ms:.3},{}\n", encode(interval))
 }
 
-/// Reads a distribution from text; sum, maximum and saturation travel in fields of their own.
+/// Reads a histogram from text; sum, maximum and saturation travel in fields of their own.
 ///
-/// The library would make a dense histogram of it, of which nearly all buckets are empty: reading a recording would
-/// take twice as long. What it says of a text is what the tests compare this with.
+/// The library would make a dense histogram, nearly all of whose buckets are empty: reading a recording would take
+/// twice as long. The tests compare this with what the library reads.
 pub(crate) fn decode(text: &str) -> Result<SparseHistogram, NotAHistogram> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(NotAHistogram);

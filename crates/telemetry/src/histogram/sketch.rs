@@ -1,4 +1,4 @@
-//! A histogram that is small enough for every client to have one.
+//! A histogram small enough for every client.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,9 +1,9 @@
-//! Latencies as records and series carry them: sparsely, only the buckets that hold samples.
+//! Sparse histograms, as records and series carry them: only the buckets that hold samples.
 
 /// Width of the narrowest bucket: the largest power of two within [`LOWEST_NS`](crate::histogram::LOWEST_NS).
 pub(crate) const UNIT_NS: u64 = 64;
 
-/// Samples of one bucket. Series hold many of these, so it is kept small.
+/// The samples of one bucket. Series hold many buckets, so each is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bucket {
     /// Highest latency of the bucket, in units of [`UNIT_NS`] rounded down; 60 s are 2³⁰ of them.
@@ -25,7 +25,7 @@ impl Bucket {
     }
 }
 
-/// The buckets of a [`SparseHistogram`] in its making.
+/// Builds the buckets of a [`SparseHistogram`].
 pub(crate) struct Buckets {
     buckets: Vec<Bucket>,
     count: u64,
@@ -58,7 +58,7 @@ impl Buckets {
     }
 }
 
-/// A histogram at rest: only the buckets that hold samples.
+/// A histogram of only the buckets that hold samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SparseHistogram {
     /// In ascending order.
@@ -70,7 +70,7 @@ pub struct SparseHistogram {
 }
 
 impl SparseHistogram {
-    /// What a bucket takes of memory.
+    /// Memory that a bucket takes.
     pub(crate) const BUCKET_BYTES: usize = size_of::<Bucket>();
 
     /// Samples by bucket, in ascending order, with the exact figures beside them.

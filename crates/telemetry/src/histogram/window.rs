@@ -1,4 +1,4 @@
-//! Latencies of several intervals merged, from which an interval can be taken out again.
+//! A histogram of several intervals, from which intervals can be removed again.
 
 use crate::histogram::sparse::{SparseHistogram, UNIT_NS};
 
@@ -8,14 +8,14 @@ const HALF: usize = 1024;
 const POWERS: usize = 22;
 /// Buckets in all.
 const BUCKETS: usize = (POWERS + 1) * HALF;
-/// Buckets that are summed up together, so that a percentile is found without looking at every bucket.
+/// Buckets that share a sum, so that a percentile is found without a look at every bucket.
 const BLOCK: usize = 128;
 
-/// The samples of several [`SparseHistogram`]s, in the buckets of the library that made them.
+/// The samples of several [`SparseHistogram`]s, in the buckets of the hdrhistogram library.
 ///
-/// The library's own histogram cannot give up single samples, and merging a window anew costs more than drawing a
-/// screen. The layout is that of `HdrHistogram` (hdrhistogram.org): 3 significant digits, buckets
-/// of 64 ns up to 131 µs, twice as wide with each power of two above.
+/// The library cannot remove samples from a histogram, and merging a whole window for each frame costs more than
+/// drawing it. The layout is that of `HdrHistogram` (hdrhistogram.org): 3 significant digits, buckets of 64 ns up to
+/// 131 µs, twice as wide with each power of two above.
 #[derive(Clone, Debug, Default)]
 pub struct WindowHistogram {
     /// Samples by bucket; empty until there is one.
@@ -27,7 +27,7 @@ pub struct WindowHistogram {
 }
 
 impl WindowHistogram {
-    /// Adds all samples of a distribution.
+    /// Adds all samples of a histogram.
     pub fn add(&mut self, distribution: &SparseHistogram) {
         if distribution.is_empty() {
             return;
@@ -45,8 +45,8 @@ impl WindowHistogram {
         self.max_ns = self.max_ns.max(distribution.max_ns());
     }
 
-    /// Takes out all samples of a distribution that was added before. True if the maximum may have been one of them:
-    /// then it is for the caller to say what it is now.
+    /// Removes all samples of a histogram that was added before. True if the maximum may have been one of them: then
+    /// the caller must set it by [`Self::set_max_ns`].
     #[must_use]
     pub fn remove(&mut self, distribution: &SparseHistogram) -> bool {
         if distribution.is_empty() || self.counts.is_empty() {
@@ -61,7 +61,7 @@ impl WindowHistogram {
         distribution.max_ns() >= self.max_ns
     }
 
-    /// Says what the exact maximum is, in nanoseconds.
+    /// Sets the exact maximum, in nanoseconds.
     pub fn set_max_ns(&mut self, max_ns: u64) {
         self.max_ns = max_ns;
     }

@@ -9,15 +9,15 @@ use crate::metric::Counters;
 use crate::record::ClientRecord;
 use crate::record::ids::ClientId;
 
-/// How soon a client that changed gets a record while the budget allows, in microseconds; a reader shows its last rate
-/// so long.
+/// How soon a changed client gets a record while the budget allows, in microseconds. Until then a reader shows its
+/// last rate.
 const TURN_US_MAX: u64 = 10_000_000;
 
-/// How long a client's latencies are gathered before a record carries them, in microseconds; a little less than five
-/// intervals of a second. Each record would cost a tenth more with them.
+/// How long a client's latencies are gathered before a record carries them, in microseconds: a little less than five
+/// intervals of a second. Latencies make a record a tenth larger.
 const SKETCH_US_MIN: u64 = 4_500_000;
 
-/// A client's record that is due, and since when it covers.
+/// A client's record that is due, and the beginning of the time that it covers.
 #[derive(Debug)]
 pub(crate) struct Due {
     pub(crate) record: ClientRecord,
@@ -70,7 +70,7 @@ impl Row {
     }
 }
 
-/// The clients that are told apart, at most `max` besides `other`.
+/// The table of clients, at most `max` besides `other`.
 #[derive(Debug)]
 pub(crate) struct ClientTable {
     rows: HashMap<ClientId, Row>,

@@ -11,9 +11,9 @@ use crate::record::{HealthRecord, HostRecord};
 const CONNECTIONS_WAITING_MAX: usize = 256;
 /// Connection errors for which room is kept each interval, however many clients changed.
 const ERRORS_RESERVED: usize = 4;
-/// While the budget drops errors, this is said so often at the most, in microseconds.
+/// Shortest time between two reports that the budget drops errors, in microseconds.
 const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
-/// Jump of the wall clock against the monotonic one that is reported, in microseconds.
+/// Smallest step of the wall clock against the monotonic one that is reported, in microseconds.
 const CLOCK_STEP_US_MIN: i64 = 100_000;
 
 impl<S: Sink> Publisher<S> {
@@ -104,7 +104,7 @@ impl<S: Sink> Publisher<S> {
         waiting.for_each(|record| self.drop_connection(&record));
     }
 
-    /// Errors wait before samples. Errors that find no room are counted; a sample is none the worse for being smaller.
+    /// Errors come before samples. Errors without room are counted; samples without room are just dropped.
     fn queue_connections(&mut self, records: &[ConnectionRecord]) {
         let (errors, samples): (Vec<_>, Vec<_>) = records.iter().partition(|r| r.outcome.is_error());
         for record in errors.into_iter().chain(samples) {
@@ -120,7 +120,8 @@ impl<S: Sink> Publisher<S> {
         self.health.over_budget_total += u64::from(record.outcome.is_error());
     }
 
-    /// True if there is something new to tell. A wait is none, and a budget that is short for long not each interval.
+    /// True if there is something new to report. Waits alone are not; a budget that stays short is not reported each
+    /// interval.
     fn is_health_due(&self) -> bool {
         let sent = &self.written.health;
         let but_waits = HealthRecord { waits_total: sent.waits_total, ..self.health.clone() };

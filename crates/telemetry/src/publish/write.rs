@@ -7,10 +7,10 @@ use crate::families::{LoadLatency, ProxyLatency};
 use crate::metric::Metric;
 use crate::record::{Body, Record, Stamp};
 
-/// The load's latencies that travel each interval. Those of the phases of its requests are for the end, where the final
-/// record has them all, so they travel seldom: they would take more room than everything else of a load.
+/// Latencies of the load that each record carries. Those of request phases are carried seldom: they would take more
+/// room than the rest of the load, and the final record has them all.
 const EACH_INTERVAL: &[LoadLatency] = &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag];
-/// How many of the load's records there are to one that carries the phases.
+/// One of so many records of the load carries the latencies of request phases.
 pub(super) const PHASES_EVERY: u64 = 60;
 
 impl<S: Sink> Publisher<S> {
@@ -81,7 +81,8 @@ impl<S: Sink> Publisher<S> {
         if self.load_records % PHASES_EVERY == PHASES_EVERY - 1 { LoadLatency::ALL } else { EACH_INTERVAL }
     }
 
-    /// Notes that a record is in the journal, or never will be: its counters are cumulative, and the next carries them.
+    /// Notes that a record is in the journal, or never will be: counters are cumulative, so the next record carries
+    /// them.
     fn note_written(&mut self, pending: PendingRecord, record: Record) {
         let now_us = self.ticked.monotonic_us;
         match (pending, record.body) {
@@ -110,7 +111,7 @@ impl<S: Sink> Publisher<S> {
         }
     }
 
-    /// Numbers a record and offers it; false if it is to be offered again, in which case its number is not used up.
+    /// Assigns `seq` and offers the record. False if it must be offered again: then `seq` is not used up.
     fn offer(&mut self, record: &mut Record) -> bool {
         record.stamp.seq = self.seq + 1;
         match self.sink.accept(record) {

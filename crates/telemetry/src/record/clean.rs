@@ -1,8 +1,8 @@
-//! Text from outside, made safe once, where it enters: for journals, logs and terminals alike.
+//! Makes text from outside safe for journals, logs and terminals, once, where it enters.
 
 /// Longest text from a peer that is kept, in characters.
 pub const PEER_TEXT_MAX: usize = 255;
-/// Longest line that is said, in characters: room for two paths of the greatest length.
+/// Longest line of our own, in characters: room for two paths of the greatest length.
 pub const LINE_MAX: usize = 10_000;
 
 /// Makes text from a peer or a file printable: control characters, and the invisible ones that reorder or hide

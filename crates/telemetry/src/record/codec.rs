@@ -1,4 +1,4 @@
-//! A record to a journal entry and back.
+//! Encodes records as journal entries, and decodes them.
 
 use journal::{Entry, EntryBuf};
 

@@ -1,4 +1,4 @@
-//! One connection's record: an error, or one of the sample that ended well.
+//! The record of one connection: one that failed, or a sample of those that ended well.
 
 use std::fmt;
 use std::str::FromStr;
@@ -79,7 +79,7 @@ impl FromStr for Outcome {
     }
 }
 
-/// What there is to say of one connection at its end.
+/// One connection, at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionRecord {
     /// Its number within the run.

@@ -1,10 +1,10 @@
-//! What befell requests and handshakes of the load, told apart by typed keys, each with its first example.
+//! Counts events of the load's requests and handshakes by kind, each with its first example.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Most keys that are told apart; there are fewer statuses and alerts that anybody sends.
+/// Most kinds that are told apart; the statuses and alerts in use are fewer.
 pub(crate) const EVENTS_MAX: usize = 256;
 
 /// Something that happened to a request or a connection of the load.
@@ -49,7 +49,7 @@ pub enum LoadEvent {
 }
 
 impl LoadEvent {
-    /// True for what is no failure of a request.
+    /// True unless it is a failure of a request.
     pub fn is_benign(self) -> bool {
         matches!(self, Self::Status(..400) | Self::Negotiated(..) | Self::Retried)
     }
@@ -149,7 +149,7 @@ impl EventCounts {
         }
     }
 
-    /// Adds what another tally counted.
+    /// Adds what another one counted.
     pub fn add(&mut self, other: &Self) {
         for entry in &other.entries {
             self.add_one(entry.event, entry.count, || entry.example.clone());
@@ -165,7 +165,7 @@ impl EventCounts {
         Self { entries: self.entries.iter().filter_map(since).collect() }
     }
 
-    /// Forgets everything.
+    /// Forgets all events.
     pub fn clear(&mut self) {
         self.entries.clear();
     }

@@ -1,4 +1,4 @@
-//! What a journal field of ours is called, in which unit, and what it means.
+//! The journal fields of tlsdash: names, units, meanings.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ pub struct Field {
     pub meaning: Cow<'static, str>,
 }
 
-/// In what a field is written.
+/// The unit of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A whole number of things.

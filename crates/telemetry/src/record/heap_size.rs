@@ -1,4 +1,4 @@
-//! What records, and what is kept of them, take of memory, so that it can be bounded: a short text may hold much.
+//! Measures the memory of records and of what is kept of them, so that it can be bounded: a short text may hold much.
 
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
@@ -11,9 +11,9 @@ use crate::record::{
     Body, ExperimentRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord, Record, RunRecord,
 };
 
-/// Something that points to memory besides its own.
+/// A type with memory on the heap.
 pub(crate) trait HeapSize {
-    /// So much, in bytes, but for what the allocator adds.
+    /// Bytes on the heap, without what the allocator adds.
     fn heap_bytes(&self) -> usize;
 }
 

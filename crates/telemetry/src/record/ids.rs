@@ -1,4 +1,4 @@
-//! Who a record speaks of: runs, connections and clients.
+//! Ids of runs, connections and clients.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -78,7 +78,7 @@ impl fmt::Display for ConnId {
     }
 }
 
-/// Whom traffic is accounted to: a source address, or `other` once the bounded table is full.
+/// The client that traffic counts for: a source address, or `other` once the bounded table is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClientId {
     /// One source address; IPv4 clients of a dual-stack listener are IPv4 here.

@@ -1,4 +1,4 @@
-//! Which kinds of records there are, and how each travels.
+//! The kinds of records, and how each is encoded.
 
 use journal::EntryBuf;
 

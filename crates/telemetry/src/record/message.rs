@@ -1,4 +1,4 @@
-//! Each record as a sentence, for people who read the journal without tlsdash.
+//! Writes each record as a sentence, for people who read the journal without tlsdash.
 
 use std::fmt::Write;
 
@@ -56,7 +56,7 @@ pub(crate) fn sentence(record: &Record) -> String {
     }
 }
 
-/// Steps of an experiment that a person who reads along need not hear of.
+/// Steps of an experiment that need not appear in a log.
 fn is_told_each_block(experiment: &ExperimentRecord) -> bool {
     matches!(experiment.step, ExperimentStep::Switch | ExperimentStep::Pair)
 }

@@ -1,4 +1,4 @@
-//! The records: what tlsdash says of itself, once an interval or when something happens.
+//! The records that tlsdash writes: once an interval, or when something happens.
 
 pub mod clean;
 pub(crate) mod codec;
@@ -30,7 +30,7 @@ pub use experiment::{EstimateRecord, ExperimentRecord};
 pub use kinds::Kind;
 pub use latencies::{Latencies, Latency};
 
-/// The version of the record format that this program writes; a reader refuses a higher one.
+/// Version of the record format that this program writes; a reader refuses a higher one.
 pub const SCHEMA: u64 = 1;
 
 /// Where and when a record was made.
@@ -49,8 +49,8 @@ pub struct Stamp {
     pub interval_us: u64,
 }
 
-/// How far the beginning of an interval may lie behind the end of the one before it without a gap between them. It must be
-/// small against an interval: one that was refused goes with the next, which then is long itself.
+/// Longest time between two intervals that is not a gap. It must be short against an interval: a refused interval
+/// goes with the next one, which then is long itself.
 const GAP_SLACK_US_MAX: u64 = 20_000;
 
 impl Stamp {

@@ -1,4 +1,4 @@
-//! Who wrote an entry, by the fields that the journal adds and takes from nobody.
+//! Who wrote an entry, by the trusted fields that the journal itself adds.
 
 use crate::record::clean;
 use crate::record::ids;
@@ -7,8 +7,8 @@ use crate::record::wire::Source;
 /// The `MESSAGE_ID` with which journald says that it dropped messages (`SD_MESSAGE_JOURNAL_DROPPED` of sd-messages.h).
 const DROPPED_MESSAGE_ID: &str = "a596d6fe7bfa4994828e72309e95d61e";
 
-/// A process, as the journal saw it when it took an entry (systemd.journal-fields(7), trusted fields). `None` where an
-/// entry does not say; such an origin is like any other, and unequal to one that does.
+/// A process, as the journal saw it when it took an entry (trusted fields of systemd.journal-fields(7)). `None` where
+/// a field is missing; an origin without it differs from one with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// `_MACHINE_ID`.
@@ -52,7 +52,7 @@ fn id(entry: &dyn Source, name: &str) -> Option<u128> {
     entry.text(name).and_then(ids::bits)
 }
 
-/// A process that wrote records, and what the journal says of it besides.
+/// A process that wrote records, with more that the journal says of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writer {
     /// Which process it is: the only part that is compared.
@@ -129,7 +129,7 @@ pub(crate) fn is_tlsdash(unit: &str) -> bool {
     name.is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '-']))
 }
 
-/// Journald's word that its rate limit dropped messages of a service.
+/// A message of journald: its rate limit dropped messages of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppressed {
     /// `_BOOT_ID`: where and when.
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_named_by_its_unit_only_where_no_user_can_have_chosen_that() {
+    fn an_account_is_named_by_its_unit_only_if_no_user_chose_it() {
         let account = |uid, unit| writer(uid, unit).account();
         assert_eq!(account(998, "tlsdash.service"), "tlsdash.service");
         assert_eq!(account(1_000, "user@1000.service"), "uid 1000");

@@ -54,7 +54,7 @@ impl fmt::Display for Applies {
     }
 }
 
-/// One setting as the proxy or the load publishes it: what it is, how it stands, what it may be.
+/// One setting, as the proxy or the load publishes it: its name, value and range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// Dotted name, such as `load.rate`.
@@ -71,7 +71,7 @@ pub struct Setting {
     pub range: Option<(f64, f64)>,
 }
 
-/// What a person asks of the running program; travels against the stream of records.
+/// A command to the running program; commands travel against the stream of records.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Give a setting another value.

@@ -1,5 +1,5 @@
-//! How the members of a record become journal fields and come back: one list for each record serves both ways,
-//! and the document of the schema.
+//! Encodes the members of a record as journal fields, and decodes them: one list for each record serves both ways,
+//! and the schema's document.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use crate::record::ids::{ClientId, ConnId};
 use crate::record::setting::{SETTINGS_MAX, Setting};
 use crate::record::{Latencies, Latency, Level, Phase};
 
-/// Why an entry that claims to be a record of ours is not one.
+/// Why an entry cannot be decoded as a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// A field that every record of its kind has is not there.
@@ -34,7 +34,7 @@ pub enum DecodeError {
     UnknownKind,
 }
 
-/// Where fields are read from.
+/// A source of fields.
 pub(crate) trait Source {
     fn text(&self, name: &str) -> Option<&str>;
 }
@@ -85,7 +85,7 @@ pub(crate) trait Member: Sized {
     }
 }
 
-/// Stands beside a member that brings fields of its own.
+/// Marks a member that brings fields of its own.
 pub(crate) static FAMILY: Field =
     Field { name: Cow::Borrowed(""), unit: Unit::Text, example: "", meaning: Cow::Borrowed("") };
 
@@ -136,7 +136,7 @@ fn malformed(name: impl Into<Cow<'static, str>>) -> DecodeError {
     DecodeError::Malformed(name.into())
 }
 
-/// A number that is not there is nothing: later versions add counters that older journals lack.
+/// A missing number is 0: later versions add counters that older journals lack.
 fn number<T: FromStr + Default>(name: &str, from: &dyn Source) -> Result<T, DecodeError> {
     from.text(name)
         .map_or_else(|| Ok(T::default()), |text| text.parse().map_err(|_| malformed(name.to_owned())))
@@ -182,7 +182,7 @@ impl Member for bool {
     }
 }
 
-/// Empty text needs no field. What is read is cleaned anew: a journal is no more trusted than a peer.
+/// Empty text needs no field. Text that is read is cleaned anew: a journal is not trusted more than a peer.
 impl Member for String {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {
         if !self.is_empty() {

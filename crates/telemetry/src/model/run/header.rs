@@ -1,4 +1,4 @@
-//! Which run it is: its id, who writes it, its first and last records.
+//! The header of a run: its id, its writer, its first and last records.
 
 use super::merged::{Member, covered_us, joined, sum_by_host};
 use super::settings::RunSettings;
@@ -7,7 +7,7 @@ use crate::record::ids::RunId;
 use crate::record::origin::Writer;
 use crate::record::{Phase, RunRecord, Stamp};
 
-/// Which run it is, and from when to when it was read.
+/// The id and writer of a run, and from when to when it was read.
 #[derive(Debug)]
 pub(super) struct RunHeader {
     pub(super) id: RunId,

@@ -1,7 +1,7 @@
 //! What the load of a run counted.
 
-use super::SeriesStart;
 use super::merged::{Member, covered_us};
+use super::retention::SeriesStart;
 use crate::families::{LoadCounter, LoadLatency};
 use crate::metric::Counters;
 use crate::model::series::MetricSeries;

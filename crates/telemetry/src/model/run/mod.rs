@@ -17,6 +17,7 @@ mod log;
 mod merged;
 mod proxy;
 pub(in crate::model) mod reading;
+mod retention;
 pub(crate) mod settings;
 pub(in crate::model) mod timeline;
 
@@ -30,11 +31,10 @@ use log::RunLog;
 use merged::Member;
 use proxy::ProxyPart;
 use reading::Reading;
+use retention::{Retention, SeriesStart};
 use settings::RunSettings;
 use timeline::{Marker, Markers, TimelineEvent};
 
-use crate::metric::Metric;
-use crate::model::series::MetricSeries;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::ids::RunId;
 use crate::record::origin::Writer;
@@ -62,31 +62,6 @@ pub struct Run {
     failures: Failures,
     reading: Reading,
     retention: Retention,
-}
-
-/// How much of a run is kept.
-#[derive(Clone, Copy, Debug)]
-struct Retention {
-    /// Intervals of each series.
-    history: usize,
-    /// True if reading began in the middle of the run, with what was known of it.
-    is_joined: bool,
-    /// True if only totals and the last interval are kept.
-    is_brief: bool,
-}
-
-/// How the series of a run begins.
-#[derive(Clone, Copy, Debug)]
-struct SeriesStart {
-    /// When everything stood at nothing, if that was read.
-    start_us: Option<u64>,
-    history: usize,
-}
-
-impl SeriesStart {
-    fn series<C: Metric, L: Metric>(self) -> MetricSeries<C, L> {
-        MetricSeries::new(self.start_us, self.history)
-    }
 }
 
 impl Run {

@@ -1,7 +1,7 @@
 //! What the proxy of a run counted.
 
-use super::SeriesStart;
 use super::merged::Member;
+use super::retention::SeriesStart;
 use crate::families::{ProxyCounter, ProxyLatency};
 use crate::model::series::MetricSeries;
 use crate::record::{ProxyRecord, Stamp};

@@ -40,7 +40,7 @@ fn seen(run: &Run) -> (u64, u64, u64, usize, usize) {
 }
 
 #[test]
-fn of_runs_beyond_those_kept_whole_totals_and_the_last_interval_are_known() {
+fn abridged_runs_keep_totals_and_the_last_interval() {
     let model = read(1..=40);
     let whole = model.runs().iter().filter(|run| !run.is_brief()).count();
     assert_eq!((model.runs().len(), whole), (40, RUNS_MAX));

@@ -169,7 +169,7 @@ fn a_client_is_not_shown_faster_than_it_was_after_its_record_was_lost() {
 }
 
 #[test]
-fn a_client_that_is_silent_does_nothing_once_no_record_of_it_can_be_missing() {
+fn a_silent_client_has_rate_zero_once_no_record_can_be_missing() {
     let mut pen = Pen::begun();
     for second in 1..=5 {
         pen.second = second;

@@ -93,7 +93,7 @@ fn what_another_process_writes_under_a_runs_id_changes_nothing_in_it() {
 }
 
 #[test]
-fn a_forger_whose_file_is_read_first_loses_the_run_to_the_one_who_began_it() {
+fn a_forger_whose_file_is_read_first_loses_the_run_to_its_owner() {
     let mut model = Model::default();
     read_of(&mut model, &process(11), forged(3));
     assert!(model.current().unwrap().stopped().is_some());
@@ -194,7 +194,7 @@ fn begin(model: &mut Model, run: u128, second: u64, writer: &Writer) {
 }
 
 #[test]
-fn a_run_of_another_account_is_not_shown_in_the_place_of_the_one_that_is_held() {
+fn a_held_run_is_not_replaced_by_one_of_another_account() {
     let user = |uid, unit: &str| Writer {
         origin: Origin { uid: Some(uid), ..process(20).origin },
         unit: unit.to_owned(),
