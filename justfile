@@ -14,6 +14,17 @@ run *ARGS:
 demo *ARGS:
     cargo run --release --locked -- demo {{ARGS}}
 
+# The program without debug tables, and these in a file beside it, where gdb and perf look for them: target/dist.
+dist:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only CARGO_PROFILE_RELEASE_STRIP=none
+    cargo build --release --locked -p tlsdash
+    cd "${CARGO_TARGET_DIR:-target}"
+    mkdir -p dist
+    objcopy --only-keep-debug release/tlsdash dist/tlsdash.debug
+    objcopy --strip-debug --add-gnu-debuglink=dist/tlsdash.debug release/tlsdash dist/tlsdash
+
 # All tests; installs the outside programs they compare with.
 test *ARGS:
     .ci/test {{ARGS}}

@@ -21,8 +21,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Callgrind's counts of a worker's thread are told from others by the code that only workers run.
 const WORKER: &str = "proxy_core::connection::";
 /// Where the code is that counts and times, by parts of its files' paths.
-const COUNTING: [&str; 4] =
-    ["proxy-core/src/account", "proxy-core/src/clients", "crates/telemetry/src/", "/hdrhistogram-"];
+const COUNTING: [&str; 3] = ["proxy-core/src/stats/", "crates/telemetry/src/", "/hdrhistogram-"];
 
 /// The proxy with one worker, headless.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-#[path = "../../tests/frames/mod.rs"]
+#[path = "../../loadgen/tests/frames/mod.rs"]
 mod frames;
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use frames::*;
 use libfuzzer_sys::fuzz_target;
-use loadgen::Http2Trial;
+use loadgen::Http2Harness;
 
 /// What is kept of a frame and a header block that are not whole, in bytes at most.
 const KEPT_BYTES_MAX: usize = (16 << 10) + 9 + (64 << 10);
@@ -21,22 +21,22 @@ const DECODED_BYTES_MAX: u64 = 4 * (256 << 10);
 const PAYLOAD_BYTES_MAX: usize = 16_384;
 const PREFACE_BYTES: usize = 24;
 
-static TRIAL: LazyLock<Http2Trial> = LazyLock::new(Http2Trial::default);
+static HARNESS: LazyLock<Http2Harness> = LazyLock::new(Http2Harness::default);
 
 fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
     let Some((&step, frames)) = input.split_first() else { return };
     // Most of what a server can do wrong comes after its settings.
     let begun = [&frame(SETTINGS, 0, 0, &[]), frames].concat();
     let server = if step % 2 == 0 { frames } else { &begun };
-    let whole = TRIAL.receive([server]);
-    let pieces = TRIAL.receive(server.chunks(usize::from(step) + 1));
+    let whole = HARNESS.receive([server]);
+    let pieces = HARNESS.receive(server.chunks(usize::from(step) + 1));
     for tried in [&whole, &pieces] {
         assert!(tried.kept_bytes_max <= KEPT_BYTES_MAX, "{tried:?}");
         assert!(tried.decoded_bytes <= DECODED_BYTES_MAX, "{tried:?}");
         assert!(tried.answered + tried.failed + tried.unheard <= 4, "{tried:?}");
         assert!(are_frames(&tried.output[PREFACE_BYTES..]), "{tried:?}");
     }
-    let outcome = |tried: &loadgen::Http2Tried| (tried.answered, tried.failed, tried.unheard, tried.is_broken);
+    let outcome = |tried: &loadgen::Http2HarnessResult| (tried.answered, tried.failed, tried.unheard, tried.is_broken);
     assert_eq!(outcome(&whole), outcome(&pieces), "{whole:?} {pieces:?}");
 });
 

@@ -14,7 +14,7 @@ use rustix::time::{
 /// Nanoseconds in a second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// A length of time in nanoseconds, at most some 580 years.
+/// A duration in nanoseconds; longer than 584 years is cut.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -51,7 +51,7 @@ impl Timer {
         arm(&self.fd, at_ns)
     }
 
-    /// Waits for events, until the moment `at_ns` or for so long as `patience` lasts; a signal ends it too.
+    /// Waits for events until the moment `at_ns`, or for `patience`; a signal ends the wait too.
     pub(crate) fn wait(
         &mut self,
         poll: &mut Poll,

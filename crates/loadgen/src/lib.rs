@@ -1,72 +1,66 @@
-//! The load generator, and the demo upstream it can be pointed at.
+//! The load generator, and the demo upstream that it can load.
 //!
-//! A [`Load`] runs a [`Plan`] against a [`Target`]: HTTP/1.1, HTTP/2 or a plain echo, over TLS, TCP or a unix socket, in
-//! a closed loop or on a schedule, with a share of its handshakes resumed. Each of its threads is on its own: an event
-//! loop, a part of the connections and of the schedule, counters and histograms, which are handed over when they are
-//! asked for.
+//! A [`Load`] runs a [`Plan`] against a [`Target`]: HTTP/1.1, HTTP/2 or a plain echo, over TLS, TCP or a Unix socket,
+//! in a closed loop or on a schedule. Each thread is independent: it has an event loop, a part of the connections and of
+//! the schedule, and its own counters and histograms, which it hands over when asked.
 //!
 //! # How a request travels
 //!
-//! 1. `pacer` lets it fall due: by the schedule, or because a connection is free. `course` says when that begins,
-//!    pauses and ends, and what is warm-up.
-//! 2. `worker` gives it to a free slot. A slot without a connection makes one first: `connection` over TCP, from
-//!    the address of the `client` whose turn it is, then `tls`, which resumes one of the client's sessions if the
-//!    ratio wants it.
-//! 3. The bytes that `request` has written out beforehand go to the connection. That is the moment it is sent, so
-//!    in an open loop the lag includes making a connection, and the service time does not.
-//! 4. `http1` takes the answer apart as it comes, in whatever pieces, and counts its body off.
-//! 5. `ledger` enters what became of it, and is the one place that says what counts as what.
-//! 6. The connection waits for the next request, or is closed in order, so that both ends agree to the byte.
+//! 1. `schedule` decides when the request falls due: by the rate, or because a connection is free. It also knows when
+//!    the load starts, pauses and ends, and which requests are warm-up.
+//! 2. `worker` gives the request to a free slot. A slot without a connection opens one: TCP from the address of the
+//!    next `worker::client`, then `tls`, which resumes one of the client's sessions if the ratio asks for it.
+//! 3. A `protocol::ProtocolSession` writes the request, whose bytes were prepared before the load started. Now it
+//!    counts as sent: in an open loop the lag includes opening a connection, and the service time does not.
+//! 4. The session parses the answer as it arrives, in pieces of any size, and counts the bytes of its body.
+//! 5. `stats` records the result. It alone decides what counts as what.
+//! 6. The connection waits for the next request, or is closed in order, so that both ends count the same bytes.
 //!
-//! # What else there is
+//! HTTP/1.1 and HTTP/2 differ in their session alone: how many requests a connection carries at a time, how a request
+//! is written, and how answers are read.
 //!
-//! `http2` is steps 2 to 6 for HTTP/2, whose connections carry many requests at a time; `pacer`, `course` and `ledger`
-//! are the same, and so is the `transport` below.
+//! # Rooms
 //!
-//! `plan`, `target`, `targets` and `config` are what a load is started with, `check` looks at it all and tries the
-//! server out, `control` and `settings` are what can be changed while it runs, `load` holds the threads, `clock` tells
-//! the time, [`report`] shapes what came of it, and `upstream` is the server for demos.
+//! | room | what it holds |
+//! |---|---|
+//! | `config`, `plan`, `target` | what a load is started with |
+//! | `load` | the checks before the start, and the handle on the threads |
+//! | `control` | live settings, and the results that threads share |
+//! | `schedule`, `worker`, `protocol`, `tls`, `stats` | the six steps above |
+//! | [`results`] | the final report in the style of other load generators |
+//! | `upstream` | the server for demos |
 //!
 //! # What it does not do
 //!
-//! Bodies of answers are counted and compared, not kept. There is no pipelining. A request whose kept connection the
-//! server closed before answering is sent once more, whatever its method. With HTTP/2 there is no early data, nothing
-//! is said of priorities, and pushes are refused. The protocol cannot change while a load runs, since results that speak
-//! of two protocols speak of none.
+//! Bodies of answers are counted and compared, not kept. There is no pipelining. If the server closes a kept connection
+//! before it answers, the request is sent once more, whatever its method. HTTP/2 sends no early data and no priorities,
+//! and refuses pushes. The protocol cannot change while a load runs, because its histograms would mix both.
 
 #![forbid(unsafe_code)]
 
-mod check;
-mod client;
 mod clock;
 mod config;
-mod connection;
 mod control;
-mod course;
-mod descriptors;
-mod http1;
-mod http2;
-mod ledger;
 mod load;
-mod pacer;
 mod plan;
-pub mod report;
-mod request;
-mod settings;
-mod socket;
+mod protocol;
+pub mod results;
+mod schedule;
+mod stats;
 mod target;
-mod targets;
 mod tls;
-mod transport;
 mod upstream;
 mod worker;
 
-pub use check::probe;
-pub use config::{Body, Expect, Known, LoadConfig, Protocol, SourceTotals, StartError, Template, Trust};
-pub use http2::{Http2Trial, Http2Tried};
-pub use load::{Load, Measured};
+pub use config::{LoadConfig, StartError};
+pub use control::SourceTotals;
+pub use load::{Load, Measured, probe};
 pub use plan::{Arrivals, KeepAlive, KeepAliveError, Plan, PlanError, Profile, ProfileError, Rate, Share};
-pub use target::{Scheme, Target, TargetError};
-pub use targets::{TargetsError, parse_targets, read_body};
-pub use tls::{Alpn, Identity, TlsOptions, TlsVersion};
+pub use protocol::http2::{Http2Harness, Http2HarnessResult};
+pub use protocol::{Protocol, RequestError};
+pub use target::{
+    Body, Expect, LineError, ReadBodyError, Scheme, Target, TargetError, TargetsError, Template,
+    parse_targets, read_body,
+};
+pub use tls::{Alpn, Identity, Known, TlsOptions, TlsSetupError, TlsVersion, Trust};
 pub use upstream::{DemoUpstream, UpstreamAddr, UpstreamError};

@@ -1,5 +1,4 @@
-//! What the proxy has to say to the person on the box: once an episode, and never more than a person can read,
-//! whatever clients do.
+//! Notices to the operator: one an episode, and never more than a person can read, whatever clients do.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,11 +12,12 @@ use telemetry::{Level, NoticeRecord};
 
 /// Notices about one subject that may follow each other at once.
 const BURST: u32 = 4;
-/// How long until a subject may be spoken of once more.
+/// How long until a subject may have one more notice.
 const REFILL: Duration = Duration::from_secs(30);
-/// An episode is over when nothing of it has been seen for so long: descriptors and the like, which are then tried.
+/// A shortage of descriptors, memory or ports is over when it has not been seen for this long and a trial
+/// succeeds.
 const SHORTAGE_QUIET: Duration = Duration::from_secs(1);
-/// The same of a bound that clients meet, which they may do again and again.
+/// The same for a bound, which clients may meet again and again.
 const BOUND_QUIET: Duration = Duration::from_secs(10);
 
 /// What a notice is about.
@@ -25,11 +25,11 @@ const BOUND_QUIET: Duration = Duration::from_secs(10);
 pub(crate) enum Subject {
     /// The process or the system is short of descriptors, memory or ports.
     Descriptors,
-    /// As many connections are open as may be.
+    /// The bound on connections is reached.
     Connections,
-    /// As many handshakes are under way as may be.
+    /// The bound on handshakes is reached.
     Handshakes,
-    /// As many bytes wait to be sent as may.
+    /// The bound on pending bytes is reached.
     Pending,
     /// The common name of a client's certificate, which cannot be passed on.
     CommonName,
@@ -51,26 +51,26 @@ impl Subject {
     }
 }
 
-/// Notices that wait to be taken, and the episodes that they tell of. A lock is only taken where something begins or
-/// ends, and once an interval by who shows them; on the path of an ordinary connection nothing here is touched.
+/// Notices that wait to be taken, and the episodes that they tell of. A lock is taken only where something begins or
+/// ends, and once an interval by the reader; an ordinary connection touches nothing here.
 #[derive(Debug)]
-pub(crate) struct Notices {
+pub(crate) struct NoticeLog {
     epoch: Instant,
     shortage: Episode,
     connections: Episode,
     handshakes: Episode,
     pending: Episode,
-    said: Mutex<Said>,
+    pending_records: Mutex<PendingNotices>,
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct PendingNotices {
     waiting: Vec<NoticeRecord>,
     /// Bounded by the number of subjects.
     subjects: BTreeMap<Subject, Allowance>,
 }
 
-/// How often a subject may be spoken of, and the latest that could not be said yet.
+/// How many notices a subject may still have, and the latest that had to wait.
 #[derive(Debug)]
 struct Allowance {
     left: u32,
@@ -88,7 +88,7 @@ struct Episode {
     seen_ms: AtomicU64,
 }
 
-impl Default for Notices {
+impl Default for NoticeLog {
     fn default() -> Self {
         Self {
             epoch: Instant::now(),
@@ -96,12 +96,12 @@ impl Default for Notices {
             connections: Episode::default(),
             handshakes: Episode::default(),
             pending: Episode::default(),
-            said: Mutex::default(),
+            pending_records: Mutex::default(),
         }
     }
 }
 
-impl Notices {
+impl NoticeLog {
     /// Notes that something could not be done for want of descriptors, memory or ports: `what` says it in words.
     pub(crate) fn short_of(&self, what: impl FnOnce() -> String, now: Instant) {
         if self.shortage.see(self.ms(now)) {
@@ -139,25 +139,25 @@ impl Notices {
         }
     }
 
-    /// Says something, or keeps the latest of a subject of which much was said lately until it may be said.
+    /// Publishes a notice, or keeps the latest of a subject whose allowance is spent until there is one again.
     pub(crate) fn say(&self, subject: Subject, level: Level, text: &str, now: Instant) {
         let notice = NoticeRecord::new(level, subject.topic(), text);
-        let mut said = self.lock();
-        let Said { waiting, subjects } = &mut *said;
+        let mut pending = self.lock();
+        let PendingNotices { waiting, subjects } = &mut *pending;
         let allowance = subjects.entry(subject).or_insert_with(|| Allowance::new(now));
         waiting.extend(allowance.spend(notice, now));
     }
 
-    /// Takes what there is to say now.
+    /// Takes the notices that may be published now.
     pub(crate) fn take(&self, now: Instant) -> Vec<NoticeRecord> {
         self.settle(now);
-        let mut said = self.lock();
-        let Said { waiting, subjects } = &mut *said;
+        let mut pending = self.lock();
+        let PendingNotices { waiting, subjects } = &mut *pending;
         waiting.extend(subjects.values_mut().filter_map(|allowance| allowance.catch_up(now)));
         std::mem::take(waiting)
     }
 
-    /// Ends what has not been seen for long enough.
+    /// Ends the episodes that have not been seen for long enough.
     fn settle(&self, now: Instant) {
         let now_ms = self.ms(now);
         let ends = |episode: &Episode, quiet| episode.is_quiet(now_ms, quiet) && episode.end();
@@ -182,8 +182,8 @@ impl Notices {
         u64::try_from(at.saturating_duration_since(self.epoch).as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, PendingNotices> {
+        self.pending_records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -219,7 +219,7 @@ impl Allowance {
         }
     }
 
-    /// Returns `notice` if it may be said, and keeps it otherwise.
+    /// Returns `notice` if it may be published, and keeps it otherwise.
     fn spend(&mut self, notice: NoticeRecord, now: Instant) -> Option<NoticeRecord> {
         self.refill(now);
         if self.left > 0 && self.unsaid.is_none() {
@@ -231,7 +231,7 @@ impl Allowance {
         None
     }
 
-    /// Returns what was kept, once it may be said.
+    /// Returns what was kept, once it may be published.
     fn catch_up(&mut self, now: Instant) -> Option<NoticeRecord> {
         self.refill(now);
         let mut notice = self.unsaid.take_if(|_| self.left > 0)?;
@@ -244,7 +244,7 @@ impl Allowance {
     }
 }
 
-/// Whether something failed for want of this host's own, which says nothing of who was to be reached.
+/// Whether an error is a shortage on this host, which says nothing about the peer.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let ours = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL];
@@ -255,13 +255,13 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    fn texts(notices: &Notices, now: Instant) -> Vec<String> {
+    fn texts(notices: &NoticeLog, now: Instant) -> Vec<String> {
         notices.take(now).into_iter().map(|notice| notice.text).collect()
     }
 
     #[test]
     fn a_shortage_that_comes_and_goes_is_one_episode() {
-        let notices = Notices::default();
+        let notices = NoticeLog::default();
         let mut now = notices.epoch;
         for i in 0..100 {
             notices.short_of(|| format!("no descriptor for the {i}th time"), now);
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_bound_that_clients_meet_again_and_again_is_told_seldom() {
-        let notices = Notices::default();
+        let notices = NoticeLog::default();
         let mut now = notices.epoch;
         let mut said = 0;
         // For an hour, with pauses as long as it takes to be worst.
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn the_latest_of_an_upstream_that_comes_and_goes_is_said_in_the_end() {
-        let notices = Notices::default();
+        let notices = NoticeLog::default();
         let now = notices.epoch;
         for i in 0..101 {
             notices.say(Subject::Upstream(3), Level::Warning, &format!("change {i}"), now);
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn what_is_quoted_is_made_printable() {
-        let notices = Notices::default();
+        let notices = NoticeLog::default();
         notices.say(Subject::Upstream(0), Level::Warning, "unix:/\u{1b}[2J\n", notices.epoch);
         assert_eq!(texts(&notices, notices.epoch), ["unix:/\\u{1b}[2J\\u{a}"]);
     }

@@ -7,27 +7,27 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use proxy_core::{Certificate, Trial};
+use proxy_core::{Certificate, TlsHarness};
 
 /// What is kept of messages that are not whole, in bytes at most.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 /// Type of a record with an alert (RFC 8446, 5.1).
 const ALERT: u8 = 21;
 
-static TRIAL: LazyLock<Trial> = LazyLock::new(|| {
+static HARNESS: LazyLock<TlsHarness> = LazyLock::new(|| {
     let certificate = Certificate::generate(&["example.org".to_owned()]).expect("a certificate");
-    Trial::new(certificate).expect("TLS with default settings")
+    TlsHarness::new(certificate).expect("TLS with default settings")
 });
 
 fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
     let Some((&step, hello)) = input.split_first() else { return };
-    let whole = TRIAL.receive([hello]);
-    let pieces = TRIAL.receive(hello.chunks(usize::from(step) * 8 + 1));
-    for tried in [&whole, &pieces] {
-        assert!(!tried.has_shaken_hands && tried.plaintext_bytes == 0, "{tried:?}");
-        assert!(tried.kept_bytes_max <= KEPT_BYTES_MAX, "{tried:?}");
-        let says_why = tried.output.is_empty() || has_alert(&tried.output) || is_silent(tried.failure.as_deref());
-        assert!(tried.failure.is_none() || says_why, "{tried:?}");
+    let whole = HARNESS.receive([hello]);
+    let pieces = HARNESS.receive(hello.chunks(usize::from(step) * 8 + 1));
+    for outcome in [&whole, &pieces] {
+        assert!(!outcome.is_handshake_complete && outcome.plaintext_bytes == 0, "{outcome:?}");
+        assert!(outcome.kept_bytes_max <= KEPT_BYTES_MAX, "{outcome:?}");
+        let says_why = outcome.output.is_empty() || has_alert(&outcome.output) || is_silent(outcome.failure.as_deref());
+        assert!(outcome.failure.is_none() || says_why, "{outcome:?}");
     }
     assert_eq!(whole.failure.is_some(), pieces.failure.is_some(), "{whole:?} {pieces:?}");
 });

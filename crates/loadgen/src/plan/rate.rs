@@ -1,4 +1,4 @@
-//! How many requests a second, and how that changes with time.
+//! Rates, and profiles of rates over time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,7 +48,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A stretch of time in which the rate is constant or changes evenly.
+/// A stage of constant or evenly changing rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stage {
     /// Rate at its beginning, in requests in a thousand seconds; may be 0.
@@ -59,7 +59,7 @@ pub(crate) struct Stage {
     pub(crate) length_ns: Option<u64>,
 }
 
-/// The rate over time: stages one after the other. Ends with its last stage, if that has a length.
+/// The rate over time, in stages. It ends with its last stage, if that has a length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// At least one; only the last may be without a length.
@@ -67,7 +67,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The same rate for ever.
+    /// A constant rate without an end.
     pub fn constant(rate: Rate) -> Self {
         let rate = rate.milli_per_s();
         Self { stages: vec![Stage { from: rate, to: rate, length_ns: None }] }
@@ -172,7 +172,7 @@ impl Stage {
         })
     }
 
-    /// When so much of the area has passed, in nanoseconds from its beginning. `None` if that is never.
+    /// When this much of the area has passed, in nanoseconds from the beginning of the stage; `None` if never.
     pub(crate) fn after_ns(&self, area: u128) -> Option<u64> {
         if self.from == self.to {
             return u64::try_from(area.checked_div(self.from.into())?).ok();

@@ -1,4 +1,4 @@
-//! The way for early data: the lean interface of the library does not tell whether the server took it.
+//! TLS with early data, whose acceptance the unbuffered interface of rustls does not report.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use rustls_pki_types::ServerName;
 
 use super::{Handshake, Outbox, TlsError};
 
-/// Plaintext that is handed on at a time.
+/// Plaintext passed on at a time, in bytes.
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// One connection's TLS, with buffers of its own.
 #[derive(Debug)]
 pub(crate) struct Early {
     connection: ClientConnection,
-    /// Early data was sent: a server may also accept that there is none.
+    /// Early data was sent. A server may also accept early data that is empty.
     was_tried: bool,
     handshake_told: bool,
     peer_closed: bool,
@@ -24,12 +24,12 @@ pub(crate) struct Early {
 impl Early {
     pub(super) fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, TlsError> {
         let mut connection = ClientConnection::new(config, name)?;
-        // What is handed over is bounded by the caller, and goes out at once.
+        // The caller bounds what it sends, and flushes it at once.
         connection.set_buffer_limit(None);
         Ok(Self { connection, was_tried: false, handshake_told: false, peer_closed: false })
     }
 
-    /// Part of a request would have to be followed by the rest, at a time that depends on the server: all or nothing.
+    /// Sends all or nothing: the server would decide when the rest of a request could follow.
     pub(super) fn send_early(&mut self, plaintext: &[u8]) -> bool {
         let Some(mut early) = self.connection.early_data() else { return false };
         self.was_tried = early.bytes_left() >= plaintext.len() && early.write_all(plaintext).is_ok();
@@ -45,7 +45,7 @@ impl Early {
         let mut rest = ciphertext;
         let mut piece = [0; PIECE_BYTES];
         while !rest.is_empty() && !self.peer_closed {
-            // It takes as much as it has room for, and nothing more after a fatal error.
+            // rustls takes as much as it has room for, and nothing after a fatal error.
             if !matches!(self.connection.read_tls(&mut rest), Ok(1..)) {
                 return Err(TlsError(rustls::Error::HandshakeNotComplete));
             }

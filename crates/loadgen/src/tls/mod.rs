@@ -5,6 +5,7 @@ mod early;
 mod outbox;
 mod sessions;
 mod setup;
+mod trust;
 mod unbuffered;
 mod verify;
 
@@ -15,16 +16,16 @@ use rustls::{CipherSuite, ClientConfig, CommonState, HandshakeKind, NamedGroup, 
 use rustls_pki_types::ServerName;
 use telemetry::LoadEvent;
 
-use crate::ledger::Failure;
 use early::Early;
 pub(crate) use outbox::Outbox;
-pub(crate) use sessions::Forgetting;
+pub(crate) use sessions::SessionReset;
 use sessions::Sessions;
-pub use setup::{Alpn, Identity, TlsOptions, TlsVersion};
-pub(crate) use setup::{Stream, TlsSetup};
+pub use setup::{Alpn, Identity, TlsOptions, TlsSetupError, TlsVersion};
+pub(crate) use setup::{ProbeStream, TlsSetup};
+pub use trust::{Known, Trust};
 use unbuffered::Unbuffered;
 
-/// How the connections of one client begin.
+/// TLS of one client: configuration and sessions.
 #[derive(Debug)]
 pub(crate) struct ClientTls {
     config: Arc<ClientConfig>,
@@ -38,17 +39,16 @@ pub(crate) struct ClientTls {
 pub(crate) struct TlsError(#[from] rustls::Error);
 
 impl TlsError {
-    /// What it means for a request.
-    pub(crate) fn failure(&self) -> Failure {
+    /// The event that it counts as.
+    pub(crate) fn event(&self) -> LoadEvent {
         use rustls::Error as E;
-        let event = match &self.0 {
+        match &self.0 {
             E::AlertReceived(alert) => LoadEvent::AlertReceived(u8::from(*alert)),
             E::InvalidCertificate(_) | E::NoCertificatesPresented | E::UnsupportedNameType => {
                 LoadEvent::Certificate
             }
             _ => LoadEvent::Tls,
-        };
-        Failure::new(event, self.to_string())
+        }
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// What a connection has agreed upon; `None` before it has.
+    /// What was negotiated; `None` before the handshake is complete.
     fn of(connection: &CommonState) -> Option<Self> {
         Some(Self {
             resumed: connection.handshake_kind()? == HandshakeKind::Resumed,
@@ -77,7 +77,7 @@ impl Handshake {
         })
     }
 
-    /// What both ends agreed upon.
+    /// What was negotiated, as an event.
     pub(crate) fn event(&self) -> LoadEvent {
         let group = self.group.map_or(0, u16::from);
         LoadEvent::Negotiated(u16::from(self.version), u16::from(self.suite), group)
@@ -99,15 +99,15 @@ impl Handshake {
 /// One connection's TLS.
 #[derive(Debug)]
 pub(crate) enum Engine {
-    /// The lean one.
+    /// The default: without buffers of its own.
     Unbuffered(Unbuffered),
-    /// The one that can send early data, and knows what became of it.
+    /// Can send early data, and knows whether the server accepted it.
     Early(Early),
 }
 
 impl ClientTls {
-    /// Begins a connection; the first flight goes out with the first [`Engine::receive`]. Gives also whether a
-    /// session is offered for resumption, which needs one that is `wanted` and at hand.
+    /// Begins a connection; the first [`Engine::receive`] produces the first flight. Also returns whether a session is
+    /// offered for resumption: only if `wanted` and available.
     pub(crate) fn begin(&self, wanted: bool) -> Result<(Engine, bool), TlsError> {
         self.sessions.allow(wanted);
         let (config, name) = (Arc::clone(&self.config), self.name.clone());
@@ -130,17 +130,17 @@ impl Engine {
         }
     }
 
-    /// Puts what was kept from the last read to the front of `buffer`, and gives its length. What is read next
-    /// belongs behind it, and both go to [`Engine::receive`] together.
+    /// Copies what was kept from the last read to the front of `buffer`, and returns its length. The next read goes behind
+    /// it, and both go to [`Engine::receive`] together.
     pub(crate) fn restore(&self, buffer: &mut [u8]) -> usize {
         match self {
             Self::Unbuffered(unbuffered) => unbuffered.restore(buffer),
-            // Its library keeps that itself.
+            // rustls keeps it.
             Self::Early(_) => 0,
         }
     }
 
-    /// Takes in ciphertext, hands on the plaintext in it, and puts what TLS itself has to say into `out`.
+    /// Decrypts ciphertext, passes the plaintext on, and puts TLS's own messages into `out`.
     pub(crate) fn receive(
         &mut self,
         ciphertext: &mut [u8],
@@ -161,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// True once the server has said that it sends no more.
+    /// True once the server has sent its `close_notify`.
     pub(crate) fn peer_has_closed(&self) -> bool {
         match self {
             Self::Unbuffered(unbuffered) => unbuffered.peer_has_closed(),
@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// Says that nothing more is sent.
+    /// Puts a `close_notify` into `out`.
     pub(crate) fn close(&mut self, out: &mut Outbox) -> Result<(), TlsError> {
         match self {
             Self::Unbuffered(unbuffered) => unbuffered.close(out),

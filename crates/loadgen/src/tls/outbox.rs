@@ -1,17 +1,17 @@
-//! A buffer for what is to be written to a socket.
+//! The buffer for bytes to write to a socket.
 
 use std::io;
 
-/// What is to be written to sockets. One serves all connections of a thread, and is empty between them.
+/// Bytes to write to a socket. All connections of a thread share one, which is empty between them.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// Kept at its full length, so that room in it needs no clearing.
+    /// Kept at its full length, so that its room need not be cleared again.
     bytes: Vec<u8>,
     used: usize,
 }
 
 impl Outbox {
-    /// What is to be written.
+    /// The bytes to write.
     pub(crate) fn filled(&self) -> &[u8] {
         &self.bytes[..self.used]
     }
@@ -21,7 +21,7 @@ impl Outbox {
         self.used = 0;
     }
 
-    /// Room for so many bytes at least; what is written there counts once it is [taken](Self::take).
+    /// Room for at least this many bytes. Bytes written there count once they are [taken](Self::take).
     pub(super) fn room(&mut self, at_least: usize) -> &mut [u8] {
         if self.bytes.len() < self.used + at_least {
             self.bytes.resize(self.used + at_least, 0);
@@ -29,7 +29,7 @@ impl Outbox {
         &mut self.bytes[self.used..]
     }
 
-    /// Counts bytes that were written to the room.
+    /// Adds bytes that were written to the room.
     pub(super) fn take(&mut self, len: usize) {
         self.used += len;
     }

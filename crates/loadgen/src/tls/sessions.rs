@@ -1,4 +1,4 @@
-//! Sessions of one client, to be offered when we say so.
+//! The sessions that one client can resume.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,26 +8,26 @@ use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls_pki_types::ServerName;
 
-/// Fewest tickets that a client keeps: connections come one after the other too.
+/// Fewest tickets that a client can keep.
 const TICKETS_MAX_LEAST: usize = 8;
 
-/// The library asks for a session while a connection begins, so whether it finds one is decided right before, by
-/// [`Sessions::allow`]. There is one server, so its name is no key here.
+/// rustls asks for a session when a connection begins. [`Sessions::allow`] decides right before whether it gets one. There
+/// is one server, so its name is no key.
 ///
-/// The library wants a store that threads may share; the mutex is never contended, since a client lives on one
-/// thread, and it is taken a few times a connection.
+/// rustls needs a store that threads can share. The mutex is never contended, since a client lives on one thread, and it
+/// is locked a few times a connection.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     kept: Mutex<Kept>,
-    forgetting: Forgetting,
+    forgetting: SessionReset,
 }
 
-/// Asks the sessions of all clients of a load to be forgotten. Clones share.
+/// Makes all clients of a load forget their sessions. Clones share their state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Forgetting(Arc<AtomicU64>);
+pub(crate) struct SessionReset(Arc<AtomicU64>);
 
-impl Forgetting {
-    /// Each client forgets what it keeps before its next connection.
+impl SessionReset {
+    /// Each client forgets its sessions before its next connection.
     pub(crate) fn ask(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -41,27 +41,27 @@ impl Forgetting {
 struct Kept {
     allowed: bool,
     offered: bool,
-    /// How often all was forgotten.
+    /// How often the sessions were forgotten.
     forgotten: u64,
     group: Option<NamedGroup>,
-    /// TLS 1.2: one session that serves again and again.
+    /// TLS 1.2: one session, used many times.
     session: Option<Tls12ClientSessionValue>,
-    /// TLS 1.3: single-use tickets, at most so many. The newest is offered first, since it stays good the longest,
-    /// and the oldest makes room.
+    /// TLS 1.3: single-use tickets, at most `tickets_max`. The newest is offered first, since it is valid the longest; the
+    /// oldest is dropped first.
     tickets: VecDeque<Tls13ClientSessionValue>,
     tickets_max: usize,
 }
 
 impl Sessions {
-    /// A store for a client of so many connections at once: servers send one or two tickets a connection, and a
-    /// connection that resumes uses one up.
-    pub(crate) fn new(connections: usize, forgetting: Forgetting) -> Self {
+    /// A store for a client with `connections` at a time: servers send one or two tickets on a connection, and a resumed
+    /// connection uses one.
+    pub(crate) fn new(connections: usize, forgetting: SessionReset) -> Self {
         let tickets_max = connections.saturating_mul(2).max(TICKETS_MAX_LEAST);
         let kept = Kept { tickets_max, forgotten: forgetting.asked(), ..Kept::default() };
         Self { kept: Mutex::new(kept), forgetting }
     }
 
-    /// Decides whether the next connection may offer a session.
+    /// Sets whether the next connection may offer a session.
     pub(crate) fn allow(&self, allowed: bool) {
         let mut kept = self.kept();
         let asked = self.forgetting.asked();
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn room_for_tickets_goes_with_the_connections_and_not_with_time() {
-        assert_eq!(Sessions::new(1, Forgetting::default()).kept().tickets_max, TICKETS_MAX_LEAST);
-        assert_eq!(Sessions::new(100, Forgetting::default()).kept().tickets_max, 200);
+        assert_eq!(Sessions::new(1, SessionReset::default()).kept().tickets_max, TICKETS_MAX_LEAST);
+        assert_eq!(Sessions::new(100, SessionReset::default()).kept().tickets_max, 200);
     }
 }

@@ -1,4 +1,4 @@
-//! What is settled about TLS before a load starts: whom to trust, the server's name, and what is offered.
+//! TLS configuration: trust, the server's name, and what is offered.
 
 use std::fmt;
 use std::io;
@@ -14,8 +14,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 
 use super::verify::verifier;
-use super::{ClientTls, Forgetting, Sessions};
-use crate::config::{StartError, Trust};
+use super::{ClientTls, SessionReset, Sessions, Trust};
 
 /// What the load offers in TLS, where that differs from the library's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,23 +81,60 @@ pub struct Identity {
     pub key: PathBuf,
 }
 
-/// TLS towards one server, to be shared by all clients.
+/// Why TLS cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TlsSetupError {
+    /// The certificate authorities cannot be read.
+    #[error("cannot use the certificate authorities in {from}: {reason}")]
+    Roots {
+        /// The file, or where the system keeps them.
+        from: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The client's certificate or key cannot be used.
+    #[error("cannot use {} as the client's certificate: {reason}", .path.display())]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// rustls does not have a cipher suite or a group of this name.
+    #[error("there is no {what} {name}; there are {known}")]
+    Unsupported {
+        /// What it should be.
+        what: &'static str,
+        /// Its name as given.
+        name: String,
+        /// The names that it has.
+        known: String,
+    },
+    /// The host cannot be the name of a TLS server.
+    #[error("{0} is not a name that a TLS server can have")]
+    ServerName(String),
+    /// rustls refuses the configuration.
+    #[error("cannot set up TLS: {0}")]
+    Library(String),
+}
+
+/// TLS towards one server, shared by all clients.
 #[derive(Debug)]
 pub(crate) struct TlsSetup {
     config: ClientConfig,
     name: ServerName<'static>,
-    forgetting: Forgetting,
+    forgetting: SessionReset,
 }
 
 impl TlsSetup {
     /// Reads the certificates that are trusted, and the client's own.
-    pub(crate) fn new(trust: &Trust, host: &str, options: &TlsOptions) -> Result<Self, StartError> {
+    pub(crate) fn new(trust: &Trust, host: &str, options: &TlsOptions) -> Result<Self, TlsSetupError> {
         let host = options.server_name.as_deref().unwrap_or(host);
         let name =
-            ServerName::try_from(host.to_owned()).map_err(|_| StartError::ServerName(host.to_owned()))?;
+            ServerName::try_from(host.to_owned()).map_err(|_| TlsSetupError::ServerName(host.to_owned()))?;
         let provider = Arc::new(provider(options)?);
         let verifier = verifier(trust, &provider)?;
-        let refused = |error: Error| StartError::Tls(error.to_string());
+        let refused = |error: Error| TlsSetupError::Library(error.to_string());
         let builder = ClientConfig::builder_with_provider(provider);
         let builder = match options.version {
             None => builder.with_safe_default_protocol_versions(),
@@ -114,17 +150,17 @@ impl TlsSetup {
             }
         };
         config.alpn_protocols = options.alpn.iter().map(|alpn| alpn.name().into()).collect();
-        Ok(Self { config, name, forgetting: Forgetting::default() })
+        Ok(Self { config, name, forgetting: SessionReset::default() })
     }
 
-    /// Shakes hands once over a stream with timeouts, to see whether it can be done, and on which protocol both agree.
-    pub(crate) fn try_out(&self, stream: &mut Stream) -> Result<Option<Alpn>, TryError> {
+    /// Completes one handshake over a stream with timeouts, and returns the negotiated protocol.
+    pub(crate) fn try_out(&self, stream: &mut ProbeStream) -> Result<Option<Alpn>, TryError> {
         let connection = ClientConnection::new(Arc::new(self.config.clone()), self.name.clone());
         let mut connection = connection.map_err(TryError::Tls)?;
         while connection.is_handshaking() {
             let done = match stream {
-                Stream::Tcp(tcp) => connection.complete_io(tcp),
-                Stream::Unix(unix) => connection.complete_io(unix),
+                ProbeStream::Tcp(tcp) => connection.complete_io(tcp),
+                ProbeStream::Unix(unix) => connection.complete_io(unix),
             };
             match done {
                 Ok(_) => {}
@@ -134,22 +170,22 @@ impl TlsSetup {
                 }
             }
         }
-        // In order, so that the server has nothing to complain of. Whether it hears it makes no difference.
+        // The server need not report a truncated connection. Whether it arrives makes no difference.
         connection.send_close_notify();
         let _ = match stream {
-            Stream::Tcp(tcp) => connection.write_tls(tcp),
-            Stream::Unix(unix) => connection.write_tls(unix),
+            ProbeStream::Tcp(tcp) => connection.write_tls(tcp),
+            ProbeStream::Unix(unix) => connection.write_tls(unix),
         };
         Ok(connection.alpn_protocol().and_then(Alpn::known))
     }
 
-    /// What makes all its clients forget their sessions.
-    pub(crate) fn forgetting(&self) -> Forgetting {
+    /// Makes all clients forget their sessions.
+    pub(crate) fn forgetting(&self) -> SessionReset {
         self.forgetting.clone()
     }
 
     /// TLS for a client of so many connections at once, with sessions of its own.
-    /// With `early_data` connections that resume send their first request before the handshake is over.
+    /// With `early_data`, connections that resume send their first request before the handshake is complete.
     pub(crate) fn client(&self, connections: usize, early_data: bool) -> ClientTls {
         let sessions = Arc::new(Sessions::new(connections, self.forgetting.clone()));
         let mut config = self.config.clone();
@@ -162,7 +198,7 @@ impl TlsSetup {
 
 /// A connected stream that blocks.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) enum ProbeStream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -204,8 +240,8 @@ fn in_words(error: &Error) -> String {
 }
 
 impl Identity {
-    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), StartError> {
-        let refuse = |path: &Path, reason: String| StartError::Identity { path: path.to_owned(), reason };
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsSetupError> {
+        let refuse = |path: &Path, reason: String| TlsSetupError::Identity { path: path.to_owned(), reason };
         let chain: Result<Vec<_>, _> =
             CertificateDer::pem_file_iter(&self.certificates).and_then(Iterator::collect);
         let chain = chain.map_err(|error| refuse(&self.certificates, error.to_string()))?;
@@ -217,8 +253,8 @@ impl Identity {
     }
 }
 
-/// The library's cryptography, cut down to what is to be offered.
-fn provider(options: &TlsOptions) -> Result<CryptoProvider, StartError> {
+/// The cryptography to offer.
+fn provider(options: &TlsOptions) -> Result<CryptoProvider, TlsSetupError> {
     let mut provider = aws_lc_rs::default_provider();
     if !options.ciphers.is_empty() {
         let all = provider.cipher_suites;
@@ -238,10 +274,10 @@ fn chosen<T: Copy>(
     asked: &[String],
     known: &[T],
     name: impl Fn(&T) -> &'static str,
-) -> Result<Vec<T>, StartError> {
+) -> Result<Vec<T>, TlsSetupError> {
     let find = |asked: &String| {
         let found = known.iter().find(|item| name(item).eq_ignore_ascii_case(asked)).copied();
-        found.ok_or_else(|| StartError::Unsupported {
+        found.ok_or_else(|| TlsSetupError::Unsupported {
             what,
             name: telemetry::clean::text(asked),
             known: known.iter().map(&name).collect::<Vec<_>>().join(", "),

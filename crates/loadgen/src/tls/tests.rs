@@ -5,13 +5,13 @@ use rustls::{ServerConfig, ServerConnection};
 
 use super::unbuffered::CARRY_BYTES_MAX;
 use super::*;
-use crate::config::Trust;
+use crate::tls::Trust;
 
 /// Both ends of a connection, with nothing in between.
 struct Pair {
     client: ClientTls,
     server: Arc<ServerConfig>,
-    forgetting: Forgetting,
+    forgetting: SessionReset,
 }
 
 fn pair(version: &'static rustls::SupportedProtocolVersion) -> Pair {

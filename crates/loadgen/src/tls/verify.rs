@@ -1,4 +1,4 @@
-//! Whose certificates are good.
+//! Verifies the server's certificate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use crate::config::{Known, StartError, Trust};
+use super::{Known, TlsSetupError, Trust};
 
-/// Checks the server's certificate as it is wanted.
+/// The verifier for a kind of trust.
 pub(super) fn verifier(
     trust: &Trust,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, StartError> {
+) -> Result<Arc<dyn ServerCertVerifier>, TlsSetupError> {
     let roots = match trust {
         Trust::Certificate(der) => {
             let der = der.clone();
             let known = Known::new(move |given| *given == *der);
-            return Ok(Arc::new(Exactly { known, provider: Arc::clone(provider) }));
+            return Ok(Arc::new(KnownCertVerifier { known, provider: Arc::clone(provider) }));
         }
         Trust::Known(known) => {
-            return Ok(Arc::new(Exactly { known: known.clone(), provider: Arc::clone(provider) }));
+            return Ok(Arc::new(KnownCertVerifier { known: known.clone(), provider: Arc::clone(provider) }));
         }
-        Trust::Insecure => return Ok(Arc::new(Anyone { provider: Arc::clone(provider) })),
+        Trust::Insecure => return Ok(Arc::new(NoVerifier { provider: Arc::clone(provider) })),
         Trust::Roots => system_roots()?,
         Trust::CaFile(path) => {
             let (roots, listed) = file_roots(path)?;
             let inner = web_pki(roots, provider)?;
-            return Ok(Arc::new(Listed { inner, listed }));
+            return Ok(Arc::new(CaFileVerifier { inner, listed }));
         }
     };
     Ok(web_pki(roots, provider)?)
@@ -41,12 +41,12 @@ pub(super) fn verifier(
 fn web_pki(
     roots: RootCertStore,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, StartError> {
+) -> Result<Arc<WebPkiServerVerifier>, TlsSetupError> {
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    builder.build().map_err(|error| StartError::Tls(error.to_string()))
+    builder.build().map_err(|error| TlsSetupError::Library(error.to_string()))
 }
 
-fn system_roots() -> Result<RootCertStore, StartError> {
+fn system_roots() -> Result<RootCertStore, TlsSetupError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (good, _) = roots.add_parsable_certificates(found.certs);
@@ -57,12 +57,12 @@ fn system_roots() -> Result<RootCertStore, StartError> {
         Some(error) => error.to_string(),
         None => "there are none; install ca-certificates, or name a file".to_owned(),
     };
-    Err(StartError::Roots { from: "the system's store".to_owned(), reason })
+    Err(TlsSetupError::Roots { from: "the system's store".to_owned(), reason })
 }
 
 /// The certificates of a file, as authorities and as they are.
-fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), StartError> {
-    let refuse = |reason: String| StartError::Roots { from: path.display().to_string(), reason };
+fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsSetupError> {
+    let refuse = |reason: String| TlsSetupError::Roots { from: path.display().to_string(), reason };
     let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
     let (mut roots, mut listed) = (RootCertStore::empty(), Vec::new());
     for certificate in CertificateDer::pem_slice_iter(&pem) {
@@ -76,15 +76,15 @@ fn file_roots(path: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>
     Ok((roots, listed))
 }
 
-/// Trusts what the authorities of a file vouch for, and the certificates of the file themselves: those that a server
-/// has signed for itself, as `openssl req -x509` makes them, are authorities too, which no server's certificate may be.
+/// Accepts certificates signed by the authorities of a file, and the file's certificates themselves. Self-signed ones, as
+/// `openssl req -x509` makes them, are marked as authorities, which webpki refuses as a server's certificate.
 #[derive(Debug)]
-struct Listed {
+struct CaFileVerifier {
     inner: Arc<WebPkiServerVerifier>,
     listed: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Listed {
+impl ServerCertVerifier for CaFileVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -96,7 +96,7 @@ impl ServerCertVerifier for Listed {
         let verified =
             self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The library has no word of its own for an authority in the place of a server.
+            // rustls has no error of its own for an authority's certificate used by a server.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.listed.contains(end_entity) =>
             {
@@ -130,14 +130,14 @@ impl ServerCertVerifier for Listed {
     }
 }
 
-/// Trusts certificates that are known otherwise, and checks that the server has their keys.
+/// Accepts known certificates, and checks that the server has their keys.
 #[derive(Debug)]
-struct Exactly {
+struct KnownCertVerifier {
     known: Known,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Exactly {
+impl ServerCertVerifier for KnownCertVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -176,13 +176,13 @@ impl ServerCertVerifier for Exactly {
     }
 }
 
-/// Trusts everybody, and leaves out the signature too: it is there to cost as little as possible.
+/// Accepts every certificate, and does not check the signature either, so that it costs as little as possible.
 #[derive(Debug)]
-struct Anyone {
+struct NoVerifier {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for NoVerifier {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

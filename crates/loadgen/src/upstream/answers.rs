@@ -11,15 +11,15 @@ use hyper::{Method, Request, Response, StatusCode};
 
 /// Largest answer of `/bytes/N`.
 const BYTES_MAX: u64 = 1 << 30;
-/// What is answered is cut from this, piece by piece.
+/// Answers are cut from this, piece by piece.
 static PATTERN: LazyLock<Bytes> = LazyLock::new(|| (b'a'..=b'z').cycle().take(64 * 1024).collect());
 
-/// The body of an answer; none of them is ever in memory as a whole.
+/// The body of an answer, streamed.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// What the client sends, as it comes.
+    /// The body of the request, as it arrives.
     Echo(Incoming),
     /// A line.
     Text(&'static str),

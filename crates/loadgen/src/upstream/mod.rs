@@ -1,4 +1,4 @@
-//! The demo upstream: a small HTTP/1.1 server to point a proxy at.
+//! The demo upstream: a small HTTP/1.1 server behind a proxy.
 
 mod answers;
 
@@ -20,10 +20,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Most connections at a time; the backlog holds the rest.
 const CONNECTIONS_MAX: usize = 100_000;
-/// Wait after a failed accept, which is mostly for lack of descriptors.
+/// Wait after a failed accept, usually for lack of descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Where the demo upstream listens, or shall.
+/// Where the demo upstream listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamAddr {
     /// A unix socket.
@@ -61,7 +61,7 @@ pub struct DemoUpstream {
 }
 
 impl DemoUpstream {
-    /// Listens and starts the thread. A unix socket that nobody listens on any more is replaced.
+    /// Listens and starts the thread. Replaces a stale Unix socket.
     pub fn start(addr: UpstreamAddr) -> Result<Self, UpstreamError> {
         Self::try_start(&addr).map_err(|error| UpstreamError { addr, error })
     }
@@ -91,11 +91,11 @@ impl Drop for DemoUpstream {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so already.
+            // A thread that panicked has already reported it.
             let _ = thread.join();
         }
         if let UpstreamAddr::Unix(path) = &self.addr {
-            // Somebody may have removed it meanwhile, which is as well.
+            // The socket may be gone already.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -143,7 +143,7 @@ impl Listener {
     }
 }
 
-/// Makes room for a socket where an earlier run has left one; anything else that lies there stays.
+/// Removes a socket left by an earlier run, and nothing else.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     match UnixStream::connect(path) {
@@ -164,9 +164,9 @@ async fn serve(listener: Listener) {
 }
 
 async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, permit: OwnedSemaphorePermit) {
-    // A client that goes away or sends nonsense ends its own connection, and nobody needs to hear of it.
+    // A client that goes away or sends nonsense ends its own connection, which needs no report.
     let _ = http1::Builder::new()
-        // A client that has sent its request and its end still gets its answer.
+        // A half-closed client still gets its answer.
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service_fn(answers::answer))
         .await;

@@ -1,153 +1,294 @@
-//! The ways in which requests fail and connections end.
+//! How requests fail and connections end.
 
 use telemetry::{LoadCounter, LoadEvent};
 
-use super::Worker;
-use super::slot::Phase;
+use super::connection::ConnectionPhase;
+use super::{TICK_NS, Worker};
 use crate::clock::now_ns;
-use crate::ledger::{Arrived, Failure};
-use crate::transport::End;
+use crate::protocol::{ConnectionEnd, Failure, Fate, ProtocolSession};
 
-/// How long the server's end is waited for after we have closed.
+/// How long to wait for the server to close after we have.
 const CLOSING_NS: u64 = 1_000_000_000;
+/// How long the server may take to close first.
+const PARTING_NS: u64 = 100_000_000;
+/// Multiplexed connections check the deadlines of their requests this often within a timeout, within bounds.
+const LOOKS: u64 = 100;
+const LOOK_NS_MAX: u64 = 500_000_000;
 
-impl Worker {
-    /// Looks for what the server may have said before the connection broke.
-    pub(super) fn write_failed(&mut self, index: usize) {
-        if let Some(connection) = &mut self.slots[index].connection {
+impl<S: ProtocolSession> Worker<S> {
+    /// A write failed: reads what the server may have sent before.
+    pub(super) fn write_failed(&mut self, key: usize) {
+        if let Some(connection) = self.connections.get_mut(key) {
             connection.transport.note_broken();
-            self.unread.push(index);
+            self.unread.push(key);
         }
     }
 
-    /// A slot's connection is over.
-    pub(super) fn on_end(&mut self, index: usize, end: End) {
-        let slot = &mut self.slots[index];
-        let Some(connection) = &mut slot.connection else { return };
-        match slot.phase {
-            Phase::Vacant | Phase::BackingOff | Phase::Connecting => {}
-            Phase::Handshaking => {
+    /// Does with a connection what its session asks for.
+    pub(super) fn follow_fate(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        match (connection.phase, connection.session.fate()) {
+            (ConnectionPhase::Open, Fate::Retired) => self.slots[connection.slot].release(key),
+            (ConnectionPhase::Open, Fate::ServerCloses) => {
+                connection.enter(ConnectionPhase::Parting, now_ns().saturating_add(PARTING_NS));
+            }
+            (ConnectionPhase::Open, Fate::WeClose) => {
+                let (index, was_futile) = (connection.slot, connection.was_futile());
+                self.close(key);
+                if was_futile {
+                    self.back_off(index);
+                }
+            }
+            (ConnectionPhase::Open, Fate::Broken) => {
+                connection.session.close();
+                self.flush(key);
+                // Whether this arrives makes no difference.
+                let _ = self.connections[key].transport.close(&mut self.scratch);
+                self.lose(key);
+            }
+            (ConnectionPhase::Closing, Fate::Broken) | (ConnectionPhase::Open, Fate::Lost) => self.lose(key),
+            (ConnectionPhase::Open, Fate::Open)
+            | (
+                ConnectionPhase::Connecting
+                | ConnectionPhase::Handshaking
+                | ConnectionPhase::Parting
+                | ConnectionPhase::Closing,
+                _,
+            ) => {}
+        }
+    }
+
+    /// A connection is over.
+    pub(super) fn on_end(&mut self, key: usize, end: ConnectionEnd) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        match connection.phase {
+            ConnectionPhase::Connecting => {}
+            ConnectionPhase::Handshaking => {
                 let failure = connection.transport.handshake_failure(end, &mut self.scratch);
-                self.fail(index, failure);
+                self.fail_connection(key, &failure);
             }
-            Phase::Exchanging => self.on_end_of_exchange(index, end),
-            Phase::Ready => {
+            ConnectionPhase::Open if end == ConnectionEnd::Tls => {
+                let failure = connection.transport.take_trouble();
+                let _ = connection.transport.flush(&mut self.scratch);
+                self.fail_requests(key, &failure);
+                self.lose(key);
+            }
+            ConnectionPhase::Open => {
+                connection.session.end(end, &mut self.ended);
                 let _ = connection.transport.close(&mut self.scratch);
-                self.drop_connection(index);
-                self.slots[index].enter(Phase::Vacant, u64::MAX);
+                self.account(key);
+                self.lose(key);
             }
-            Phase::Parting | Phase::Closing => {
+            ConnectionPhase::Parting | ConnectionPhase::Closing => {
                 let _ = connection.transport.close(&mut self.scratch);
-                self.release(index);
+                self.drop_connection(key);
             }
         }
     }
 
-    pub(super) fn on_end_of_exchange(&mut self, index: usize, end: End) {
-        let slot = &mut self.slots[index];
-        let (Some(connection), Some(request)) = (&mut slot.connection, &mut slot.request) else { return };
-        if end == End::Tls {
-            let failure = connection.transport.take_trouble();
-            let _ = connection.transport.flush(&mut self.scratch);
-            return self.fail(index, failure);
+    /// Drops a connection that cannot be used any more. The slot backs off if no request was answered, so that a failing
+    /// server is not hammered.
+    fn lose(&mut self, key: usize) {
+        let connection = &self.connections[key];
+        let (index, was_futile) = (connection.slot, connection.was_futile());
+        self.drop_connection(key);
+        if was_futile {
+            self.back_off(index);
         }
-        if end == End::Clean
-            && let Some(answer) = connection.parser.end()
-        {
-            let done_ns = now_ns();
-            let arrived = Arrived { first_ns: slot.first_byte_ns.take().unwrap_or(done_ns), done_ns };
-            self.on_answer(index, answer, arrived, false);
-            return self.on_end(index, end);
-        }
-        // The server closed while the request was on its way (RFC 9112, section 9.3.1).
-        if connection.answers > 0 && !connection.parser.has_begun() && !request.retried {
-            request.retried = true;
-            let name = &self.requests.at(request.template).name;
-            self.ledger.count(LoadCounter::Retried);
-            self.ledger.tally(LoadEvent::Retried, || name.clone());
-            self.drop_connection(index);
-            return self.connect(index);
-        }
-        let event = if connection.parser.has_begun() { LoadEvent::Short } else { LoadEvent::Reset };
-        let how = if end == End::Clean { "closed" } else { "cut" };
-        let detail = format!("{how} after {} answers", connection.answers);
-        self.fail_with(index, event, &detail);
     }
 
-    /// A phase has lasted until its deadline.
-    pub(super) fn expire(&mut self, index: usize) {
-        match self.slots[index].phase {
-            Phase::BackingOff | Phase::Closing => self.release(index),
-            Phase::Connecting => self.fail_with(index, LoadEvent::ConnectTimeout, ""),
-            Phase::Handshaking => self.fail_with(index, LoadEvent::HandshakeTimeout, ""),
-            Phase::Exchanging => {
-                let connection = self.slots[index].connection.as_ref();
-                let has_begun = connection.is_some_and(|connection| connection.parser.has_begun());
-                let event = if has_begun { LoadEvent::BodyTimeout } else { LoadEvent::AnswerTimeout };
-                self.fail_with(index, event, "");
+    /// No connection could be made: its requests fail.
+    pub(super) fn fail_connection(&mut self, key: usize, failure: &Failure) {
+        let index = self.connections[key].slot;
+        self.fail_requests(key, failure);
+        self.drop_connection(key);
+        self.fail_waiting(index, failure);
+    }
+
+    /// Fails the requests that a connection carries.
+    fn fail_requests(&mut self, key: usize, failure: &Failure) {
+        let (connection, now_ns) = (&mut self.connections[key], now_ns());
+        for request in connection.session.give_up() {
+            self.stats.failed(&request, failure.clone(), now_ns);
+            self.slots[connection.slot].under_way -= 1;
+            self.under_way -= 1;
+        }
+    }
+
+    /// Fails the requests that wait in a slot.
+    pub(super) fn fail_waiting(&mut self, index: usize, failure: &Failure) {
+        let (slot, now_ns) = (&mut self.slots[index], now_ns());
+        for request in slot.waiting.drain(..) {
+            self.stats.failed(&request, failure.clone(), now_ns);
+            slot.under_way -= 1;
+            self.under_way -= 1;
+        }
+        self.back_off(index);
+    }
+
+    fn back_off(&mut self, index: usize) {
+        self.slots[index].back_off(now_ns());
+        self.withhold(index);
+    }
+
+    /// Takes a slot out of the queue of free slots.
+    fn withhold(&mut self, index: usize) {
+        if self.slots.get_mut(index).is_some_and(|slot| std::mem::take(&mut slot.is_free)) {
+            self.free.retain(|free| *free != index);
+        }
+    }
+
+    /// Ends connections and requests whose deadline is over.
+    pub(super) fn expire(&mut self, now_ns: u64) {
+        let looks = now_ns >= self.next_look_ns;
+        if looks {
+            let every_ns = (self.setup.timeout_ns / LOOKS).clamp(TICK_NS, LOOK_NS_MAX);
+            self.next_look_ns = now_ns + if S::IS_MULTIPLEXED { every_ns } else { TICK_NS };
+        }
+        for key in 0..self.connections.capacity() {
+            let Some(connection) = self.connections.get_mut(key) else { continue };
+            let (index, is_over) = (connection.slot, connection.deadline_ns <= now_ns);
+            match connection.phase {
+                ConnectionPhase::Connecting if is_over => {
+                    self.give_up_dialling(key, LoadEvent::ConnectTimeout, now_ns);
+                }
+                ConnectionPhase::Handshaking if is_over => {
+                    self.give_up_dialling(key, LoadEvent::HandshakeTimeout, now_ns);
+                }
+                ConnectionPhase::Parting if is_over => self.close(key),
+                ConnectionPhase::Closing if is_over => self.drop_connection(key),
+                ConnectionPhase::Open if looks => {
+                    connection.session.expire(now_ns, &mut self.ended);
+                    if self.ended.is_empty() {
+                        continue;
+                    }
+                    self.account(key);
+                    if S::IS_MULTIPLEXED {
+                        self.touch(key);
+                    }
+                    self.follow_fate(key);
+                }
+                ConnectionPhase::Connecting
+                | ConnectionPhase::Handshaking
+                | ConnectionPhase::Open
+                | ConnectionPhase::Parting
+                | ConnectionPhase::Closing => continue,
             }
-            Phase::Parting => self.close(index),
-            Phase::Vacant | Phase::Ready => {}
+            self.go_on(index, now_ns);
+        }
+        for index in 0..self.slots.len() {
+            if looks && !self.slots[index].waiting.is_empty() {
+                self.expire_waiting(index, LoadEvent::ConnectTimeout, now_ns);
+            }
+            if self.slots[index].backs_off_until_ns.take_if(|until_ns| *until_ns <= now_ns).is_some() {
+                self.go_on(index, now_ns);
+            }
         }
     }
 
-    /// Closes from our side, and waits for the server's end.
-    pub(super) fn close(&mut self, index: usize) {
+    /// Connecting took longer than its request may take.
+    fn give_up_dialling(&mut self, key: usize, event: LoadEvent, now_ns: u64) {
+        let connection = &mut self.connections[key];
+        let index = connection.slot;
+        // A request may have gone as early data.
+        self.slots[index].waiting.extend(connection.session.give_up());
+        self.drop_connection(key);
+        self.expire_waiting(index, event, now_ns);
+        self.back_off(index);
+    }
+
+    fn expire_waiting(&mut self, index: usize, event: LoadEvent, now_ns: u64) {
+        let before = self.slots[index].waiting.len();
+        let (requests, stats) = (&self.requests, &mut self.stats);
         let slot = &mut self.slots[index];
-        slot.enter(Phase::Closing, now_ns().saturating_add(CLOSING_NS));
-        let Some(connection) = &mut slot.connection else { return };
-        if connection.transport.close(&mut self.scratch).is_err() {
-            self.release(index);
+        slot.waiting.retain(|request| {
+            if request.deadline_ns > now_ns {
+                return true;
+            }
+            stats.failed(request, Failure::new(event, requests.at(request.template).name.clone()), now_ns);
+            false
+        });
+        let over = before - slot.waiting.len();
+        slot.under_way -= over;
+        self.under_way -= over;
+        if over > 0 {
+            self.offer(index, now_ns);
         }
     }
 
-    /// The same as [`Self::fail`], told with the request's name.
-    pub(super) fn fail_with(&mut self, index: usize, event: LoadEvent, detail: &str) {
-        let template = self.slots[index].request.as_ref().map(|request| request.template);
-        let name = template.map_or("", |template| self.requests.at(template).name.as_str());
-        let colon = if detail.is_empty() { "" } else { ": " };
-        self.fail(index, Failure::new(event, format!("{name}{colon}{detail}")));
+    /// Closes a slot's connection if it carries no request.
+    pub(super) fn close_idle(&mut self, index: usize) {
+        let Some(key) = self.slots[index].connection.filter(|_| self.slots[index].under_way == 0) else {
+            return;
+        };
+        match self.connections[key].phase {
+            ConnectionPhase::Connecting | ConnectionPhase::Handshaking => self.drop_connection(key),
+            ConnectionPhase::Open => self.close(key),
+            ConnectionPhase::Parting | ConnectionPhase::Closing => {}
+        }
     }
 
-    /// The slot's request has failed, and its connection with it.
-    pub(super) fn fail(&mut self, index: usize, failure: Failure) {
-        let slot = &mut self.slots[index];
-        let now_ns = now_ns();
-        if let Some(request) = slot.request.take() {
-            self.ledger.failed(&request, failure, now_ns);
-        }
-        // A server that never answers is not to be hammered, one that did may have the next connection at once.
-        let has_answered = slot.connection.as_ref().is_some_and(|connection| connection.answers > 0);
-        if has_answered {
-            self.release(index);
+    /// Closes our side, and waits for the server to close.
+    fn close(&mut self, key: usize) {
+        self.connections[key].session.close();
+        self.flush(key);
+        let connection = &mut self.connections[key];
+        connection.enter(ConnectionPhase::Closing, now_ns().saturating_add(CLOSING_NS));
+        let index = connection.slot;
+        if S::IS_MULTIPLEXED {
+            self.slots[index].release(key);
         } else {
-            self.drop_connection(index);
-            self.slots[index].back_off(now_ns);
+            self.withhold(index);
+        }
+        if self.connections[key].transport.close(&mut self.scratch).is_err() {
+            self.drop_connection(key);
         }
     }
 
-    /// Frees the slot for another connection.
-    pub(super) fn release(&mut self, index: usize) {
-        self.drop_connection(index);
-        self.slots[index].enter(Phase::Vacant, u64::MAX);
-        self.offer(index, now_ns());
+    /// Records all unanswered requests, and drops their connections.
+    pub(super) fn cut(&mut self, now_ns: u64) {
+        for key in 0..self.connections.capacity() {
+            let Some(connection) = self.connections.get_mut(key) else { continue };
+            let is_being_made =
+                matches!(connection.phase, ConnectionPhase::Connecting | ConnectionPhase::Handshaking);
+            let mut had_requests = false;
+            for request in connection.session.give_up() {
+                self.stats.ended(&request, now_ns);
+                had_requests = true;
+            }
+            if is_being_made || had_requests {
+                self.drop_connection(key);
+            }
+        }
+        for slot in &mut self.slots {
+            let is_throttled = slot.backs_off_until_ns.is_some();
+            for request in slot.waiting.drain(..) {
+                let is_counted = request.sent_ns.is_none() && !request.warmup;
+                self.stats.add(LoadCounter::Throttled, u64::from(is_throttled && is_counted));
+                self.stats.ended(&request, now_ns);
+            }
+            slot.under_way = 0;
+        }
+        self.under_way = 0;
     }
 
-    /// Lets a slot take the next request, unless there are to be fewer of them.
-    pub(super) fn offer(&mut self, index: usize, now_ns: u64) {
-        if index < self.active {
-            self.slots[index].free_ns = now_ns;
-            self.free.push_back(index);
-        } else if self.slots[index].phase == Phase::Ready {
-            self.close(index);
+    pub(super) fn drop_all_connections(&mut self) {
+        for key in 0..self.connections.capacity() {
+            if self.connections.contains(key) {
+                self.drop_connection(key);
+            }
         }
     }
 
-    pub(super) fn drop_connection(&mut self, index: usize) {
+    pub(super) fn drop_connection(&mut self, key: usize) {
         self.scratch.clear();
-        let slot = &mut self.slots[index];
-        let Some(connection) = slot.connection.take() else { return };
-        self.ledger.add(LoadCounter::Closed, u64::from(connection.transport.is_established()));
-        self.ledger.add(LoadCounter::HandshakesFailed, u64::from(slot.phase == Phase::Handshaking));
+        let connection = self.connections.remove(key);
+        if let Some(slot) = self.slots.get_mut(connection.slot) {
+            slot.release(key);
+        }
+        let is_established = connection.transport.is_established();
+        self.stats.add(LoadCounter::Closed, u64::from(is_established));
+        self.stats
+            .add(LoadCounter::HandshakesFailed, u64::from(connection.phase == ConnectionPhase::Handshaking));
     }
 }

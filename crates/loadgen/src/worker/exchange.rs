@@ -1,203 +1,236 @@
-//! A request and its answer.
+//! Requests and their answers.
 
 use mio::event::Event;
 use telemetry::{LoadCounter, LoadEvent};
 
 use super::Worker;
-use super::slot::Phase;
+use super::connection::{Connection, ConnectionPhase};
 use crate::clock::now_ns;
-use crate::connection::Inbound;
-use crate::http1::Answer;
-use crate::ledger::{Arrived, Request};
-use crate::pacer::Due;
 use crate::plan::KeepAlive;
+use crate::protocol::{Failure, Fate, Outcome, ProtocolSession, Request};
+use crate::schedule::Due;
 
-/// How long the server may take to close after an answer that was asked to be the last. It is better placed to
-/// close first: the side that does keeps the pair of ports occupied for a minute.
-const PARTING_NS: u64 = 100_000_000;
-
-impl Worker {
+impl<S: ProtocolSession> Worker<S> {
     /// Gives a request to a free slot.
-    pub(super) fn begin(&mut self, index: usize, due: Due, now_ns: u64) {
+    pub(super) fn take_on(&mut self, index: usize, due: Due, now_ns: u64) {
         let template = self.requests.next(&self.setup.sequence);
-        let warmup = self.course.is_warmup(due, now_ns);
+        let warmup = self.load.is_warmup(due, now_ns);
+        let request = Request::new(template, due.intended_ns, now_ns, self.setup.timeout_ns, warmup);
         let slot = &mut self.slots[index];
-        slot.request = Some(Request::new(template, due, now_ns, self.setup.timeout_ns, warmup));
-        if slot.phase == Phase::Ready {
-            self.start_request(index);
-        } else {
-            self.connect(index);
-        }
+        slot.waiting.push_back(request);
+        slot.under_way += 1;
+        self.under_way += 1;
+        self.serve(index);
     }
 
-    /// The poll says that something can be done about a slot's connection.
-    pub(super) fn on_event(&mut self, index: usize, event: &Event) {
-        let slot = &mut self.slots[index];
-        // An event may be left from a connection that this slot had before; whatever is tried then says so itself.
-        let Some(connection) = &mut slot.connection else { return };
-        if slot.phase == Phase::Connecting {
-            match connection.transport.establish() {
-                Ok(true) => self.on_established(index),
-                Ok(false) => return,
-                Err(error) => return self.connect_failed(index, &error),
+    /// Begins the slot's requests as far as its connection has room; without a connection, one is made.
+    pub(super) fn serve(&mut self, index: usize) {
+        while !self.slots[index].waiting.is_empty() {
+            let Some(key) = self.slots[index].connection else {
+                if self.slots[index].backs_off_until_ns.is_none() {
+                    self.connect(index);
+                }
+                return;
+            };
+            if self.connections[key].phase != ConnectionPhase::Open {
+                return;
+            }
+            if S::IS_MULTIPLEXED && self.is_worn_out(&self.connections[key]) {
+                self.connections[key].session.retire();
+            }
+            let session = &self.connections[key].session;
+            if session.fate() != Fate::Open {
+                self.follow_fate(key);
+            } else if !session.has_room() {
+                return;
+            } else if let Some(request) = self.slots[index].waiting.pop_front() {
+                self.begin(key, request);
+                if !S::IS_MULTIPLEXED {
+                    return self.flush(key);
+                }
+                self.touch(key);
             }
         }
-        let Some(connection) = &mut self.slots[index].connection else { return };
-        if event.is_read_closed() || event.is_error() {
-            connection.transport.note_peer_shut();
+    }
+
+    fn is_old(&self, connection: &Connection<S>) -> bool {
+        let opened_ns = connection.transport.opened_ns;
+        self.setup.lifetime_ns.is_some_and(|most_ns| now_ns().saturating_sub(opened_ns) >= most_ns)
+    }
+
+    /// True if a connection has carried all that it may carry.
+    fn is_worn_out(&self, connection: &Connection<S>) -> bool {
+        let carried = connection.session.carried();
+        matches!(self.keepalive, KeepAlive::Requests(most) if carried >= most)
+            || (carried > 0 && self.is_old(connection))
+    }
+
+    /// True if the next request of a connection is to be its last.
+    pub(super) fn is_last(&self, connection: &Connection<S>) -> bool {
+        let carried = connection.session.carried();
+        matches!(self.keepalive, KeepAlive::Requests(most) if carried + 1 >= most) || self.is_old(connection)
+    }
+
+    /// Begins a request. It is sent with the next [`Self::flush`].
+    pub(super) fn begin(&mut self, key: usize, mut request: Request) {
+        let is_last = !S::IS_MULTIPLEXED && self.is_last(&self.connections[key]);
+        let connection = &mut self.connections[key];
+        let prepared = self.requests.at(request.template);
+        if !request.warmup && request.sent_ns.is_none() {
+            self.stats.add(LoadCounter::BodyIn, prepared.body_bytes);
+            self.stats.add(LoadCounter::Reused, u64::from(connection.session.carried() > 0));
         }
-        if event.is_writable() {
-            self.go_on_writing(index);
-        }
-        if event.is_readable() || event.is_read_closed() || event.is_error() {
-            self.read(index);
+        // Not the time of the turn: one turn sends many requests one after the other.
+        self.stats.sent(&mut request, now_ns());
+        connection.session.begin(request, prepared, is_last);
+    }
+
+    /// Notes that a connection may have something to send.
+    pub(super) fn touch(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        if !std::mem::replace(&mut connection.is_touched, true) {
+            self.touched.push(key);
         }
     }
 
-    /// Reads, and draws the conclusions.
-    pub(super) fn read(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        let Some(connection) = &mut slot.connection else { return };
+    /// Sends what the socket takes for now.
+    pub(super) fn flush(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        connection.is_touched = false;
+        if connection.phase != ConnectionPhase::Open {
+            return;
+        }
+        loop {
+            let output = connection.session.output(&self.requests);
+            if output.is_empty() {
+                return;
+            }
+            let Ok(handed) = connection.transport.send(output, &mut self.scratch) else {
+                return self.write_failed(key);
+            };
+            let is_all = handed == output.len();
+            connection.session.note_sent(handed);
+            self.stats.add(LoadCounter::BytesIn, handed as u64);
+            self.clients[connection.client].totals.bytes_in += handed as u64;
+            if !is_all {
+                return;
+            }
+        }
+    }
+
+    /// Handles a poll event of a connection.
+    pub(super) fn on_event(&mut self, key: usize, event: &Event) {
+        // The event may belong to an earlier connection of this key. Then reading and writing find nothing to do.
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let slot = connection.slot;
+        if connection.phase == ConnectionPhase::Connecting {
+            match connection.transport.establish() {
+                Ok(true) => self.on_established(key),
+                Ok(false) => return,
+                Err(error) => return self.connect_failed(key, &error),
+            }
+        }
+        if let Some(connection) = self.connections.get_mut(key) {
+            let has_ended = event.is_read_closed() || event.is_error();
+            if has_ended {
+                connection.transport.note_peer_shut();
+            }
+            if event.is_writable() {
+                if connection.transport.flush(&mut self.scratch).is_err() {
+                    self.write_failed(key);
+                }
+                self.flush(key);
+            }
+            if event.is_readable() || has_ended {
+                return self.read(key);
+            }
+        }
+        self.go_on(slot, now_ns());
+    }
+
+    /// Reads from a connection, and acts on what came.
+    pub(super) fn read(&mut self, key: usize) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
         if !connection.transport.is_established() {
             return;
         }
-        let inbound = connection.receive(&mut self.scratch);
-        self.ledger.add(LoadCounter::BytesOut, inbound.received.plaintext_bytes);
-        self.clients[slot.client].totals.bytes_out += inbound.received.plaintext_bytes;
-        self.conclude(index, &inbound);
-        if let Some(connection) = &mut self.slots[index].connection
+        let Connection { transport, session, client, slot, .. } = connection;
+        let (index, requests, ended) = (*slot, &self.requests, &mut self.ended);
+        let received =
+            transport.receive(&mut self.scratch, |plaintext| session.receive(plaintext, requests, ended));
+        self.stats.add(LoadCounter::BytesOut, received.plaintext_bytes);
+        self.clients[*client].totals.bytes_out += received.plaintext_bytes;
+        if let Some(handshake) = received.handshake {
+            self.on_handshake(key, &handshake);
+        }
+        // TLS's own messages go out before another connection uses the buffer.
+        if let Some(connection) = self.connections.get_mut(key)
             && connection.transport.flush(&mut self.scratch).is_err()
         {
-            self.write_failed(index);
+            self.write_failed(key);
         }
-        if inbound.received.has_more {
-            self.unread.push(index);
+        let answered_ns = self.account(key);
+        self.follow_fate(key);
+        if let Some(end) = received.end {
+            self.on_end(key, end);
         }
-    }
-
-    pub(super) fn conclude(&mut self, index: usize, inbound: &Inbound) {
-        if let Some(handshake) = inbound.received.handshake {
-            self.on_handshake(index, handshake);
-        }
-        if self.slots[index].phase == Phase::Exchanging {
-            match inbound.answer {
-                Some(Ok(answer)) => {
-                    let first_ns = self.slots[index].first_byte_ns.take().unwrap_or(inbound.arrived.first_ns);
-                    let arrived = Arrived { first_ns, ..inbound.arrived };
-                    self.on_answer(index, answer, arrived, inbound.has_excess);
-                }
-                Some(Err(_)) => {
-                    let sample = String::from_utf8_lossy(&inbound.sample);
-                    return self.fail_with(index, LoadEvent::Protocol, &sample);
-                }
-                None if inbound.arrived.first_ns > 0 => {
-                    self.slots[index].first_byte_ns = Some(inbound.arrived.first_ns);
-                }
-                None => {}
+        if self.connections.contains(key) {
+            if S::IS_MULTIPLEXED {
+                self.touch(key);
             }
-        } else if self.slots[index].phase == Phase::Ready && inbound.has_excess {
-            // Whatever it is, it would be taken for the answer to the next request.
-            self.free.retain(|free| *free != index);
-            self.close(index);
-        }
-        if let Some(end) = inbound.received.end {
-            self.on_end(index, end);
-        }
-    }
-
-    /// Hands the slot's request to its connection.
-    pub(super) fn start_request(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        let Some(request) = &slot.request else { return };
-        slot.phase = Phase::Exchanging;
-        slot.deadline_ns = request.deadline_ns;
-        self.expect_answer(index);
-        self.send(index);
-    }
-
-    /// Notes that the slot's request is about to be sent, and what the answer is held to.
-    pub(super) fn expect_answer(&mut self, index: usize) {
-        let is_last = self.is_last(index);
-        let slot = &mut self.slots[index];
-        let (Some(connection), Some(request)) = (&mut slot.connection, &mut slot.request) else { return };
-        slot.is_last = is_last;
-        slot.handed = 0;
-        slot.first_byte_ns = None;
-        connection.requests += 1;
-        let prepared = self.requests.at(request.template);
-        connection.parser.expect(&prepared.expected);
-        if !request.warmup && request.sent_ns.is_none() {
-            self.ledger.add(LoadCounter::BodyIn, prepared.body_bytes);
-            self.ledger.add(LoadCounter::Reused, u64::from(connection.requests > 1));
-        }
-        // Not the time of the turn: the last of many requests that are sent in one turn is sent later than the first.
-        self.ledger.sent(request, now_ns());
-    }
-
-    /// True if the next request of the slot's connection is to be its last.
-    fn is_last(&self, index: usize) -> bool {
-        let Some(connection) = &self.slots[index].connection else { return false };
-        let is_old = self
-            .setup
-            .lifetime_ns
-            .is_some_and(|most| now_ns().saturating_sub(connection.transport.opened_ns) >= most);
-        is_old || matches!(self.keepalive, KeepAlive::Requests(most) if connection.requests + 1 >= most)
-    }
-
-    /// The bytes of the slot's request, as they would be sent now.
-    pub(super) fn bytes_to_send(&self, index: usize) -> &[u8] {
-        let request = self.slots[index].request.as_ref();
-        request.map_or(&[], |request| self.requests.at(request.template).bytes(self.is_last(index)))
-    }
-
-    /// Hands over as much of the request as the socket takes.
-    pub(super) fn send(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        let (Some(connection), Some(request)) = (&mut slot.connection, &slot.request) else { return };
-        let bytes = self.requests.at(request.template).bytes(slot.is_last);
-        match connection.transport.send(&bytes[slot.handed..], &mut self.scratch) {
-            Ok(handed) => {
-                slot.handed += handed;
-                self.ledger.add(LoadCounter::BytesIn, handed as u64);
-                self.clients[slot.client].totals.bytes_in += handed as u64;
+            if received.has_more {
+                self.unread.push(key);
             }
-            Err(_) => self.write_failed(index),
+        }
+        self.go_on(index, answered_ns.unwrap_or_else(now_ns));
+    }
+
+    /// Lets a slot use what has changed.
+    pub(super) fn go_on(&mut self, index: usize, now_ns: u64) {
+        // The slot may be gone while one of its connections still closes.
+        if index < self.slots.len() {
+            self.serve(index);
+            self.offer(index, now_ns);
         }
     }
 
-    pub(super) fn go_on_writing(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        let Some(connection) = &mut slot.connection else { return };
-        if connection.transport.flush(&mut self.scratch).is_err() {
-            return self.write_failed(index);
+    /// Records the requests that have ended, and returns the time of the last answer.
+    pub(super) fn account(&mut self, key: usize) -> Option<u64> {
+        let mut answered_ns = None;
+        if self.ended.is_empty() {
+            return answered_ns;
         }
-        let is_partial = slot.request.as_ref().is_some_and(|request| {
-            slot.handed < self.requests.at(request.template).bytes(slot.is_last).len()
-        });
-        if slot.phase == Phase::Exchanging && is_partial {
-            self.send(index);
+        let connection = &self.connections[key];
+        let slot = &mut self.slots[connection.slot];
+        for (mut request, outcome) in self.ended.drain(..) {
+            let prepared = self.requests.at(request.template);
+            match outcome {
+                Outcome::Answered(answer, arrived) => {
+                    answered_ns = Some(arrived.done_ns);
+                    slot.note_success();
+                    let origin = connection.origin_for(&request);
+                    if self.stats.answered(&request, origin, answer, arrived, || prepared.name.clone()) {
+                        self.clients[connection.client].totals.requests_ok += 1;
+                    }
+                }
+                // It is sent once more, unless it was the connection's first request.
+                Outcome::Unheard(_) if !request.retried && connection.session.carried() > 1 => {
+                    request.retried = true;
+                    self.stats.count(LoadCounter::Retried);
+                    self.stats.tally(LoadEvent::Retried, || prepared.name.clone());
+                    slot.waiting.push_back(request);
+                    continue;
+                }
+                Outcome::Failed(failure) | Outcome::Unheard(failure) => {
+                    let Failure { event, example } = failure;
+                    let colon = if example.is_empty() { "" } else { ": " };
+                    let failure = Failure::new(event, format!("{}{colon}{example}", prepared.name));
+                    self.stats.failed(&request, failure, now_ns());
+                }
+            }
+            slot.under_way -= 1;
+            self.under_way -= 1;
         }
-    }
-
-    pub(super) fn on_answer(&mut self, index: usize, answer: Answer, arrived: Arrived, has_excess: bool) {
-        let slot = &mut self.slots[index];
-        let (Some(connection), Some(request)) = (&mut slot.connection, slot.request.take()) else { return };
-        let prepared = self.requests.at(request.template);
-        let is_whole = slot.handed == prepared.bytes(slot.is_last).len();
-        connection.answers += 1;
-        slot.note_success();
-        if self.ledger.answered(&request, answer, arrived, || prepared.name.clone()) {
-            self.clients[slot.client].totals.requests_ok += 1;
-        }
-        if !is_whole || has_excess || (slot.is_last && prepared.expected.is_raw) {
-            // An answer before the end of the request, or more than an answer: the framing cannot be trusted. And a
-            // server without a protocol does not know that this was the last.
-            self.close(index);
-        } else if slot.is_last || !answer.keep_alive {
-            slot.enter(Phase::Parting, now_ns().saturating_add(PARTING_NS));
-        } else {
-            slot.enter(Phase::Ready, u64::MAX);
-            self.offer(index, arrived.done_ns);
-        }
+        answered_ns
     }
 }

@@ -1,139 +1,138 @@
-//! How a slot comes to a connection: an address, TCP, and TLS.
+//! Opens a slot's connection: an address, TCP, and TLS.
 
 use std::io;
 
 use mio::{Interest, Token};
-use telemetry::LoadCounter;
+use telemetry::{LoadCounter, LoadEvent};
 
 use super::Worker;
-use super::slot::Phase;
+use super::connection::{Connection, ConnectionPhase};
 use crate::clock::now_ns;
-use crate::connection::Connection;
-use crate::ledger::{Failure, Over};
+use crate::protocol::{ConnectionEnd, Failure, ProtocolSession};
+use crate::stats::ConnectionOrigin;
 use crate::tls::{Engine, Handshake};
-use crate::transport::End;
+use crate::worker::transport::Transport;
 
-impl Worker {
-    /// Makes a connection for the slot's request, from the client whose turn it is.
+impl<S: ProtocolSession> Worker<S> {
+    /// Opens a connection for the slot's requests, from the next client.
     pub(super) fn connect(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        slot.client = self.next_client;
-        self.next_client = (self.next_client + 1) % self.clients.len();
-        slot.addresses_tried = 0;
-        self.try_address(index);
+        let client = self.next_client;
+        self.next_client = (client + 1) % self.clients.len();
+        self.try_address(index, client, 0);
     }
 
-    pub(super) fn try_address(&mut self, index: usize) {
+    fn try_address(&mut self, index: usize, client: usize, addresses_tried: usize) {
+        let from = self.clients[client].bind;
         let slot = &mut self.slots[index];
-        let deadline_ns = slot.request.as_ref().map_or(u64::MAX, |request| request.deadline_ns);
-        slot.enter(Phase::Connecting, deadline_ns);
-        slot.addresses_tried += 1;
-        let to = &self.setup.addresses[self.address];
-        let from = self.clients[slot.client].bind;
-        let opened = Connection::open(to, from, now_ns()).and_then(|mut connection| {
+        let entry = self.connections.vacant_entry();
+        let opened = Transport::open(&self.setup.addresses[self.address], from, now_ns());
+        let opened = opened.and_then(|mut transport| {
             let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(&mut connection.transport.socket, Token(index), interest)?;
-            Ok(connection)
+            self.poll.registry().register(&mut transport.socket, Token(entry.key()), interest)?;
+            Ok(transport)
         });
+        let addresses_tried = addresses_tried + 1;
         match opened {
-            Ok(connection) => slot.connection = Some(Box::new(connection)),
-            Err(error) => self.connect_failed(index, &error),
+            Ok(transport) => {
+                slot.connection = Some(entry.key());
+                let connection = Connection::new(transport, index, client, slot.waiting.front());
+                entry.insert(Connection { addresses_tried, ..connection });
+            }
+            Err(error) => self.address_failed(index, client, addresses_tried, &error),
         }
     }
 
-    /// Tries the server's next address, if it has one that was not tried; the one that works is kept.
-    pub(super) fn connect_failed(&mut self, index: usize, error: &io::Error) {
-        self.slots[index].connection = None;
+    pub(super) fn connect_failed(&mut self, key: usize, error: &io::Error) {
+        let Connection { slot, client, addresses_tried, .. } = self.connections[key];
+        self.drop_connection(key);
+        self.address_failed(slot, client, addresses_tried, error);
+    }
+
+    /// Tries the server's next address, if one is left. Later connections begin with the address that worked.
+    fn address_failed(&mut self, index: usize, client: usize, addresses_tried: usize, error: &io::Error) {
         let to = self.address;
-        if self.slots[index].addresses_tried < self.setup.addresses.len() {
+        if addresses_tried < self.setup.addresses.len() {
             self.address = (self.address + 1) % self.setup.addresses.len();
-            return self.try_address(index);
+            return self.try_address(index, client, addresses_tried);
         }
-        self.fail(index, Failure::connect(&self.setup.addresses[to], error));
+        let failure = Failure::connect(&self.setup.addresses[to], error);
+        self.fail_waiting(index, &failure);
     }
 
-    pub(super) fn on_established(&mut self, index: usize) {
-        let slot = &mut self.slots[index];
-        let Some(connection) = &mut slot.connection else { return };
-        let client = &mut self.clients[slot.client];
-        let warmup = slot.request.as_ref().is_none_or(|request| request.warmup);
-        client.established(&connection.transport, warmup, &mut self.ledger);
-        let Some((begun, wanted)) = client.begin(self.resume, &mut self.ledger) else {
-            return self.start_over(index, Over::Plain);
+    pub(super) fn on_established(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        let client = &mut self.clients[connection.client];
+        client.established(&connection.transport, connection.is_warmup, &mut self.stats);
+        let Some((begun, wanted)) = client.begin(self.resume, &mut self.stats) else {
+            return self.on_ready(key, ConnectionOrigin::Plain);
         };
-        slot.phase = Phase::Handshaking;
-        self.ledger.add(LoadCounter::EarlyWanted, u64::from(wanted && self.setup.early_data));
+        connection.phase = ConnectionPhase::Handshaking;
+        self.stats.add(LoadCounter::EarlyWanted, u64::from(wanted && self.setup.early_data));
         let begun = match begun {
-            Ok(engine) => self.shake_hands(index, engine),
+            Ok(engine) => self.shake_hands(key, engine),
             Err(error) => {
                 connection.transport.note_trouble(&error);
-                Err(End::Tls)
+                Err(ConnectionEnd::Tls)
             }
         };
         if let Err(end) = begun {
-            self.on_end(index, end);
+            self.on_end(key, end);
         }
     }
 
-    /// Sends the first flight, with the request in it if that may go as early data.
-    fn shake_hands(&mut self, index: usize, mut engine: Engine) -> Result<(), End> {
-        if self.setup.early_data {
-            let bytes = self.bytes_to_send(index);
-            let len = bytes.len();
+    /// Sends the first flight, with a request as early data if possible. Only HTTP/1.1 and echoes send early data.
+    fn shake_hands(&mut self, key: usize, mut engine: Engine) -> Result<(), ConnectionEnd> {
+        let waiting = &mut self.slots[self.connections[key].slot].waiting;
+        if self.setup.early_data
+            && let Some(request) = waiting.front().copied()
+        {
+            let is_last = self.is_last(&self.connections[key]);
+            let bytes = self.requests.at(request.template).bytes(is_last);
+            let early_bytes = bytes.len();
             if engine.send_early(bytes) {
-                self.slots[index].early_bytes = len;
-                self.ledger.count(LoadCounter::EarlyOffered);
-                self.expect_answer(index);
+                self.slots[self.connections[key].slot].waiting.pop_front();
+                self.stats.count(LoadCounter::EarlyOffered);
+                self.begin(key, request);
+                let connection = &mut self.connections[key];
+                connection.session.note_sent(early_bytes);
+                connection.early_bytes = early_bytes;
             }
         }
-        let Some(connection) = &mut self.slots[index].connection else { return Ok(()) };
-        connection.transport.shake_hands(engine, &mut self.scratch)
+        self.connections[key].transport.shake_hands(engine, &mut self.scratch)
     }
 
-    pub(super) fn on_handshake(&mut self, index: usize, handshake: Handshake) {
-        let slot = &mut self.slots[index];
-        let (Some(connection), Some(request)) = (&slot.connection, &slot.request) else { return };
-        let over = self.ledger.shaken(&handshake, connection.transport.established_ns, request.warmup);
-        self.clients[slot.client].shaken(&handshake);
-        if slot.phase != Phase::Handshaking {
-            return;
+    pub(super) fn on_handshake(&mut self, key: usize, handshake: &Handshake) {
+        let connection = &mut self.connections[key];
+        let origin =
+            self.stats.on_handshake(handshake, connection.transport.established_ns, connection.is_warmup);
+        let client = &mut self.clients[connection.client];
+        client.on_handshake(handshake);
+        if !S::can_follow(handshake.alpn) {
+            connection.phase = ConnectionPhase::Open;
+            let _ = connection.transport.flush(&mut self.scratch);
+            let failure = Failure::new(LoadEvent::Protocol, "the server did not agree to h2");
+            return self.fail_connection(key, &failure);
         }
-        match std::mem::take(&mut slot.early_bytes) {
-            // The request goes out together with the end of the handshake.
-            0 => self.start_over(index, over),
-            early_bytes if handshake.early => self.early_data_accepted(index, early_bytes),
-            _ => self.early_data_rejected(index, over),
+        match std::mem::take(&mut connection.early_bytes) {
+            0 => {}
+            early_bytes if handshake.early => {
+                self.stats.add(LoadCounter::BytesIn, early_bytes as u64);
+                client.totals.bytes_in += early_bytes as u64;
+            }
+            // The request goes again (RFC 8446, section 4.2.10), and counts from the first time.
+            _ => connection.session.early_data_rejected(),
         }
+        self.on_ready(key, origin);
     }
 
-    /// The request is on its way already.
-    fn early_data_accepted(&mut self, index: usize, bytes: usize) {
-        let slot = &mut self.slots[index];
-        let Some(request) = &mut slot.request else { return };
-        request.over = Over::Early;
-        slot.phase = Phase::Exchanging;
-        slot.deadline_ns = request.deadline_ns;
-        slot.handed = bytes;
-        self.ledger.add(LoadCounter::BytesIn, bytes as u64);
-        self.clients[slot.client].totals.bytes_in += bytes as u64;
-    }
-
-    /// The request has gone for nothing, and goes once more (RFC 8446, section 4.2.10). It counts from the first time.
-    fn early_data_rejected(&mut self, index: usize, over: Over) {
-        let slot = &mut self.slots[index];
-        let (Some(connection), Some(request)) = (&mut slot.connection, &mut slot.request) else { return };
-        request.over = over;
-        slot.phase = Phase::Exchanging;
-        slot.deadline_ns = request.deadline_ns;
-        connection.parser.expect(&self.requests.at(request.template).expected);
-        self.send(index);
-    }
-
-    /// Hands the slot's request to the connection that was made for it.
-    fn start_over(&mut self, index: usize, over: Over) {
-        if let Some(request) = &mut self.slots[index].request {
-            request.over = over;
-        }
-        self.start_request(index);
+    /// The connection can carry requests. They go out together with the end of the handshake.
+    fn on_ready(&mut self, key: usize, origin: ConnectionOrigin) {
+        let connection = &mut self.connections[key];
+        connection.enter(ConnectionPhase::Open, u64::MAX);
+        connection.origin = origin;
+        connection.ready_ns = now_ns();
+        let index = connection.slot;
+        self.serve(index);
+        self.flush(key);
     }
 }

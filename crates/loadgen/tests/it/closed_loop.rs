@@ -137,7 +137,7 @@ fn a_duration_ends_the_loop() {
 }
 
 #[test]
-fn a_closed_loop_is_measured_to_its_end_whatever_comes_of_its_requests() {
+fn a_closed_loop_is_measured_to_the_end_of_its_last_request() {
     let server = Server::plain(|exchange| if exchange.nth < 50 { Act::ok(10) } else { Act::Stall });
     let (all, load) = run(config(&server, "connections=2,duration=500ms"));
     assert_eq!((all.counters[C::Ok], all.counters[C::Unfinished]), (50, 2), "{:?}", all.counters);

@@ -83,7 +83,7 @@ fn a_server_that_fails_during_early_data_fails_the_request_once() {
 }
 
 #[test]
-fn early_data_where_there_can_be_none_is_refused_before_anything_starts() {
+fn impossible_early_data_is_refused_before_anything_starts() {
     let refused = |url: &str, change: fn(&mut LoadConfig)| {
         let plan = plan("connections=1,resume=100%,early-data=on");
         let mut config = LoadConfig::new(url.parse().unwrap(), plan, Trust::Insecure);

@@ -39,7 +39,7 @@ fn both_within(
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_short_and_one_that_never_begins_is_a_reset() {
+fn an_answer_that_breaks_off_is_short_and_no_answer_is_a_reset() {
     let short = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this";
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     let half_a_head = b"HTTP/1.1 200 OK\r\nContent-Le";

@@ -143,7 +143,7 @@ fn six(server: &Scripted) -> LoadDelta {
 }
 
 #[test]
-fn what_breaks_the_protocol_is_a_protocol_failure_and_said_to_the_server() {
+fn what_breaks_the_protocol_is_a_failure_and_told_to_the_server() {
     type Case = (&'static str, fn(u32) -> Vec<u8>);
     let cases: [Case; 10] = [
         ("a frame that is too long", |id| frame(DATA, 0, id, &vec![0; 16_385])),
@@ -194,7 +194,7 @@ fn a_server_that_goes_away_at_once_is_not_hammered() {
 }
 
 #[test]
-fn requests_behind_the_last_that_a_server_looked_at_are_sent_once_more() {
+fn requests_that_goaway_leaves_out_are_sent_once_more() {
     // The first connection answers stream 1 once it has seen three, and has never looked at the others.
     let farewell = frame(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0]);
     let server = Scripted::start(&[], move |asked| match asked {
@@ -250,7 +250,7 @@ fn a_timeout_cancels_its_stream_and_nothing_else() {
 }
 
 #[test]
-fn a_handshake_of_frames_that_never_comes_runs_into_the_timeout_of_the_request() {
+fn settings_that_never_come_run_into_the_request_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let config = LoadConfig {

@@ -1,11 +1,12 @@
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 
 use super::*;
-use crate::crew::Order;
 use crate::tls::Certificate;
+use crate::upstream::target::Upstream;
+use crate::worker::pool::WorkerCommand;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -29,7 +30,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 fn a_worker_that_panics_is_a_failure_and_who_waits_for_it_is_served() {
     let proxy = Proxy::start(config(2)).unwrap();
     assert_eq!(proxy.failure(), None);
-    proxy.crew().tell(1, Order::Panic);
+    proxy.pool().tell(1, WorkerCommand::Panic);
     eventually("the failure is noticed", || proxy.failure().is_some());
     assert!(!proxy.is_drained(), "the other one goes on");
     // The kernel spreads them over both sockets by chance.
@@ -49,12 +50,12 @@ fn a_worker_that_panics_is_a_failure_and_who_waits_for_it_is_served() {
 fn a_retired_worker_that_ends_is_no_failure_and_one_that_panics_is() {
     let proxy = Proxy::start(config(3)).unwrap();
     proxy.set("proxy.workers", &Value::Number(2.0)).unwrap();
-    eventually("the worker ends", || proxy.crew().have_retired_ended());
+    eventually("the worker ends", || proxy.pool().have_retired_ended());
     assert_eq!(proxy.failure(), None);
     // So that each of the others has one that keeps it from ending, but for a chance of one in 2^63.
     let _held: Vec<_> = (0..64).map(|_| TcpStream::connect(proxy.local_addrs()[0]).unwrap()).collect();
     proxy.set("proxy.workers", &Value::Number(1.0)).unwrap();
-    proxy.crew().tell(1, Order::Panic);
+    proxy.pool().tell(1, WorkerCommand::Panic);
     eventually("the failure is noticed", || proxy.failure().is_some());
 }
 
@@ -65,7 +66,7 @@ fn a_drain_that_cannot_turn_connections_away_says_so() {
     // A socket of another kind, for which the kernel refuses what it lets TCP have.
     let socket = UnixListener::bind(folder.path().join("socket")).unwrap();
     socket.set_nonblocking(true).unwrap();
-    proxy.crew().tell(0, Order::Share(1, vec![TcpListener::from(OwnedFd::from(socket))]));
+    proxy.pool().tell(0, WorkerCommand::ShareListeners(1, vec![TcpListener::from(OwnedFd::from(socket))]));
     proxy.drain();
     assert!(proxy.wait(PATIENCE));
     let said = proxy.take_notices();

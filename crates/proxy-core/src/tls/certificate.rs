@@ -12,9 +12,9 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
 use zeroize::Zeroizing;
 
-use super::description::{Description, Moment};
+use super::description::{Description, ParseError, ValidityEnd};
 use super::error::{TlsFileError, TlsFileWarning};
-use super::files::{self, Contents, FromFiles, Origin, contains};
+use super::files::{self, FileContents, FileOrigin, FromFiles, contains};
 
 /// A certificate chain with its private key.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub struct Certificate {
     certified: Arc<CertifiedKey>,
     description: Description,
     warnings: Vec<TlsFileWarning>,
-    origin: Option<Origin>,
+    origin: Option<FileOrigin>,
 }
 
 impl Certificate {
@@ -31,7 +31,7 @@ impl Certificate {
     /// # Errors
     /// When a file cannot be read, holds nothing usable, or the two do not belong together.
     pub fn load(cert: &Path, key: &Path) -> Result<Self, TlsFileError> {
-        let origin = Origin::of(&[cert, key]);
+        let origin = FileOrigin::of(&[cert, key]);
         let chain = read_chain(cert)?;
         let (key_der, exposure) = read_key(key)?;
         let signer = any_supported_type(&key_der).map_err(|error| TlsFileError::UnsupportedKey {
@@ -46,7 +46,7 @@ impl Certificate {
             }
             Err(error) => return Err(TlsFileError::malformed(cert, error.to_string())),
         }
-        let made = Self::new(certified).map_err(|problem| TlsFileError::malformed(cert, problem))?;
+        let made = Self::new(certified).map_err(|error| TlsFileError::malformed(cert, error.to_string()))?;
         let warnings = exposure.into_iter().chain(made.validity_warning(cert)).collect();
         Ok(Self { warnings, origin: Some(origin), ..made })
     }
@@ -68,10 +68,11 @@ impl Certificate {
         let key =
             PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(|e| failed(e.to_owned()))?;
         let signer = any_supported_type(&Zeroizing::new(key)).map_err(|error| failed(error.to_string()))?;
-        Self::new(CertifiedKey::new(vec![made.cert.der().clone()], signer)).map_err(failed)
+        let certified = CertifiedKey::new(vec![made.cert.der().clone()], signer);
+        Self::new(certified).map_err(|error| failed(error.to_string()))
     }
 
-    fn new(certified: CertifiedKey) -> Result<Self, String> {
+    fn new(certified: CertifiedKey) -> Result<Self, ParseError> {
         let leaf = certified.cert.first().expect("a certificate is never made of an empty chain");
         let description = Description::read(leaf)?;
         Ok(Self { certified: Arc::new(certified), description, warnings: Vec::new(), origin: None })
@@ -115,7 +116,7 @@ impl Certificate {
     fn validity_warning(&self, path: &Path) -> Option<TlsFileWarning> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
         let Description { not_before, not_after, .. } = &self.description;
-        let (path, date) = (path.to_owned(), |moment: &Moment| moment.date.clone());
+        let (path, date) = (path.to_owned(), |moment: &ValidityEnd| moment.date.clone());
         if now > not_after.unix {
             Some(TlsFileWarning::Expired { path, date: date(not_after) })
         } else if now < not_before.unix {
@@ -127,12 +128,12 @@ impl Certificate {
 }
 
 impl FromFiles for Certificate {
-    fn origin(&self) -> Option<&Origin> {
+    fn origin(&self) -> Option<&FileOrigin> {
         self.origin.as_ref()
     }
 
     fn read_again(&self) -> Result<Self, TlsFileError> {
-        match self.origin.as_ref().map(Origin::paths) {
+        match self.origin.as_ref().map(FileOrigin::paths) {
             Some([cert, key]) => Self::load(cert, key),
             _ => Ok(self.clone()),
         }
@@ -161,7 +162,7 @@ pub(super) fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, Tl
 type Key = Zeroizing<PrivateKeyDer<'static>>;
 
 fn read_key(path: &Path) -> Result<(Key, Option<TlsFileWarning>), TlsFileError> {
-    let contents: Contents = files::read_pem(path)?;
+    let contents: FileContents = files::read_pem(path)?;
     let text = &contents.bytes;
     let key = PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
         pem::Error::NoItemsFound if contains(text, b"-----BEGIN ENCRYPTED PRIVATE KEY-----") => {

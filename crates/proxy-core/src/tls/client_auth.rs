@@ -12,7 +12,7 @@ use rustls::server::danger::ClientCertVerifier;
 use super::certificate::read_chain;
 use super::config::TlsConfigError;
 use super::error::TlsFileError;
-use super::files::{FromFiles, Origin};
+use super::files::{FileOrigin, FromFiles};
 use super::settings::ClientAuth;
 use super::tickets::Binding;
 
@@ -21,7 +21,7 @@ use super::tickets::Binding;
 pub struct ClientCa {
     roots: Arc<RootCertStore>,
     digest: Binding,
-    origin: Origin,
+    origin: FileOrigin,
 }
 
 impl ClientCa {
@@ -30,7 +30,7 @@ impl ClientCa {
     /// # Errors
     /// When the file cannot be read, or one of its certificates cannot vouch for anybody.
     pub fn load(path: &Path) -> Result<Self, TlsFileError> {
-        let origin = Origin::of(&[path]);
+        let origin = FileOrigin::of(&[path]);
         let (mut roots, mut all) = (RootCertStore::empty(), digest::Context::new(&digest::SHA256));
         for certificate in read_chain(path)? {
             all.update(&(certificate.len() as u64).to_be_bytes());
@@ -63,7 +63,7 @@ impl ClientCa {
 }
 
 impl FromFiles for ClientCa {
-    fn origin(&self) -> Option<&Origin> {
+    fn origin(&self) -> Option<&FileOrigin> {
         Some(&self.origin)
     }
 

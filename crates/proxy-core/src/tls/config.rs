@@ -1,4 +1,4 @@
-//! What rustls is told: made of settings, certificates and keys, and then never changed.
+//! The configuration of rustls, made from settings, certificates and keys.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 use telemetry::Value;
 
 use super::Certificate;
-use super::chooser::Chooser;
+use super::cert_resolver::CertResolver;
 use super::client_auth::ClientCa;
 use super::settings::{CipherOrder, Resumption, TicketSend, TlsSettings, TlsVersion};
 use super::tickets::{OWN_KEYS_MAX, Ticketer};
@@ -145,7 +145,7 @@ impl TlsConfig {
             Some(ca) => builder.with_client_cert_verifier(ca.verifier(settings.client_auth, &provider)?),
             None => builder.with_no_client_auth(),
         };
-        let mut config = builder.with_cert_resolver(Arc::new(Chooser::new(&material.certificates)));
+        let mut config = builder.with_cert_resolver(Arc::new(CertResolver::new(&material.certificates)));
         config.ignore_client_order = settings.cipher_order == CipherOrder::Proxy;
         config.alpn_protocols = settings.alpn.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -159,8 +159,8 @@ impl TlsConfig {
         Ok(Self { server: Arc::new(config), holds_tickets })
     }
 
-    /// The same for one worker alone: each connection counts itself as a user of its configuration, and workers that
-    /// count at one place slow each other down.
+    /// A copy for one worker: each connection counts itself as a user of its configuration, and workers that
+    /// share a counter slow each other down.
     pub(crate) fn for_worker(&self) -> Self {
         Self { server: Arc::new(ServerConfig::clone(&self.server)), ..*self }
     }

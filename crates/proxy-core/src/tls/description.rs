@@ -6,17 +6,22 @@ use aws_lc_rs::digest;
 use telemetry::clean;
 use x509_parser::asn1_rs::Tag;
 use x509_parser::certificate::X509Certificate;
+use x509_parser::error::X509Error;
 use x509_parser::extensions::GeneralName;
+use x509_parser::nom;
 use x509_parser::oid_registry::{OID_EC_P256, OID_NIST_EC_P384, OID_NIST_EC_P521, OID_SIG_ED25519};
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 use x509_parser::time::ASN1Time;
 use x509_parser::x509::{AttributeTypeAndValue, SubjectPublicKeyInfo};
 
-use crate::proxy_protocol::COMMON_NAME_BYTES_MAX;
+use crate::accept::proxy_protocol::COMMON_NAME_BYTES_MAX;
 
 /// Bytes of a fingerprint that are shown: enough to tell certificates apart, too few to trust one by.
 const FINGERPRINT_BYTES: usize = 8;
+
+/// Bytes are not a certificate.
+pub(super) type ParseError = nom::Err<X509Error>;
 
 /// What a certificate says of itself, and its fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,15 +30,15 @@ pub(super) struct Description {
     pub(super) kind: String,
     /// DNS names of the subject (RFC 5280, 4.2.1.6), in lower case, as they stand.
     pub(super) names: Vec<String>,
-    pub(super) not_before: Moment,
-    pub(super) not_after: Moment,
+    pub(super) not_before: ValidityEnd,
+    pub(super) not_after: ValidityEnd,
     /// The beginning of its SHA-256, in hexadecimal.
     fingerprint: String,
 }
 
 /// An end of a validity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(super) struct ValidityEnd {
     /// Seconds since 1970.
     pub(super) unix: i64,
     /// Its day in UTC, such as `2027-01-31`.
@@ -42,7 +47,7 @@ pub(super) struct Moment {
 
 impl Description {
     /// Reads a certificate in DER.
-    pub(super) fn read(der: &[u8]) -> Result<Self, String> {
+    pub(super) fn read(der: &[u8]) -> Result<Self, ParseError> {
         let certificate = parse(der)?;
         let digest = digest::digest(&digest::SHA256, der);
         let fingerprint = digest.as_ref().iter().take(FINGERPRINT_BYTES);
@@ -54,8 +59,8 @@ impl Description {
                     _ => None,
                 })
                 .collect(),
-            not_before: Moment::from(certificate.validity().not_before),
-            not_after: Moment::from(certificate.validity().not_after),
+            not_before: ValidityEnd::from(certificate.validity().not_before),
+            not_after: ValidityEnd::from(certificate.validity().not_after),
             fingerprint: fingerprint.fold(String::new(), |mut hex, byte| {
                 let _ = write!(hex, "{byte:02x}");
                 hex
@@ -143,8 +148,8 @@ pub(super) fn subject(der: &[u8]) -> String {
     common.or_else(other).map(clean::text).unwrap_or_default()
 }
 
-fn parse(der: &[u8]) -> Result<X509Certificate<'_>, String> {
-    X509Certificate::from_der(der).map(|(_, certificate)| certificate).map_err(|error| error.to_string())
+fn parse(der: &[u8]) -> Result<X509Certificate<'_>, ParseError> {
+    X509Certificate::from_der(der).map(|(_, certificate)| certificate)
 }
 
 fn general_names<'a>(certificate: &'a X509Certificate<'_>) -> impl Iterator<Item = &'a GeneralName<'a>> {
@@ -152,7 +157,7 @@ fn general_names<'a>(certificate: &'a X509Certificate<'_>) -> impl Iterator<Item
     extension.into_iter().flat_map(|extension| &extension.value.general_names)
 }
 
-impl From<ASN1Time> for Moment {
+impl From<ASN1Time> for ValidityEnd {
     fn from(time: ASN1Time) -> Self {
         Self { unix: time.timestamp(), date: time.to_datetime().date().to_string() }
     }

@@ -5,10 +5,10 @@ use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, InsufficientSizeError, WriteTraffic,
 };
 
-use super::chooser::take_server_name;
+use super::cert_resolver::take_server_name;
 use super::config::TlsConfig;
-use super::session::Session;
-use crate::buffer::Buffer;
+use super::negotiated::NegotiatedTls;
+use crate::io::buffer::Buffer;
 
 /// Ciphertext that the engine keeps because it is not a whole message yet, in bytes at most. A record has at most
 /// 18 KiB; only a handshake message in many fragments needs more.
@@ -83,8 +83,8 @@ impl Engine {
     }
 
     /// What was negotiated so far.
-    pub(crate) fn session(&self) -> Session<'_> {
-        Session::new(&self.connection, self.server_name.as_deref())
+    pub(crate) fn session(&self) -> NegotiatedTls<'_> {
+        NegotiatedTls::new(&self.connection, self.server_name.as_deref())
     }
 
     /// Processes what was received: `buffer` holds it behind [`Engine::partial_len`] free bytes, and is decrypted
@@ -123,8 +123,12 @@ impl Engine {
         output: &mut Buffer,
     ) -> Result<usize, EngineError> {
         let before = output.len();
+        let was_handshaking = self.is_handshaking();
         let result = self.process_until_blocked(buffer, plaintext, output);
-        self.server_name = take_server_name().or_else(|| self.server_name.take());
+        // Only a handshake brings one.
+        if was_handshaking {
+            self.server_name = take_server_name().or_else(|| self.server_name.take());
+        }
         if result.is_ok() {
             self.has_answered |= output.len() > before;
         } else {
@@ -189,7 +193,7 @@ impl Engine {
         }
         let mut room = outgoing.room();
         loop {
-            // What is kept must be passed along: rustls remembers how far into it it has got.
+            // rustls remembers its place in the bytes that are kept, so they are passed again.
             let status = self.connection.process_tls_records(&mut self.partial);
             let discard = status.discard;
             let mut done = false;

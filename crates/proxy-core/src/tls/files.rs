@@ -13,13 +13,13 @@ use super::error::{TlsFileError, TlsFileWarning};
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The contents of a file, and its permissions, both of the same open file.
-pub(super) struct Contents {
+pub(super) struct FileContents {
     pub(super) bytes: Zeroizing<Vec<u8>>,
     mode: u32,
 }
 
 /// Reads a file that must not be empty.
-pub(super) fn read(path: &Path) -> Result<Contents, TlsFileError> {
+pub(super) fn read(path: &Path) -> Result<FileContents, TlsFileError> {
     let unreadable = |source| TlsFileError::Unreadable { path: path.to_owned(), source };
     let file = fs::File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
@@ -33,11 +33,11 @@ pub(super) fn read(path: &Path) -> Result<Contents, TlsFileError> {
     if bytes.is_empty() {
         return Err(TlsFileError::Empty(path.to_owned()));
     }
-    Ok(Contents { bytes, mode: metadata.permissions().mode() & 0o7777 })
+    Ok(FileContents { bytes, mode: metadata.permissions().mode() & 0o7777 })
 }
 
 /// The same, for a file that must hold PEM.
-pub(super) fn read_pem(path: &Path) -> Result<Contents, TlsFileError> {
+pub(super) fn read_pem(path: &Path) -> Result<FileContents, TlsFileError> {
     let contents = read(path)?;
     // Certificates and keys in DER are a SEQUENCE; text may begin with the same byte, a zero.
     if contents.bytes[0] == 0x30 && !contains(&contents.bytes, b"-----BEGIN") {
@@ -50,7 +50,7 @@ pub(super) fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-impl Contents {
+impl FileContents {
     /// Says so if others than the owner may read what is secret.
     pub(super) fn exposure(&self, path: &Path) -> Option<TlsFileWarning> {
         let exposed = self.mode & 0o077 != 0;
@@ -69,12 +69,12 @@ fn stamp(path: &Path) -> Stamp {
 
 /// Where something was read from, and how the files were just before that.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
+pub(super) struct FileOrigin {
     paths: Vec<PathBuf>,
     stamps: Vec<Stamp>,
 }
 
-impl Origin {
+impl FileOrigin {
     /// To be made before the files are read, so that no change goes unnoticed.
     pub(super) fn of(paths: &[&Path]) -> Self {
         let paths: Vec<PathBuf> = paths.iter().map(|&path| path.to_owned()).collect();
@@ -90,7 +90,7 @@ impl Origin {
 /// What can be read from its files again.
 pub(super) trait FromFiles: Clone {
     /// Where it comes from; `None` if it was made in memory.
-    fn origin(&self) -> Option<&Origin>;
+    fn origin(&self) -> Option<&FileOrigin>;
     fn read_again(&self) -> Result<Self, TlsFileError>;
 }
 
@@ -157,12 +157,12 @@ mod tests {
     #[derive(Clone)]
     struct First {
         byte: u8,
-        origin: Origin,
+        origin: FileOrigin,
     }
 
     impl First {
         fn load(path: &Path) -> Result<Self, TlsFileError> {
-            let origin = Origin::of(&[path]);
+            let origin = FileOrigin::of(&[path]);
             match read(path)?.bytes[0] {
                 b'!' => Err(TlsFileError::malformed(path, "bad".into())),
                 byte => Ok(Self { byte, origin }),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     impl FromFiles for First {
-        fn origin(&self) -> Option<&Origin> {
+        fn origin(&self) -> Option<&FileOrigin> {
             Some(&self.origin)
         }
 

@@ -1,4 +1,4 @@
-//! TLS of a running proxy: what it is set up with, and what of that changes while it runs.
+//! TLS of a running proxy: certificates, keys and settings, and how they change.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
@@ -9,10 +9,10 @@ use super::Certificate;
 use super::client_auth::{ClientCa, binding};
 use super::config::{Material, TlsConfig, TlsConfigError};
 use super::error::{TlsFileError, TlsFileWarning};
-use super::sessions::Sessions;
+use super::session_cache::SessionCache;
 use super::settings::TlsSettings;
 use super::tickets::{Binding, OwnKeys, TicketKeyFile, Ticketer};
-use super::watch::{Looked, TlsFiles};
+use super::watch::{FileChanges, TlsFiles};
 
 /// Begins the names of these settings.
 const PREFIX: &str = "proxy.";
@@ -62,17 +62,17 @@ impl From<Certificate> for Tls {
     }
 }
 
-/// What came of looking at the files.
+/// What a look at the files has changed.
 #[derive(Debug, Default)]
-pub struct Refreshed {
+pub struct TlsRefresh {
     /// What is different now.
     pub changes: Vec<SettingRecord>,
     /// What a person should know about the new ones.
     pub warnings: Vec<TlsFileWarning>,
     /// What could not be used; what was there before stays in use.
     pub refusals: Vec<RefreshError>,
-    /// What could not be read because the process or the system is short of descriptors or memory, if nobody asked for
-    /// it: it is tried again, and one notice tells of all that this keeps from being done.
+    /// A file that could not be read because the process or the system is short of descriptors or memory,
+    /// unless somebody asked for the look. It is tried again, and one notice tells of the whole shortage.
     pub(crate) shortage: Option<TlsFileError>,
 }
 
@@ -93,20 +93,20 @@ pub enum ForgetError {
     /// Others open tickets with the same keys.
     #[error("the keys of tickets come from a file, and others hold them too")]
     SharedKeys,
-    /// There is no other configuration to be had.
+    /// The new configuration cannot be made.
     #[error(transparent)]
     Config(#[from] TlsConfigError),
 }
 
-/// The certificates that a running proxy may present, to be asked from anywhere. Clones share.
+/// The certificates that a running proxy may present, readable from any thread. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Presented {
+pub struct PresentedCertificates {
     /// Those in use, and those that they replaced, with which handshakes may still be under way. Written by who looks
     /// at the files, and read by clients within this process; no worker of the proxy touches it.
     leaves: Arc<RwLock<Vec<Vec<u8>>>>,
 }
 
-impl Presented {
+impl PresentedCertificates {
     /// Whether this, in DER, is one of them.
     pub fn contains(&self, der: &[u8]) -> bool {
         self.leaves.read().unwrap_or_else(PoisonError::into_inner).iter().any(|leaf| leaf == der)
@@ -125,14 +125,14 @@ pub(crate) struct LiveTls {
     ticket_keys: Option<TicketKeyFile>,
     settings: TlsSettings,
     own_keys: OwnKeys,
-    sessions: Sessions,
-    presented: Presented,
+    sessions: SessionCache,
+    presented: PresentedCertificates,
 }
 
 impl LiveTls {
     pub(crate) fn new(tls: Tls) -> Result<Self, TlsConfigError> {
         let own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
-        let presented = Presented::default();
+        let presented = PresentedCertificates::default();
         presented.replace(tls.certificates.iter().map(|one| one.leaf_der().to_vec()).collect());
         Ok(Self {
             presented,
@@ -141,11 +141,11 @@ impl LiveTls {
             ticket_keys: tls.ticket_keys,
             settings: tls.settings,
             own_keys,
-            sessions: Sessions::new(1, Binding::default()),
+            sessions: SessionCache::new(1, Binding::default()),
         })
     }
 
-    /// The configuration that follows from how all of it stands.
+    /// The configuration that follows from the present state.
     pub(crate) fn config(&mut self) -> Result<TlsConfig, TlsConfigError> {
         let client_ca = self.client_ca.as_ref();
         let binding = binding(client_ca, self.settings.client_auth);
@@ -165,11 +165,11 @@ impl LiveTls {
         TlsFiles::new(&self.certificates, self.client_ca.as_ref(), self.ticket_keys.as_ref())
     }
 
-    /// Takes in what was read again, and makes a new key for tickets when it is due. Returns the configuration if it
-    /// is another now.
-    pub(crate) fn take(&mut self, looked: Looked) -> (Refreshed, Option<TlsConfig>) {
-        let Looked { at_once, certificates, client_ca, ticket_keys } = looked;
-        let mut refreshed = Refreshed::default();
+    /// Takes over changed files, and makes a new ticket key when one is due. Returns the configuration if it
+    /// has changed.
+    pub(crate) fn take(&mut self, changes: FileChanges) -> (TlsRefresh, Option<TlsConfig>) {
+        let FileChanges { at_once, certificates, client_ca, ticket_keys } = changes;
+        let mut refreshed = TlsRefresh::default();
         let mut is_new = false;
         let former = self.leaves();
         for (i, read) in certificates {
@@ -212,7 +212,7 @@ impl LiveTls {
             return Err(ForgetError::SharedKeys);
         }
         self.own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
-        self.sessions = Sessions::new(1, Binding::default());
+        self.sessions = SessionCache::new(1, Binding::default());
         Ok(self.config()?)
     }
 
@@ -220,7 +220,7 @@ impl LiveTls {
         self.certificates.iter().map(|certificate| certificate.leaf_der().to_vec()).collect()
     }
 
-    pub(crate) fn presented(&self) -> Presented {
+    pub(crate) fn presented(&self) -> PresentedCertificates {
         self.presented.clone()
     }
 
@@ -263,7 +263,7 @@ impl LiveTls {
     }
 }
 
-impl Refreshed {
+impl TlsRefresh {
     /// What was read, if it can be used; otherwise notes why not.
     fn usable<T>(&mut self, read: Result<T, TlsFileError>, at_once: bool) -> Option<T> {
         match read {
@@ -333,7 +333,7 @@ mod tests {
             for text in [format!("{live:?}"), format!("{config:?}"), format!("{live:#?}{config:#?}")] {
                 // Also where it is a list of numbers over several lines.
                 let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-                assert!(text.contains("Chooser") || text.contains("LiveTls"), "{text}");
+                assert!(text.contains("CertResolver") || text.contains("LiveTls"), "{text}");
                 // The file of a key holds its public half too, and the certificate may show.
                 let is_public = |part: &&[u8]| leaf.windows(part.len()).any(|window| window == *part);
                 for part in der.chunks_exact(8).filter(|part| !is_public(part)) {

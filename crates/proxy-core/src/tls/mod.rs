@@ -1,30 +1,30 @@
-//! Everything that knows rustls. rustls 0.24 replaces the unbuffered interface that the engine is written on, so
-//! no other module may name it.
+//! Everything that knows rustls. No other module may name it: rustls 0.24 replaces the unbuffered interface
+//! that the engine uses.
 //!
 //! ```text
 //! files ──▶ certificates, authorities, ticket keys ─┐
 //! settings (words) ─────────────────────────────────┴─▶ LiveTls ──▶ TlsConfig ──▶ Engine, one a connection
 //! ```
 //!
-//! A [`TlsConfig`] never changes. What does, a certificate that was renewed or a setting, makes a new one, which the
-//! workers take up for connections that begin afterwards.
+//! A [`TlsConfig`] never changes. A renewed certificate or a changed setting makes a new one, which the
+//! workers use for new connections.
 
+mod cert_resolver;
 mod certificate;
-mod chooser;
 mod client_auth;
 mod config;
 mod description;
 mod engine;
 mod error;
 mod files;
+mod harness;
 mod live;
-mod session;
-mod sessions;
+mod negotiated;
+mod session_cache;
 mod settings;
 #[cfg(test)]
 mod testing;
 mod tickets;
-mod trial;
 mod watch;
 mod words;
 
@@ -34,11 +34,11 @@ pub(crate) use config::TlsConfig;
 pub use config::TlsConfigError;
 pub(crate) use engine::{Engine, EngineError, PARTIAL_BYTES_MAX};
 pub use error::{TlsFileError, TlsFileWarning};
+pub use harness::{HarnessOutcome, TlsHarness};
 pub(crate) use live::LiveTls;
-pub use live::{ForgetError, Presented, RefreshError, Refreshed, Tls};
-pub(crate) use session::Session;
+pub use live::{ForgetError, PresentedCertificates, RefreshError, Tls, TlsRefresh};
+pub(crate) use negotiated::NegotiatedTls;
 pub use settings::{CipherOrder, ClientAuth, Resumption, TicketSend, TlsSettings, TlsVersion};
 pub use tickets::TicketKeyFile;
-pub use trial::{Trial, Tried};
-pub use watch::{Looked, TlsFiles};
+pub use watch::{FileChanges, TlsFiles};
 pub use words::TlsWordError;

@@ -1,7 +1,7 @@
-//! Looking at the files of certificates and keys, apart from the proxy that uses what is in them.
+//! Watching the files of certificates and keys, apart from the proxy that uses them.
 //!
-//! A file may lie where looking at it takes for ever, such as on a network that is gone. So whoever looks may do it on
-//! a thread of its own, and nobody else waits for it.
+//! Reading a file can block without end, on a network that is gone. So a thread of its own may watch the
+//! files, and nobody waits for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ struct Files {
 
 /// What was read again, and what could not be, for [`Proxy::take`](crate::Proxy::take).
 #[derive(Debug, Default)]
-pub struct Looked {
+pub struct FileChanges {
     pub(super) at_once: bool,
     /// Each with its place among the certificates.
     pub(super) certificates: Vec<(usize, Result<Certificate, TlsFileError>)>,
@@ -47,11 +47,11 @@ impl TlsFiles {
 
     /// Reads files again that have changed and have stayed so since the last call; `at_once`, all of them. Waits for
     /// the disks that they are on.
-    pub fn look(&self, at_once: bool) -> Looked {
+    pub fn look(&self, at_once: bool) -> FileChanges {
         // What a panic left half done is looked at again.
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Files { certificates, client_ca, ticket_keys } = &mut *files;
-        Looked {
+        FileChanges {
             at_once,
             certificates: certificates
                 .iter_mut()

@@ -1,4 +1,4 @@
-//! Taking connections from the backlogs, and what keeps a worker from it.
+//! Accepting connections, and the bounds that stop a worker from it.
 
 use std::io;
 use std::time::Duration;
@@ -6,16 +6,17 @@ use std::time::Duration;
 use telemetry::ProxyCounter;
 
 use super::Worker;
+use crate::accept::listeners::Listeners;
 use crate::connection::Connection;
-use crate::listeners::Listeners;
+use crate::connection::handler::Handler;
 
 /// How long to wait before accepting again when the process or the system is out of descriptors or memory.
 const ACCEPT_BACK_OFF: Duration = Duration::from_millis(100);
-/// How soon to look again for a place when all are taken, in case another worker's connection leaves one.
+/// How soon to look again when all places are taken: a connection of another worker may leave one.
 const FULL_BACK_OFF: Duration = Duration::from_millis(10);
 
-impl Worker {
-    /// Takes connections from the backlog, as long as there are places and descriptors for them.
+impl<H: Handler> Worker<H> {
+    /// Accepts connections while there are places and descriptors for them.
     pub(super) fn accept(&mut self) {
         self.takes_last |= self.listeners.is_last_call(self.context.now);
         if self.accept_at.is_some_and(|at| self.context.now < at) {
@@ -39,7 +40,7 @@ impl Worker {
             self.listeners.rotate();
         }
         if self.takes_last {
-            // A backlog that has been taken is closed; one that has not is left open until there are places.
+            // An empty backlog is closed. Any other stays open until there are places.
             self.listeners.close_empty();
         }
     }
@@ -50,16 +51,16 @@ impl Worker {
             return;
         }
         let accepted = self.listeners.accept(listener).and_then(|(socket, peer)| {
-            // Also where this worker has not heard of the drain: another one that shares the socket may have.
+            // This worker may not know of the drain yet, while another one that shares the socket does.
             if self.control.is_draining() {
                 Listeners::admit(&socket, peer)?;
             }
             let entry = self.connections.vacant_entry();
             let key = entry.key();
-            let connection = Connection::accept(socket, peer, key, &mut self.context)?;
-            let is_over = connection.is_over();
+            let connection = Connection::accept(socket, peer, key, &mut self.context, &mut self.resources)?;
+            let is_closed = connection.is_closed();
             entry.insert(Box::new(connection));
-            Ok(is_over.then_some(key))
+            Ok(is_closed.then_some(key))
         });
         let error = match accepted {
             Ok(over) => {
@@ -70,13 +71,13 @@ impl Worker {
             }
             Err(error) => error,
         };
-        self.control.gate.leave();
+        self.control.limiter.leave();
         match error.kind() {
-            // Nobody waits, or the client has left the backlog before its turn came.
+            // The backlog is empty, or the client has left it.
             io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
             // Out of descriptors or memory: trying again at once would spin, since the backlog stays as it is.
             _ => {
-                self.context.account.count(ProxyCounter::AcceptErrors, 1);
+                self.context.stats.count(ProxyCounter::AcceptErrors, 1);
                 let what = || format!("connections cannot be accepted: {error}; they wait in the backlog");
                 self.notices.short_of(what, self.context.now);
                 self.accept_at = Some(self.context.now + ACCEPT_BACK_OFF);
@@ -84,8 +85,8 @@ impl Worker {
         }
     }
 
-    /// The bound on handshakes, if this worker has its share of them under way. The end of a handshake and a change of the
-    /// bound wake the worker, so that it does not have to look again after a time.
+    /// The bound on handshakes, if this worker has its share of them under way. The worker need not look
+    /// again after a time: the end of a handshake and a change of the bound both wake it.
     pub(super) fn handshakes_bound_met(&self) -> Option<usize> {
         let bound = self.context.limits.handshakes_max;
         bound.filter(|&max| self.context.handshaking >= self.control.share(max))
@@ -93,9 +94,9 @@ impl Worker {
 
     /// Takes a place for a connection, if there is one.
     fn has_place(&self) -> bool {
-        let has_place = self.control.gate.enter();
+        let has_place = self.control.limiter.enter();
         if !has_place {
-            self.notices.connections_met(self.control.gate.max(), self.context.now);
+            self.notices.connections_met(self.control.limiter.max(), self.context.now);
         }
         has_place
     }

@@ -1,21 +1,24 @@
-//! Connections that have something to do, in two classes: handshakes, of which each takes the worker a fraction of a
-//! millisecond, and all others, which take some microseconds and are served first.
+//! The connections that are ready, in two classes: handshakes, each of which takes the worker a fraction of a
+//! millisecond, and all others, which take microseconds and are served first.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
+use crate::connection::handler::Handler;
 
-/// CPU time of handshakes in a turn: the last one may exceed it. An established connection that becomes ready meanwhile
-/// waits for so long, and each turn costs a look at the kernel's events. One RSA-2048 signature takes more.
+/// CPU time of handshakes in a turn, which the last one may exceed: an established connection that becomes
+/// ready meanwhile waits that long. A shorter slice costs more looks at the kernel's events. One RSA-2048
+/// signature takes longer.
 const HANDSHAKE_SLICE: Duration = Duration::from_micros(250);
-/// How long a handshake that is ready may wait for the worker before fewer are taken from the backlog.
+/// How long a ready handshake may wait for the worker before fewer are taken from the backlog.
 const HANDSHAKE_WAIT: Duration = Duration::from_millis(5);
 /// Handshakes that may be ready at once, at most.
 const HANDSHAKES_READY_MAX: usize = 64;
 
-/// When a turn's handshakes are to end that begin at `now`, where the other connections of the turn were served from
-/// `began_at` on. Handshakes get as long as the others, so that neither keeps the other from half of the CPU.
+/// When the handshakes of a turn must end if they begin at `now` and the other connections were served from
+/// `began_at` on. Handshakes get as much time as the others, so that neither class takes more than half of
+/// the CPU.
 pub(super) fn handshakes_until(began_at: Instant, now: Instant) -> Instant {
     now + now.saturating_duration_since(began_at).max(HANDSHAKE_SLICE)
 }
@@ -24,7 +27,7 @@ pub(super) fn handshakes_until(began_at: Instant, now: Instant) -> Instant {
 #[derive(Debug)]
 pub(super) struct ReadyQueue {
     pub(super) established: Vec<usize>,
-    /// In the order in which they became ready, and since when they are ready.
+    /// In the order in which they became ready, each with the time since when it is ready.
     handshakes: VecDeque<(usize, Instant)>,
     /// How many handshakes may be ready before no further connection is accepted. Clients that have sent nothing are
     /// not ready, so that they take nobody's place.
@@ -46,7 +49,7 @@ impl Default for ReadyQueue {
 
 impl ReadyQueue {
     /// Adds a connection, unless it is there already.
-    pub(super) fn push(&mut self, connection: &mut Connection, key: usize, now: Instant) {
+    pub(super) fn push<H: Handler>(&mut self, connection: &mut Connection<H>, key: usize, now: Instant) {
         if connection.is_listed {
             return;
         }
@@ -63,8 +66,8 @@ impl ReadyQueue {
         self.handshakes.len()
     }
 
-    /// Takes the handshake that has waited longest, in the turn that began at `began_at`. One that became ready with this
-    /// turn has not waited, however long the other connections take: they, too, have to wait for each other.
+    /// Takes the handshake that has waited longest, in the turn that began at `began_at`. A handshake that
+    /// became ready in this turn has not waited, however long the other connections take.
     pub(super) fn take_handshake(&mut self, began_at: Instant) -> Option<usize> {
         let (key, since) = self.handshakes.pop_front()?;
         self.adapt(began_at.saturating_duration_since(since));
@@ -76,8 +79,9 @@ impl ReadyQueue {
         self.handshakes_max.saturating_sub(self.handshakes.len())
     }
 
-    /// Lets one more handshake be ready at once, or half as many, by how long one had to wait. As with AIMD in TCP there
-    /// is a step once as many were taken as may be ready: only then it shows what the last step has done.
+    /// Allows one more ready handshake, or half as many, depending on how long one had to wait. The bound
+    /// changes once it has been reached in handshakes taken, as with AIMD in TCP: only then does the last
+    /// change show.
     fn adapt(&mut self, waited: Duration) {
         self.taken += 1;
         if self.taken < self.handshakes_max {

@@ -4,15 +4,15 @@ use std::time::Instant;
 
 use super::Worker;
 use super::ready::handshakes_until;
-use crate::connection::Next;
+use crate::connection::handler::{Handler, Next};
 
-/// What connections may have read, in bytes, before it is written. Peers that are written to in one go are woken together
-/// and answer together, so that small messages are best read all before any is written; what is large has left the
+/// Bytes that connections read before any of them is written. Peers that are written to together wake and
+/// answer together, so small messages are best read all before any is written. Large ones have left the
 /// processor's caches by then.
 const BATCH_BYTES: usize = 64 << 10;
 
-impl Worker {
-    /// Serves every connection that is ready but for handshakes, then handshakes for a while, then accepts.
+impl<H: Handler> Worker<H> {
+    /// Serves every ready connection but handshakes, then handshakes for a while, then accepts.
     pub(super) fn serve(&mut self) {
         let began_at = self.context.now;
         self.expire();
@@ -21,11 +21,11 @@ impl Worker {
             self.context.now = Instant::now();
             self.serve_handshakes(began_at, handshakes_until(began_at, self.context.now));
         }
-        self.rouse();
+        self.wake();
         self.accept();
     }
 
-    /// Lets every connection that is ready read and write, but for handshakes: those of a batch read, then write.
+    /// Serves every ready connection but handshakes, in batches: all of a batch read, then all write.
     fn serve_established(&mut self) {
         for key in self.again.drain(..) {
             if let Some(connection) = self.connections.get_mut(key) {
@@ -38,15 +38,19 @@ impl Worker {
             let (batch, others) = waiting.split_at(self.read(waiting));
             self.write(batch);
             waiting = others;
+            if !waiting.is_empty() {
+                self.context.now = Instant::now();
+            }
         }
         self.ready.established = established;
         self.ready.established.clear();
     }
 
-    /// Lets handshakes go on in the turn that began at `began_at`: at least one, and no further one after `until`.
+    /// Continues handshakes in the turn that began at `began_at`: at least one, and no further one after
+    /// `until`.
     fn serve_handshakes(&mut self, began_at: Instant, until: Instant) {
         while let Some(key) = self.ready.take_handshake(began_at) {
-            self.connections[key].read(&mut self.context);
+            self.connections[key].read(&mut self.context, &mut self.resources);
             self.write(&[key]);
             self.context.now = Instant::now();
             if self.context.now >= until {
@@ -55,23 +59,27 @@ impl Worker {
         }
     }
 
-    /// Has those that may go on to connect do so in the next turn.
-    fn rouse(&mut self) {
-        for key in self.context.ways.take_roused() {
+    /// Serves the connections that handlers have woken in the next turn.
+    fn wake(&mut self) {
+        for key in H::take_woken(&mut self.resources) {
             if let Some(connection) = self.connections.get_mut(key) {
-                connection.rouse();
+                connection.wake();
                 self.again.push(key);
             }
         }
     }
 
-    /// Lets connections read, at least one and as many as bring enough for a batch; returns their number.
+    /// Reads from connections, at least one and as many as fill a batch; returns how many have read.
     fn read(&mut self, keys: &[usize]) -> usize {
         let mut bytes = 0;
         for (i, &key) in keys.iter().enumerate() {
-            self.context.now = Instant::now();
+            // The first one uses the time at which its batch began, which saves a look at the clock where few
+            // are ready.
+            if i > 0 {
+                self.context.now = Instant::now();
+            }
             let connection = &mut self.connections[key];
-            connection.read(&mut self.context);
+            connection.read(&mut self.context, &mut self.resources);
             bytes += connection.pending_bytes();
             if bytes >= BATCH_BYTES {
                 return i + 1;
@@ -84,7 +92,7 @@ impl Worker {
         for &key in keys {
             let connection = &mut self.connections[key];
             connection.is_listed = false;
-            match connection.write(&mut self.context) {
+            match connection.write(&mut self.context, &mut self.resources) {
                 Next::Wait => {}
                 Next::Again => self.again.push(key),
                 Next::Close => self.close(key),

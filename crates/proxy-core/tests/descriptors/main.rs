@@ -47,7 +47,7 @@ fn worker_threads() -> usize {
 
 // One test, so that nothing else in the process opens or closes descriptors meanwhile.
 #[test]
-fn short_connections_leave_no_descriptor_behind_and_running_out_is_survived() {
+fn no_descriptor_is_left_behind_and_running_out_is_survived() {
     let (pki, served) = (Pki::new(), Served::unix(serve_echo));
     pki.issue("one", &P256, &["localhost"]);
     let mut proxy = Counted::start_with(&served.upstream, |config| {

@@ -20,7 +20,7 @@ fn serve_one_answer(stream: &mut dyn Duplex, _: &AtomicU64) {
 }
 
 #[test]
-fn an_upstream_that_closes_after_its_answer_ends_the_client_with_a_close_notify() {
+fn an_upstream_that_closes_after_its_answer_ends_the_client_cleanly() {
     for served in [Served::unix(serve_one_answer), Served::tcp(serve_one_answer)] {
         let mut proxy = Counted::start(&served.upstream);
         for version in [&TLS12, &TLS13] {
@@ -58,7 +58,7 @@ fn an_upstream_that_breaks_ends_the_client_without_a_close_notify() {
 }
 
 #[test]
-fn an_upstream_that_broke_unnoticed_while_its_client_sent_does_not_look_whole() {
+fn an_upstream_that_broke_unnoticed_does_not_look_whole() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut proxy = Counted::start(&listener.local_addr().unwrap().to_string().parse().unwrap());
     let mut tls = proxy.connect(&proxy.client(&TLS13));
@@ -131,7 +131,7 @@ fn a_name_with_several_addresses_is_tried_address_by_address() {
 }
 
 #[test]
-fn an_upstream_with_a_full_backlog_is_waited_for_up_to_the_connect_timeout() {
+fn a_full_backlog_is_waited_for_up_to_the_connect_timeout() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.sock");
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();

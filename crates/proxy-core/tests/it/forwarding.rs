@@ -118,7 +118,7 @@ fn a_ticket_comes_without_an_answer_soon_after_the_handshake() {
 }
 
 #[test]
-fn holding_the_ticket_does_not_delay_a_client_that_waits_for_acknowledgements() {
+fn holding_the_ticket_does_not_delay_a_client_that_awaits_the_ack() {
     let served = Served::unix(serve_echo);
     let proxy = Counted::start(&served.upstream);
     let config = proxy.client(&TLS13);

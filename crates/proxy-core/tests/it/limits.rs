@@ -214,7 +214,7 @@ fn a_handshake_that_is_not_done_in_time_is_ended_wherever_it_stands() {
 }
 
 #[test]
-fn an_idle_connection_is_ended_with_a_close_notify_and_an_active_one_is_not() {
+fn an_idle_connection_gets_a_close_notify_and_an_active_one_does_not() {
     let served = Served::unix(serve_echo);
     let mut proxy = Counted::start_with(&served.upstream, |config| {
         config.limits.idle_timeout = Duration::from_secs(1);

@@ -54,7 +54,7 @@ fn shakes_hands(addr: SocketAddr, arguments: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn openssls_client_gets_nothing_obsolete_from_the_proxy_though_it_asks_for_it() {
+fn openssls_client_gets_nothing_obsolete_though_it_asks_for_it() {
     let (pki, served) = (Pki::new(), Served::unix(serve_echo));
     pki.issue("rsa", &RSA, &["localhost"]);
     pki.issue("ecdsa", &P256, &["localhost"]);

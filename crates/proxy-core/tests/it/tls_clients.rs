@@ -114,7 +114,7 @@ fn a_resumed_session_keeps_the_name_also_at_another_proxy() {
 }
 
 #[test]
-fn a_session_that_began_without_a_certificate_is_not_resumed_where_one_is_required() {
+fn a_session_that_began_without_a_certificate_does_not_replace_one() {
     for resumption in ["tickets", "cache"] {
         let (pki, served) = (Pki::new(), Served::unix(serve_echo));
         let mut proxy = start(&pki, &served, ClientAuth::Optional);

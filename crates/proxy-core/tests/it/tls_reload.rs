@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proxy_core::{Certificate, Refreshed, TlsFileWarning};
+use proxy_core::{Certificate, TlsFileWarning, TlsRefresh};
 use rustls::HandshakeKind;
 use telemetry::ProxyCounter;
 
@@ -27,7 +27,7 @@ fn presented(proxy: &Counted, pki: &Pki) -> Vec<u8> {
 
 /// Looks at the files as the program does each second, once to see a change and once more to see it settled; then
 /// waits until every worker has taken it up.
-fn refresh(proxy: &mut Counted) -> Refreshed {
+fn refresh(proxy: &mut Counted) -> TlsRefresh {
     let first = proxy.proxy.refresh();
     assert!(first.changes.is_empty() && first.refusals.is_empty());
     let second = proxy.proxy.refresh();

@@ -110,7 +110,7 @@ fn sharing(served: &Served, certificate: &Certificate, keys: &Path) -> Counted {
 }
 
 #[test]
-fn proxies_that_share_keys_resume_each_others_sessions_and_follow_the_file() {
+fn proxies_that_share_keys_resume_each_others_sessions() {
     let (served, folder) = (Served::unix(serve_echo), tempfile::tempdir().unwrap());
     let certificate = Certificate::generate(&[]).unwrap();
     let path = folder.path().join("keys");

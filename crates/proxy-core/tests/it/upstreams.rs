@@ -118,7 +118,7 @@ fn black_hole() -> (Socket, Vec<std::net::TcpStream>, SocketAddr) {
 }
 
 #[test]
-fn an_upstream_that_does_not_answer_leaves_time_for_the_others_and_is_then_left_alone() {
+fn an_upstream_that_does_not_answer_leaves_time_for_the_others() {
     let served = Served::unix(serve_echo);
     let (_socket, _fillers, hole) = black_hole();
     let mut proxy = Counted::start_with(&hole.to_string().parse().unwrap(), |config| {

@@ -1,6 +1,6 @@
 //! What a load leaves behind: the summary in the shape that is wanted, files, and whether its assertions hold.
 
-use loadgen::report::Style;
+use loadgen::results::Style;
 use report::{Assertion, Figure, Verdict};
 use telemetry::model::Run;
 
@@ -73,7 +73,7 @@ impl Output {
         let Some(run) = finished.run() else { return Ok(()) };
         match self.shape {
             Shape::Style(style) => {
-                summary::print_text(&loadgen::report::report(run, style).unwrap_or_default())?;
+                summary::print_text(&loadgen::results::report(run, style).unwrap_or_default())?;
             }
             Shape::Own(format) => finished.print(format)?,
             // One line of names stands above those of all runs.

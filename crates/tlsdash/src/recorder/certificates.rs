@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use journal::Timestamps;
-use proxy_core::{Looked, Refreshed};
+use proxy_core::{FileChanges, TlsRefresh};
 use telemetry::{Level, NoticeRecord};
 
 use super::Recorder;
@@ -25,7 +25,7 @@ impl Recorder {
             None => {}
             Some(Watching::Ended { looked, was_asked }) => self.take_certificates(looked, was_asked),
             // A new key for tickets needs no file.
-            Some(Watching::StillStuck) => self.take_certificates(Looked::default(), false),
+            Some(Watching::StillStuck) => self.take_certificates(FileChanges::default(), false),
             Some(Watching::Stuck(waited)) => {
                 let text = format!(
                     "looking at the files of certificates and keys has not ended for {} s; what was read from them \
@@ -37,9 +37,9 @@ impl Recorder {
         }
     }
 
-    fn take_certificates(&mut self, looked: Looked, was_asked: bool) {
+    fn take_certificates(&mut self, looked: FileChanges, was_asked: bool) {
         let Some(proxy) = &self.measured.proxy else { return };
-        let Refreshed { changes, warnings, refusals, .. } = proxy.take(looked);
+        let TlsRefresh { changes, warnings, refusals, .. } = proxy.take(looked);
         if was_asked {
             service::ready();
         }

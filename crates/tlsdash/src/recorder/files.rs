@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proxy_core::Looked;
+use proxy_core::FileChanges;
 
 /// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct FileWatch {
     ask: Sender<bool>,
-    looked: Receiver<Looked>,
+    looked: Receiver<FileChanges>,
     next: Instant,
     /// The look that has not ended yet.
     under_way: Option<Look>,
@@ -39,7 +39,7 @@ struct Look {
 #[derive(Debug)]
 pub(super) enum Watching {
     /// A look has ended. `was_asked`: somebody had asked for it.
-    Ended { looked: Looked, was_asked: bool },
+    Ended { looked: FileChanges, was_asked: bool },
     /// A look has not ended for so long; told once.
     Stuck(Duration),
     /// It still has not, and what does not need it is to be done.
@@ -51,7 +51,7 @@ impl FileWatch {
     ///
     /// # Errors
     /// When there can be no thread.
-    pub(super) fn start(look: impl Fn(bool) -> Looked + Send + 'static) -> std::io::Result<Self> {
+    pub(super) fn start(look: impl Fn(bool) -> FileChanges + Send + 'static) -> std::io::Result<Self> {
         let (ask, asked) = channel();
         let (tell, looked) = channel();
         thread::Builder::new().name("files".to_owned()).spawn(move || {
@@ -115,7 +115,7 @@ mod tests {
         let (tell, told) = channel();
         let mut watch = FileWatch::start(move |at_once| {
             tell.send(at_once).unwrap();
-            Looked::default()
+            FileChanges::default()
         })
         .unwrap();
         let begun = Instant::now();
@@ -132,7 +132,7 @@ mod tests {
         let (go_on, wait_here) = channel::<()>();
         let mut watch = FileWatch::start(move |_| {
             wait_here.recv().unwrap();
-            Looked::default()
+            FileChanges::default()
         })
         .unwrap();
         let begun = Instant::now();

@@ -12,6 +12,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use telemetry::ProxyCounter;
 
 use super::Worker;
+use crate::relay::Relay;
 use crate::worker::EVENTS_MAX;
 use crate::{Certificate, Limits, Proxy, ProxyConfig, Upstream};
 
@@ -20,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A worker that is driven by hand, between its clients and its upstream.
 struct Driven {
-    worker: Worker,
+    worker: Worker<Relay>,
     events: Events,
     addr: SocketAddr,
     upstream: UnixListener,
@@ -62,7 +63,7 @@ impl Driven {
     }
 
     fn count(&self, counter: ProxyCounter) -> u64 {
-        self.worker.context.account.delta.counters[counter]
+        self.worker.context.stats.delta.counters[counter]
     }
 
     fn wait(&mut self) {

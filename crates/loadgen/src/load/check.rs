@@ -1,0 +1,159 @@
+//! Checks before a load starts: its configuration, and whether the server can be reached.
+
+use std::io;
+use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{LoadConfig, StartError};
+use crate::plan::Plan;
+use crate::protocol::{Prepared, Protocol, RequestSource, sequence};
+use crate::target::{Body, Template};
+use crate::tls::{Alpn, ProbeStream, TlsSetup, TlsVersion, Trust};
+use crate::worker::socket::Address;
+
+/// Most streams on a connection.
+const STREAMS_MAX: u32 = 10_000;
+/// Default size of an echo, in bytes.
+const ECHO_BYTES: usize = 64;
+
+/// A load's configuration, checked and resolved.
+#[derive(Debug)]
+pub(crate) struct ResolvedLoad {
+    pub(crate) original: RequestSource,
+    pub(crate) requests: Arc<[Prepared]>,
+    pub(crate) sequence: Box<[u16]>,
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) tls: Option<TlsSetup>,
+}
+
+impl ResolvedLoad {
+    pub(crate) fn new(config: &LoadConfig) -> Result<Self, StartError> {
+        // A plan built by a program must follow the rules of a written one.
+        let plan: Plan = config.plan.to_string().parse()?;
+        if config.request_timeout.is_zero() {
+            return Err(StartError::Timeout);
+        }
+        let target = &config.target;
+        let mut templates = config.requests.clone();
+        if templates.is_empty() {
+            let bytes = if target.scheme().is_raw() { ECHO_BYTES } else { 0 };
+            templates.push(Template { body: Body::Bytes(bytes), ..Template::get(target.path()) });
+        }
+        if let Protocol::Http2 { streams } = config.protocol
+            && (!(1..=STREAMS_MAX).contains(&streams) || target.scheme().is_raw())
+        {
+            return Err(StartError::Streams(streams));
+        }
+        if plan.early_data {
+            early_data_is_possible(config)?;
+        }
+        let trust = target.is_tls().then(|| config.trust.to_string());
+        let original = RequestSource { target: target.clone(), templates, protocol: config.protocol, trust };
+        let requests = original.prepare()?;
+        let sequence = sequence(&original.templates)?;
+        let mut options = config.tls.clone();
+        if options.alpn.is_empty() && !target.scheme().is_raw() {
+            options.alpn.push(match config.protocol {
+                Protocol::Http1 => Alpn::Http1,
+                Protocol::Http2 { .. } => Alpn::Http2,
+            });
+        }
+        let setup = || TlsSetup::new(&config.trust, target.host(), &options);
+        let tls = target.is_tls().then(setup).transpose()?;
+        let addresses = resolve(config, plan.sources)?;
+        Ok(Self { original, requests, sequence, addresses, tls })
+    }
+}
+
+/// Only TLS 1.3 has early data, and only the client for HTTP/1.1 and echoes sends it.
+fn early_data_is_possible(config: &LoadConfig) -> Result<(), StartError> {
+    if !config.target.is_tls() {
+        return Err(StartError::EarlyData("it goes with https:// or tls:// only"));
+    }
+    if config.protocol != Protocol::Http1 {
+        return Err(StartError::EarlyData("it goes with HTTP/1.1 only"));
+    }
+    if config.tls.version == Some(TlsVersion::V12) {
+        return Err(StartError::EarlyData("TLS 1.2 has none"));
+    }
+    Ok(())
+}
+
+/// Connects to the server once, with TLS up to the end of the handshake. Waits up to `patience` for each step.
+///
+/// # Errors
+/// If the load could not start, or the server does not answer, or its certificate is not accepted.
+pub fn probe(config: &LoadConfig, patience: Duration) -> Result<(), StartError> {
+    let checked = ResolvedLoad::new(config)?;
+    let server = config.unix_socket.as_ref().map_or_else(
+        || config.target.to_string(),
+        |path| format!("{} at unix:{}", config.target, path.display()),
+    );
+    let mut stream = connect(&checked.addresses, patience)
+        .map_err(|error| StartError::Unreachable { server: server.clone(), reason: error.to_string() })?;
+    let Some(tls) = &checked.tls else { return Ok(()) };
+    let agreed = tls.try_out(&mut stream).map_err(|error| {
+        let reason =
+            if error.timed_out() { format!("no answer within {patience:?}") } else { error.to_string() };
+        let advice = match &config.trust {
+            Trust::Roots | Trust::CaFile(_) if error.is_certificate() => {
+                "; name its authority with --ca FILE, or do not verify it with --insecure"
+            }
+            Trust::Roots | Trust::CaFile(_) | Trust::Certificate(_) | Trust::Known(_) | Trust::Insecure => "",
+        };
+        StartError::Handshake { server: server.clone(), reason, advice }
+    })?;
+    match config.protocol {
+        Protocol::Http2 { .. } if agreed != Some(Alpn::Http2) => Err(StartError::NotHttp2(server)),
+        Protocol::Http1 | Protocol::Http2 { .. } => Ok(()),
+    }
+}
+
+/// Connects to the first address that accepts.
+fn connect(addresses: &[Address], patience: Duration) -> io::Result<ProbeStream> {
+    let mut last = None;
+    for address in addresses {
+        let connected = match address {
+            Address::Tcp(address) => TcpStream::connect_timeout(address, patience).and_then(|tcp| {
+                tcp.set_read_timeout(Some(patience))?;
+                tcp.set_write_timeout(Some(patience))?;
+                Ok(ProbeStream::Tcp(tcp))
+            }),
+            Address::Unix(path) => UnixStream::connect(path).and_then(|unix| {
+                unix.set_read_timeout(Some(patience))?;
+                unix.set_write_timeout(Some(patience))?;
+                Ok(ProbeStream::Unix(unix))
+            }),
+        };
+        match connected {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address")))
+}
+
+fn resolve(config: &LoadConfig, sources: Option<u32>) -> Result<Vec<Address>, StartError> {
+    let target = &config.target;
+    let host = || target.host().to_owned();
+    let no_sources = |sources| StartError::Sources { sources, host: host() };
+    if let Some(path) = &config.unix_socket {
+        return sources
+            .map_or_else(|| Ok(vec![Address::Unix(path.clone())]), |sources| Err(no_sources(sources)));
+    }
+    let found = (target.host(), target.port()).to_socket_addrs();
+    let mut addresses: Vec<_> = found.map_err(|error| StartError::Resolve { host: host(), error })?.collect();
+    if let Some(sources) = sources {
+        addresses.retain(|address| matches!(address.ip(), IpAddr::V4(v4) if v4.is_loopback()));
+        if addresses.is_empty() {
+            return Err(no_sources(sources));
+        }
+    }
+    if addresses.is_empty() {
+        let error = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+        return Err(StartError::Resolve { host: host(), error });
+    }
+    Ok(addresses.into_iter().map(Address::Tcp).collect())
+}

@@ -1,0 +1,103 @@
+//! The chunked coding.
+
+use super::{HEAD_BYTES_MAX, MalformedAnswer};
+
+/// The chunked coding, taken off as it comes (RFC 9112, section 7.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chunked {
+    step: Step,
+    /// Bytes of extensions and trailers so far, which are bounded.
+    overhead: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// In the digits of a size: the value so far, and how many digits there were.
+    Size {
+        size: u64,
+        digits: u32,
+    },
+    /// In the rest of a line with this chunk's size.
+    Extension {
+        size: u64,
+    },
+    /// So many bytes of the chunk are left.
+    Data(u64),
+    /// At the line break after a chunk; a line feed alone will do.
+    AfterData,
+    /// Within it.
+    LineEnd,
+    /// In a trailer line that has so many bytes; an empty one ends the body.
+    Trailer {
+        len: u32,
+    },
+    Done,
+}
+
+impl Default for Step {
+    fn default() -> Self {
+        Self::Size { size: 0, digits: 0 }
+    }
+}
+
+impl Chunked {
+    /// True at the end of the body.
+    pub(super) fn is_done(&self) -> bool {
+        self.step == Step::Done
+    }
+
+    /// Takes bytes up to the end of the body, gives their number, and hands on what is not framing.
+    pub(super) fn feed(
+        &mut self,
+        input: &[u8],
+        mut data: impl FnMut(&[u8]),
+    ) -> Result<usize, MalformedAnswer> {
+        let mut at = 0;
+        while at < input.len() && !self.is_done() {
+            if let Step::Data(left) = self.step {
+                let taken = (input.len() - at).min(usize::try_from(left).unwrap_or(usize::MAX));
+                data(&input[at..at + taken]);
+                at += taken;
+                let left = left - taken as u64;
+                self.step = if left == 0 { Step::AfterData } else { Step::Data(left) };
+            } else {
+                self.step = self.next(input[at])?;
+                at += 1;
+            }
+        }
+        Ok(at)
+    }
+
+    fn next(&mut self, byte: u8) -> Result<Step, MalformedAnswer> {
+        Ok(match (self.step, byte) {
+            (Step::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if digits < 15 => {
+                let digit = char::from(byte).to_digit(16).ok_or(MalformedAnswer)?;
+                Step::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
+            }
+            (Step::Size { digits: 0, .. }, _) => return Err(MalformedAnswer),
+            (Step::Size { size, .. } | Step::Extension { size }, b'\n') => match size {
+                0 => Step::Trailer { len: 0 },
+                size => Step::Data(size),
+            },
+            (Step::Size { size, .. }, b'\r' | b';' | b' ' | b'\t') => Step::Extension { size },
+            (Step::Extension { size }, _) => {
+                self.spend()?;
+                Step::Extension { size }
+            }
+            (Step::AfterData, b'\r') => Step::LineEnd,
+            (Step::AfterData | Step::LineEnd, b'\n') => Step::default(),
+            (Step::Trailer { len: 0 }, b'\n') => Step::Done,
+            (Step::Trailer { .. }, b'\n') => Step::Trailer { len: 0 },
+            (Step::Trailer { len }, byte) => {
+                self.spend()?;
+                Step::Trailer { len: len + u32::from(byte != b'\r') }
+            }
+            _ => return Err(MalformedAnswer),
+        })
+    }
+
+    fn spend(&mut self) -> Result<(), MalformedAnswer> {
+        self.overhead += 1;
+        if self.overhead > HEAD_BYTES_MAX { Err(MalformedAnswer) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,223 @@
+//! HTTP/1.1 (RFC 9112): the session of a connection, and a parser of answers that arrive in pieces of any size.
+//!
+//! Bodies are counted, and compared if expected, not kept: the parser holds at most one incomplete head. An echo is an
+//! answer with a body alone.
+
+mod chunked;
+mod framing;
+mod session;
+
+use std::mem::MaybeUninit;
+
+use super::answer::{Answer, BodyCheck, Expected, INTERIM_MAX};
+use chunked::Chunked;
+use framing::{BodyFraming, Framing};
+pub(crate) use session::Http1Session;
+
+/// Longest head of an answer, and longest sum of chunk extensions and trailers.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Most header fields of an answer.
+const FIELDS_MAX: usize = 128;
+/// What a piece of input led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FeedResult {
+    /// Bytes that belong to the answer; the rest of the input lies beyond it.
+    pub(crate) consumed: usize,
+    /// The answer, once it is whole.
+    pub(crate) answer: Option<Answer>,
+}
+
+/// The answer is not HTTP/1.x, or too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MalformedAnswer;
+
+/// Parses one answer after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    state: ParserState,
+    /// The beginning of a head that came in pieces.
+    head: Vec<u8>,
+    expected: Expected,
+    /// Bytes of the head so far.
+    head_bytes: u64,
+    body: BodyCheck,
+    /// Whether any byte of the answer has come.
+    has_begun: bool,
+    interim: u32,
+    /// The answer whose body is being read.
+    answer: Option<Answer>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ParserState {
+    /// No answer is expected.
+    #[default]
+    Idle,
+    Head,
+    /// So many bytes of body are left.
+    Counted(u64),
+    Chunked(Chunked),
+    /// The body ends with the connection.
+    UntilClose,
+}
+
+impl Parser {
+    /// Expects an answer, and forgets an earlier one.
+    pub(crate) fn expect(&mut self, expected: &Expected) {
+        self.head.clear();
+        self.state = ParserState::Head;
+        self.answer = None;
+        if expected.is_raw {
+            self.state = ParserState::Counted(expected.body.as_ref().map_or(0, |body| body.len() as u64));
+            self.answer = Some(Answer { keep_alive: true, ..Answer::default() });
+        }
+        // All threads share an expected body, whose reference count is best left alone.
+        if expected.body.is_some() || self.expected.body.is_some() {
+            self.expected.body.clone_from(&expected.body);
+        }
+        self.expected.head_only = expected.head_only;
+        self.expected.body_bytes = expected.body_bytes;
+        self.head_bytes = 0;
+        self.body = BodyCheck::default();
+        self.has_begun = false;
+        self.interim = 0;
+    }
+
+    /// True if a byte of the expected answer has come.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Takes in the next piece, up to the end of the answer. Nothing is consumed while no answer is expected.
+    pub(crate) fn feed(&mut self, input: &[u8]) -> Result<FeedResult, MalformedAnswer> {
+        let mut consumed = 0;
+        while consumed < input.len() {
+            let rest = &input[consumed..];
+            self.has_begun |= self.state != ParserState::Idle;
+            consumed += match self.state {
+                ParserState::Idle => break,
+                ParserState::Head => self.feed_head(rest)?,
+                ParserState::Counted(left) => {
+                    let taken = rest.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                    self.state = ParserState::Counted(left - taken as u64);
+                    self.body.take(&rest[..taken], &self.expected);
+                    taken
+                }
+                ParserState::Chunked(mut chunked) => {
+                    let taken = chunked.feed(rest, |data| self.body.take(data, &self.expected))?;
+                    self.state = ParserState::Chunked(chunked);
+                    taken
+                }
+                ParserState::UntilClose => {
+                    self.body.take(rest, &self.expected);
+                    rest.len()
+                }
+            };
+            let is_whole = match self.state {
+                ParserState::Counted(left) => left == 0,
+                ParserState::Chunked(chunked) => chunked.is_done(),
+                ParserState::Idle | ParserState::Head | ParserState::UntilClose => false,
+            };
+            if is_whole {
+                return Ok(FeedResult { consumed, answer: self.complete() });
+            }
+        }
+        Ok(FeedResult { consumed, answer: None })
+    }
+
+    /// The connection was closed in order, which completes a body without a length.
+    pub(crate) fn end(&mut self) -> Option<Answer> {
+        if self.state != ParserState::UntilClose {
+            return None;
+        }
+        self.complete()
+    }
+
+    fn complete(&mut self) -> Option<Answer> {
+        self.state = ParserState::Idle;
+        let answer = self.answer.take()?;
+        Some(Answer {
+            head_bytes: self.head_bytes,
+            head_plain_bytes: self.head_bytes,
+            body_bytes: self.body.bytes,
+            body_is_right: self.body.is_right(&self.expected),
+            ..answer
+        })
+    }
+
+    /// Takes the bytes of a head; a head that comes in one piece is not copied.
+    fn feed_head(&mut self, input: &[u8]) -> Result<usize, MalformedAnswer> {
+        if self.head.is_empty() {
+            if let Some(len) = self.parse_head(input)? {
+                return Ok(len);
+            }
+            if input.len() > HEAD_BYTES_MAX {
+                return Err(MalformedAnswer);
+            }
+            self.head.extend_from_slice(input);
+            return Ok(input.len());
+        }
+        let before = self.head.len();
+        let room = (HEAD_BYTES_MAX + 1).saturating_sub(before);
+        self.head.extend_from_slice(&input[..input.len().min(room)]);
+        // Parsing only once the blank line is there keeps a server that drips byte by byte from costing
+        // quadratic work.
+        if !has_blank_line(&self.head, before) {
+            return if self.head.len() > HEAD_BYTES_MAX { Err(MalformedAnswer) } else { Ok(input.len()) };
+        }
+        let head = std::mem::take(&mut self.head);
+        let parsed = self.parse_head(&head);
+        self.head = head;
+        self.head.clear();
+        // A blank line before the status line looks like the end of the head and is not; nobody sends one.
+        let len = parsed?.ok_or(MalformedAnswer)?;
+        len.checked_sub(before).ok_or(MalformedAnswer)
+    }
+
+    /// Parses a head if all of it is there, gives its length, and goes on to the body.
+    fn parse_head(&mut self, input: &[u8]) -> Result<Option<usize>, MalformedAnswer> {
+        let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+        let mut response = httparse::Response::new(&mut []);
+        let parsed = httparse::ParserConfig::default()
+            .parse_response_with_uninit_headers(&mut response, input, &mut fields)
+            .map_err(|_| MalformedAnswer)?;
+        let httparse::Status::Complete(len) = parsed else { return Ok(None) };
+        if len > HEAD_BYTES_MAX {
+            return Err(MalformedAnswer);
+        }
+        self.head_bytes += len as u64;
+        let (Some(status), Some(version)) = (response.code, response.version) else {
+            return Err(MalformedAnswer);
+        };
+        match status {
+            // An upgrade was never asked for (RFC 9110, section 15.2.2).
+            0..100 | 101 | 600.. => return Err(MalformedAnswer),
+            100..200 => {
+                self.interim += 1;
+                return if self.interim > INTERIM_MAX { Err(MalformedAnswer) } else { Ok(Some(len)) };
+            }
+            _ => {}
+        }
+        let framing = Framing::read(response.headers, version)?;
+        let without_body = self.expected.head_only || matches!(status, 204 | 304);
+        self.state = match framing.body {
+            _ if without_body => ParserState::Counted(0),
+            BodyFraming::Chunked => ParserState::Chunked(Chunked::default()),
+            BodyFraming::Counted(bytes) => ParserState::Counted(bytes),
+            BodyFraming::UntilClose => ParserState::UntilClose,
+        };
+        let keep_alive = framing.keep_alive && self.state != ParserState::UntilClose;
+        self.answer = Some(Answer { status: Some(status), keep_alive, ..Answer::default() });
+        Ok(Some(len))
+    }
+}
+
+/// True if a blank line ends within `head`, looking only where `before` bytes were already searched.
+fn has_blank_line(head: &[u8], before: usize) -> bool {
+    // The blank line may have begun in the earlier part, by up to three bytes.
+    let new = &head[before.saturating_sub(3)..];
+    new.windows(2).any(|pair| pair == b"\n\n") || new.windows(3).any(|three| three == b"\n\r\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! HTTP/2 (RFC 9113), whose connections carry many requests at a time.
+//!
+//! - `hpack` and `frame` encode and decode what a connection carries;
+//! - `session` is one connection without its socket;
+//! - `prepared` is a request, encoded before the load starts.
+
+mod frame;
+mod harness;
+mod hpack;
+mod prepared;
+mod session;
+
+pub use harness::{Http2Harness, Http2HarnessResult};
+pub(crate) use hpack::Numbers;
+pub(crate) use prepared::Http2Request;
+pub(crate) use session::Http2Session;

@@ -1,0 +1,260 @@
+//! The session of an HTTP/2 connection (RFC 9113): bytes in, bytes out, and the outcome of requests.
+//!
+//! The session keeps at most one incomplete frame, one header block, and a bounded number of replies. Bodies are
+//! counted and compared as they arrive.
+
+mod answer;
+mod control;
+mod receive;
+mod send;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use bytes::Bytes;
+use telemetry::LoadEvent;
+
+use super::frame::{self, Code};
+use super::hpack::{Decoder, Indexed};
+use crate::protocol::{
+    ConnectionEnd, EndedRequests, Failure, Fate, Outcome, Prepared, PreparedRequests, ProtocolSession,
+    Request, cut_off, timed_out,
+};
+use crate::tls::Alpn;
+use answer::Response;
+pub(super) use answer::is_of_the_connection;
+
+/// Receive window of a connection and of each stream, the same as h2load's: it must not hold back the server.
+const WINDOW_BYTES: u32 = (1 << 30) - 1;
+/// Most streams before the server's settings arrive: the least that RFC 9113 recommends.
+const STREAMS_AT_FIRST: usize = 100;
+/// Send window of a stream before the server's settings arrive.
+const SEND_WINDOW_AT_FIRST: i64 = 65_535;
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Http2Session {
+    inflow: receive::ReceiveState,
+    decoder: Decoder,
+    indexed: Indexed,
+    streams: HashMap<u32, Stream, BuildHasherDefault<IdHasher>>,
+    next_id: u32,
+    /// The server's limits.
+    streams_max: usize,
+    stream_window: i64,
+    /// Send window of the connection.
+    send_window: i64,
+    /// Streams with a body to be sent, in turn.
+    sending: VecDeque<u32>,
+    out: Vec<u8>,
+    /// Requests that were begun.
+    carried: u32,
+    answers: u32,
+    /// The server or we want no more requests on this connection.
+    is_going_away: bool,
+    broken: Option<ConnectionError>,
+}
+
+/// A request under way.
+#[derive(Debug)]
+struct Stream {
+    request: Request,
+    /// The part of its body that is not sent yet.
+    body: Bytes,
+    send_window: i64,
+    incoming: Response,
+}
+
+/// The server broke a rule of the connection (RFC 9113, section 5.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionError {
+    code: Code,
+    what: &'static str,
+}
+
+impl ConnectionError {
+    fn protocol(what: &'static str) -> Self {
+        Self { code: Code::PROTOCOL_ERROR, what }
+    }
+
+    fn frame_size(what: &'static str) -> Self {
+        Self { code: Code::FRAME_SIZE_ERROR, what }
+    }
+
+    fn flow_control(what: &'static str) -> Self {
+        Self { code: Code::FLOW_CONTROL_ERROR, what }
+    }
+
+    /// The failure of the requests on the connection.
+    pub(crate) fn failure(self) -> Failure {
+        Failure::new(LoadEvent::Protocol, self.what)
+    }
+}
+
+/// Hashes stream identifiers. We choose them, so no peer can make them collide.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, id: u32) {
+        // The map uses both ends of a hash.
+        self.0 = (self.0 ^ u64::from(id >> 1)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
+impl Http2Session {
+    /// True if no request is under way.
+    fn is_idle(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// True if no more requests may begin.
+    fn is_spent(&self) -> bool {
+        self.is_going_away || self.broken.is_some() || self.next_id > frame::ID_MAX
+    }
+
+    /// Why the connection cannot go on.
+    pub(crate) fn broken(&self) -> Option<ConnectionError> {
+        self.broken
+    }
+
+    /// Bytes from the server that wait for the rest of their frame or header block.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.inflow.kept_bytes()
+    }
+
+    /// Bytes of names and values that the server's header blocks were decoded to.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
+        self.decoder.decoded_bytes()
+    }
+}
+
+impl ProtocolSession for Http2Session {
+    const IS_MULTIPLEXED: bool = true;
+
+    fn new() -> Self {
+        let mut out = Vec::new();
+        frame::preface(&mut out, WINDOW_BYTES);
+        Self {
+            inflow: receive::ReceiveState::default(),
+            decoder: Decoder::default(),
+            indexed: Indexed::new(),
+            streams: HashMap::default(),
+            next_id: 1,
+            streams_max: STREAMS_AT_FIRST,
+            stream_window: SEND_WINDOW_AT_FIRST,
+            send_window: SEND_WINDOW_AT_FIRST,
+            sending: VecDeque::new(),
+            out,
+            carried: 0,
+            answers: 0,
+            is_going_away: false,
+            broken: None,
+        }
+    }
+
+    fn can_follow(alpn: Option<Alpn>) -> bool {
+        alpn == Some(Alpn::Http2)
+    }
+
+    fn carried(&self) -> u32 {
+        self.carried
+    }
+
+    fn answers(&self) -> u32 {
+        self.answers
+    }
+
+    fn fate(&self) -> Fate {
+        match (self.is_spent(), self.is_idle()) {
+            (false, _) => Fate::Open,
+            (true, _) if self.broken.is_some() => Fate::Broken,
+            (true, false) => Fate::Retired,
+            (true, true) => Fate::WeClose,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        !self.is_spent() && self.streams.len() < self.streams_max
+    }
+
+    fn retire(&mut self) {
+        self.is_going_away = true;
+    }
+
+    fn begin(&mut self, request: Request, prepared: &Prepared, _is_last: bool) {
+        self.open_stream(request, &prepared.http2);
+    }
+
+    fn output<'a>(&'a mut self, _requests: &'a PreparedRequests) -> &'a [u8] {
+        self.pump();
+        &self.out
+    }
+
+    fn note_sent(&mut self, bytes: usize) {
+        if bytes == self.out.len() {
+            self.out.clear();
+            self.inflow.note_answered();
+        } else {
+            self.out.drain(..bytes);
+        }
+    }
+
+    fn receive(&mut self, plaintext: &[u8], requests: &PreparedRequests, ended: &mut EndedRequests) {
+        if self.broken.is_some() {
+            return;
+        }
+        if let Err(broken) = self.take_in(plaintext, &mut receive::ReceiveContext::new(requests, ended)) {
+            self.broken = Some(broken);
+            let failed = |request| (request, Outcome::Failed(broken.failure()));
+            ended.extend(self.give_up().map(failed));
+        }
+    }
+
+    fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests) {
+        let out = &mut self.out;
+        self.streams.retain(|id, stream| {
+            if stream.request.deadline_ns > now_ns {
+                return true;
+            }
+            frame::rst_stream(out, *id, Code::CANCEL);
+            ended.push((stream.request, timed_out(stream.incoming.has_begun())));
+            false
+        });
+        let streams = &self.streams;
+        self.sending.retain(|id| streams.contains_key(id));
+    }
+
+    fn end(&mut self, end: ConnectionEnd, ended: &mut EndedRequests) {
+        let answers = self.answers;
+        let cut =
+            |(_, stream): (u32, Stream)| (stream.request, cut_off(end, answers, stream.incoming.has_begun()));
+        ended.extend(self.streams.drain().map(cut));
+    }
+
+    fn give_up(&mut self) -> impl Iterator<Item = Request> {
+        self.streams.drain().map(|(_, stream)| stream.request)
+    }
+
+    fn templates(&self) -> impl Iterator<Item = usize> {
+        self.streams.values().map(|stream| stream.request.template)
+    }
+
+    fn close(&mut self) {
+        self.is_going_away = true;
+        let code = self.broken.map_or(Code::NO_ERROR, |broken| broken.code);
+        frame::goaway(&mut self.out, code);
+    }
+}

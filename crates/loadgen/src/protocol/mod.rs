@@ -1,0 +1,156 @@
+//! A protocol as the worker sees it: the state of one connection, without its socket.
+
+mod answer;
+pub(crate) mod http1;
+pub(crate) mod http2;
+mod prepared;
+mod request;
+mod requests;
+
+use std::fmt;
+
+pub(crate) use answer::Answer;
+pub use prepared::RequestError;
+pub(crate) use prepared::{BODY_BYTES_MAX, Prepared, RequestSource, sequence};
+pub(crate) use request::{AnswerTimes, Failure, Request};
+pub(crate) use requests::PreparedRequests;
+use telemetry::LoadEvent;
+
+use crate::tls::Alpn;
+
+/// The version of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1, a request at a time on each connection.
+    Http1,
+    /// HTTP/2, without TLS by prior knowledge.
+    Http2 {
+        /// Requests at a time on each connection.
+        streams: u32,
+    },
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http1 => f.write_str("http/1.1"),
+            Self::Http2 { streams } => write!(f, "h2, {streams} streams"),
+        }
+    }
+}
+
+/// Which requests a connection carries, what it sends for them, and what it makes of the bytes that it receives.
+pub(crate) trait ProtocolSession {
+    /// True if a connection carries several requests at a time. The worker then collects what they send, and its slots
+    /// open the next connection while the last one still closes.
+    const IS_MULTIPLEXED: bool;
+
+    /// The session of a new connection.
+    fn new() -> Self;
+
+    /// True if the protocol can be spoken over a TLS connection that agreed to `alpn`.
+    fn can_follow(alpn: Option<Alpn>) -> bool;
+
+    /// Requests begun on this connection.
+    fn carried(&self) -> u32;
+
+    /// Whole answers received on it.
+    fn answers(&self) -> u32;
+
+    /// What the worker has to do with the connection.
+    fn fate(&self) -> Fate;
+
+    /// True if a request may begin now.
+    fn has_room(&self) -> bool;
+
+    /// Takes no more requests. Only connections that are multiplexed are told; on others the last request says so.
+    fn retire(&mut self) {}
+
+    /// Begins a request; there must be [room](Self::has_room) for it. The connection closes after the last one.
+    fn begin(&mut self, request: Request, prepared: &Prepared, is_last: bool);
+
+    /// The server has rejected the early data that held the request: it has to be sent again.
+    fn early_data_rejected(&mut self) {}
+
+    /// Bytes to send.
+    fn output<'a>(&'a mut self, requests: &'a PreparedRequests) -> &'a [u8];
+
+    /// The first `bytes` of the output were sent.
+    fn note_sent(&mut self, bytes: usize);
+
+    /// Takes in what the server sent, and adds the requests that are over to `ended`.
+    fn receive(&mut self, plaintext: &[u8], requests: &PreparedRequests, ended: &mut EndedRequests);
+
+    /// Ends the requests whose deadline is over.
+    fn expire(&mut self, now_ns: u64, ended: &mut EndedRequests);
+
+    /// Ends all requests, because the connection has ended.
+    fn end(&mut self, end: ConnectionEnd, ended: &mut EndedRequests);
+
+    /// Takes all requests away, without a result.
+    fn give_up(&mut self) -> impl Iterator<Item = Request>;
+
+    /// The templates of the requests under way.
+    fn templates(&self) -> impl Iterator<Item = usize>;
+
+    /// Says goodbye to the server, where the protocol has a message for that.
+    fn close(&mut self) {}
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionEnd {
+    /// In order: end of file, and with TLS a `close_notify` before it.
+    Clean,
+    /// Reset, or with TLS cut without a `close_notify`.
+    Cut,
+    /// By an error in TLS.
+    Tls,
+}
+
+/// What becomes of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It can carry more requests.
+    #[default]
+    Open,
+    /// It finishes what it carries, and takes no more.
+    Retired,
+    /// It is done, and the server closes first.
+    ServerCloses,
+    /// It is done, and we close first.
+    WeClose,
+    /// The server broke the protocol: say so, then drop it.
+    Broken,
+    /// It cannot be used any more: drop it.
+    Lost,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Answered(Answer, AnswerTimes),
+    Failed(Failure),
+    /// The server has not looked at it, as far as is known (RFC 9112, section 9.3.1; RFC 9113, section 8.7).
+    Unheard(Failure),
+}
+
+/// Requests that are over, each with its outcome.
+pub(crate) type EndedRequests = Vec<(Request, Outcome)>;
+
+/// The outcome of a request whose connection has ended after so many answers.
+pub(crate) fn cut_off(end: ConnectionEnd, answers: u32, has_begun: bool) -> Outcome {
+    let how = if end == ConnectionEnd::Clean { "closed" } else { "cut" };
+    let example = format!("{how} after {answers} answers");
+    if has_begun {
+        Outcome::Failed(Failure::new(LoadEvent::Short, example))
+    } else {
+        Outcome::Unheard(Failure::new(LoadEvent::Reset, example))
+    }
+}
+
+/// The failure of a request whose deadline is over.
+pub(crate) fn timed_out(has_begun: bool) -> Outcome {
+    let event = if has_begun { LoadEvent::BodyTimeout } else { LoadEvent::AnswerTimeout };
+    Outcome::Failed(Failure::new(event, ""))
+}

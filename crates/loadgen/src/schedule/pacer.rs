@@ -1,0 +1,155 @@
+//! When requests fall due.
+//!
+//! An open loop follows a schedule that is pure arithmetic: request `k` is due when the area under the profile of
+//! rates reaches `k`, which for a constant rate is `start + k·10⁹/rate`, in whole nanoseconds. The threads share it by
+//! taking every `threads`-th request each, so together they keep exactly the schedule of one. Poisson arrivals draw
+//! the distances in that area instead, each thread for itself: several such processes together are one again.
+//!
+//! A backlog costs nothing, however long it grows: two cursors walk the same schedule, one for what has fallen due and
+//! one for what was taken, and random distances come out alike for both.
+
+use super::segments::{Schedule, Segment};
+use crate::plan::{Arrivals, Profile, Rate};
+
+/// Hands out requests as they fall due.
+#[derive(Debug)]
+pub(crate) struct Pacer {
+    /// Requests that may still fall due.
+    left: u64,
+    running: bool,
+    kind: LoopKind,
+}
+
+#[derive(Debug)]
+enum LoopKind {
+    /// A request falls due when a connection is free for it.
+    Closed,
+    Open(Box<Schedule>),
+}
+
+/// A request that has fallen due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// When it should be sent; `None` in a closed loop.
+    pub(crate) intended_ns: Option<u64>,
+}
+
+/// One thread's part of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadPart {
+    /// The thread's number.
+    pub(crate) thread: u32,
+    /// Number of threads.
+    pub(crate) threads: u32,
+}
+
+impl ThreadPart {
+    /// This thread's part of `total`: the parts differ by one at most, and add up to the total.
+    pub(crate) fn of(self, total: u64) -> u64 {
+        let (thread, threads) = (u64::from(self.thread), u64::from(self.threads));
+        total / threads + u64::from(thread < total % threads)
+    }
+}
+
+impl Pacer {
+    /// A pacer that is not running yet. `requests` is the thread's own part.
+    pub(crate) fn new(
+        rate: Option<Profile>,
+        arrivals: Arrivals,
+        requests: Option<u64>,
+        part: ThreadPart,
+    ) -> Self {
+        let kind = rate
+            .map_or(LoopKind::Closed, |rate| LoopKind::Open(Box::new(Schedule::new(rate, arrivals, part))));
+        Self { left: requests.unwrap_or(u64::MAX), running: false, kind }
+    }
+
+    /// Starts, or continues after a pause; nothing falls due for the time of the pause. Returns the part of the backlog
+    /// that has to be given up.
+    pub(crate) fn run(&mut self, now_ns: u64) -> Option<Segment> {
+        self.running = true;
+        match &mut self.kind {
+            LoopKind::Closed => None,
+            LoopKind::Open(schedule) => schedule.run(now_ns),
+        }
+    }
+
+    /// Stops the schedule. The backlog stays.
+    pub(crate) fn pause(&mut self) {
+        self.running = false;
+    }
+
+    /// Changes the rate of an open loop; the wait for the next request shrinks or grows with it. Returns the part of the
+    /// backlog that has to be given up.
+    pub(crate) fn set_rate(&mut self, now_ns: u64, rate: Rate) -> Option<Segment> {
+        match &mut self.kind {
+            LoopKind::Open(schedule) => schedule.set_rate(now_ns, rate),
+            LoopKind::Closed => None,
+        }
+    }
+
+    /// Advances the schedule up to and including `now_ns`, and returns how many requests fell due.
+    pub(crate) fn advance(&mut self, now_ns: u64) -> u64 {
+        match &mut self.kind {
+            LoopKind::Open(schedule) if self.running => {
+                let fell_due = schedule.advance(now_ns, self.left);
+                self.left -= fell_due;
+                fell_due
+            }
+            LoopKind::Open(_) | LoopKind::Closed => 0,
+        }
+    }
+
+    /// Takes the oldest request that fell due. In a closed loop a request falls due when it is taken.
+    pub(crate) fn take(&mut self) -> Option<Due> {
+        match &mut self.kind {
+            LoopKind::Open(schedule) => schedule.take().map(|at_ns| Due { intended_ns: Some(at_ns) }),
+            LoopKind::Closed if self.running && self.left > 0 => {
+                self.left -= 1;
+                Some(Due { intended_ns: None })
+            }
+            LoopKind::Closed => None,
+        }
+    }
+
+    /// Requests a second that fall due now, over all threads; 0 in a closed loop.
+    pub(crate) fn rate_at(&self, now_ns: u64) -> f64 {
+        match &self.kind {
+            LoopKind::Open(schedule) => schedule.current.rate_at(now_ns),
+            LoopKind::Closed => 0.0,
+        }
+    }
+
+    /// True if requests have fallen due and were not taken.
+    pub(crate) fn has_backlog(&self) -> bool {
+        match &self.kind {
+            LoopKind::Closed => false,
+            LoopKind::Open(schedule) => schedule.has_backlog(),
+        }
+    }
+
+    /// True if no request will ever fall due again.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.left == 0
+    }
+
+    /// When the schedule so far ends: when one more request would be due. `None` in a closed loop, and before the first
+    /// request.
+    pub(crate) fn end_ns(&self) -> Option<u64> {
+        match &self.kind {
+            LoopKind::Open(schedule) => schedule.end_ns(),
+            LoopKind::Closed => None,
+        }
+    }
+
+    /// When the next request falls due, if the schedule runs.
+    pub(crate) fn next_due_ns(&self) -> Option<u64> {
+        match &self.kind {
+            LoopKind::Open(schedule) if self.running && self.left > 0 => schedule.current.next_due_ns(),
+            LoopKind::Open(_) | LoopKind::Closed => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

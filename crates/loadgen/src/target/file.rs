@@ -1,0 +1,226 @@
+//! A file of requests, similar to vegeta's targets.
+//!
+//! ```text
+//! # Blank lines separate requests; lines with # are comments.
+//! 3 GET /bytes/100                 a weight before the method; 1 without
+//! Accept: text/html
+//!
+//! POST https://localhost:8443/echo a URL must be of the server that is loaded
+//! @body.bin                        the body from a file, beside this one unless the path is absolute
+//! = echo                           the answer's body must be the request's, byte for byte
+//!
+//! PUT /upload
+//! @10000                           a body of so many bytes
+//! = 2                              the answer's body must have so many bytes
+//! ```
+//!
+//! What follows two blanks after a path, a body or an expectation is a comment too.
+
+use std::path::{Path, PathBuf};
+
+use super::{Body, Expect, Target, TargetError, Template};
+
+/// Most requests of a file.
+const TEMPLATES_MAX: usize = 10_000;
+
+/// What is wrong with a file of requests, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct TargetsError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: LineError,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// It does not begin a request.
+    #[error("expected [WEIGHT] METHOD PATH, not {0:?}")]
+    NotARequest(String),
+    /// The weight is zero, or too large.
+    #[error("a weight is a number from 1, not {0}")]
+    Weight(String),
+    /// Its URL cannot be understood.
+    #[error(transparent)]
+    Url(#[from] TargetError),
+    /// Its URL is of another server.
+    #[error("{url} is not on the server that is loaded, {target}")]
+    OtherServer {
+        /// The URL.
+        url: Target,
+        /// The server that is loaded.
+        target: Target,
+    },
+    /// It is no part of a request.
+    #[error("expected a header field, @BODY or = EXPECTED, not {0:?}")]
+    NotADetail(String),
+    /// It does not say what is expected of the answer.
+    #[error("expected = echo or = BYTES, not = {0:?}")]
+    Expectation(String),
+    /// Its body cannot be read.
+    #[error(transparent)]
+    Body(#[from] ReadBodyError),
+    /// The file has more requests than are taken.
+    #[error("more than {TEMPLATES_MAX} requests")]
+    TooMany,
+    /// The file has no request.
+    #[error("there is no request in it")]
+    NoRequest,
+}
+
+/// The file of a body cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {error}", .path.display())]
+pub struct ReadBodyError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why not.
+    pub error: std::io::Error,
+}
+
+/// Parses requests for `target` from the text of a file in `folder`.
+///
+/// # Errors
+/// At the first line that is wrong or whose body cannot be read, and if there is no request.
+pub fn parse_targets(text: &str, target: &Target, folder: &Path) -> Result<Vec<Template>, TargetsError> {
+    let mut templates: Vec<Template> = Vec::new();
+    let mut within = false;
+    for (number, line) in text.lines().enumerate() {
+        let fail = |reason: LineError| TargetsError { line: number + 1, reason };
+        let line = line.trim();
+        if line.is_empty() {
+            within = false;
+        } else if line.starts_with('#') {
+        } else if let (true, Some(template)) = (within, templates.last_mut()) {
+            detail(template, line, folder).map_err(fail)?;
+        } else if templates.len() < TEMPLATES_MAX {
+            templates.push(request(line, target).map_err(fail)?);
+            within = true;
+        } else {
+            return Err(fail(LineError::TooMany));
+        }
+    }
+    if templates.is_empty() {
+        return Err(TargetsError { line: 1, reason: LineError::NoRequest });
+    }
+    Ok(templates)
+}
+
+/// A line that begins a request: `[WEIGHT] METHOD PATH`.
+fn request(line: &str, target: &Target) -> Result<Template, LineError> {
+    let mut words = line.split_whitespace();
+    let mut word = words.next().unwrap_or_default();
+    let mut weight = 1;
+    if word.bytes().all(|b| b.is_ascii_digit()) {
+        let number = word.parse().ok().filter(|n| *n > 0);
+        weight = number.ok_or_else(|| LineError::Weight(word.to_owned()))?;
+        word = words.next().unwrap_or_default();
+    }
+    let expected = || LineError::NotARequest(telemetry::clean::text(line));
+    let place = words.next().ok_or_else(expected)?;
+    let path = if place.contains("://") {
+        let url: Target = place.parse()?;
+        let is_same = |get: fn(&Target) -> String| get(&url) == get(target);
+        if url.scheme() != target.scheme() || !is_same(Target::authority) {
+            return Err(LineError::OtherServer { url, target: target.clone() });
+        }
+        url.path().to_owned()
+    } else if place.starts_with('/') {
+        place.to_owned()
+    } else {
+        return Err(expected());
+    };
+    Ok(Template { method: word.to_owned(), weight, ..Template::get(path) })
+}
+
+/// A line within a request: a body, an expectation, or a header field.
+fn detail(template: &mut Template, line: &str, folder: &Path) -> Result<(), LineError> {
+    if let Some(body) = line.strip_prefix('@') {
+        let body = without_comment(body);
+        template.body = match body.parse::<usize>() {
+            Ok(bytes) => Body::Bytes(bytes),
+            Err(_) => read_body(&folder.join(PathBuf::from(body)))?,
+        };
+    } else if let Some(expected) = line.strip_prefix('=') {
+        template.expect = match without_comment(expected.trim()) {
+            "echo" => Expect::Echo,
+            bytes => {
+                let expected = |_| LineError::Expectation(telemetry::clean::text(bytes));
+                Expect::Bytes(bytes.parse().map_err(expected)?)
+            }
+        };
+    } else {
+        let expected = || LineError::NotADetail(telemetry::clean::text(line));
+        let (name, value) = line.split_once(':').ok_or_else(expected)?;
+        template.headers.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    Ok(())
+}
+
+fn without_comment(text: &str) -> &str {
+    text.split("  ").next().unwrap_or(text).trim()
+}
+
+/// A body from a file.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn read_body(path: &Path) -> Result<Body, ReadBodyError> {
+    let bytes = std::fs::read(path).map_err(|error| ReadBodyError { path: path.to_owned(), error })?;
+    Ok(Body::Exact(bytes.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Vec<Template>, TargetsError> {
+        let folder = std::env::temp_dir();
+        parse_targets(text, &"https://example.org/".parse().unwrap(), &folder)
+    }
+
+    #[test]
+    fn requests_have_weights_headers_bodies_and_expectations() {
+        let text = "# all of it\n3 GET /a   often\nAccept: text/html\nX: y:z\n\n\nPOST https://example.org/echo?x\n@100\n= echo\n\nPUT /up\n= 2  short\n";
+        let all = parse(text).unwrap();
+        let [get, post, put] = &all[..] else { panic!("{all:?}") };
+        assert_eq!((get.weight, get.path.as_str()), (3, "/a"));
+        assert_eq!(get.headers[1], ("X".to_owned(), "y:z".to_owned()));
+        assert_eq!((post.method.as_str(), post.path.as_str()), ("POST", "/echo?x"));
+        assert_eq!((&post.body, post.expect), (&Body::Bytes(100), Expect::Echo));
+        assert_eq!((put.weight, put.expect), (1, Expect::Bytes(2)));
+    }
+
+    #[test]
+    fn the_example_above_is_understood() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("body.bin"), b"abc").unwrap();
+        let example: Vec<&str> = include_str!("file.rs").lines().skip(3).take(11).collect();
+        let text = example.join("\n").replace("//! ", "").replace("//!", "");
+        let target = "https://localhost:8443/".parse().unwrap();
+        let all = parse_targets(&text, &target, folder.path()).unwrap();
+        assert_eq!(all.len(), 3);
+        assert_eq!(all[1].body, Body::Exact(b"abc"[..].into()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, line, reason) in [
+            ("", 1, "no request"),
+            ("# only\n", 1, "no request"),
+            ("GET", 1, "METHOD PATH"),
+            ("GET path", 1, "METHOD PATH"),
+            ("0 GET /", 1, "weight"),
+            ("GET /\n\nGET http://example.org/", 3, "not on the server"),
+            ("GET /\nnonsense", 2, "header field"),
+            ("GET /\n= soon", 2, "= BYTES"),
+            ("POST /\n@no/such/file", 2, "cannot read"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.line, line, "{text:?}: {error}");
+            assert!(error.reason.to_string().contains(reason), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Requests as the user describes them.
+
+use std::sync::Arc;
+
+/// One kind of request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// The method, such as `GET`.
+    pub method: String,
+    /// The path with its query, beginning with `/`.
+    pub path: String,
+    /// Header fields. They replace the default field of the same name.
+    pub headers: Vec<(String, String)>,
+    /// The body of the request.
+    pub body: Body,
+    /// What the body of the answer must be.
+    pub expect: Expect,
+    /// How often it is sent, relative to the others; at least 1.
+    pub weight: u32,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// This many letters. The size can change while the load runs.
+    Bytes(usize),
+    /// These bytes.
+    Exact(Arc<[u8]>),
+}
+
+/// What the body of an answer must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expect {
+    /// The length that the answer itself announces.
+    #[default]
+    Announced,
+    /// This many bytes.
+    Bytes(u64),
+    /// The request's own body, byte for byte.
+    Echo,
+}
+
+impl Template {
+    /// A `GET` without a body.
+    pub fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: "GET".to_owned(),
+            path: path.into(),
+            headers: Vec::new(),
+            body: Body::Bytes(0),
+            expect: Expect::Announced,
+            weight: 1,
+        }
+    }
+
+    /// A `POST` of so many bytes.
+    pub fn post(path: impl Into<String>, body_bytes: usize) -> Self {
+        Self { method: "POST".to_owned(), body: Body::Bytes(body_bytes), ..Self::get(path) }
+    }
+}

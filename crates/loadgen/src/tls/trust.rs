@@ -1,0 +1,55 @@
+//! Which server certificates are accepted.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Which server certificates are accepted.
+#[derive(Clone, Debug)]
+pub enum Trust {
+    /// Exactly this certificate, in DER, whatever its names and dates.
+    Certificate(Vec<u8>),
+    /// A certificate that this program knows, whatever its names and dates: for a server in the same program, which may
+    /// change its certificates.
+    Known(Known),
+    /// A certificate signed by the system's authorities.
+    Roots,
+    /// A certificate signed by an authority in this PEM file.
+    CaFile(PathBuf),
+    /// Any certificate, without proof that the server has its key: for benchmarks only.
+    Insecure,
+}
+
+/// Decides whether a certificate in DER is accepted, once for each full handshake.
+#[derive(Clone)]
+pub struct Known(Arc<IsGood>);
+
+type IsGood = dyn Fn(&[u8]) -> bool + Send + Sync;
+
+impl Known {
+    /// Accepts the certificates for which `is_good` returns true.
+    pub fn new(is_good: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_good))
+    }
+
+    pub(crate) fn is_good(&self, der: &[u8]) -> bool {
+        (self.0)(der)
+    }
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Known").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Certificate(_) | Self::Known(_) => f.write_str("one known certificate"),
+            Self::Roots => f.write_str("the system's authorities"),
+            Self::CaFile(path) => write!(f, "the authorities in {}", path.display()),
+            Self::Insecure => f.write_str(telemetry::model::INSECURE),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a thread begins with.
+
+use std::sync::Arc;
+
+use telemetry::{LoadDelta, Reporter};
+
+use crate::control::{LoadControl, LoadSpan};
+use crate::schedule::{LoadState, ThreadPart};
+use crate::stats::WorkerStats;
+use crate::worker::client::Client;
+use crate::worker::socket::Address;
+
+/// What all threads have in common.
+#[derive(Debug)]
+pub(crate) struct SharedSetup {
+    /// The server's addresses, at least one.
+    pub(crate) addresses: Vec<Address>,
+    /// The order in which the requests are sent, by their numbers.
+    pub(crate) sequence: Box<[u16]>,
+    pub(crate) timeout_ns: u64,
+    /// How long a connection is used.
+    pub(crate) lifetime_ns: Option<u64>,
+    /// Connections that resume send their first request as early data.
+    pub(crate) early_data: bool,
+    pub(crate) control: LoadControl,
+}
+
+impl SharedSetup {
+    /// Hands over a thread's last counts.
+    pub(crate) fn finish(
+        &self,
+        clients: &[Client],
+        load: &LoadState,
+        stats: WorkerStats,
+        reporter: Reporter<LoadDelta>,
+    ) {
+        for client in clients {
+            if let Some(address) = client.address {
+                self.control.account(address, client.totals);
+            }
+        }
+        self.note_span(load, &stats);
+        self.control.thread_ended();
+        reporter.finish(stats.delta, |_| {});
+    }
+
+    /// Says how long a thread has measured.
+    pub(super) fn note_span(&self, load: &LoadState, stats: &WorkerStats) {
+        self.control.note_span(LoadSpan { ran: load.ran(), ..stats.span });
+    }
+}
+
+/// What a thread begins with.
+#[derive(Debug)]
+pub(crate) struct WorkerConfig {
+    pub(crate) setup: Arc<SharedSetup>,
+    pub(crate) load: LoadState,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) part: ThreadPart,
+    pub(crate) reporter: Reporter<LoadDelta>,
+}

@@ -1,0 +1,292 @@
+//! What carries a connection: the socket, and TLS if any.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Ipv4Addr;
+
+use telemetry::LoadEvent;
+
+use crate::clock::now_ns;
+use crate::protocol::{ConnectionEnd, Failure};
+use crate::tls::{Engine, Handshake, Outbox, TlsError};
+use crate::worker::socket::{Address, Socket};
+
+/// Size of a read. Large reads matter: they save system calls and whole records.
+const READ_BYTES: usize = 128 * 1024;
+/// Reads of one connection in a turn.
+const READS_MAX: usize = 16;
+/// Plaintext that is encrypted at a time, so that what the socket cannot take yet stays small.
+const SEND_BYTES: usize = 64 * 1024;
+
+/// Buffers that all connections of a thread share: a connection that waits owns none.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    read: Box<[u8]>,
+    out: Outbox,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { read: vec![0; READ_BYTES].into_boxed_slice(), out: Outbox::default() }
+    }
+}
+
+impl Scratch {
+    /// Discards what was to be written to a connection that is gone.
+    pub(crate) fn clear(&mut self) {
+        self.out.clear();
+    }
+}
+
+/// A connection without the protocol that it speaks.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    pub(crate) socket: Socket,
+    engine: Option<Box<Engine>>,
+    /// Ciphertext that the socket had no room for.
+    pending: Vec<u8>,
+    is_established: bool,
+    inflow: ReadMode,
+    /// Nothing more is written once `pending` is out.
+    closing: bool,
+    /// The TLS error.
+    trouble: Option<Failure>,
+    /// When connecting began.
+    pub(crate) opened_ns: u64,
+    /// When TCP was connected.
+    pub(crate) established_ns: u64,
+}
+
+/// How far to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadMode {
+    /// A short read has emptied the socket; an event announces more.
+    Open,
+    /// The server has shut down its side: read up to the end.
+    Shut,
+    /// A write has failed: read what the server sent before, then the connection is over.
+    Broken,
+}
+
+/// What a read led to, besides plaintext.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadOutcome {
+    /// The handshake, when it has just been completed.
+    pub(crate) handshake: Option<Handshake>,
+    /// Plaintext received.
+    pub(crate) plaintext_bytes: u64,
+    /// The connection is over.
+    pub(crate) end: Option<ConnectionEnd>,
+    /// There may be more to read, and no event will announce it.
+    pub(crate) has_more: bool,
+}
+
+impl Transport {
+    /// Begins to connect.
+    pub(crate) fn open(to: &Address, from: Option<Ipv4Addr>, now_ns: u64) -> io::Result<Self> {
+        Socket::open(to, from).map(|socket| Self::new(socket, now_ns))
+    }
+
+    fn new(socket: Socket, now_ns: u64) -> Self {
+        Self {
+            socket,
+            engine: None,
+            pending: Vec::new(),
+            is_established: false,
+            inflow: ReadMode::Open,
+            closing: false,
+            trouble: None,
+            opened_ns: now_ns,
+            established_ns: now_ns,
+        }
+    }
+
+    /// True once TCP is connected; asks the socket until then.
+    pub(crate) fn establish(&mut self) -> io::Result<bool> {
+        self.is_established = self.socket.is_connected()?;
+        if self.is_established {
+            self.established_ns = now_ns();
+        }
+        Ok(self.is_established)
+    }
+
+    pub(crate) fn is_established(&self) -> bool {
+        self.is_established
+    }
+
+    /// Begins the handshake.
+    pub(crate) fn shake_hands(&mut self, engine: Engine, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
+        let engine = self.engine.insert(Box::new(engine));
+        if let Err(error) = engine.receive(&mut [], &mut scratch.out, |_| {}) {
+            self.note_trouble(&error);
+            return Err(ConnectionEnd::Tls);
+        }
+        self.flush(scratch)
+    }
+
+    pub(crate) fn note_trouble(&mut self, error: &TlsError) {
+        self.trouble.get_or_insert_with(|| Failure::new(error.event(), error.to_string()));
+    }
+
+    /// The failure that a TLS error leads to.
+    pub(crate) fn take_trouble(&mut self) -> Failure {
+        self.trouble.take().unwrap_or_else(|| Failure::new(LoadEvent::Tls, ""))
+    }
+
+    /// Why a handshake failed.
+    pub(crate) fn handshake_failure(&mut self, end: ConnectionEnd, scratch: &mut Scratch) -> Failure {
+        let failure = match end {
+            ConnectionEnd::Tls => self.take_trouble(),
+            ConnectionEnd::Clean | ConnectionEnd::Cut => {
+                Failure::new(LoadEvent::HandshakeCut, "the connection ended during the handshake")
+            }
+        };
+        // An alert may say why; whether it arrives makes no difference here.
+        let _ = self.flush(scratch);
+        failure
+    }
+
+    /// Notes that the server has shut down its side.
+    pub(crate) fn note_peer_shut(&mut self) {
+        if self.inflow == ReadMode::Open {
+            self.inflow = ReadMode::Shut;
+        }
+    }
+
+    /// Notes that a write has failed.
+    pub(crate) fn note_broken(&mut self) {
+        self.inflow = ReadMode::Broken;
+    }
+
+    /// Reads up to a bound, and passes the plaintext on. What TLS itself answers stays in `scratch` until
+    /// [`Self::flush`].
+    pub(crate) fn receive(&mut self, scratch: &mut Scratch, mut plaintext: impl FnMut(&[u8])) -> ReadOutcome {
+        let mut received = ReadOutcome::default();
+        for _ in 0..READS_MAX {
+            let kept = self.engine.as_ref().map_or(0, |engine| engine.restore(&mut scratch.read));
+            match self.socket.read(&mut scratch.read[kept..]) {
+                Ok(0) => {
+                    received.end =
+                        Some(if self.engine.is_none() { ConnectionEnd::Clean } else { ConnectionEnd::Cut });
+                    return received;
+                }
+                Ok(len) => {
+                    let is_short = kept + len < scratch.read.len();
+                    self.take_in(scratch, kept + len, &mut received, &mut plaintext);
+                    if received.end.is_some() || (is_short && self.inflow == ReadMode::Open) {
+                        return received;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let is_drained = error.kind() == ErrorKind::WouldBlock;
+                    received.end =
+                        (!is_drained || self.inflow == ReadMode::Broken).then_some(ConnectionEnd::Cut);
+                    return received;
+                }
+            }
+        }
+        received.has_more = true;
+        received
+    }
+
+    fn take_in(
+        &mut self,
+        scratch: &mut Scratch,
+        len: usize,
+        received: &mut ReadOutcome,
+        plaintext: &mut impl FnMut(&[u8]),
+    ) {
+        let input = &mut scratch.read[..len];
+        let mut counted = |piece: &[u8]| {
+            received.plaintext_bytes += piece.len() as u64;
+            plaintext(piece);
+        };
+        let Some(engine) = &mut self.engine else { return counted(input) };
+        let taken_in = engine.receive(input, &mut scratch.out, counted);
+        received.handshake = received.handshake.or_else(|| engine.new_handshake());
+        if let Err(error) = taken_in {
+            self.note_trouble(&error);
+            received.end = Some(ConnectionEnd::Tls);
+        } else if engine.peer_has_closed() {
+            received.end = Some(ConnectionEnd::Clean);
+        }
+    }
+
+    /// Sends as much of the plaintext as the socket takes now, and returns its length.
+    pub(crate) fn send(&mut self, plaintext: &[u8], scratch: &mut Scratch) -> Result<usize, ConnectionEnd> {
+        let mut handed = 0;
+        while handed < plaintext.len() && self.pending.is_empty() {
+            let rest = &plaintext[handed..];
+            let Some(engine) = &mut self.engine else {
+                match write_some(&mut self.socket, rest)? {
+                    0 => break,
+                    len => handed += len,
+                }
+                continue;
+            };
+            let piece = &rest[..rest.len().min(SEND_BYTES)];
+            engine.send(piece, &mut scratch.out).map_err(|_| ConnectionEnd::Tls)?;
+            handed += piece.len();
+            self.flush(scratch)?;
+        }
+        Ok(handed)
+    }
+
+    /// Writes earlier pending bytes, then those in `scratch`.
+    pub(crate) fn flush(&mut self, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
+        let written = self.write_out(scratch.out.filled());
+        scratch.out.clear();
+        written?;
+        if self.closing && self.pending.is_empty() {
+            self.socket.shut_writing();
+        }
+        Ok(())
+    }
+
+    fn write_out(&mut self, new: &[u8]) -> Result<(), ConnectionEnd> {
+        if !self.pending.is_empty() {
+            let mut at = 0;
+            while at < self.pending.len() {
+                match write_some(&mut self.socket, &self.pending[at..])? {
+                    0 => break,
+                    len => at += len,
+                }
+            }
+            self.pending.drain(..at);
+        }
+        let mut at = 0;
+        while at < new.len() && self.pending.is_empty() {
+            match write_some(&mut self.socket, &new[at..])? {
+                0 => break,
+                len => at += len,
+            }
+        }
+        self.pending.extend_from_slice(&new[at..]);
+        Ok(())
+    }
+
+    /// Closes the sending side, in TLS and in TCP.
+    pub(crate) fn close(&mut self, scratch: &mut Scratch) -> Result<(), ConnectionEnd> {
+        if self.closing {
+            return Ok(());
+        }
+        self.closing = true;
+        if let Some(engine) = &mut self.engine {
+            engine.close(&mut scratch.out).map_err(|_| ConnectionEnd::Tls)?;
+        }
+        self.flush(scratch)
+    }
+}
+
+/// Writes what the socket takes; 0 if it takes nothing now.
+fn write_some(socket: &mut Socket, bytes: &[u8]) -> Result<usize, ConnectionEnd> {
+    loop {
+        match socket.write(bytes) {
+            Ok(0) => return Err(ConnectionEnd::Cut),
+            Ok(len) => return Ok(len),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(_) => return Err(ConnectionEnd::Cut),
+        }
+    }
+}

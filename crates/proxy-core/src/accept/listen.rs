@@ -1,0 +1,268 @@
+//! Where clients connect: addresses, and the listening sockets behind them.
+//!
+//! Every worker has a socket of its own on the same port (`SO_REUSEPORT`), so that the kernel spreads connections
+//! over them without a shared accept queue. The same option would let a second proxy of the same user take a part
+//! of the connections unnoticed; [`bind`] refuses that.
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Socket, TcpKeepalive, Type};
+
+/// Connections that wait to be accepted on each socket; the kernel caps it at `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+/// Bytes that the kernel takes for a client beyond those on their way (`TCP_NOTSENT_LOWAT`). Without this
+/// bound a client that does not read makes it hold megabytes. The kernel asks for more when half of it is
+/// left. Half as much cost a fifth more CPU time with large bodies.
+const UNSENT_BYTES_MAX: u32 = 256 << 10;
+/// How long to wait for another proxy that is binding the same port at this moment.
+const TURN_PATIENCE: Duration = Duration::from_secs(1);
+
+/// An address to listen at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenAddr {
+    /// Every IPv6 and IPv4 address of the host, or the IPv4 ones where there is no IPv6: `:8443`.
+    DualStack(u16),
+    /// One address: `127.0.0.1:8443`, `[::1]:8443`.
+    Addr(SocketAddr),
+}
+
+/// The text is not an address to listen at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not an address to listen at; expected :8443, 127.0.0.1:8443 or [::1]:8443")]
+pub struct ParseListenAddrError {
+    text: String,
+}
+
+/// An address cannot be listened at.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Somebody listens there already, maybe another tlsdash.
+    #[error("cannot listen at {0}: the port is in use, maybe by another tlsdash (see: ss -ltnp)")]
+    InUse(ListenAddr),
+    /// A socket that was inherited is no use.
+    #[error("cannot listen on an inherited socket: {0} (see: systemctl status of its socket unit)")]
+    Inherited(io::Error),
+    /// The kernel refuses for another reason.
+    #[error("cannot listen at {addr}: {source}")]
+    Refused {
+        /// The address.
+        addr: ListenAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for ListenAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DualStack(port) => write!(f, ":{port}"),
+            Self::Addr(addr) => addr.fmt(f),
+        }
+    }
+}
+
+impl FromStr for ListenAddr {
+    type Err = ParseListenAddrError;
+
+    fn from_str(text: &str) -> Result<Self, ParseListenAddrError> {
+        let parsed = match text.strip_prefix(':') {
+            Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => port.parse().ok().map(Self::DualStack),
+            _ => text.parse().ok().map(Self::Addr),
+        };
+        parsed.ok_or_else(|| ParseListenAddrError { text: text.to_owned() })
+    }
+}
+
+/// The sockets behind one [`ListenAddr`].
+#[derive(Debug)]
+pub(crate) struct BoundListeners {
+    /// Where they listen; the port that was chosen if 0 was asked for.
+    pub(crate) addr: SocketAddr,
+    /// One listening, non-blocking socket for each worker.
+    pub(crate) listeners: Vec<TcpListener>,
+}
+
+/// Another socket beside those that this process has at `addr`.
+pub(crate) fn another(addr: SocketAddr) -> io::Result<TcpListener> {
+    listener(addr)
+}
+
+/// Prepares a listening socket that was inherited: it serves all workers.
+pub(crate) fn inherit(listener: TcpListener) -> io::Result<(SocketAddr, TcpListener)> {
+    let socket = Socket::from(listener);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_keepalive(&keepalive())?;
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
+    let addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    Ok((addr, socket.into()))
+}
+
+/// Binds a socket for each worker, unless anybody listens there already.
+pub(crate) fn bind(addr: ListenAddr, workers: usize) -> Result<BoundListeners, ListenError> {
+    let explain = |source: io::Error| match source.kind() {
+        io::ErrorKind::AddrInUse => ListenError::InUse(addr),
+        _ => ListenError::Refused { addr, source },
+    };
+    match addr {
+        ListenAddr::Addr(addr) => bind_each(addr, workers),
+        ListenAddr::DualStack(port) => match bind_each((Ipv6Addr::UNSPECIFIED, port).into(), workers) {
+            Err(error) if is_without_ipv6(&error) => bind_each((Ipv4Addr::UNSPECIFIED, port).into(), workers),
+            bound => bound,
+        },
+    }
+    .map_err(explain)
+}
+
+fn is_without_ipv6(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL))
+}
+
+fn bind_each(addr: SocketAddr, workers: usize) -> io::Result<BoundListeners> {
+    let _lock = BindLock::take(addr.port());
+    // A socket without SO_REUSEPORT is refused where anybody listens, on this address or one that overlaps with
+    // it; the kernel would accept ours beside those of another process of the same user. It also holds the port
+    // that the kernel chose for 0 while the others bind to it.
+    let probe = socket(addr)?;
+    probe.bind(&addr.into())?;
+    let addr = probe.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let listeners = (0..workers).map(|_| listener(addr)).collect::<io::Result<_>>()?;
+    Ok(BoundListeners { addr, listeners })
+}
+
+fn listener(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = socket(addr)?;
+    socket.set_reuse_port(true)?;
+    // Inherited by accepted connections, which saves a system call for each.
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_keepalive(&keepalive())?;
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Detects within two minutes that a client has vanished, for a packet a minute and idle client. Accepted
+/// connections inherit it.
+fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new()
+        .with_time(Duration::from_secs(60))
+        .with_interval(Duration::from_secs(15))
+        .with_retries(4)
+}
+
+fn socket(addr: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, None)?;
+    // Lets a restarted proxy bind while connections of the last one are in TIME_WAIT.
+    socket.set_reuse_address(true)?;
+    if addr.is_ipv6() && addr.ip().is_unspecified() {
+        socket.set_only_v6(false)?;
+    }
+    Ok(socket)
+}
+
+/// The right to bind a port. Of several proxies that start at once on one port, each looks for the others
+/// only after those before it have begun to listen. It is an abstract Unix socket named after user and port,
+/// as only processes of one user can share a port.
+struct BindLock {
+    _held: Option<UnixListener>,
+}
+
+impl BindLock {
+    /// Waits for the lock, but not without end: whoever squats on the name must not keep the proxy from
+    /// starting.
+    fn take(port: u16) -> Self {
+        let name = format!("tlsdash-bind-{}-{port}", rustix::process::geteuid().as_raw());
+        let deadline = Instant::now() + TURN_PATIENCE;
+        loop {
+            match UnixAddr::from_abstract_name(&name).and_then(|addr| UnixListener::bind_addr(&addr)) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                held => return Self { _held: held.ok() },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY_PORT: ListenAddr =
+        ListenAddr::Addr(SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
+
+    #[test]
+    fn addresses_read_back_as_they_were_written() {
+        for text in [":8443", ":0", "127.0.0.1:8443", "[::1]:8443"] {
+            assert_eq!(text.parse::<ListenAddr>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_malformed_address_says_what_was_expected() {
+        for text in ["", ":", "8443", ":+1", ":65536", "localhost:8443", "::1:8443", "127.0.0.1"] {
+            let error = text.parse::<ListenAddr>().unwrap_err().to_string();
+            assert!(error.contains("expected :8443"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_listened_at_is_refused_on_every_overlapping_address() {
+        let bound = bind(ANY_PORT, 2).unwrap();
+        assert_eq!(bound.listeners.len(), 2);
+        let port = bound.addr.port();
+        for taken in [ListenAddr::Addr(bound.addr), ListenAddr::DualStack(port)] {
+            let error = bind(taken, 1).unwrap_err();
+            assert!(matches!(error, ListenError::InUse(_)), "{error:?}");
+            assert!(error.to_string().contains(&taken.to_string()), "{error}");
+        }
+        drop(bound);
+        bind(ListenAddr::DualStack(port), 1).unwrap();
+    }
+
+    #[test]
+    fn of_many_that_start_at_once_on_a_port_one_wins() {
+        let port = bind(ANY_PORT, 1).unwrap().addr.port();
+        let barrier = std::sync::Barrier::new(8);
+        let bound: Vec<_> = std::thread::scope(|scope| {
+            let start = || {
+                barrier.wait();
+                bind(ListenAddr::Addr((Ipv4Addr::LOCALHOST, port).into()), 2)
+            };
+            let starters: Vec<_> = (0..8).map(|_| scope.spawn(start)).collect();
+            starters.into_iter().map(|starter| starter.join().unwrap()).collect()
+        });
+        assert_eq!(bound.iter().filter(|result| result.is_ok()).count(), 1);
+    }
+
+    #[test]
+    fn accepted_connections_inherit_what_is_set_once_for_all() {
+        let own = bind(ANY_PORT, 1).unwrap();
+        let (_, inherited) = inherit(TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
+        for listener in own.listeners.iter().chain([&inherited]) {
+            let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (accepted, _) = listener.accept().unwrap();
+            let socket = socket2::SockRef::from(&accepted);
+            assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+            assert_eq!(socket.tcp_notsent_lowat().unwrap(), UNSENT_BYTES_MAX);
+            let given_up_after = socket.tcp_keepalive_time().unwrap()
+                + socket.tcp_keepalive_interval().unwrap() * socket.tcp_keepalive_retries().unwrap();
+            assert_eq!(given_up_after, Duration::from_secs(120));
+        }
+    }
+
+    #[test]
+    fn a_dual_stack_address_takes_ipv4_connections() {
+        let bound = bind(ListenAddr::DualStack(0), 1).unwrap();
+        std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, bound.addr.port())).unwrap();
+    }
+}

@@ -1,0 +1,253 @@
+//! The PROXY protocol: how a proxy tells the next one who the client is, in front of the first byte.
+//!
+//! Source: "The PROXY protocol, versions 1 & 2", the `HAProxy` project's `proxy-protocol.txt`. The
+//! `proxy-header` crate reads and writes headers. This module decides whom to trust, bounds their length, and
+//! adds what a TLS terminator knows.
+
+mod checksum;
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use ipnet::IpNet;
+use proxy_header::{Error, ParseConfig, Protocol, ProxiedAddress, ProxyHeader, SslInfo, Tlv};
+
+/// Longest header that is accepted, in bytes. A header of version 2 with the addresses and every field of the
+/// specification at its usual size fits; up to 65,551 bytes could be announced.
+pub const HEADER_BYTES_MAX: usize = 1024;
+/// Longest header of version 1, in bytes.
+const V1_BYTES_MAX: usize = 107;
+/// Longest common name that is forwarded, in bytes: the room that a header of version 2 has beside everything
+/// else.
+pub(crate) const COMMON_NAME_BYTES_MAX: usize = 60_000;
+
+/// Which header goes to the upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyProtocol {
+    /// A line of text with the addresses.
+    V1,
+    /// Binary, with what was negotiated in TLS beside the addresses.
+    V2,
+}
+
+/// The text is not a version of the PROXY protocol.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a version of the PROXY protocol; expected v1 or v2")]
+pub struct ParseProxyProtocolError {
+    text: String,
+}
+
+impl fmt::Display for ProxyProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        })
+    }
+}
+
+impl FromStr for ProxyProtocol {
+    type Err = ParseProxyProtocolError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "v1" => Ok(Self::V1),
+            "v2" => Ok(Self::V2),
+            _ => Err(ParseProxyProtocolError { text: text.to_owned() }),
+        }
+    }
+}
+
+/// Peers that must send a PROXY header and are believed. Everybody else's bytes are payload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedPeers(Vec<IpNet>);
+
+/// The text is neither an address nor a network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is neither an address nor a network; expected such as 10.0.0.0/8 or 2001:db8::1")]
+pub struct ParseTrustedPeersError {
+    text: String,
+}
+
+impl TrustedPeers {
+    /// True if nobody is trusted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `peer` is one of them. An IPv4 peer of a dual-stack socket is taken for what it is.
+    pub fn contains(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        self.0.iter().any(|net| net.contains(&peer))
+    }
+}
+
+impl FromStr for TrustedPeers {
+    type Err = ParseTrustedPeersError;
+
+    /// Reads addresses and networks with commas between them.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let read = |word: &str| {
+            let net = word.parse().or_else(|_| word.parse::<IpAddr>().map(IpNet::from));
+            net.map_err(|_| ParseTrustedPeersError { text: word.to_owned() })
+        };
+        text.split(',').map(str::trim).map(read).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Display for TrustedPeers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, net) in self.0.iter().enumerate() {
+            write!(f, "{}{net}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a connection comes from, and where it went to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// The client.
+    pub source: SocketAddr,
+    /// The address that it connected to.
+    pub destination: SocketAddr,
+}
+
+impl Endpoints {
+    /// Both in one family, IPv4 wherever it is: a header has room for one family only.
+    pub fn new(source: SocketAddr, destination: SocketAddr) -> Self {
+        let (source, destination) = (canonical(source), canonical(destination));
+        if source.is_ipv4() == destination.is_ipv4() {
+            Self { source, destination }
+        } else {
+            Self { source: mapped(source), destination: mapped(destination) }
+        }
+    }
+}
+
+fn canonical(addr: SocketAddr) -> SocketAddr {
+    SocketAddr::new(addr.ip().to_canonical(), addr.port())
+}
+
+fn mapped(addr: SocketAddr) -> SocketAddr {
+    match addr.ip() {
+        IpAddr::V4(v4) => SocketAddr::new(v4.to_ipv6_mapped().into(), addr.port()),
+        IpAddr::V6(_) => addr,
+    }
+}
+
+/// What TLS negotiated, as a header of version 2 tells it; empty where there is nothing to tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Negotiated<'a> {
+    /// Such as `TLSv1.3`.
+    pub version: &'a str,
+    /// The suite's IANA name.
+    pub cipher: &'a str,
+    /// The application protocol.
+    pub alpn: &'a [u8],
+    /// The server name that the client asked for.
+    pub server_name: &'a str,
+    /// The client's certificate, if it has one.
+    pub client_certificate: Option<ClientCertificate<'a>>,
+}
+
+/// A client's certificate that was verified, as a header of version 2 tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientCertificate<'a> {
+    /// Whether it was shown on this connection, or else when the resumed session began.
+    pub is_of_connection: bool,
+    /// The common name of its subject, unchanged.
+    pub common_name: Option<&'a str>,
+}
+
+/// What a trusted peer's first bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A whole header and its length in bytes. Without endpoints the peer speaks for itself, as in its health
+    /// checks, or for a client of another address family than IP.
+    Header(Option<Endpoints>, usize),
+    /// The beginning of a header.
+    Partial,
+}
+
+/// The first bytes of a trusted peer are not a valid header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// They are not a header.
+    #[error("what a trusted peer sent does not begin with a PROXY header")]
+    Malformed,
+    /// The header is longer than its version allows, or than [`HEADER_BYTES_MAX`].
+    #[error("the PROXY header of a trusted peer is too long")]
+    TooLong,
+    /// The header does not match its own checksum.
+    #[error("the PROXY header of a trusted peer does not match its checksum")]
+    Checksum,
+}
+
+/// Reads the header that `bytes` begins with, of either version.
+///
+/// # Errors
+/// When no further bytes can make it a header.
+pub fn parse(bytes: &[u8]) -> Result<Parsed, HeaderError> {
+    let config = ParseConfig { include_tlvs: false, allow_v1: true, allow_v2: true };
+    // The library knows this bound too, but not of a line that comes at once.
+    let bytes_max = if bytes.starts_with(b"P") { V1_BYTES_MAX } else { HEADER_BYTES_MAX };
+    match ProxyHeader::parse(bytes, config) {
+        Ok((_, len)) if len > bytes_max => Err(HeaderError::TooLong),
+        Ok((header, len)) => {
+            if !bytes.starts_with(b"P") {
+                checksum::check(&bytes[..len])?;
+            }
+            let stream = header.proxied_address().filter(|addr| addr.protocol == Protocol::Stream);
+            Ok(Parsed::Header(stream.map(|addr| Endpoints::new(addr.source, addr.destination)), len))
+        }
+        Err(Error::BufferTooShort) if bytes.len() < HEADER_BYTES_MAX => Ok(Parsed::Partial),
+        Err(Error::BufferTooShort) => Err(HeaderError::TooLong),
+        Err(_) => Err(HeaderError::Malformed),
+    }
+}
+
+/// Writes the header for a client's connection, behind which TLS was terminated.
+pub fn encode(version: ProxyProtocol, endpoints: Endpoints, negotiated: &Negotiated<'_>) -> Vec<u8> {
+    let addr = ProxiedAddress::stream(endpoints.source, endpoints.destination);
+    let mut header = Vec::with_capacity(256);
+    let encoded = match version {
+        ProxyProtocol::V1 => ProxyHeader::with_address(addr).encode_v1(&mut header),
+        ProxyProtocol::V2 => ProxyHeader::with_tlvs(Some(addr), fields(negotiated)).encode_v2(&mut header),
+    };
+    debug_assert!(encoded.is_ok(), "endpoints are of one family, and all fields are bounded: {encoded:?}");
+    header
+}
+
+/// Writes the header for a connection of the proxy itself, such as a health check: `LOCAL` in version 2, `UNKNOWN` in
+/// version 1.
+pub fn encode_local(version: ProxyProtocol) -> Vec<u8> {
+    let mut header = Vec::new();
+    let encoded = match version {
+        ProxyProtocol::V1 => ProxyHeader::with_local().encode_v1(&mut header),
+        ProxyProtocol::V2 => ProxyHeader::with_local().encode_v2(&mut header),
+    };
+    debug_assert!(encoded.is_ok(), "it has no addresses and no fields: {encoded:?}");
+    header
+}
+
+fn fields<'a>(negotiated: &Negotiated<'a>) -> impl Iterator<Item = Tlv<'a>> {
+    let Negotiated { version, cipher, alpn, server_name, client_certificate } = *negotiated;
+    let is_of_connection = client_certificate.is_some_and(|certificate| certificate.is_of_connection);
+    let is_of_session = client_certificate.is_some();
+    // Verify is zero for a certificate that was verified only, so not where there is none.
+    let mut tls = SslInfo::new(true, is_of_connection, is_of_session, u32::from(!is_of_session));
+    tls.append_tlv(Tlv::SslVersion(version.into()));
+    tls.append_tlv(Tlv::SslCipher(cipher.into()));
+    let common_name = client_certificate.and_then(|certificate| certificate.common_name);
+    if let Some(name) = common_name.filter(|name| name.len() <= COMMON_NAME_BYTES_MAX) {
+        tls.append_tlv(Tlv::SslCn(name.into()));
+    }
+    let alpn = (!alpn.is_empty()).then(|| Tlv::Alpn(alpn.into()));
+    let authority = (!server_name.is_empty()).then(|| Tlv::Authority(server_name.into()));
+    [alpn, authority, Some(Tlv::Ssl(tls))].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests;

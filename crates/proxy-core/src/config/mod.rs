@@ -1,0 +1,122 @@
+//! What a proxy is told at its start.
+
+pub(crate) mod cpus;
+pub(crate) mod settings;
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use self::cpus::Cpus;
+use self::settings::ConfigError;
+use crate::accept::listen::ListenAddr;
+use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use crate::tls::Tls;
+use crate::upstream::target::Upstream;
+
+/// Everything that [`Proxy::start`](crate::Proxy::start) needs to know.
+#[derive(Clone, Debug)]
+pub struct ProxyConfig {
+    /// Where clients connect; at least one.
+    pub listen: Vec<ListenAddr>,
+    /// Where the plaintext goes: to the upstream with the fewest connections. At least one, and at most 64.
+    pub upstreams: Vec<Upstream>,
+    /// How the proxy speaks TLS, and with which certificates.
+    pub tls: Tls,
+    /// Threads, each with its own event loop.
+    pub workers: NonZeroUsize,
+    /// Cores that the workers run on; none: wherever the kernel puts them.
+    pub cpus: Option<Cpus>,
+    /// Bounds that can change while the proxy runs.
+    pub limits: Limits,
+    /// The PROXY header that goes to the upstream in front of the first byte, if any.
+    pub proxy_protocol: Option<ProxyProtocol>,
+    /// Peers that must send a PROXY header, whose client address then stands for theirs.
+    pub accept_proxy: TrustedPeers,
+    /// Clients that one worker tells apart; the rest is accounted to `other`.
+    pub clients_max: usize,
+}
+
+impl ProxyConfig {
+    /// Checks the range of every number and time, as [`Proxy::bind`](crate::Proxy::bind) does.
+    ///
+    /// # Errors
+    /// When one cannot.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        settings::check(self)
+    }
+
+    /// A proxy with a worker for each core that the process may use, and the default limits. A certificate stands for
+    /// TLS with that one and default settings.
+    pub fn new(listen: Vec<ListenAddr>, upstream: Upstream, tls: impl Into<Tls>) -> Self {
+        Self {
+            listen,
+            upstreams: vec![upstream],
+            tls: tls.into(),
+            workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            cpus: None,
+            limits: Limits::default(),
+            proxy_protocol: None,
+            accept_proxy: TrustedPeers::default(),
+            clients_max: telemetry::CLIENTS_MAX,
+        }
+    }
+}
+
+/// Bounds on connections and time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections served at once over all workers; `None`: as many as the process has descriptors for. Further
+    /// ones wait in the kernel's backlog.
+    pub connections_max: Option<usize>,
+    /// Handshakes under way at once over all workers, of which each has its share; `None`: no bound of its own.
+    /// Further connections wait in the kernel's backlog.
+    pub handshakes_max: Option<usize>,
+    /// Connections of one client at once, IPv6 by /64; `None`: no bound. Further ones are closed.
+    pub connections_per_client: Option<usize>,
+    /// From accept to the end of the handshake, also for a client that sends nothing.
+    pub handshake_timeout: Duration,
+    /// For reaching the upstream, over all its addresses.
+    pub connect_timeout: Duration,
+    /// How long nothing may move in either direction once the handshake is done.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of what waits for it.
+    pub send_timeout: Duration,
+    /// Memory that may hold what waits to be sent on all connections together, in bytes, of which each worker has its
+    /// share; beyond it the connection whose bytes have waited longest is cut.
+    pub pending_bytes_max: usize,
+    /// How long a client may stay after the end of its upstream, whatever it sends.
+    pub half_closed_timeout: Duration,
+    /// How long a drain lets connections go on before it cuts them.
+    pub drain_timeout: Duration,
+    /// How long, in a drain, nothing may move on a connection that is owed nothing: nobody has used it, or
+    /// its upstream has ended and the client has everything.
+    pub drain_quiet: Duration,
+}
+
+impl Limits {
+    /// Checks the range of each of them, as far as that does not depend on the process.
+    ///
+    /// # Errors
+    /// When one cannot.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        settings::check_limits(self)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: None,
+            handshakes_max: None,
+            connections_per_client: None,
+            handshake_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(600),
+            send_timeout: Duration::from_secs(60),
+            pending_bytes_max: 512 << 20,
+            half_closed_timeout: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(30),
+            drain_quiet: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! One of the two half-duplex copies.
+
+use std::time::Instant;
+
+use crate::io::buffer::Buffer;
+use crate::worker::pending::{StallEntry, StallQueue};
+
+/// Bytes that wait in one direction before its source is no longer read. A sink that is slow still has what its socket
+/// holds; reading more for it would move bytes from the kernel's memory to ours and make its buffer grow.
+const HIGH_WATER_BYTES: usize = 16 << 10;
+
+/// What goes one way.
+#[derive(Debug, Default)]
+pub(super) struct HalfDuplex {
+    /// What the sink has not taken yet.
+    pub(super) pending: Buffer,
+    /// Whether the sink has taken anything since that was last looked at.
+    pub(super) has_moved: bool,
+    /// Since when the sink has taken nothing of what is pending.
+    pub(super) stalled: StallEntry,
+    /// The source sends nothing more.
+    pub(super) source_ended: bool,
+    /// The sink has been told so, or takes nothing any more.
+    pub(super) sink_closed: bool,
+}
+
+impl HalfDuplex {
+    pub(super) fn has_room(&self) -> bool {
+        !self.source_ended && self.pending.len() < HIGH_WATER_BYTES
+    }
+
+    /// Takes what the sink has taken off the front.
+    pub(super) fn consume(&mut self, n: usize) {
+        self.pending.consume(n);
+        self.has_moved = true;
+    }
+
+    /// Notes after writing whether the sink has left anything.
+    pub(super) fn note_stall(&mut self, stalls: &mut StallQueue, key: usize, now: Instant) {
+        if self.pending.is_empty() {
+            stalls.forget(&mut self.stalled, key);
+        } else {
+            stalls.note(&mut self.stalled, key, self.has_moved, now);
+        }
+        self.has_moved = false;
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.source_ended && self.sink_closed && self.pending.is_empty()
+    }
+}

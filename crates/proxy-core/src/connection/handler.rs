@@ -1,0 +1,114 @@
+//! The seam after the handshake: what a connection asks of whoever serves it.
+
+use std::fmt::Display;
+
+use mio::event::Event;
+use telemetry::{Outcome, clean};
+
+pub use super::session::ClientSession;
+use crate::accept::proxy_protocol::Endpoints;
+pub use crate::worker::context::WorkerContext;
+
+/// Serves one client once its handshake is complete. The worker is generic over it, so that no call is indirect.
+///
+/// In a turn of the worker's loop, [`Handler::note`] comes first, then [`Handler::read`], and [`Handler::write`] once all
+/// other connections of the turn have read.
+pub trait Handler: Sized + 'static {
+    /// What the handlers of one worker share, such as the way to upstreams. It never leaves the worker's thread.
+    type Resources;
+
+    /// Begins when the handshake is complete. `endpoints` are known if a PROXY header is sent or was received.
+    fn start(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &mut WorkerContext) -> Self;
+
+    /// Notes an event of the socket that is registered with [`ClientSession::handler_token`].
+    fn note(&mut self, event: &Event);
+
+    /// Notes that the resources have woken it.
+    fn wake(&mut self);
+
+    /// Reads what has come, from the client by [`ClientSession::read`] and from its own socket.
+    ///
+    /// # Errors
+    /// How the connection ends.
+    fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd>;
+
+    /// Writes what waits, for the client by [`ClientSession::flush`].
+    ///
+    /// # Errors
+    /// How the connection ends.
+    fn write(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+        resources: &mut Self::Resources,
+    ) -> Result<Next, ConnEnd>;
+
+    /// Acts on the deadline of [`ClientSession::set_deadline`], which is not armed any more; `write` follows.
+    ///
+    /// # Errors
+    /// How the connection ends.
+    fn expired(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd>;
+
+    /// Takes the limits as they are after a change, or at the beginning of a drain.
+    fn limits_changed(&mut self, session: &mut ClientSession, context: &mut WorkerContext);
+
+    /// Whether nobody is owed anything, so that a proxy that ends may close the connection cleanly.
+    fn is_unused(&self, session: &ClientSession) -> bool;
+
+    /// Gives back what it holds of the resources, before it is dropped.
+    fn stop(&mut self, resources: &mut Self::Resources);
+
+    /// The keys of connections to wake. One of them may have been closed since.
+    fn take_woken(resources: &mut Self::Resources) -> Vec<usize>;
+}
+
+/// What a connection needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// An event or a deadline.
+    Wait,
+    /// Another turn, since there is more to read.
+    Again,
+    /// To be closed: both sides have ended, and everything is sent.
+    Close,
+}
+
+/// Why and how a connection ends.
+#[derive(Debug)]
+pub struct ConnEnd {
+    pub(super) outcome: Outcome,
+    pub(super) detail: String,
+    pub(super) manner: Manner,
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// What waits for the client is sent, and the client has a moment to end its side.
+    AfterSending,
+    AtOnce,
+    /// At once, and the kernel drops what it holds for the client.
+    Reset,
+}
+
+impl ConnEnd {
+    /// Ends it once the client has what waits for it.
+    pub fn after_sending(outcome: Outcome, detail: impl Display) -> Self {
+        Self::new(outcome, detail, Manner::AfterSending)
+    }
+
+    /// Ends it now.
+    pub fn at_once(outcome: Outcome, detail: impl Display) -> Self {
+        Self::new(outcome, detail, Manner::AtOnce)
+    }
+
+    /// Ends it now with a reset, so that what the client got does not look whole.
+    pub fn reset(outcome: Outcome, detail: impl Display) -> Self {
+        Self::new(outcome, detail, Manner::Reset)
+    }
+
+    #[cold]
+    fn new(outcome: Outcome, detail: impl Display, manner: Manner) -> Self {
+        Self { outcome, detail: clean::text(&detail.to_string()), manner }
+    }
+}

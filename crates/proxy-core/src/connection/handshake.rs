@@ -1,0 +1,153 @@
+//! The first state of a connection: the PROXY header of a trusted peer, then the TLS handshake.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use mio::net::TcpStream;
+use telemetry::Outcome;
+
+use super::handler::ConnEnd;
+use super::session::{ClientSession, READS_PER_TURN_MAX};
+use crate::accept::proxy_protocol::{self, Endpoints, Parsed};
+use crate::io::socket::IoResult;
+use crate::worker::context::WorkerContext;
+
+/// How long a session ticket waits for the first answer to go out with. A client that has had it together with
+/// the answer saves itself a wake-up, and the proxy a system call.
+const TICKET_PATIENCE: Duration = Duration::from_millis(100);
+
+/// What is known of a connection only until its handshake is complete.
+pub(super) struct HandshakeState {
+    /// Only where the PROXY protocol is used.
+    header: Option<Box<PeerHeader>>,
+    hello_at: Option<Instant>,
+    /// Time spent in rustls.
+    compute: Duration,
+}
+
+struct PeerHeader {
+    endpoints: Endpoints,
+    /// What has come of the header that the peer must send; `None` once it is whole, or if none is expected.
+    awaited: Option<Vec<u8>>,
+}
+
+impl HandshakeState {
+    /// Begins with a connection from `peer`.
+    pub(super) fn new(socket: &TcpStream, peer: SocketAddr, context: &WorkerContext) -> io::Result<Self> {
+        let is_trusted = !context.trusted.is_empty() && context.trusted.contains(peer.ip());
+        let header = if context.sends_header.is_none() && !is_trusted {
+            None
+        } else {
+            let endpoints = Endpoints::new(peer, socket.local_addr()?);
+            Some(Box::new(PeerHeader { endpoints, awaited: is_trusted.then(Vec::new) }))
+        };
+        Ok(Self { header, hello_at: None, compute: Duration::ZERO })
+    }
+
+    /// Whether the peer must still send a PROXY header: until then the client is unknown.
+    pub(super) fn awaits_header(&self) -> bool {
+        self.awaited().is_some()
+    }
+
+    fn awaited(&self) -> Option<&Vec<u8>> {
+        self.header.as_ref().and_then(|header| header.awaited.as_ref())
+    }
+
+    /// Reads what has come. The handshake may be complete afterwards, also if this fails.
+    ///
+    /// # Errors
+    /// How the connection ends.
+    pub(super) fn read(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        session.lend_buffers(context);
+        for _ in 0..READS_PER_TURN_MAX {
+            if !session.wants_read() || !session.is_handshaking() {
+                break;
+            }
+            let reserved = self.awaited().map_or_else(|| session.partial_len(), Vec::len);
+            match session.receive(reserved, context) {
+                Ok(IoResult::Bytes(n)) => self.take(reserved + n, session, context)?,
+                Ok(IoResult::Blocked) => {}
+                Ok(IoResult::End) => {
+                    return Err(ConnEnd::at_once(Outcome::HandshakeEof, "the client went away"));
+                }
+                Err(error) => return Err(session.broken(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the first `len` bytes of the scratch buffer.
+    fn take(
+        &mut self,
+        len: usize,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        let len = self.take_header(len, session, context)?;
+        if len == 0 {
+            return Ok(());
+        }
+        let began_at = Instant::now();
+        let result = session.decrypt(len, context);
+        self.compute += began_at.elapsed();
+        self.hello_at.get_or_insert(context.now);
+        result.map(|_| ())
+    }
+
+    /// Takes an awaited header off the front of the first `len` bytes of the scratch buffer, where room was left for
+    /// what came of it before. Returns how many bytes behind it have been moved to the front, for TLS.
+    fn take_header(
+        &mut self,
+        len: usize,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<usize, ConnEnd> {
+        let Some(header) = &mut self.header else { return Ok(len) };
+        let Some(awaited) = &mut header.awaited else { return Ok(len) };
+        let bytes = &mut context.scratch[..len];
+        bytes[..awaited.len()].copy_from_slice(awaited);
+        match proxy_protocol::parse(bytes) {
+            Ok(Parsed::Partial) => {
+                awaited.clear();
+                awaited.extend_from_slice(bytes);
+                Ok(0)
+            }
+            Ok(Parsed::Header(endpoints, used)) => {
+                header.awaited = None;
+                header.endpoints = endpoints.unwrap_or(header.endpoints);
+                bytes.copy_within(used.., 0);
+                session.rename_client(header.endpoints.source.ip(), context)?;
+                Ok(len - used)
+            }
+            Err(error) => Err(ConnEnd::at_once(Outcome::HandshakeOther, error)),
+        }
+    }
+
+    /// Counts the handshake, and holds a session ticket back. Returns the addresses that a PROXY header tells.
+    pub(super) fn complete(
+        &self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Option<Endpoints> {
+        let now = Instant::now();
+        context.handshaking -= 1;
+        session.count_handshake(now - self.hello_at.unwrap_or(now), self.compute, context);
+        session.clear_deadline(context);
+        session.hold_ticket(now + TICKET_PATIENCE, context);
+        self.header.as_ref().map(|header| header.endpoints)
+    }
+
+    /// Counts its end before it was complete.
+    pub(super) fn abandon(&self, session: &ClientSession, context: &mut WorkerContext) {
+        context.handshaking -= 1;
+        if self.awaits_header() {
+            // No client was named, so it counts as the peer's own.
+            session.count_open(context);
+        }
+    }
+}

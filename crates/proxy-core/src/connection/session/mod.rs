@@ -1,0 +1,235 @@
+//! The client's side of a connection: its socket, TLS, and what waits either way. It serves the handshake, the handler
+//! that follows it, and the end alike.
+
+mod closing;
+mod pending;
+mod transfer;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use mio::Token;
+use mio::net::TcpStream;
+use telemetry::{ClientId, ConnId, Outcome};
+
+pub(crate) use self::transfer::READS_PER_TURN_MAX;
+use super::half_duplex::HalfDuplex;
+use super::handler::ConnEnd;
+use super::{SocketRole, token};
+use crate::io::socket::Socket;
+use crate::stats::clients::ClientSlot;
+use crate::tls::{Engine, PARTIAL_BYTES_MAX};
+use crate::worker::context::WorkerContext;
+use crate::worker::timers::{Deadline, TimerKind};
+
+/// Most that is read at once. Smaller reads cost up to a third of the throughput of large bodies.
+pub(crate) const READ_BYTES_MAX: usize = 64 << 10;
+/// Room that the worker's scratch buffer needs.
+pub(crate) const SCRATCH_BYTES: usize = READ_BYTES_MAX + PARTIAL_BYTES_MAX;
+
+/// The client's side of a connection.
+pub struct ClientSession {
+    key: usize,
+    socket: Socket,
+    engine: Engine,
+    /// Plaintext that the handler has not taken.
+    from_client: HalfDuplex,
+    /// Ciphertext that the client has not taken.
+    to_client: HalfDuplex,
+    /// Bytes of the handler at the front of what was received, which no client sent.
+    prefix_bytes: usize,
+    /// Whether anything is pending for the client but TLS's own messages.
+    owes_client: bool,
+    /// Memory that both directions hold, as counted in the worker's pending bytes.
+    held_bytes: usize,
+    /// When the state or the handler must act if nothing happens before.
+    deadline: Deadline,
+    /// Armed while a session ticket is held back because nothing else is pending for the client.
+    ticket: Deadline,
+    /// When a byte last moved, in either direction.
+    active_at: Instant,
+    account: Account,
+}
+
+/// What is counted of a connection, and for whom.
+struct Account {
+    id: ConnId,
+    client: ClientId,
+    slot: ClientSlot,
+    /// Whether it has one of the places of its client.
+    holds_place: bool,
+    accepted_at: Instant,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl ClientSession {
+    pub(crate) fn accept(
+        socket: TcpStream,
+        peer: SocketAddr,
+        key: usize,
+        context: &mut WorkerContext,
+    ) -> io::Result<Self> {
+        let engine = Engine::new(&context.tls).map_err(io::Error::other)?;
+        let socket = Socket::accepted(socket, &context.registry, token(key, SocketRole::Client))?;
+        let client = ClientId::from(peer.ip());
+        let account = Account {
+            id: context.stats.accepted(&context.control.ids),
+            client,
+            slot: context.stats.clients.hold(client),
+            holds_place: false,
+            accepted_at: context.now,
+            bytes_in: 0,
+            bytes_out: 0,
+        };
+        let mut session = Self {
+            key,
+            socket,
+            engine,
+            from_client: HalfDuplex::default(),
+            to_client: HalfDuplex::default(),
+            prefix_bytes: 0,
+            owes_client: false,
+            held_bytes: 0,
+            deadline: Deadline::default(),
+            ticket: Deadline::default(),
+            active_at: context.now,
+            account,
+        };
+        session.await_handshake(context);
+        Ok(session)
+    }
+
+    /// Sets the deadline of the handshake, by the limits as they are.
+    pub(crate) fn await_handshake(&mut self, context: &mut WorkerContext) {
+        self.set_deadline(self.account.accepted_at + context.limits.handshake_timeout, context);
+    }
+
+    /// Counts it as its client's.
+    pub(crate) fn count_open(&self, context: &mut WorkerContext) {
+        context.stats.clients.open(self.account.slot);
+    }
+
+    /// Counts it as its client's, unless that has too many.
+    pub(crate) fn admit(&mut self, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        self.count_open(context);
+        let Some(max) = context.limits.connections_per_client else { return Ok(()) };
+        self.account.holds_place = context.control.per_client.enter(self.account.client, max);
+        if self.account.holds_place {
+            return Ok(());
+        }
+        let detail = format_args!("the client has {max} connections, and may have no more");
+        Err(ConnEnd::at_once(Outcome::HandshakeOther, detail))
+    }
+
+    /// Accounts for the connection as that of `client`, whom the PROXY header of its peer has named.
+    pub(crate) fn rename_client(
+        &mut self,
+        client: IpAddr,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        let clients = &mut context.stats.clients;
+        clients.release(self.account.slot);
+        self.account.client = ClientId::from(client);
+        self.account.slot = clients.hold(self.account.client);
+        self.admit(context)
+    }
+
+    /// Counts a handshake that is complete: `took` since its first byte, `compute` of it in rustls.
+    pub(crate) fn count_handshake(&mut self, took: Duration, compute: Duration, context: &mut WorkerContext) {
+        context.stats.handshake(self.account.slot, &self.engine.session(), took, compute);
+    }
+
+    /// Holds a session ticket back until it can go out with the first answer.
+    pub(crate) fn hold_ticket(&mut self, until: Instant, context: &mut WorkerContext) {
+        // The client has finished its handshake before the server has with TLS 1.3, so that only a ticket can be
+        // waiting. With TLS 1.2 it waits for what is in the buffer.
+        let is_waiting = context.tls.holds_tickets() && !self.to_client.pending.is_empty();
+        if is_waiting && self.engine.session().is_tls13() {
+            context.timers.arm(&mut self.ticket, self.key, TimerKind::Ticket, until);
+            // A client with Nagle's algorithm on sends its request only once its Finished is acknowledged, which
+            // the ticket would have done on its way.
+            if self.from_client.pending.is_empty() {
+                self.socket.acknowledge();
+            }
+        }
+    }
+}
+
+impl ClientSession {
+    /// Sets the deadline, instead of the one it had.
+    pub fn set_deadline(&mut self, at: Instant, context: &mut WorkerContext) {
+        context.timers.arm(&mut self.deadline, self.key, TimerKind::State, at);
+    }
+
+    /// Sets the deadline unless an earlier one is armed. Activity need not put a deadline off: it is set
+    /// again when it passes.
+    pub fn set_earlier_deadline(&mut self, at: Instant, context: &mut WorkerContext) {
+        if self.deadline.at().is_none_or(|armed| armed > at) {
+            self.set_deadline(at, context);
+        }
+    }
+
+    pub(crate) fn clear_deadline(&mut self, context: &mut WorkerContext) {
+        context.timers.disarm(&mut self.deadline, self.key, TimerKind::State);
+    }
+
+    /// When a byte last moved, in either direction.
+    pub fn active_at(&self) -> Instant {
+        self.active_at
+    }
+
+    /// Notes activity other than a byte.
+    pub fn touch(&mut self, now: Instant) {
+        self.active_at = now;
+    }
+}
+
+impl ClientSession {
+    /// The token for a socket of the handler; its events come to [`Handler::note`](super::Handler::note).
+    pub fn handler_token(&self) -> Token {
+        token(self.key, SocketRole::Handler)
+    }
+
+    /// The connection, as [`Handler::take_woken`](super::Handler::take_woken) names it.
+    pub fn key(&self) -> usize {
+        self.key
+    }
+
+    /// What TLS negotiated.
+    pub(crate) fn negotiated(&self) -> crate::tls::NegotiatedTls<'_> {
+        self.engine.session()
+    }
+
+    /// The application protocol that was negotiated, empty if there is none.
+    pub fn alpn(&self) -> &[u8] {
+        self.engine.session().raw_alpn()
+    }
+
+    /// Whether any plaintext has moved, either way.
+    pub fn has_moved_bytes(&self) -> bool {
+        self.account.bytes_in != 0 || self.account.bytes_out != 0
+    }
+
+    /// Whether anything waits for the client but TLS's own messages.
+    pub fn owes_client(&self) -> bool {
+        self.owes_client
+    }
+
+    /// Whether the client has reset the connection, or the kernel has given it up. What it sent before can still be
+    /// read.
+    pub fn has_failed(&self) -> bool {
+        self.socket.has_failed()
+    }
+
+    /// The end of a connection that has failed.
+    pub fn failure(&self) -> ConnEnd {
+        self.broken(&self.socket.failure())
+    }
+
+    /// Whether the client has acknowledged everything, its end included.
+    pub fn is_end_acknowledged(&self) -> bool {
+        self.socket.is_end_acknowledged()
+    }
+}

@@ -1,0 +1,254 @@
+//! Bytes between the client's socket, TLS and the handler.
+
+use std::io;
+use std::time::Duration;
+
+use mio::event::Event;
+use telemetry::ProxyCounter;
+
+use super::{ClientSession, READ_BYTES_MAX};
+use crate::connection::handler::{ConnEnd, Next};
+use crate::io::socket::IoResult;
+use crate::worker::context::WorkerContext;
+use crate::worker::timers::TimerKind;
+
+/// Reads of a client before the others have their turn. What is read may lead to nothing that would fill a buffer.
+pub(crate) const READS_PER_TURN_MAX: u32 = 4;
+
+/// What the client sends. Functions that every request passes are marked `#[inline]`, as calls would show in its cost.
+impl ClientSession {
+    pub(crate) fn note(&mut self, event: &Event) {
+        self.socket.note(event);
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.engine.is_handshaking()
+    }
+
+    /// Whether there is something to read, and room for it.
+    #[inline]
+    pub fn wants_read(&self) -> bool {
+        self.socket.is_readable() && self.from_client.has_room()
+    }
+
+    /// What a session that only reads needs next.
+    pub(crate) fn next_read(&self) -> Next {
+        if self.wants_read() { Next::Again } else { Next::Wait }
+    }
+
+    /// Bytes that TLS keeps until they are a whole record: they go in front of the next read.
+    pub(crate) fn partial_len(&self) -> usize {
+        self.engine.partial_len()
+    }
+
+    /// Gives both directions memory from the worker's pool.
+    pub(crate) fn lend_buffers(&mut self, context: &mut WorkerContext) {
+        context.pool.lend(&mut self.from_client.pending);
+        context.pool.lend(&mut self.to_client.pending);
+    }
+
+    /// Reads once, behind `reserved` bytes of the scratch buffer.
+    #[inline]
+    pub(crate) fn receive(&mut self, reserved: usize, context: &mut WorkerContext) -> io::Result<IoResult> {
+        let result = self.socket.read(&mut context.scratch[reserved..reserved + READ_BYTES_MAX]);
+        if let Ok(IoResult::Bytes(n)) = result {
+            self.active_at = context.now;
+            context.stats.count(ProxyCounter::WireIn, n as u64);
+        }
+        result
+    }
+
+    /// Hands the first `len` bytes of the scratch buffer to TLS. True if that brought plaintext.
+    #[inline]
+    pub(crate) fn decrypt(&mut self, len: usize, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
+        let before = self.from_client.pending.len();
+        let bytes = &mut context.scratch[..len];
+        let result = self.engine.receive(bytes, &mut self.from_client.pending, &mut self.to_client.pending);
+        let has_grown = self.from_client.pending.len() > before;
+        if self.from_client.sink_closed {
+            self.from_client.pending.clear();
+        }
+        result.map_err(|error| self.tls_failed(&error))?;
+        self.from_client.source_ended |= self.engine.is_peer_closed();
+        Ok(has_grown)
+    }
+
+    /// Reads and decrypts what has come, as far as there is room for it. True if that brought plaintext.
+    ///
+    /// # Errors
+    /// How the connection ends.
+    pub fn read(&mut self, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
+        let mut has_grown = false;
+        if self.wants_read() {
+            context.pool.lend(&mut self.from_client.pending);
+        }
+        for _ in 0..READS_PER_TURN_MAX {
+            if !self.wants_read() {
+                break;
+            }
+            let reserved = self.partial_len();
+            match self.receive(reserved, context) {
+                Ok(IoResult::Bytes(n)) => has_grown |= self.decrypt(reserved + n, context)?,
+                Ok(IoResult::Blocked) => {}
+                // An end without close_notify is taken like one with it: many clients end so, and only the
+                // protocol inside can tell whether something is missing.
+                Ok(IoResult::End) => self.from_client.source_ended = true,
+                Err(error) => return Err(self.broken(&error)),
+            }
+        }
+        Ok(has_grown)
+    }
+
+    /// Plaintext that the client has sent, and that [`ClientSession::consume`] has not taken.
+    #[inline]
+    pub fn received(&self) -> &[u8] {
+        self.from_client.pending.as_slice()
+    }
+
+    /// Takes `n` bytes off the front of [`ClientSession::received`].
+    #[inline]
+    pub fn consume(&mut self, n: usize, context: &mut WorkerContext) {
+        self.from_client.consume(n);
+        self.active_at = context.now;
+        let prefix = n.min(self.prefix_bytes);
+        self.prefix_bytes -= prefix;
+        let n = (n - prefix) as u64;
+        context.stats.bytes_in(self.account.slot, n);
+        self.account.bytes_in += n;
+    }
+
+    /// Puts bytes of the handler in front of what was received, so that they go on in one write with it.
+    pub(crate) fn prepend(&mut self, bytes: &[u8]) {
+        self.from_client.pending.prepend(bytes);
+        self.prefix_bytes = bytes.len();
+    }
+
+    /// Drops what the client has sent and will send: its end has been forwarded, or nobody takes it any more.
+    pub fn stop_receiving(&mut self) {
+        self.from_client.pending.clear();
+        self.from_client.sink_closed = true;
+    }
+
+    /// Whether what was received goes nowhere any more.
+    pub fn has_stopped_receiving(&self) -> bool {
+        self.from_client.sink_closed
+    }
+
+    /// Whether the client sends nothing more.
+    pub fn has_client_ended(&self) -> bool {
+        self.from_client.source_ended
+    }
+}
+
+/// What the client is sent.
+impl ClientSession {
+    /// Whether the client takes what it is sent, so that more may be made of it.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.to_client.has_room()
+    }
+
+    /// Encrypts all of `plaintext` for the client.
+    ///
+    /// # Errors
+    /// How the connection ends.
+    pub fn send(&mut self, plaintext: &[u8], context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        self.count_sent(plaintext.len(), context);
+        let result = self.engine.encrypt(plaintext, &mut self.to_client.pending);
+        result.map_err(|error| self.tls_failed(&error))
+    }
+
+    /// Encrypts the first `n` bytes of the scratch buffer for the client.
+    pub(crate) fn send_scratch(&mut self, n: usize, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        self.count_sent(n, context);
+        let result = self.engine.encrypt(&context.scratch[..n], &mut self.to_client.pending);
+        result.map_err(|error| self.tls_failed(&error))
+    }
+
+    #[inline]
+    fn count_sent(&mut self, n: usize, context: &mut WorkerContext) {
+        self.active_at = context.now;
+        context.stats.bytes_out(self.account.slot, n as u64);
+        self.account.bytes_out += n as u64;
+        self.owes_client = true;
+        self.release_ticket(context);
+        context.pool.lend(&mut self.to_client.pending);
+    }
+
+    /// Counts an exchange: a request of the client, and the first byte of its answer.
+    pub fn count_exchange(&mut self, took: Duration, context: &mut WorkerContext) {
+        context.stats.exchange(self.account.slot, took);
+    }
+
+    /// Queues a `close_notify`.
+    pub fn close_notify(&mut self, context: &mut WorkerContext) {
+        self.release_ticket(context);
+        context.pool.lend(&mut self.to_client.pending);
+        // After a failure TLS has sent an alert already.
+        let _ = self.engine.close_notify(&mut self.to_client.pending);
+    }
+
+    /// Ends the stream to the client, once it has taken what waits; it may go on sending.
+    pub fn finish(&mut self, context: &mut WorkerContext) {
+        self.to_client.source_ended = true;
+        self.close_notify(context);
+    }
+
+    /// Whether the client has been told that nothing more comes.
+    pub fn has_told_end(&self) -> bool {
+        self.to_client.sink_closed
+    }
+
+    /// Whether [`ClientSession::finish`] was called.
+    pub fn is_finishing(&self) -> bool {
+        self.to_client.source_ended
+    }
+
+    /// Whether both sides have ended, and nothing waits.
+    pub fn is_done(&self) -> bool {
+        self.from_client.is_done() && self.to_client.is_done()
+    }
+
+    /// Whether the client has been told of the end, and everything before it has been written.
+    pub fn has_sent_end(&self) -> bool {
+        self.to_client.is_done()
+    }
+
+    /// Writes what waits for the client. True if that has just told it of the end.
+    ///
+    /// # Errors
+    /// How the connection ends.
+    pub fn flush(&mut self, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
+        if self.ticket.at().is_some() {
+            return Ok(false);
+        }
+        while !self.to_client.pending.is_empty() && self.socket.is_writable() {
+            match self.socket.write(self.to_client.pending.as_slice(), &context.registry) {
+                Ok(IoResult::Bytes(n)) => {
+                    self.to_client.consume(n);
+                    self.active_at = context.now;
+                    context.stats.count(ProxyCounter::WireOut, n as u64);
+                }
+                Ok(_) => {}
+                Err(error) => return Err(self.broken(&error)),
+            }
+        }
+        if !self.to_client.pending.is_empty() {
+            return Ok(false);
+        }
+        self.owes_client = false;
+        if self.to_client.sink_closed || !self.to_client.source_ended {
+            return Ok(false);
+        }
+        self.to_client.sink_closed = true;
+        // Where both have ended, closing says it.
+        if !self.from_client.source_ended {
+            self.socket.shut_down();
+        }
+        Ok(!self.from_client.source_ended)
+    }
+
+    pub(crate) fn release_ticket(&mut self, context: &mut WorkerContext) {
+        context.timers.disarm(&mut self.ticket, self.key, TimerKind::Ticket);
+    }
+}

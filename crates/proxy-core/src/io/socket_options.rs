@@ -1,0 +1,36 @@
+//! Socket options for which the libraries in use have no function.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use nix::libc;
+use nix::sys::socket::{getsockopt, setsockopt};
+use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
+
+sockopt_impl!(MinTtl, SetOnly, libc::IPPROTO_IP, libc::IP_MINTTL, libc::c_int);
+sockopt_impl!(MinHopLimit, SetOnly, libc::IPPROTO_IPV6, libc::IPV6_MINHOPCOUNT, libc::c_int);
+sockopt_impl!(TcpInfo, GetOnly, libc::IPPROTO_TCP, libc::TCP_INFO, libc::tcp_info);
+
+/// The state in which our FIN, or something before it, is not acknowledged yet (`include/net/tcp_states.h`).
+const TCP_FIN_WAIT1: u8 = 4;
+
+/// Sets the smallest TTL and hop limit of packets that a TCP socket takes; 0 takes all (`IP_MINTTL` in ip(7)).
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn set_min_ttl(socket: &impl AsFd, is_ipv6: bool, min: u8) -> io::Result<()> {
+    // An IPv6 socket may take IPv4 too, and then has both bounds.
+    setsockopt(socket, MinTtl, &min.into())?;
+    if is_ipv6 {
+        setsockopt(socket, MinHopLimit, &min.into())?;
+    }
+    Ok(())
+}
+
+/// Whether the peer of a TCP socket that was shut down for writing has acknowledged all that was sent to it.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub(crate) fn is_end_acknowledged(socket: &impl AsFd) -> io::Result<bool> {
+    Ok(getsockopt(socket, TcpInfo)?.tcpi_state != TCP_FIN_WAIT1)
+}

@@ -1,0 +1,223 @@
+//! Starting a proxy: everything that can be refused comes first, then the workers start.
+
+use std::fmt;
+use std::io;
+use std::mem;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+
+use super::Proxy;
+use crate::accept::descriptors::{self, DescriptorsError};
+use crate::accept::listen::{self, ListenAddr, ListenError};
+use crate::config::ProxyConfig;
+use crate::config::cpus::{Cpus, CpusError};
+use crate::config::settings::{self, ConfigError};
+use crate::connection::handler::Handler;
+use crate::notices::NoticeLog;
+use crate::relay::Relay;
+use crate::tls::{LiveTls, Tls, TlsConfigError};
+use crate::upstream::balance::{UPSTREAMS_MAX, Upstreams};
+use crate::upstream::dial::UpstreamDialer;
+use crate::upstream::target::{ResolveError, Upstream};
+use crate::worker::control::ProxyControl;
+use crate::worker::pool::{RunWorker, WorkerPool, run_with};
+use crate::worker::setup::WorkerShared;
+
+/// Why a proxy did not start. Nothing of it is left running then.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No address to listen at was given.
+    #[error("there is no address to listen at")]
+    NoListener,
+    /// A value of the configuration is out of its range.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// It would forward to itself.
+    #[error("the upstream {0} is where the proxy itself listens")]
+    Itself(Upstream),
+    /// An address cannot be listened at.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// There are no upstreams, or too many.
+    #[error("{0} upstreams were given; expected 1 to {UPSTREAMS_MAX}")]
+    Upstreams(usize),
+    /// An upstream's name is unknown.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// There are not enough descriptors for the connections asked for.
+    #[error(transparent)]
+    Descriptors(#[from] DescriptorsError),
+    /// A core that the workers shall run on is not there.
+    #[error(transparent)]
+    Cpus(#[from] CpusError),
+    /// TLS could not be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsConfigError),
+    /// The kernel refused an event loop or a thread.
+    #[error("cannot start the proxy's worker {worker}: {source}")]
+    Worker {
+        /// The worker's number.
+        worker: usize,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A proxy that listens and does not serve yet: connections wait in its backlog. Dropping it gives its
+/// addresses back.
+pub struct BoundProxy {
+    config: ProxyConfig,
+    possible: usize,
+    addrs: Vec<SocketAddr>,
+    control: Arc<ProxyControl>,
+    notices: Arc<NoticeLog>,
+    tls: LiveTls,
+    pool: WorkerPool,
+}
+
+#[cfg(test)]
+impl BoundProxy {
+    /// Where it listens, and a worker to be driven by hand.
+    pub(crate) fn into_first_worker(self) -> (SocketAddr, crate::worker::Worker<Relay>) {
+        let upstreams = Upstreams::resolve(&self.config.upstreams, self.notices).expect("it was resolved");
+        let dialer = UpstreamDialer::new(Arc::new(upstreams), 0);
+        (self.addrs[0], crate::worker::Worker::new(self.pool.into_first_prepared(), dialer))
+    }
+}
+
+impl BoundProxy {
+    /// Where it will serve, in the order of the configuration.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addrs
+    }
+
+    /// Starts the workers, named `proxy-0`, `proxy-1` and so on.
+    ///
+    /// # Errors
+    /// When the kernel refuses a thread; none is left running.
+    pub fn start(self) -> Result<Proxy, StartError> {
+        let Self { config, possible, addrs, control, notices, tls, pool } = self;
+        let files = tls.files();
+        let (tls, pool) = (Mutex::new(tls), Mutex::new(pool));
+        let proxy = Proxy { config, possible, addrs, control, notices, tls, files, pool };
+        // What was started before a failure ends when the half-made proxy is dropped here.
+        proxy.pool().start().map_err(|(worker, source)| StartError::Worker { worker, source })?;
+        Ok(proxy)
+    }
+}
+
+impl fmt::Debug for BoundProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundProxy").field("addrs", &self.addrs).finish_non_exhaustive()
+    }
+}
+
+/// Runs workers that relay bytes to the upstreams.
+fn relay(upstreams: Arc<Upstreams>) -> RunWorker {
+    run_with::<Relay>(move |worker| UpstreamDialer::new(Arc::clone(&upstreams), worker))
+}
+
+impl Proxy {
+    /// Binds every address and prepares the workers, without serving yet. Raises the process's limit on
+    /// descriptors as far as it may.
+    ///
+    /// # Errors
+    /// When an address is taken, the upstream's name is unknown, or the kernel or the library of cryptography
+    /// refuses.
+    pub fn bind(config: ProxyConfig) -> Result<BoundProxy, StartError> {
+        Self::bind_to(config, relay)
+    }
+
+    /// Binds a proxy whose clients are served by the handler `H` instead of being relayed to an upstream.
+    /// `resources` is called on each worker's thread, with the worker's number.
+    ///
+    /// # Errors
+    /// For the reasons of [`Proxy::bind`].
+    pub fn bind_with<H: Handler>(
+        config: ProxyConfig,
+        resources: impl Fn(usize) -> H::Resources + Send + Sync + 'static,
+    ) -> Result<BoundProxy, StartError> {
+        Self::bind_to(config, |_| run_with::<H>(resources))
+    }
+
+    fn bind_to(
+        config: ProxyConfig,
+        run: impl FnOnce(Arc<Upstreams>) -> RunWorker,
+    ) -> Result<BoundProxy, StartError> {
+        settings::check(&config)?;
+        let workers = config.workers.get();
+        let bound =
+            config.listen.iter().map(|&addr| listen::bind(addr, workers)).collect::<Result<Vec<_>, _>>()?;
+        let addrs = bound.iter().map(|bound| bound.addr).collect();
+        let mut listeners: Vec<_> = bound.into_iter().map(|bound| bound.listeners.into_iter()).collect();
+        let set = |_| listeners.iter_mut().filter_map(Iterator::next).collect();
+        let sets = (0..workers).map(set).collect();
+        Self::prepare(config, addrs, sets, false, run)
+    }
+
+    /// The same on sockets that listen already, which serve all workers, instead of the addresses of `config`. They
+    /// are taken for those of a service manager that keeps them open: a drain leaves to it what waits in their
+    /// backlogs.
+    ///
+    /// # Errors
+    /// When a socket is no use, or for the reasons of [`Proxy::bind`].
+    pub fn bind_inherited(
+        mut config: ProxyConfig,
+        listeners: Vec<TcpListener>,
+    ) -> Result<BoundProxy, StartError> {
+        settings::check(&config)?;
+        let inherited = listeners.into_iter().map(listen::inherit).collect::<io::Result<Vec<_>>>();
+        let (addrs, set): (Vec<_>, Vec<_>) = inherited.map_err(ListenError::Inherited)?.into_iter().unzip();
+        config.listen = addrs.iter().copied().map(ListenAddr::Addr).collect();
+        let clones = |_| set.iter().map(TcpListener::try_clone).collect();
+        let sets = (0..config.workers.get()).map(clones).collect::<io::Result<_>>();
+        Self::prepare(config, addrs, sets.map_err(ListenError::Inherited)?, true, relay)
+    }
+
+    fn prepare(
+        mut config: ProxyConfig,
+        addrs: Vec<SocketAddr>,
+        sets: Vec<Vec<TcpListener>>,
+        is_handed_over: bool,
+        run: impl FnOnce(Arc<Upstreams>) -> RunWorker,
+    ) -> Result<BoundProxy, StartError> {
+        if addrs.is_empty() {
+            return Err(StartError::NoListener);
+        }
+        let limit = descriptors::raise_limit();
+        let possible = descriptors::possible(limit, config.workers.get(), addrs.len());
+        let connections_max = descriptors::connections_max(config.limits.connections_max, possible, limit)?;
+        config.cpus.as_ref().map_or(Ok(()), Cpus::check)?;
+        let n = config.upstreams.len();
+        if !(1..=UPSTREAMS_MAX).contains(&n) {
+            return Err(StartError::Upstreams(n));
+        }
+        // Taken out, so that keys that are replaced are not kept here.
+        let tls = Tls {
+            certificates: mem::take(&mut config.tls.certificates),
+            ticket_keys: config.tls.ticket_keys.take(),
+            ..config.tls.clone()
+        };
+        let mut tls = LiveTls::new(tls)?;
+        let notices = Arc::new(NoticeLog::default());
+        let control =
+            ProxyControl::new(config.limits.clone(), connections_max, tls.config()?, is_handed_over);
+        let control = Arc::new(control);
+        control.set_workers(config.workers.get());
+        let upstreams = Upstreams::resolve(&config.upstreams, Arc::clone(&notices))?;
+        if let Some(itself) = upstreams.any_at(&addrs) {
+            return Err(StartError::Itself(config.upstreams[itself].clone()));
+        }
+        let shared = WorkerShared {
+            clients_max: config.clients_max,
+            cpus: config.cpus.clone(),
+            sends_header: config.proxy_protocol,
+            trusted: Arc::new(config.accept_proxy.clone()),
+            control: Arc::clone(&control),
+            notices: Arc::clone(&notices),
+        };
+        let pool = WorkerPool::new(run(Arc::new(upstreams)), shared, addrs.clone(), sets)
+            .map_err(|(worker, source)| StartError::Worker { worker, source })?;
+        Ok(BoundProxy { config, possible, addrs, control, notices, tls, pool })
+    }
+}

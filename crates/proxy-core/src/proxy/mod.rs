@@ -1,0 +1,217 @@
+//! The handle on a running proxy.
+
+mod bind;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use telemetry::{NoticeRecord, ProxyDelta, Setting, SettingError, Value};
+
+pub use self::bind::{BoundProxy, StartError};
+use crate::config::ProxyConfig;
+use crate::config::settings;
+use crate::notices::NoticeLog;
+use crate::tls::{FileChanges, ForgetError, LiveTls, PresentedCertificates, TlsFiles, TlsRefresh};
+use crate::worker::control::ProxyControl;
+use crate::worker::pool::{WorkerFailed, WorkerPool};
+
+/// How often [`Proxy::wait`] looks.
+const WAIT_STEP: Duration = Duration::from_millis(2);
+
+/// A running proxy. Dropping it cuts whatever is still open; [`Proxy::drain`] and [`Proxy::join`] end it well.
+#[derive(Debug)]
+pub struct Proxy {
+    config: ProxyConfig,
+    /// Connections that the descriptors allow.
+    possible: usize,
+    addrs: Vec<SocketAddr>,
+    control: Arc<ProxyControl>,
+    notices: Arc<NoticeLog>,
+    /// Taken by whoever reads or changes settings, never by a worker.
+    tls: Mutex<LiveTls>,
+    files: TlsFiles,
+    /// Taken by whoever uses the handle, never by a worker.
+    pool: Mutex<WorkerPool>,
+}
+
+impl Proxy {
+    /// Binds and starts at once.
+    ///
+    /// # Errors
+    /// Those of [`Proxy::bind`] and [`BoundProxy::start`]; nothing is left half started.
+    pub fn start(config: ProxyConfig) -> Result<Self, StartError> {
+        Self::bind(config)?.start()
+    }
+
+    /// Where it listens, in the order of the configuration.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.addrs
+    }
+
+    /// The notices since the last call: an upstream that is gone or back, connections that cannot be
+    /// accepted, a bound that is reached. Each episode has one, and each subject at most four, then two a
+    /// minute. Call it about once a second.
+    pub fn take_notices(&self) -> Vec<NoticeRecord> {
+        self.notices.take(Instant::now())
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> Vec<Setting> {
+        let mut settings =
+            settings::list(&self.config, &self.control.limits(), self.possible, self.pool().len());
+        settings.extend(self.lock_tls().list());
+        settings
+    }
+
+    /// Changes a setting and returns its former state.
+    ///
+    /// # Errors
+    /// When there is no such setting, it cannot change while the proxy runs, or the value is out of its range.
+    pub fn set(&self, name: &str, value: &Value) -> Result<Setting, SettingError> {
+        if let Some(result) = self.lock_tls().set(name, value) {
+            let (before, tls) = result?;
+            self.control.set_tls(tls);
+            self.pool().wake();
+            return Ok(before);
+        }
+        let mut pool = self.pool();
+        let workers = pool.len();
+        let (before, wanted) = self
+            .control
+            .change(|limits| settings::set(&self.config, limits, self.possible, workers, name, value))?;
+        if let Some(wanted) = wanted.filter(|_| !self.control.is_draining()) {
+            let resized = pool.resize(wanted);
+            self.control.set_workers(pool.len());
+            resized.map_err(|error| settings::refused(name, value, error.to_string()))?;
+        }
+        pool.wake();
+        Ok(before)
+    }
+
+    /// The certificates that it may present, now and after each [`Proxy::refresh`].
+    pub fn presented(&self) -> PresentedCertificates {
+        self.lock_tls().presented()
+    }
+
+    /// The files of its certificates, authorities and ticket keys, to be looked at about once a second by a thread that
+    /// may wait for them; what it finds is for [`Proxy::take`].
+    pub fn files(&self) -> TlsFiles {
+        self.files.clone()
+    }
+
+    /// Takes over changed files, and makes a new ticket key when one is due. Open connections go on as they
+    /// are.
+    pub fn take(&self, changes: FileChanges) -> TlsRefresh {
+        let (refreshed, tls) = self.lock_tls().take(changes);
+        if let Some(error) = &refreshed.shortage {
+            self.notices.short_of(|| format!("{error}; it is tried again every second"), Instant::now());
+        }
+        if let Some(tls) = tls {
+            self.control.set_tls(tls);
+            self.pool().wake();
+        }
+        refreshed
+    }
+
+    /// Checks the files and takes over what has changed, on the caller's thread.
+    pub fn refresh(&self) -> TlsRefresh {
+        self.take(self.files.look(false))
+    }
+
+    /// Reads all files again, whether they have changed or not, and takes them over.
+    pub fn reload(&self) -> TlsRefresh {
+        self.take(self.files.look(true))
+    }
+
+    /// Forgets all sessions and the keys of all tickets: new connections begin with full handshakes.
+    ///
+    /// # Errors
+    /// When the keys come from a file that others may have too; then nothing is forgotten.
+    pub fn forget_sessions(&self) -> Result<(), ForgetError> {
+        let tls = self.lock_tls().forget_sessions()?;
+        self.control.set_tls(tls);
+        self.pool().wake();
+        Ok(())
+    }
+
+    fn lock_tls(&self) -> MutexGuard<'_, LiveTls> {
+        // A panic in the midst of a change leaves what was there before it, or what follows it.
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds to `into` what all workers counted since the last call. Waits up to `patience` for busy ones; what a
+    /// late one counted comes with the next call.
+    pub fn collect(&mut self, into: &mut ProxyDelta, patience: Duration) {
+        let pool = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner);
+        pool.collect(into, patience);
+    }
+
+    /// Turns new connections away, takes those that have begun, lets all of them go on until they end by themselves,
+    /// and at the drain timeout cuts what is left. Returns at once.
+    ///
+    /// Without knowing the protocol inside nobody can tell a pause in an answer from its end, so that what is cut ends
+    /// without a `close_notify`. Only connections on which nothing has ever moved are closed earlier, and cleanly.
+    pub fn drain(&self) {
+        let mut pool = self.pool();
+        pool.let_go();
+        self.control.drain();
+        pool.wake();
+    }
+
+    /// True once every worker has ended; one more [`Proxy::collect`] then gets all that was counted.
+    pub fn is_drained(&self) -> bool {
+        self.pool().have_all_ended()
+    }
+
+    /// The first failure of a worker: it panicked, or cannot wait for events. Ask now and then. The failed
+    /// worker's clients are cut, and clients that come next may wait for it in vain, so call
+    /// [`Proxy::drain`]: the other workers then take them.
+    pub fn failure(&self) -> Option<WorkerFailed> {
+        self.pool().failure().cloned()
+    }
+
+    /// Whether every worker has had a turn since the last call, for a watchdog that asks now and then.
+    pub fn is_responsive(&self) -> bool {
+        self.pool().have_all_turned()
+    }
+
+    /// Waits for the workers to end, which they do after [`Proxy::drain`]; false if `patience` ran out first.
+    pub fn wait(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        while !self.is_drained() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(WAIT_STEP);
+        }
+        true
+    }
+
+    /// Waits for the workers to end. The drain timeout bounds this.
+    ///
+    /// # Errors
+    /// When a worker has failed.
+    pub fn join(self) -> Result<(), WorkerFailed> {
+        self.pool().join()
+    }
+
+    fn pool(&self) -> MutexGuard<'_, WorkerPool> {
+        // A panic in the midst of a change leaves workers that run, and those are what it is asked for.
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.control.stop();
+        let mut pool = self.pool();
+        pool.wake();
+        // A panic has been printed by the thread itself, and there is nobody to return a failure to.
+        let _ = pool.join();
+    }
+}
+
+#[cfg(test)]
+mod tests;

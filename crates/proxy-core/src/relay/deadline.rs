@@ -1,0 +1,86 @@
+//! What happens to a relay when time passes.
+
+use std::time::{Duration, Instant};
+
+use telemetry::Outcome;
+
+use super::Relay;
+use crate::connection::handler::{ClientSession, ConnEnd, Handler, WorkerContext};
+
+/// How long an upstream may take nothing of what a client sent that has reset its connection.
+const LAST_BYTES_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl Relay {
+    /// When it has been idle for too long, unless something moves before.
+    fn idle_deadline(&self, session: &ClientSession, context: &WorkerContext) -> Instant {
+        let (limits, active_at) = (&context.limits, session.active_at());
+        let idle = active_at + limits.idle_timeout;
+        if session.has_failed() {
+            // What it sent before goes on as long as the upstream takes it.
+            return idle.min(active_at + LAST_BYTES_TIMEOUT);
+        }
+        let half_closed = self.half_closed_deadline(session, context);
+        let deadline = half_closed.map_or(idle, |half_closed| idle.min(half_closed));
+        if context.is_draining && (session.has_told_end() || self.is_unused(session)) {
+            return deadline.min(active_at + limits.drain_quiet);
+        }
+        deadline
+    }
+
+    /// When a client whose upstream has ended is closed, however much it still sends.
+    fn half_closed_deadline(&self, session: &ClientSession, context: &WorkerContext) -> Option<Instant> {
+        let ended_at = self.upstream_ended_at.filter(|_| session.has_told_end())?;
+        Some(ended_at + context.limits.half_closed_timeout)
+    }
+
+    /// When to look again, in a drain, at a client to which the kernel still sends the end of its answer: closing might
+    /// reset the connection before it is there.
+    fn still_sending_until(&self, session: &ClientSession, context: &WorkerContext) -> Option<Instant> {
+        let limits = &context.limits;
+        let idle = session.active_at() + limits.idle_timeout;
+        let last = self.half_closed_deadline(session, context)?.min(idle);
+        let may_wait = context.is_draining && last > context.now;
+        let is_sending = may_wait && !session.is_end_acknowledged();
+        is_sending.then(|| last.min(context.now + limits.drain_quiet))
+    }
+
+    /// Makes sure that the idle timeout is noticed. A deadline that comes too early is put off when it comes, so
+    /// that a byte that moves costs nothing here.
+    pub(super) fn arm_idle(&self, session: &mut ClientSession, context: &mut WorkerContext) {
+        let due = self.idle_deadline(session, context);
+        session.set_earlier_deadline(due, context);
+    }
+
+    /// Acts on the idle deadline: either something has moved since it was set, or the connection has been idle.
+    pub(super) fn rested(
+        &self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        let due = self.idle_deadline(session, context);
+        if due > context.now {
+            session.set_deadline(due, context);
+            return Ok(());
+        }
+        if session.has_failed() {
+            return Err(session.failure());
+        }
+        if let Some(until) = self.still_sending_until(session, context) {
+            session.set_deadline(until, context);
+            return Ok(());
+        }
+        if session.has_told_end() {
+            return Err(ConnEnd::at_once(Outcome::Ended, ""));
+        }
+        // What the client has asked for and not got is cut off, and must not look like a whole answer.
+        let is_unused = self.is_unused(session);
+        if !session.owes_client() && self.asked_at.is_none() {
+            session.close_notify(context);
+        }
+        Err(if context.is_draining && is_unused {
+            ConnEnd::after_sending(Outcome::Ended, "")
+        } else {
+            ConnEnd::after_sending(Outcome::IdleTimeout, "nothing moved for the idle timeout")
+        })
+    }
+}

@@ -1,0 +1,235 @@
+//! The handler that forwards bytes between each client and an upstream connection of its own. It knows
+//! nothing of the protocol inside TLS.
+//!
+//! The two directions know of each other only through their ends, and the end of one is forwarded without touching
+//! the other.
+
+mod deadline;
+mod header;
+
+use std::time::Instant;
+
+use mio::event::Event;
+use telemetry::{Outcome, ProxyCounter, ProxyLatency};
+
+use crate::accept::proxy_protocol::Endpoints;
+use crate::connection::READ_BYTES_MAX;
+use crate::connection::handler::{ClientSession, ConnEnd, Handler, Next, WorkerContext};
+use crate::io::socket::{IoResult, Socket};
+use crate::upstream::dial::{Caller, ConnectAttempt, ConnectProgress, UpstreamDialer};
+
+/// Forwards bytes between a client and an upstream.
+pub(crate) struct Relay {
+    upstream: UpstreamConn,
+    /// When the client last sent something that the upstream has not answered yet.
+    asked_at: Option<Instant>,
+    /// When the upstream ended its side, if it has.
+    upstream_ended_at: Option<Instant>,
+}
+
+/// The connection to the upstream.
+enum UpstreamConn {
+    Connecting {
+        attempt: Box<ConnectAttempt>,
+        /// Whether the attempt has something to do.
+        is_due: bool,
+    },
+    Connected {
+        socket: Socket,
+        /// The upstream that it is counted at.
+        index: usize,
+    },
+}
+
+impl Handler for Relay {
+    type Resources = UpstreamDialer;
+
+    fn start(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &mut WorkerContext) -> Self {
+        // The first request may have come with the end of the handshake.
+        let asked_at = (!session.received().is_empty()).then_some(context.now);
+        header::send(session, endpoints, context);
+        let attempt = Box::new(ConnectAttempt::new(Instant::now(), context.limits.connect_timeout));
+        let upstream = UpstreamConn::Connecting { attempt, is_due: true };
+        Self { upstream, asked_at, upstream_ended_at: None }
+    }
+
+    fn note(&mut self, event: &Event) {
+        match &mut self.upstream {
+            UpstreamConn::Connected { socket, .. } => socket.note(event),
+            UpstreamConn::Connecting { attempt, is_due } => {
+                attempt.note(event);
+                *is_due = true;
+            }
+        }
+    }
+
+    fn wake(&mut self) {
+        if let UpstreamConn::Connecting { is_due, .. } = &mut self.upstream {
+            *is_due = true;
+        }
+    }
+
+    fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        if session.read(context)? {
+            self.asked_at = Some(context.now);
+        }
+        self.read_upstream(session, context)
+    }
+
+    fn write(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+        dialer: &mut UpstreamDialer,
+    ) -> Result<Next, ConnEnd> {
+        if let UpstreamConn::Connecting { is_due: true, .. } = self.upstream {
+            self.connect(session, context, dialer)?;
+        }
+        self.write_upstream(session, context);
+        let has_told_end = session.flush(context)?;
+        self.next(has_told_end, session, context)
+    }
+
+    fn expired(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        match &mut self.upstream {
+            UpstreamConn::Connecting { is_due, .. } => {
+                *is_due = true;
+                Ok(())
+            }
+            UpstreamConn::Connected { .. } => self.rested(session, context),
+        }
+    }
+
+    fn limits_changed(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
+        if let UpstreamConn::Connected { .. } = self.upstream {
+            self.arm_idle(session, context);
+        }
+    }
+
+    /// Nothing has ever moved, so nobody is owed anything. Once something has, an answer may only be pausing:
+    /// without knowing the protocol nobody can tell.
+    fn is_unused(&self, session: &ClientSession) -> bool {
+        matches!(self.upstream, UpstreamConn::Connected { .. })
+            && !session.has_client_ended()
+            && !session.is_finishing()
+            && session.received().is_empty()
+            && !session.has_moved_bytes()
+    }
+
+    fn stop(&mut self, dialer: &mut UpstreamDialer) {
+        match &mut self.upstream {
+            UpstreamConn::Connecting { attempt, .. } => attempt.abandon(dialer),
+            UpstreamConn::Connected { index, .. } => dialer.upstreams.leave(*index),
+        }
+    }
+
+    fn take_woken(dialer: &mut UpstreamDialer) -> Vec<usize> {
+        dialer.take_woken()
+    }
+}
+
+impl Relay {
+    fn connect(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+        dialer: &mut UpstreamDialer,
+    ) -> Result<(), ConnEnd> {
+        let UpstreamConn::Connecting { attempt, is_due } = &mut self.upstream else { return Ok(()) };
+        *is_due = false;
+        let began_at = attempt.began_at();
+        let (key, token) = (session.key(), session.handler_token());
+        let caller = Caller { registry: &context.registry, key, token, now: context.now };
+        match attempt.advance(dialer, caller) {
+            Ok(ConnectProgress::Established(socket, index)) => {
+                let now = Instant::now();
+                context.stats.count(ProxyCounter::UpstreamConnects, 1);
+                context.stats.time(ProxyLatency::Connect, now - began_at);
+                self.upstream = UpstreamConn::Connected { socket, index };
+                session.touch(now);
+                self.arm_idle(session, context);
+                Ok(())
+            }
+            Ok(ConnectProgress::Wait(until)) => {
+                session.set_deadline(until, context);
+                Ok(())
+            }
+            Err(error) => {
+                session.close_notify(context);
+                Err(ConnEnd::after_sending(Outcome::UpstreamConnect, &error))
+            }
+        }
+    }
+
+    fn read_upstream(
+        &mut self,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<(), ConnEnd> {
+        let UpstreamConn::Connected { socket, .. } = &mut self.upstream else { return Ok(()) };
+        while socket.is_readable() && session.has_room() {
+            match socket.read(&mut context.scratch[..READ_BYTES_MAX]) {
+                Ok(IoResult::Bytes(n)) => {
+                    if let Some(asked_at) = self.asked_at.take() {
+                        session.count_exchange(context.now - asked_at, context);
+                    }
+                    session.send_scratch(n, context)?;
+                }
+                Ok(IoResult::Blocked) => {}
+                Ok(IoResult::End) => {
+                    self.upstream_ended_at = Some(context.now);
+                    session.finish(context);
+                }
+                // Without close_notify, so that the client can tell that something may be missing.
+                Err(error) => return Err(ConnEnd::after_sending(Outcome::UpstreamBroken, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_upstream(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
+        let UpstreamConn::Connected { socket, .. } = &mut self.upstream else { return };
+        let mut is_gone = socket.is_write_closed();
+        while !is_gone && !session.received().is_empty() && socket.is_writable() {
+            match socket.write(session.received(), &context.registry) {
+                Ok(IoResult::Bytes(n)) => session.consume(n, context),
+                Ok(_) => {}
+                Err(_) => is_gone = true,
+            }
+        }
+        // It takes nothing more, but may have answered before; reading from it tells how it ended.
+        if is_gone {
+            session.stop_receiving();
+        }
+        let is_end_due = session.has_client_ended() && session.received().is_empty();
+        if is_end_due && !session.has_stopped_receiving() {
+            session.stop_receiving();
+            if self.upstream_ended_at.is_none() {
+                socket.shut_down();
+            }
+        }
+    }
+
+    fn next(
+        &mut self,
+        has_told_end: bool,
+        session: &mut ClientSession,
+        context: &mut WorkerContext,
+    ) -> Result<Next, ConnEnd> {
+        let UpstreamConn::Connected { socket, .. } = &self.upstream else { return Ok(session.next_read()) };
+        let wants_upstream = socket.is_readable() && session.has_room();
+        if has_told_end || context.is_draining || session.has_failed() {
+            self.arm_idle(session, context);
+        }
+        // The client has been told that the upstream has ended, and what it still sends would reach nobody.
+        if session.has_sent_end() && session.has_stopped_receiving() {
+            if !session.has_client_ended() {
+                return Err(ConnEnd::after_sending(Outcome::Ended, ""));
+            }
+            if session.is_done() {
+                return Ok(Next::Close);
+            }
+        }
+        Ok(if wants_upstream { Next::Again } else { session.next_read() })
+    }
+}

@@ -1,0 +1,4 @@
+//! Counting: every figure is a plain addition in its worker.
+
+pub(crate) mod clients;
+pub(crate) mod proxy_stats;

@@ -1,0 +1,168 @@
+//! The counters of one worker: every figure is a plain addition to a delta that nobody else sees until it is
+//! handed over.
+//!
+//! Plaintext counts as *in* when the upstream's socket has taken it, and as *out* when it has been read from the
+//! upstream and encrypted for the client. For a connection that ends well these are what the client sent and
+//! received; of one that breaks, *out* may include bytes that never reached the client.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use telemetry::{
+    CONNECTION_RECORDS_MAX, ClientCounter, ConnId, ConnectionRecord, Outcome, ProxyCounter, ProxyDelta,
+    ProxyLatency,
+};
+
+use crate::stats::clients::{ClientSlot, Clients};
+use crate::tls::NegotiatedTls;
+
+/// At most one connection that ends well is recorded in this time.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct ProxyStats {
+    pub(crate) delta: ProxyDelta,
+    pub(crate) clients: Clients,
+    next_sample: Option<Instant>,
+    /// Connection ids that only this worker assigns.
+    ids: Range<u64>,
+}
+
+/// How many connection ids a worker takes at once.
+const CONN_IDS: u64 = 1000;
+
+/// The connection ids that no worker has taken yet.
+#[derive(Debug)]
+pub(crate) struct ConnIds(AtomicU64);
+
+impl Default for ConnIds {
+    fn default() -> Self {
+        Self(AtomicU64::new(1))
+    }
+}
+
+impl ConnIds {
+    fn take(&self) -> Range<u64> {
+        let first = self.0.fetch_add(CONN_IDS, Ordering::Relaxed);
+        first..first + CONN_IDS
+    }
+}
+
+impl ProxyStats {
+    pub(crate) fn new(clients_max: usize) -> Self {
+        Self {
+            delta: ProxyDelta::default(),
+            clients: Clients::new(clients_max),
+            next_sample: None,
+            ids: 0..0,
+        }
+    }
+
+    pub(crate) fn count(&mut self, counter: ProxyCounter, n: u64) {
+        self.delta.counters[counter] += n;
+    }
+
+    pub(crate) fn time(&mut self, latency: ProxyLatency, took: Duration) {
+        self.delta.latencies[latency].record(took);
+    }
+
+    pub(crate) fn accepted(&mut self, ids: &ConnIds) -> ConnId {
+        self.count(ProxyCounter::Accepted, 1);
+        if self.ids.is_empty() {
+            self.ids = ids.take();
+        }
+        self.ids.start += 1;
+        ConnId(self.ids.start - 1)
+    }
+
+    pub(crate) fn bytes_in(&mut self, client: ClientSlot, n: u64) {
+        self.count(ProxyCounter::BytesIn, n);
+        self.clients.add(client, ClientCounter::BytesIn, n);
+    }
+
+    pub(crate) fn bytes_out(&mut self, client: ClientSlot, n: u64) {
+        self.count(ProxyCounter::BytesOut, n);
+        self.clients.add(client, ClientCounter::BytesOut, n);
+    }
+
+    pub(crate) fn exchange(&mut self, client: ClientSlot, took: Duration) {
+        self.count(ProxyCounter::Exchanges, 1);
+        self.time(ProxyLatency::Exchange, took);
+        self.clients.exchange(client, took);
+    }
+
+    /// `took` since the first byte of the `ClientHello`, `compute` of it within rustls.
+    pub(crate) fn handshake(
+        &mut self,
+        client: ClientSlot,
+        session: &NegotiatedTls<'_>,
+        took: Duration,
+        compute: Duration,
+    ) {
+        session.count(&mut self.delta.counters);
+        let (counter, whole, inside) = if session.is_resumed() {
+            (ClientCounter::HandshakesResumed, ProxyLatency::HandshakeResumed, ProxyLatency::ComputeResumed)
+        } else {
+            (ClientCounter::HandshakesFull, ProxyLatency::HandshakeFull, ProxyLatency::ComputeFull)
+        };
+        self.clients.add(client, counter, 1);
+        self.time(whole, took);
+        self.time(inside, compute);
+    }
+
+    /// Counts an error under its cause. `in_handshake`: it ended the connection before its handshake was done.
+    pub(crate) fn error(&mut self, client: ClientSlot, outcome: Outcome, in_handshake: bool) {
+        let cause = match outcome {
+            Outcome::HandshakeTimeout => ProxyCounter::FailedTimeout,
+            Outcome::HandshakeEof => ProxyCounter::FailedEof,
+            Outcome::HandshakeAlert => ProxyCounter::FailedAlert,
+            Outcome::NotTls => ProxyCounter::FailedNotTls,
+            Outcome::Incompatible => ProxyCounter::FailedIncompatible,
+            Outcome::UpstreamConnect => ProxyCounter::UpstreamConnectsFailed,
+            Outcome::UpstreamBroken => ProxyCounter::UpstreamBroken,
+            Outcome::ClientBroken => ProxyCounter::ClientBroken,
+            Outcome::IdleTimeout => ProxyCounter::IdleTimeouts,
+            Outcome::SendTimeout => ProxyCounter::SendTimeouts,
+            Outcome::PendingBound => ProxyCounter::PendingCuts,
+            // Cutting a connection at the end of a drain is nobody's error, unless its handshake was not done.
+            Outcome::DrainTimeout | Outcome::Ended if !in_handshake => return,
+            Outcome::HandshakeOther | Outcome::DrainTimeout | Outcome::Ended => ProxyCounter::FailedOther,
+        };
+        self.count(cause, 1);
+        if in_handshake {
+            self.count(ProxyCounter::HandshakesFailed, 1);
+        }
+        self.clients.add(client, ClientCounter::Errors, 1);
+    }
+
+    /// Counts the end of a connection; `carried`: at least a byte of it reached an upstream.
+    pub(crate) fn closed(&mut self, client: ClientSlot, carried: bool, lifetime: Duration) {
+        self.count(ProxyCounter::Closed, 1);
+        self.count(ProxyCounter::Failed, u64::from(!carried));
+        self.time(ProxyLatency::Lifetime, lifetime);
+        self.clients.close(client);
+    }
+
+    /// Keeps a record of the connection if it ended in an error, or is due as a sample.
+    pub(crate) fn record(
+        &mut self,
+        outcome: Outcome,
+        now: Instant,
+        record: impl FnOnce() -> ConnectionRecord,
+    ) {
+        if outcome.is_error() {
+            // A record is only made if there is room for it.
+            if self.delta.connections.len() < CONNECTION_RECORDS_MAX {
+                self.delta.push_connection(record());
+            } else {
+                self.count(ProxyCounter::EventsUnrecorded, 1);
+            }
+        } else if self.next_sample.is_none_or(|due| due <= now)
+            && self.delta.connections.len() < CONNECTION_RECORDS_MAX
+        {
+            self.next_sample = Some(now + SAMPLE_INTERVAL);
+            self.delta.push_connection(record());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Which certificate a client gets.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::iter;
+use std::sync::Arc;
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{SignatureAlgorithm, SignatureScheme};
+
+use super::Certificate;
+
+/// Certificates for the same name, those first whose keys sign with the least work.
+type Candidates = Vec<Arc<CertifiedKey>>;
+
+/// Chooses by the name that a client asks for, and among the certificates for that name by the signatures that it
+/// can verify.
+#[derive(Debug)]
+pub(super) struct CertResolver {
+    exact: HashMap<String, Candidates>,
+    /// By what follows `*.`; a wildcard stands for one label (RFC 9525, 6.3).
+    wildcard: HashMap<String, Candidates>,
+    /// For clients that ask for no name, or an unknown one: the first certificate, and others for one of its
+    /// names.
+    default: Candidates,
+}
+
+impl CertResolver {
+    pub(super) fn new(certificates: &[&Certificate]) -> Self {
+        let mut sorted = certificates.to_vec();
+        sorted.sort_by_key(|certificate| signing_work(certificate));
+        let (mut exact, mut wildcard) = (HashMap::<_, Candidates>::new(), HashMap::<_, Candidates>::new());
+        for certificate in &sorted {
+            for name in certificate.names() {
+                let (names, name) =
+                    name.strip_prefix("*.").map_or((&mut exact, &**name), |parent| (&mut wildcard, parent));
+                names.entry(name.to_owned()).or_default().push(certificate.certified());
+            }
+        }
+        let first = certificates.first();
+        let is_default = |certificate: &&&Certificate| {
+            first.is_some_and(|first| {
+                Arc::ptr_eq(&first.certified(), &certificate.certified())
+                    || first.names().iter().any(|name| certificate.names().contains(name))
+            })
+        };
+        let default = sorted.iter().filter(is_default).map(|certificate| certificate.certified()).collect();
+        Self { exact, wildcard, default }
+    }
+
+    fn choose(&self, name: Option<&str>, schemes: &[SignatureScheme]) -> Option<&Arc<CertifiedKey>> {
+        let exact = name.and_then(|name| self.exact.get(name));
+        let parent = name.and_then(|name| name.split_once('.')).map(|(_, parent)| parent);
+        let wildcard = parent.and_then(|parent| self.wildcard.get(parent));
+        let candidates = || exact.into_iter().chain(wildcard).chain(iter::once(&self.default)).flatten();
+        candidates()
+            .find(|certified| certified.key.choose_scheme(schemes).is_some())
+            // Nothing suits; with one of them rustls finds the alert that says why.
+            .or_else(|| candidates().next())
+    }
+}
+
+/// An order of keys by what a signature costs with aws-lc, the cheapest first.
+fn signing_work(certificate: &Certificate) -> usize {
+    match (certificate.certified().key.algorithm(), certificate.kind()) {
+        (SignatureAlgorithm::ECDSA, "ECDSA P-256") => 0,
+        (SignatureAlgorithm::ED25519, _) => 1,
+        (SignatureAlgorithm::ECDSA, "ECDSA P-384") => 2,
+        (SignatureAlgorithm::RSA, kind) => kind.trim_start_matches("RSA-").parse().unwrap_or(usize::MAX),
+        _ => 3,
+    }
+}
+
+thread_local! {
+    /// The server name of the `ClientHello` that the thread's current call into rustls has read. The unbuffered
+    /// connection does not tell it, and the resolver is called within the connection's own call, so this hands
+    /// it over without a lock.
+    static SERVER_NAME: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+}
+
+/// Takes the server name that a `ClientHello` has just brought on this thread.
+pub(super) fn take_server_name() -> Option<Box<str>> {
+    SERVER_NAME.take()
+}
+
+impl ResolvesServerCert for CertResolver {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        // rustls gives it in lower case.
+        let name = hello.server_name();
+        SERVER_NAME.set(name.map(Box::from));
+        self.choose(name, hello.signature_schemes()).map(Arc::clone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::testing::{Key, certificate};
+
+    const ECDSA: &[SignatureScheme] =
+        &[SignatureScheme::RSA_PSS_SHA256, SignatureScheme::ECDSA_NISTP256_SHA256];
+    const ONLY_RSA: &[SignatureScheme] = &[SignatureScheme::RSA_PSS_SHA256];
+
+    /// The place in `certificates` of the one that is chosen.
+    fn chosen(certificates: &[Certificate], name: Option<&str>, schemes: &[SignatureScheme]) -> usize {
+        let resolver = CertResolver::new(&certificates.iter().collect::<Vec<_>>());
+        let chosen = resolver.choose(name, schemes).unwrap();
+        certificates.iter().position(|one| Arc::ptr_eq(&one.certified(), chosen)).unwrap()
+    }
+
+    #[test]
+    fn the_exact_name_wins_over_the_wildcard_and_that_over_the_default() {
+        let of = |name| certificate(Key::P256, &[name]);
+        let all = [of("other.test"), of("*.example.test"), of("www.example.test")];
+        for (name, place) in [
+            (Some("www.example.test"), 2),
+            (Some("api.example.test"), 1),
+            (Some("other.test"), 0),
+            // A wildcard is neither for its parent nor for two labels.
+            (Some("example.test"), 0),
+            (Some("a.b.example.test"), 0),
+            (Some("unknown.test"), 0),
+            (None, 0),
+        ] {
+            assert_eq!(chosen(&all, name, ECDSA), place, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_cheapest_key_that_the_client_can_verify_is_chosen() {
+        let all = [certificate(Key::Rsa, &["a.test"]), certificate(Key::P256, &["a.test"])];
+        for name in [Some("a.test"), None] {
+            assert_eq!(chosen(&all, name, ECDSA), 1, "{name:?}");
+            assert_eq!(chosen(&all, name, ONLY_RSA), 0, "{name:?}");
+        }
+        let all = [certificate(Key::P384, &["a.test"]), certificate(Key::Ed25519, &["a.test"])];
+        assert_eq!(chosen(&all, Some("a.test"), &[SignatureScheme::ECDSA_NISTP384_SHA384]), 0);
+        assert_eq!(
+            chosen(&all, Some("a.test"), &[SignatureScheme::ECDSA_NISTP384_SHA384, SignatureScheme::ED25519]),
+            1
+        );
+    }
+
+    #[test]
+    fn a_client_that_cannot_verify_the_exact_one_gets_the_wildcard() {
+        let all = [
+            certificate(Key::P256, &["default.test"]),
+            certificate(Key::P256, &["www.a.test"]),
+            certificate(Key::Rsa, &["*.a.test"]),
+        ];
+        assert_eq!(chosen(&all, Some("www.a.test"), ECDSA), 1);
+        assert_eq!(chosen(&all, Some("www.a.test"), ONLY_RSA), 2);
+        // Nobody can help: the handshake fails with the certificate that was meant.
+        assert_eq!(chosen(&all[..2], Some("www.a.test"), ONLY_RSA), 1);
+    }
+
+    #[test]
+    fn names_are_compared_in_lower_case() {
+        let all = [certificate(Key::P256, &["default.test"]), certificate(Key::P256, &["WWW.Example.Test"])];
+        assert_eq!(chosen(&all, Some("www.example.test"), ECDSA), 1);
+    }
+}

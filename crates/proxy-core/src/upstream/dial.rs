@@ -1,0 +1,264 @@
+//! Connecting to an upstream: one candidate after another, address by address, in a queue where it is busy.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::event::Event;
+use mio::{Registry, Token};
+
+use crate::io::socket::Socket;
+use crate::upstream::balance::Upstreams;
+use crate::upstream::target::UpstreamTarget;
+
+/// How soon to try a Unix socket again whose backlog is full, which no event reports. Only the first
+/// connection in its queue tries.
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+/// How long a connection may try upstreams that are all known to be down: its client should learn soon.
+const DOWN_PATIENCE: Duration = Duration::from_millis(500);
+
+/// What a worker needs to connect: the upstreams, and the connections that wait for them.
+#[derive(Debug)]
+pub(crate) struct UpstreamDialer {
+    pub(crate) upstreams: Arc<Upstreams>,
+    queues: Queues,
+    /// Where the choice between equally loaded upstreams begins next.
+    turn: usize,
+}
+
+/// Connections that wait for room in the backlogs of Unix sockets, first come, first served.
+#[derive(Debug)]
+struct Queues {
+    /// The keys of connections by their places, for each upstream.
+    waiting: Box<[BTreeMap<u64, usize>]>,
+    next_place: u64,
+    /// Connections that have become first in their queue.
+    woken: Vec<usize>,
+}
+
+/// An attempt to reach an upstream, over all candidates.
+#[derive(Debug)]
+pub(crate) struct ConnectAttempt {
+    began_at: Instant,
+    /// When to give up.
+    deadline: Instant,
+    /// The upstreams that were tried before, as bits.
+    tried: u64,
+    candidate: Option<UpstreamCandidate>,
+}
+
+/// The upstream being tried.
+#[derive(Debug)]
+struct UpstreamCandidate {
+    upstream: usize,
+    until: Instant,
+    /// The address to try next.
+    next: usize,
+    /// The address being tried, and until when.
+    trying: Option<(Socket, Instant)>,
+    /// The place in the queue for a Unix socket.
+    place: Option<u64>,
+}
+
+/// How an attempt stands.
+#[derive(Debug)]
+pub(crate) enum ConnectProgress {
+    /// The upstream of this index is there.
+    Established(Socket, usize),
+    /// Nothing to do before an event comes, or this moment.
+    Wait(Instant),
+}
+
+/// The connection that needs an upstream, as the event loop knows it, and the time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) key: usize,
+    pub(crate) token: Token,
+    pub(crate) now: Instant,
+}
+
+impl UpstreamDialer {
+    /// For the worker number `worker`.
+    pub(crate) fn new(upstreams: Arc<Upstreams>, worker: usize) -> Self {
+        let waiting = (0..upstreams.len()).map(|_| BTreeMap::new()).collect();
+        let queues = Queues { waiting, next_place: 0, woken: Vec::new() };
+        Self { upstreams, queues, turn: worker }
+    }
+
+    /// Takes the keys of connections that have become first in their queue. One of them may have been closed
+    /// since.
+    pub(crate) fn take_woken(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.queues.woken)
+    }
+}
+
+impl Queues {
+    fn join(&mut self, upstream: usize, key: usize) -> u64 {
+        self.next_place += 1;
+        self.waiting[upstream].insert(self.next_place, key);
+        self.next_place
+    }
+
+    fn is_first(&self, upstream: usize, place: u64) -> bool {
+        self.waiting[upstream].first_key_value().is_some_and(|(&first, _)| first == place)
+    }
+
+    fn leave(&mut self, upstream: usize, place: u64) {
+        let was_first = self.is_first(upstream, place);
+        self.waiting[upstream].remove(&place);
+        if was_first {
+            self.woken.extend(self.waiting[upstream].first_key_value().map(|(_, &key)| key));
+        }
+    }
+}
+
+impl ConnectAttempt {
+    pub(crate) fn new(now: Instant, timeout: Duration) -> Self {
+        Self { began_at: now, deadline: now + timeout, tried: 0, candidate: None }
+    }
+
+    pub(crate) fn began_at(&self) -> Instant {
+        self.began_at
+    }
+
+    pub(crate) fn note(&mut self, event: &Event) {
+        if let Some(UpstreamCandidate { trying: Some((socket, _)), .. }) = &mut self.candidate {
+            socket.note(event);
+        }
+    }
+
+    /// Advances as far as possible now.
+    ///
+    /// # Errors
+    /// The last candidate's, when none is left to try, or the time is up.
+    pub(crate) fn advance(
+        &mut self,
+        dialer: &mut UpstreamDialer,
+        caller: Caller<'_>,
+    ) -> io::Result<ConnectProgress> {
+        let mut failed = io::ErrorKind::TimedOut.into();
+        loop {
+            if self.candidate.is_none() {
+                self.candidate = self.choose(dialer, caller.now);
+            }
+            let Some(candidate) = &mut self.candidate else { return Err(failed) };
+            let target = dialer.upstreams.target(candidate.upstream);
+            let result = match target {
+                UpstreamTarget::Unix(addr) => {
+                    let connect = || Socket::connect_unix(addr, caller.registry, caller.token);
+                    candidate.advance_unix(&mut dialer.queues, caller, connect)
+                }
+                UpstreamTarget::Tcp(addrs) => candidate.advance_tcp(addrs, caller),
+            };
+            match result {
+                Ok(ConnectProgress::Established(socket, upstream)) => {
+                    dialer.upstreams.succeeded(upstream, caller.now);
+                    candidate.leave_queue(&mut dialer.queues);
+                    // The connection is counted until its end.
+                    self.candidate = None;
+                    return Ok(ConnectProgress::Established(socket, upstream));
+                }
+                Ok(wait) => return Ok(wait),
+                Err(error) => {
+                    self.tried |= 1 << candidate.upstream;
+                    dialer.upstreams.failed(candidate.upstream, &error, caller.now);
+                    self.abandon(dialer);
+                    failed = error;
+                }
+            }
+        }
+    }
+
+    /// Leaves the upstream that is being tried.
+    pub(crate) fn abandon(&mut self, dialer: &mut UpstreamDialer) {
+        if let Some(mut candidate) = self.candidate.take() {
+            candidate.leave_queue(&mut dialer.queues);
+            dialer.upstreams.leave(candidate.upstream);
+        }
+    }
+
+    fn choose(&mut self, dialer: &mut UpstreamDialer, now: Instant) -> Option<UpstreamCandidate> {
+        if now >= self.deadline {
+            return None;
+        }
+        let choice = dialer.upstreams.choose(self.tried, dialer.turn, now)?;
+        dialer.turn = dialer.turn.wrapping_add(1);
+        if !choice.is_up {
+            self.deadline = self.deadline.min(now + DOWN_PATIENCE);
+        }
+        // One that never answers must leave time for the others.
+        let others = dialer.upstreams.up(self.tried | 1 << choice.index, now);
+        let share = u32::try_from(others + 1).unwrap_or(u32::MAX);
+        let until = now + (self.deadline - now) / share;
+        Some(UpstreamCandidate { upstream: choice.index, until, next: 0, trying: None, place: None })
+    }
+}
+
+impl UpstreamCandidate {
+    fn advance_unix(
+        &mut self,
+        queues: &mut Queues,
+        caller: Caller<'_>,
+        connect: impl FnOnce() -> io::Result<Socket>,
+    ) -> io::Result<ConnectProgress> {
+        let is_next = match self.place {
+            Some(place) => queues.is_first(self.upstream, place),
+            None => queues.waiting[self.upstream].is_empty(),
+        };
+        let error = if is_next { connect() } else { Err(io::ErrorKind::WouldBlock.into()) };
+        match error {
+            Ok(socket) => Ok(ConnectProgress::Established(socket, self.upstream)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && caller.now < self.until => {
+                self.place.get_or_insert_with(|| queues.join(self.upstream, caller.key));
+                let again_at = if is_next { caller.now + RETRY_INTERVAL } else { self.until };
+                Ok(ConnectProgress::Wait(again_at.min(self.until)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn leave_queue(&mut self, queues: &mut Queues) {
+        if let Some(place) = self.place.take() {
+            queues.leave(self.upstream, place);
+        }
+    }
+
+    fn advance_tcp(
+        &mut self,
+        addrs: &[std::net::SocketAddr],
+        caller: Caller<'_>,
+    ) -> io::Result<ConnectProgress> {
+        let now = caller.now;
+        let mut failed = match self.trying.take() {
+            None => io::ErrorKind::TimedOut.into(),
+            Some((socket, until)) => match socket.connected() {
+                Ok(true) => return Ok(ConnectProgress::Established(socket, self.upstream)),
+                Ok(false) if now < until => {
+                    self.trying = Some((socket, until));
+                    return Ok(ConnectProgress::Wait(until));
+                }
+                Ok(false) => io::ErrorKind::TimedOut.into(),
+                Err(error) => error,
+            },
+        };
+        while let Some(&addr) = addrs.get(self.next) {
+            // An address that never answers must leave time for the others.
+            let left = u32::try_from(addrs.len() - self.next).unwrap_or(u32::MAX);
+            let until = now + self.until.saturating_duration_since(now) / left;
+            self.next += 1;
+            match Socket::connect_tcp(addr, caller.registry, caller.token) {
+                Ok(socket) => {
+                    self.trying = Some((socket, until));
+                    return Ok(ConnectProgress::Wait(until));
+                }
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Where the plaintext goes: parsing, resolving, probing.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::unix::net::SocketAddr as UnixAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use socket2::{SockAddr, Socket, Type};
+
+use crate::accept::proxy_protocol::{self, ProxyProtocol};
+
+/// How long [`Upstream::probe`] waits for each address.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The application behind the proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// A stream socket in the file system; its path is looked up anew for each connection.
+    Unix(PathBuf),
+    /// A host and port; a name is resolved once, when the proxy starts, and its addresses are tried in turn.
+    Tcp {
+        /// A name or an address, without brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+}
+
+/// The text is not an upstream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not an upstream: {problem}; expected unix:/path or host:port")]
+pub struct ParseUpstreamError {
+    text: String,
+    problem: &'static str,
+}
+
+/// The upstream's name could not be resolved.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot resolve the upstream {upstream}: {source}")]
+pub struct ResolveError {
+    upstream: Upstream,
+    source: io::Error,
+}
+
+/// The upstream does not accept connections.
+#[derive(Debug, thiserror::Error)]
+#[error("the upstream {upstream} does not accept connections: {source}")]
+pub struct ProbeError {
+    upstream: Upstream,
+    source: io::Error,
+}
+
+/// An upstream ready to be connected to.
+#[derive(Clone, Debug)]
+pub(crate) enum UpstreamTarget {
+    Unix(UnixAddr),
+    Tcp(Vec<SocketAddr>),
+}
+
+impl Upstream {
+    /// Connects once, as a check at the start, and closes the connection. An upstream that expects a PROXY
+    /// header gets one that names the proxy itself.
+    ///
+    /// # Errors
+    /// When the name cannot be resolved, or nothing accepts at any of its addresses within a second each.
+    pub fn probe(&self, header: Option<ProxyProtocol>) -> Result<(), ProbeError> {
+        let failed = |source| ProbeError { upstream: self.clone(), source };
+        let addrs: Vec<SockAddr> = match self {
+            Self::Unix(path) => vec![SockAddr::unix(path).map_err(failed)?],
+            Self::Tcp { host, port } => {
+                lookup(host, *port).map_err(failed)?.into_iter().map(Into::into).collect()
+            }
+        };
+        let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        for addr in addrs {
+            let socket = Socket::new(addr.domain(), Type::STREAM, None).map_err(failed)?;
+            match socket.connect_timeout(&addr, PROBE_TIMEOUT) {
+                Ok(()) => {
+                    if let Some(version) = header {
+                        // An upstream that has closed the connection again has still accepted it.
+                        let _ = socket.send(&proxy_protocol::encode_local(version));
+                    }
+                    return Ok(());
+                }
+                // A full backlog: the upstream is there, only busy.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => last = error,
+            }
+        }
+        Err(failed(last))
+    }
+
+    /// Looks up a name's addresses; a path is taken as it is.
+    pub(crate) fn resolve(&self) -> Result<UpstreamTarget, ResolveError> {
+        let failed = |source| ResolveError { upstream: self.clone(), source };
+        match self {
+            Self::Unix(path) => UnixAddr::from_pathname(path).map(UpstreamTarget::Unix).map_err(failed),
+            Self::Tcp { host, port } => lookup(host, *port).map(UpstreamTarget::Tcp).map_err(failed),
+        }
+    }
+}
+
+fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let addrs: Vec<_> = (host, port).to_socket_addrs()?.collect();
+    if addrs.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+    }
+    Ok(addrs)
+}
+
+impl fmt::Display for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+impl FromStr for Upstream {
+    type Err = ParseUpstreamError;
+
+    fn from_str(text: &str) -> Result<Self, ParseUpstreamError> {
+        let problem = |problem| ParseUpstreamError { text: text.to_owned(), problem };
+        if let Some(path) = text.strip_prefix("unix:") {
+            if path.is_empty() {
+                return Err(problem("the path is missing"));
+            }
+            UnixAddr::from_pathname(path)
+                .map_err(|_| problem("the path is too long for a socket, or malformed"))?;
+            return Ok(Self::Unix(path.into()));
+        }
+        let (host, port) = text.rsplit_once(':').ok_or_else(|| problem("the port is missing"))?;
+        let port = port.parse().ok().filter(|&port| port != 0);
+        let port = port.ok_or_else(|| problem("the port is not a number from 1 to 65535"))?;
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        match bare {
+            Some(v6) if !matches!(v6.parse(), Ok(IpAddr::V6(_))) => {
+                return Err(problem("what stands in brackets is not an IPv6 address"));
+            }
+            None if host.contains([':', '[', ']', '/']) => {
+                return Err(problem("the host is malformed, or an IPv6 address without brackets"));
+            }
+            _ if host.is_empty() => return Err(problem("the host is missing")),
+            _ => {}
+        }
+        Ok(Self::Tcp { host: bare.unwrap_or(host).to_owned(), port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn upstreams_read_back_as_they_were_written() {
+        for text in ["unix:/run/app.sock", "localhost:8080", "127.0.0.1:80", "[::1]:8080"] {
+            assert_eq!(text.parse::<Upstream>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_malformed_upstream_says_what_was_expected() {
+        let long = format!("unix:/{}", "x".repeat(200));
+        for text in [
+            "",
+            "unix:",
+            "localhost",
+            "localhost:",
+            "localhost:0",
+            "localhost:70000",
+            ":80",
+            "::1:80",
+            "[x]:80",
+        ]
+        .into_iter()
+        .chain([long.as_str(), "http://localhost:80"])
+        {
+            let error = text.parse::<Upstream>().unwrap_err().to_string();
+            assert!(error.contains("expected unix:/path or host:port"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_probe_tells_whether_somebody_listens() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("app.sock");
+        let unix = Upstream::Unix(path.clone());
+        assert!(unix.probe(None).unwrap_err().to_string().contains("app.sock"));
+        let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        unix.probe(None).unwrap();
+
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream: Upstream = tcp.local_addr().unwrap().to_string().parse().unwrap();
+        upstream.probe(None).unwrap();
+        drop(tcp);
+        upstream.probe(None).unwrap_err();
+    }
+
+    #[test]
+    fn a_probe_sends_the_header_that_its_upstream_expects() {
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let upstream: Upstream = tcp.local_addr().unwrap().to_string().parse().unwrap();
+        let local = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0".as_slice();
+        for (header, expected) in [
+            (None, [].as_slice()),
+            (Some(ProxyProtocol::V1), b"PROXY UNKNOWN\r\n"),
+            (Some(ProxyProtocol::V2), local),
+        ] {
+            upstream.probe(header).unwrap();
+            let mut received = Vec::new();
+            tcp.accept().unwrap().0.read_to_end(&mut received).unwrap();
+            assert_eq!(received, expected, "{header:?}");
+        }
+    }
+}

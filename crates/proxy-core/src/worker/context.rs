@@ -1,0 +1,60 @@
+//! What the connections of a worker share.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use mio::Registry;
+
+use crate::accept::proxy_protocol::{ProxyProtocol, TrustedPeers};
+use crate::config::Limits;
+use crate::io::buffer::Pool;
+use crate::notices::NoticeLog;
+use crate::stats::proxy_stats::ProxyStats;
+use crate::tls::TlsConfig;
+use crate::worker::control::ProxyControl;
+use crate::worker::pending::PendingBytes;
+use crate::worker::timers::Timers;
+
+/// What the connections of a worker share, for its own part and for their handlers.
+#[derive(Debug)]
+pub struct WorkerContext {
+    /// Where a handler registers its socket.
+    pub registry: Registry,
+    pub(crate) tls: TlsConfig,
+    /// The limits as they are now.
+    pub limits: Arc<Limits>,
+    /// The header that goes to the upstream, and who must send one to us.
+    pub(crate) sends_header: Option<ProxyProtocol>,
+    pub(crate) trusted: Arc<TrustedPeers>,
+    pub(crate) timers: Timers,
+    pub(crate) pool: Pool,
+    pub(crate) pending: PendingBytes,
+    pub(crate) stats: ProxyStats,
+    /// Every read goes through it; [`SCRATCH_BYTES`](crate::connection::SCRATCH_BYTES) long.
+    pub(crate) scratch: Box<[u8]>,
+    /// Whether a drain has begun: no new connections are accepted.
+    pub is_draining: bool,
+    /// Handshakes that are under way.
+    pub(crate) handshaking: usize,
+    pub(crate) control: Arc<ProxyControl>,
+    pub(crate) notices: Arc<NoticeLog>,
+    /// When the worker last looked at the clock, which it does at least once for each connection that it turns to.
+    pub now: Instant,
+}
+
+/// Pending bytes that every worker may hold, however small its share of the bound: a few connections' worth.
+const HELD_BYTES_MIN: usize = 1 << 20;
+
+impl WorkerContext {
+    /// Whether the worker holds more pending bytes than its share of the bound.
+    pub(crate) fn has_too_much_pending(&self) -> bool {
+        let held = self.pending.held_bytes;
+        held > HELD_BYTES_MIN && held > self.control.share(self.limits.pending_bytes_max)
+    }
+
+    /// The next send timeout, and the connection that it cuts.
+    pub(crate) fn next_send_timeout(&self) -> Option<(Instant, usize)> {
+        let (since, key) = self.pending.to_client.oldest()?;
+        Some((since + self.limits.send_timeout, key))
+    }
+}

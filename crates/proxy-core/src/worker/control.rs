@@ -1,0 +1,121 @@
+//! What the handle and the workers share: limits, TLS, bounds, drain and stop.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::accept::limiter::ConnectionLimiter;
+use crate::accept::per_client::PerClient;
+use crate::config::Limits;
+use crate::stats::proxy_stats::ConnIds;
+use crate::tls::TlsConfig;
+
+/// Shared by the handle and all workers, and never touched on the path of a byte: workers look when they are
+/// woken, and at the limiter when they accept.
+#[derive(Debug)]
+pub(crate) struct ProxyControl {
+    draining: AtomicBool,
+    stopping: AtomicBool,
+    /// Rises with each change of the limits or of TLS.
+    generation: AtomicU64,
+    /// Taken by whoever changes a setting, and by a worker once for each change.
+    limits: Mutex<Arc<Limits>>,
+    /// Taken like the limits.
+    tls: Mutex<TlsConfig>,
+    pub(crate) limiter: ConnectionLimiter,
+    /// How many workers there are.
+    workers: AtomicUsize,
+    /// Whether the listening sockets belong to a service manager, which keeps them open during a drain.
+    is_handed_over: bool,
+    pub(crate) per_client: PerClient,
+    pub(crate) ids: ConnIds,
+}
+
+impl ProxyControl {
+    /// `connections_max` is the effective bound. `is_handed_over`: the listening sockets belong to a service
+    /// manager.
+    pub(crate) fn new(limits: Limits, connections_max: usize, tls: TlsConfig, is_handed_over: bool) -> Self {
+        Self {
+            draining: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            generation: AtomicU64::new(0),
+            limits: Mutex::new(Arc::new(limits)),
+            tls: Mutex::new(tls),
+            limiter: ConnectionLimiter::new(connections_max),
+            workers: AtomicUsize::new(1),
+            is_handed_over,
+            per_client: PerClient::default(),
+            ids: ConnIds::default(),
+        }
+    }
+
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Asks the workers to cut everything.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Replaces the limits by what `change` makes of them, unless it fails.
+    pub(crate) fn change<T, E>(&self, change: impl FnOnce(&mut Limits) -> Result<T, E>) -> Result<T, E> {
+        let mut current = self.lock();
+        let mut limits = Limits::clone(&current);
+        let result = change(&mut limits)?;
+        if let Some(max) = limits.connections_max {
+            self.limiter.set_max(max);
+        }
+        *current = Arc::new(limits);
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(result)
+    }
+
+    /// The TLS configuration for new connections.
+    pub(crate) fn tls(&self) -> TlsConfig {
+        self.lock_tls().clone()
+    }
+
+    pub(crate) fn set_tls(&self, tls: TlsConfig) {
+        *self.lock_tls() = tls;
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.is_handed_over
+    }
+
+    pub(crate) fn set_workers(&self, n: usize) {
+        self.workers.store(n, Ordering::Relaxed);
+    }
+
+    /// A worker's share of a bound on all of them.
+    pub(crate) fn share(&self, max: usize) -> usize {
+        max.div_ceil(self.workers.load(Ordering::Relaxed).max(1))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Limits>> {
+        // Nothing can panic between taking it and storing a whole new value.
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_tls(&self) -> MutexGuard<'_, TlsConfig> {
+        // The same.
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,304 @@
+//! One worker: a thread with an event loop, listening sockets and connections of its own.
+
+mod accepting;
+pub(crate) mod context;
+pub(crate) mod control;
+pub(crate) mod pending;
+pub(crate) mod pool;
+mod ready;
+pub(crate) mod setup;
+pub(crate) mod timers;
+mod turn;
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Token};
+use slab::Slab;
+use telemetry::{Level, ProxyDelta, Reporter};
+
+use self::ready::ReadyQueue;
+use self::setup::PreparedWorker;
+use crate::accept::listeners::Listeners;
+use crate::config::cpus::Cpus;
+use crate::connection::handler::Handler;
+use crate::connection::{Connection, SCRATCH_BYTES, untoken};
+use crate::io::buffer::Pool;
+use crate::notices::{NoticeLog, Subject};
+use crate::stats::proxy_stats::ProxyStats;
+use crate::worker::context::WorkerContext;
+use crate::worker::control::ProxyControl;
+use crate::worker::pending::PendingBytes;
+use crate::worker::pool::{CommandQueue, WorkerCommand};
+use crate::worker::timers::Timers;
+
+/// Events taken from the kernel in one turn.
+const EVENTS_MAX: usize = 256;
+
+const WAKER: Token = Token(usize::MAX);
+
+pub(crate) struct Worker<H: Handler> {
+    index: usize,
+    cpus: Option<Cpus>,
+    poll: Poll,
+    control: Arc<ProxyControl>,
+    commands: Arc<CommandQueue>,
+    notices: Arc<NoticeLog>,
+    listeners: Listeners,
+    /// No connection is accepted before this moment, unless one is closed.
+    accept_at: Option<Instant>,
+    connections: Slab<Box<Connection<H>>>,
+    context: WorkerContext,
+    resources: H::Resources,
+    /// Connections to serve in this turn, and those to serve in the next one without waiting for an event.
+    ready: ReadyQueue,
+    again: Vec<usize>,
+    /// The generation of limits and TLS in use.
+    generation: u64,
+    /// When the drain ends, if one has begun.
+    drain_until: Option<Instant>,
+    /// Whether it accepts no more and ends with its last connection.
+    is_retired: bool,
+    /// Whether the backlogs are being emptied and closed, at the end of a drain's first half second.
+    takes_last: bool,
+}
+
+impl<H: Handler> Worker<H> {
+    /// Begins on its thread; `resources` are what its handlers share.
+    pub(crate) fn new(prepared: PreparedWorker, resources: H::Resources) -> Self {
+        let PreparedWorker { index, poll, registry, listeners, commands, shared } = prepared;
+        // Read before the limits and TLS, so that no change is missed.
+        let generation = shared.control.generation();
+        let context = WorkerContext {
+            registry,
+            tls: shared.control.tls().for_worker(),
+            limits: shared.control.limits(),
+            sends_header: shared.sends_header,
+            trusted: shared.trusted,
+            timers: Timers::default(),
+            pool: Pool::default(),
+            pending: PendingBytes::default(),
+            stats: ProxyStats::new(shared.clients_max),
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            is_draining: false,
+            handshaking: 0,
+            control: Arc::clone(&shared.control),
+            notices: Arc::clone(&shared.notices),
+            now: Instant::now(),
+        };
+        Self {
+            index,
+            cpus: shared.cpus,
+            poll,
+            control: shared.control,
+            commands,
+            notices: shared.notices,
+            listeners,
+            accept_at: None,
+            connections: Slab::new(),
+            context,
+            resources,
+            ready: ReadyQueue::default(),
+            again: Vec::new(),
+            generation,
+            drain_until: None,
+            is_retired: false,
+            takes_last: false,
+        }
+    }
+
+    /// Serves until a drain has ended, and hands over its counters whenever the collector asks.
+    ///
+    /// # Errors
+    /// When the kernel delivers no more events. Open connections are cut then.
+    pub(crate) fn run(mut self, reporter: Reporter<ProxyDelta>) -> io::Result<()> {
+        if let Some(Err(error)) = self.cpus.as_ref().map(|cpus| cpus.pin(self.index)) {
+            let text = format!("cannot keep the proxy's worker {} on its core: {error}", self.index);
+            self.notices.say(Subject::Worker(self.index), Level::Warning, &text, self.context.now);
+        }
+        let served = self.serve_until_over(&reporter);
+        self.cut();
+        let ProxyStats { delta, mut clients, .. } = self.context.stats;
+        reporter.finish(delta, |delta| clients.hand_over(delta));
+        served
+    }
+
+    fn serve_until_over(&mut self, reporter: &Reporter<ProxyDelta>) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        while !self.is_over() {
+            let timeout = self.timeout();
+            if self.wait(&mut events, timeout)? {
+                self.run_commands();
+                let stats = &mut self.context.stats;
+                let clients = &mut stats.clients;
+                reporter.answer(&mut stats.delta, |delta| clients.hand_over(delta));
+            }
+            self.serve();
+        }
+        Ok(())
+    }
+
+    /// Waits for events and notes them; true if the handle or the collector wants something.
+    fn wait(&mut self, events: &mut Events, timeout: Option<Duration>) -> io::Result<bool> {
+        let polled = self.poll.poll(events, timeout);
+        self.context.now = Instant::now();
+        match polled {
+            Ok(()) => Ok(self.note(events)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            // Trying again would fail at once, again and again.
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        if self.control.is_stopping() {
+            return true;
+        }
+        let has_served = self.connections.is_empty() && self.listeners.is_empty();
+        (self.is_retired && has_served)
+            || self.drain_until.is_some_and(|until| has_served || until <= self.context.now)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        if !self.again.is_empty() || self.ready.handshakes() > 0 {
+            return Some(Duration::ZERO);
+        }
+        let may_accept = self.listeners.is_any_ready() && self.handshakes_bound_met().is_none();
+        let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
+        let next = [self.context.timers.next(), accept_at, self.listeners.next(), self.drain_until];
+        let mut next = next.into_iter().flatten().min();
+        if !self.context.pending.is_empty() {
+            let send_timeout = self.context.next_send_timeout().map(|(at, _)| at);
+            next = next.into_iter().chain(send_timeout).min();
+        }
+        // Reckoned from the last connection served, which saves a look at the clock a turn. A deadline is
+        // noticed later by what was done since.
+        Some(next?.saturating_duration_since(self.context.now))
+    }
+
+    /// Notes what the events tell; true if the handle or the collector wants something.
+    fn note(&mut self, events: &Events) -> bool {
+        let mut is_woken = false;
+        for event in events {
+            let token = event.token();
+            if token == WAKER {
+                is_woken = true;
+            } else if !self.listeners.note(token) {
+                let (key, which) = untoken(token);
+                // The connection may have been closed earlier in this turn.
+                if let Some(connection) = self.connections.get_mut(key) {
+                    connection.note(which, event);
+                    self.ready.push(connection, key, self.context.now);
+                }
+            }
+        }
+        is_woken
+    }
+
+    /// Carries out commands, and takes over changed limits, TLS and the beginning of a drain.
+    fn run_commands(&mut self) {
+        for command in self.commands.take() {
+            self.run_command(command);
+        }
+        let generation = self.control.generation();
+        let begins_drain = self.control.is_draining() && self.drain_until.is_none();
+        if generation == self.generation && !begins_drain {
+            return;
+        }
+        self.generation = generation;
+        self.context.limits = self.control.limits();
+        self.context.tls = self.control.tls().for_worker();
+        if begins_drain {
+            self.context.is_draining = true;
+            self.drain_until = Some(self.context.now + self.context.limits.drain_timeout);
+            if self.control.is_handed_over() {
+                // The service manager's next process serves what waits in the backlog.
+                self.listeners.give_up_all();
+            } else if let Err(error) = self.listeners.begin_last_call(self.context.now) {
+                let text = format!(
+                    "a drain cannot turn new connections away: {error}; those that begin at its end may be reset"
+                );
+                self.notices.say(Subject::Worker(self.index), Level::Warning, &text, self.context.now);
+            }
+        }
+        for (_, connection) in &mut self.connections {
+            connection.limits_changed(&mut self.context);
+        }
+        self.accept_at = None;
+    }
+
+    fn run_command(&mut self, command: WorkerCommand) {
+        match command {
+            WorkerCommand::ShareListeners(set, sockets) => {
+                for socket in sockets {
+                    if let Err(error) = self.listeners.add(set, socket) {
+                        let text = format!("a worker cannot take over a listening socket: {error}");
+                        let subject = Subject::Worker(self.index);
+                        self.notices.say(subject, Level::Warning, &text, self.context.now);
+                    }
+                }
+            }
+            WorkerCommand::ReleaseListeners(set) => self.listeners.give_up(set),
+            WorkerCommand::Retire => {
+                self.listeners.give_up_all();
+                self.is_retired = true;
+            }
+            #[cfg(test)]
+            WorkerCommand::Panic => panic!("told to panic"),
+        }
+    }
+
+    fn expire(&mut self) {
+        while let Some((key, kind)) = self.context.timers.expired(self.context.now) {
+            if let Some(connection) = self.connections.get_mut(key) {
+                connection.expired(kind, &mut self.context, &mut self.resources);
+                self.ready.push(connection, key, self.context.now);
+            }
+        }
+        if !self.context.pending.is_empty() {
+            self.expire_sends();
+        }
+    }
+
+    #[cold]
+    fn expire_sends(&mut self) {
+        while let Some((_, key)) = self.context.next_send_timeout().filter(|&(at, _)| at <= self.context.now)
+        {
+            let connection = &mut self.connections[key];
+            connection.send_timed_out(&mut self.context, &mut self.resources);
+            self.ready.push(connection, key, self.context.now);
+        }
+    }
+
+    /// Cuts the connections whose bytes have waited longest, until the rest is within the bound.
+    #[cold]
+    fn bound_pending(&mut self) {
+        while self.context.has_too_much_pending() {
+            let Some(key) = self.context.pending.oldest() else { return };
+            self.notices.pending_met(self.context.limits.pending_bytes_max, self.context.now);
+            self.connections[key].cut_for_room(&mut self.context, &mut self.resources);
+            self.again.push(key);
+        }
+    }
+
+    fn close(&mut self, key: usize) {
+        self.connections.remove(key).close(&mut self.context, &mut self.resources);
+        self.control.limiter.leave();
+        self.accept_at = None;
+    }
+
+    /// Ends the connections that are still open.
+    fn cut(&mut self) {
+        self.context.now = Instant::now();
+        for mut connection in std::mem::take(&mut self.connections).drain() {
+            connection.cut(&mut self.context, &mut self.resources);
+            connection.write(&mut self.context, &mut self.resources);
+            connection.close(&mut self.context, &mut self.resources);
+            self.control.limiter.leave();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
