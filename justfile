@@ -48,9 +48,9 @@ deny:
     if cargo deny fetch db >/dev/null 2>&1; then cargo deny --locked --log-level error check advisories; \
     else echo "advisories NOT checked: their database cannot be reached from here"; fi
 
-# Write the tables of docs/journal-schema.md anew.
+# Write the tables of docs/journal-schema.md and docs/figures.md anew.
 schema:
-    UPDATE_DOCS=1 cargo test --locked -p telemetry --test schema
+    UPDATE_DOCS=1 cargo test --locked -p telemetry --test schema --test figures
 
 # Benchmarks: figures to compare, never a test.
 bench:

@@ -1,8 +1,10 @@
-//! How long exchanges of established connections take while many other clients shake hands, beside `HAProxy` and nginx.
+//! Measures how long exchanges on established connections take while many other clients connect, beside
+//! `HAProxy` and nginx.
 //!
-//! `just bench-burst [--rounds N] [--seconds S] [--rate HANDSHAKES_A_SECOND]`. Each terminator has one worker on a core of
-//! its own and an RSA-2048 certificate. It is offered 1,000 handshakes a second, and twice as many as the program
-//! completes here. In each round every terminator has its turn, in random order; ratios are those within the rounds.
+//! `just bench-burst [--rounds N] [--seconds S] [--rate HANDSHAKES_A_SECOND]`. Each terminator has one worker
+//! on its own core, and an RSA-2048 certificate. It is offered 1,000 handshakes a second, and twice as many
+//! as the program completes here. Each round measures every terminator in random order; ratios are within
+//! rounds.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is what this program is for")]
 
@@ -11,23 +13,23 @@ use std::hash::BuildHasher;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bench::peers::{self, Burst, Certificates, Conditions, Kind, Peer};
+use bench::peers::{self, Burst, Certificates, Conditions, Peer, PeerKind};
 use bench::statistics::{Ratio, median};
-use bench::{Result, argument, take_the_last_core};
+use bench::{Result, argument, move_to_last_core};
 
-/// Who is measured; the program comes first.
-const PEERS: [Kind; 3] = [Kind::Tlsdash, Kind::Haproxy, Kind::NginxStream];
-/// The aim beside [`AIM_PEER`]: p99 at most as long, and an interval whose upper end is below this.
+/// The measured terminators; the program comes first.
+const PEERS: [PeerKind; 3] = [PeerKind::Tlsdash, PeerKind::Haproxy, PeerKind::NginxStream];
+/// The goal beside [`AIM_PEER`]: p99 at most as long, with the interval's upper end below this.
 const AIM_HIGH: f64 = 1.2;
-const AIM_PEER: Kind = Kind::Haproxy;
+const AIM_PEER: PeerKind = PeerKind::Haproxy;
 
 fn main() -> Result<ExitCode> {
     let rounds: usize = argument("rounds").map_or(Ok(14), |text| text.parse())?;
     let seconds: f64 = argument("seconds").map_or(Ok(2.0), |text| text.parse())?;
     let rate: u32 = argument("rate").map_or(Ok(1_000), |text| text.parse())?;
     peers::allow_all_descriptors()?;
-    peers::take_along_when_interrupted()?;
-    let core = Some(take_the_last_core()?);
+    peers::terminate_children_on_signal()?;
+    let core = Some(move_to_last_core()?);
     let conditions = Conditions { workers: 1, core, length: Duration::from_secs_f64(seconds) };
     let folder = tempfile::tempdir()?;
     let certificates = peers::certificates(folder.path())?;
@@ -50,7 +52,7 @@ fn main() -> Result<ExitCode> {
     Ok(if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// For each round, what each terminator did, or nothing if it failed.
+/// For each round, the result of each terminator, or `None` if it failed.
 type Samples = Vec<Vec<Option<Burst>>>;
 
 fn run(
@@ -83,7 +85,7 @@ fn run(
     samples
 }
 
-/// The numbers below `n` in random order.
+/// Returns the numbers below `n` in random order.
 fn shuffled(n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     let keys = RandomState::new();
@@ -91,7 +93,7 @@ fn shuffled(n: usize) -> Vec<usize> {
     order
 }
 
-/// Prints a line a terminator; false if the aim was missed.
+/// Prints a line per terminator; returns false if the goal was missed.
 fn report(found: &[Peer], samples: &Samples, offered: u32) -> bool {
     let mut reached = true;
     for (index, peer) in found.iter().enumerate() {

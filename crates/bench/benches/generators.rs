@@ -1,10 +1,11 @@
-//! What a request costs the generator: `tlsdash load` against the generators that people know, on the same server.
+//! Measures what a request costs the generator: `tlsdash load` beside well-known generators, on the same
+//! server.
 //!
-//! `just bench-load [--only PART_OF_A_NAME] [--pairs N] [--seconds S]`. nginx with one worker has the first core, the
-//! generator the last one. Each pair is two runs, one right after the other and in turn which comes first; what counts
-//! is requests, or full handshakes, per second of the generator's own CPU time: on a machine that others use too, time
-//! on the wall says little. Everything that our process does counts, its journal, histograms and summary included.
-//! Lag on a core that others use is lag of theirs. A program that is not installed is said to be missing, and left out.
+//! `just bench-load [--only PART_OF_A_NAME] [--pairs N] [--seconds S]`. nginx with one worker has the first
+//! core, the generator the last one. A pair is two runs in direct succession; the order alternates. The
+//! result is requests, or full handshakes, per second of the generator's CPU time: on a shared machine, wall
+//! time says little. Our process counts with its journal, histograms and summary. Lag includes that of other
+//! programs on the core. A program that is not installed is named and left out.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is what this program is for")]
 
@@ -12,35 +13,35 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use bench::generator::nginx::Nginx;
-use bench::generator::{self, Count, Outcome};
+use bench::generator::{self, Count, GeneratorRun};
 use bench::statistics::{Ratio, median};
 use bench::{Result, argument};
 
-/// Requests after which memory is looked at.
+/// The numbers of requests after which memory is measured.
 const REQUESTS: [u64; 3] = [100_000, 1_000_000, 5_000_000];
-/// Requests a second of the open loop.
+/// Requests per second of the open loop.
 const RATE: u64 = 20_000;
-/// The most lag at the 99th percentile, in microseconds.
+/// The maximum lag at the 99th percentile, in microseconds.
 const LAG_US_MAX: f64 = 1_000.0;
 
-/// What two generators are asked to do.
+/// A comparison of two generators with the same work.
 struct Comparison {
     name: &'static str,
-    /// The other one's program.
+    /// The other generator's program.
     other: &'static str,
-    /// Where to get it.
+    /// How to install it.
     from: &'static str,
-    arguments: fn(&Place<'_>) -> Vec<String>,
+    arguments: fn(&Target<'_>) -> Vec<String>,
     count: Count,
-    /// Our words after `load`.
-    ours: fn(&Place<'_>) -> Vec<String>,
+    /// Our options after `load`.
+    ours: fn(&Target<'_>) -> Vec<String>,
     our_count: Count,
-    /// The ratio that is aimed at.
+    /// The goal for the ratio.
     aim: f64,
 }
 
-/// Where and how long.
-struct Place<'a> {
+/// The server and the duration.
+struct Target<'a> {
     nginx: &'a Nginx,
     seconds: u64,
 }
@@ -130,7 +131,7 @@ const COMPARISONS: [Comparison; 9] = [
             let (port, seconds) = (at.nginx.tls_port(), at.seconds);
             words(&format!("s_time -connect 127.0.0.1:{port} -new -time {seconds} -tls1_3"))
         },
-        // It prints the count twice; the first one is that of its own CPU time.
+        // It prints the count twice, first per second of its own CPU time.
         count: Count::Before(" connections in"),
         ours: handshakes,
         our_count: Count::Column("handshakes.full"),
@@ -162,13 +163,13 @@ fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-fn oha(at: &Place<'_>, url: &str) -> Vec<String> {
+fn oha(at: &Target<'_>, url: &str) -> Vec<String> {
     words(&format!("--no-tui --insecure -w -c 64 -z {}s {url}", at.seconds))
 }
 
-/// The others shake hands and close. Ours always carries a request, so it asks for the smallest answer that there is,
-/// and bears the cost.
-fn handshakes(at: &Place<'_>) -> Vec<String> {
+/// The other generators complete a handshake and close. Ours always sends a request, so it requests the
+/// smallest answer, and carries that cost.
+fn handshakes(at: &Target<'_>) -> Vec<String> {
     let url = at.nginx.https("small");
     words(&format!(
         "{url} -X HEAD -k off -c 1 -d {}s --insecure --groups X25519 --tls-version 1.3",
@@ -176,7 +177,7 @@ fn handshakes(at: &Place<'_>) -> Vec<String> {
     ))
 }
 
-/// The generators that there are.
+/// The installed generators.
 struct Programs {
     tlsdash: PathBuf,
     bare: Option<PathBuf>,
@@ -197,8 +198,8 @@ impl Programs {
         found.status.success().then(|| path.trim_end().into())
     }
 
-    /// Ours, with a journal of its own, as a run has it that is watched.
-    fn load(&self, at: &Nginx, words: &[String], core: usize, count: Count) -> Result<Outcome> {
+    /// Runs ours with a journal, like a watched run.
+    fn load(&self, at: &Nginx, words: &[String], core: usize, count: Count) -> Result<GeneratorRun> {
         let mut all = vec!["load".to_owned()];
         all.extend_from_slice(words);
         let journal = at.folder().join("load.journal");
@@ -210,7 +211,7 @@ impl Programs {
     }
 }
 
-/// A journal that exists is kept by the next run, and many would fill the disk.
+/// Every run would keep the former journal, and many would fill the disk.
 fn remove_journals(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -231,7 +232,7 @@ fn main() -> Result<ExitCode> {
         return Err("two cores are needed: one for the server and one for the generator".into());
     }
     let nginx = Nginx::start(0)?;
-    let place = Place { nginx: &nginx, seconds };
+    let place = Target { nginx: &nginx, seconds };
     let mut is_complete = true;
     for comparison in COMPARISONS.iter().filter(|comparison| comparison.name.contains(&only)) {
         is_complete &= compare(&programs, comparison, &place, pairs, core)?;
@@ -245,11 +246,11 @@ fn main() -> Result<ExitCode> {
     Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the pairs, and prints how they compare; false if the other one is missing.
+/// Runs the pairs and prints the comparison; returns false if the other generator is missing.
 fn compare(
     programs: &Programs,
     comparison: &Comparison,
-    place: &Place<'_>,
+    place: &Target<'_>,
     pairs: usize,
     core: usize,
 ) -> Result<bool> {
@@ -293,7 +294,7 @@ fn compare(
     Ok(true)
 }
 
-/// The most memory after so and so many requests.
+/// Prints the peak memory after each number of requests.
 fn memory(programs: &Programs, nginx: &Nginx, core: usize) -> Result<()> {
     for requests in REQUESTS {
         let words = words(&format!("{} -c 64 -n {requests}", nginx.http("small")));
@@ -303,11 +304,11 @@ fn memory(programs: &Programs, nginx: &Nginx, core: usize) -> Result<()> {
     Ok(())
 }
 
-/// How late the requests of an open loop are sent, in several tries: others' work on the core is in it.
-fn lag(programs: &Programs, place: &Place<'_>, tries: usize, core: usize) -> Result<()> {
+/// Prints the lag of an open loop in several tries; it includes other programs on the core.
+fn lag(programs: &Programs, place: &Target<'_>, tries: usize, core: usize) -> Result<()> {
     let url = place.nginx.http("small");
     let words = words(&format!("{url} -c 64 -r {RATE} --warmup 1s -d {}s", place.seconds + 1));
-    // In microseconds, and whole ones will do. The warm-up is for making the connections.
+    // Whole microseconds suffice. The warm-up opens the connections.
     for column in ["lag.p50", "lag.p99", "lag.p999", "lag.max"] {
         let mut all = Vec::new();
         for _ in 0..tries {

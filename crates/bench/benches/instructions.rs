@@ -1,8 +1,9 @@
-//! Instructions of each path that matters, counted by callgrind: a handshake, a request, an interval's records written
-//! and read, a frame of the dashboard.
+//! Counts the instructions of each important path with callgrind: a handshake, a request, writing and reading
+//! an interval's records, and a frame of the dashboard.
 //!
-//! `just bench-instructions` checks each count against the committed budget; with a revision it also compares the proxy's
-//! paths with that revision. Budgets leave out the cryptographic library, which chooses its code by the processor.
+//! `just bench-instructions` compares each count with the committed budget; with a revision, it also compares
+//! the proxy's paths with that revision. Budgets exclude the cryptographic library, which selects its code by
+//! the processor.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
@@ -17,9 +18,9 @@ use bench::terminator::PerRequest;
 use bench::{Result, argument};
 use loadgen::{Share, Template};
 
-/// A proxy's path above this share of the other revision's count is a regression. Two runs differ by less than a tenth of it.
+/// Above this ratio to the other revision, a path has regressed. Two runs differ by less than a tenth of it.
 const REGRESSION: f64 = 1.03;
-/// What an interval holds whose records are counted: a busy proxy with clients that come and go.
+/// The traffic of the counted interval: a busy proxy with clients that come and go.
 const TRAFFIC: Traffic = Traffic {
     requests: 20_000,
     connections: 2_000,
@@ -28,7 +29,8 @@ const TRAFFIC: Traffic = Traffic {
     clients_seen: 1_000,
 };
 
-/// Each case: its name, what is asked, and how often. One connection at a time, so that each event comes alone.
+/// Returns the cases: name, load and number of requests. There is one connection at a time, so events do not
+/// overlap.
 fn cases() -> [(&'static str, Shape, u64); 6] {
     let post =
         Shape { plan: "connections=1,keepalive=on".to_owned(), request: Template::post("/echo", 10_000) };
@@ -58,7 +60,7 @@ fn cases() -> [(&'static str, Shape, u64); 6] {
     ]
 }
 
-/// The counts of one run of this program.
+/// The counts of this run.
 struct Check {
     budgets: Budgets,
     counted: Budgets,
@@ -66,7 +68,7 @@ struct Check {
 }
 
 impl Check {
-    /// Prints a count beside its budget.
+    /// Prints a count and its budget.
     fn note(&mut self, name: &str, count: f64) {
         self.counted.set(name, count);
         let budget = self.budgets.of(name).map_or_else(|| "-".to_owned(), |budget| budget.to_string());
@@ -113,7 +115,7 @@ fn main() -> Result<ExitCode> {
     Ok(if check.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Compares the proxy's paths with another build of it, the cryptographic library included.
+/// Compares the proxy's paths with those of another build, including the cryptographic library.
 fn compare(program: &Path, against: &Path) -> Result<ExitCode> {
     println!(
         "{:<52}{:>12}{:>12}{:>12}{:>8}",

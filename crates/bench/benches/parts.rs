@@ -1,4 +1,4 @@
-//! Time of the parts of watching, each alone: `just bench-parts`.
+//! Measures the time of each part of watching: `just bench-parts`.
 
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use journal::{EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
+use journal::{EntryBuf, FileOptions, FileWriter, Start, Tail};
 use telemetry::{
     Body, ClientCounter, ClientId, ClientRecord, Counters, Histogram, Histograms, Latencies, Model,
-    ProxyCounter, ProxyLatency, ProxyRecord, Record, RunId, Sketch, Stamp,
+    ProxyCounter, ProxyLatency, ProxyRecord, Record, RecordWriter, RunId, Sketch, Stamp,
 };
 
-/// Records that a full interval has.
+/// The records of a full interval.
 const RECORDS: u64 = 60;
-/// Intervals that are read at once.
+/// The intervals that are read at once.
 const INTERVALS: u64 = 100;
 
 fn main() {
     divan::main();
 }
 
-/// A latency in nanoseconds; the same again after a thousand, spread over four decades.
+/// Returns a latency in nanoseconds, with a period of a thousand, spread over four decades.
 fn latency_ns(n: u64) -> u64 {
     10_f64.powf(4.0 + (n * 617 % 1_000) as f64 / 250.0) as u64
 }
@@ -38,14 +38,14 @@ fn record(seq: u64, body: Body) -> Record {
     Record { stamp, body }
 }
 
-/// Latencies as a client has them in five seconds.
+/// Returns a client's latencies of five seconds.
 fn sketch(seq: u64) -> Sketch {
     let mut sketch = Sketch::default();
     (0..100).for_each(|i| sketch.record(Duration::from_micros(200 + i * i / 4 + seq % 50)));
     sketch
 }
 
-/// The record of one of 200 clients; one in five has latencies.
+/// Returns the record of one of 200 clients; one in five has latencies.
 fn client(seq: u64) -> Record {
     let mut counters = Counters::default();
     for (factor, counter) in
@@ -60,7 +60,7 @@ fn client(seq: u64) -> Record {
     record(seq, Body::Client(ClientRecord { client, epoch, last: false, open: 1, counters, exchange }))
 }
 
-/// The proxy's record of an interval with 20,000 requests over 2,000 connections.
+/// Returns the proxy's record of an interval with 20,000 requests over 2,000 connections.
 fn proxy(seq: u64) -> Record {
     let mut histograms = Histograms::<ProxyLatency>::default();
     (0..20_000).for_each(|n| histograms[ProxyLatency::Exchange].record_ns(latency_ns(n)));
@@ -95,14 +95,13 @@ fn encode_a_record(bencher: Bencher<'_, '_>, kind: &str) {
 fn write_an_interval(bencher: Bencher<'_, '_>) {
     let folder = tempfile::tempdir().unwrap();
     let options = FileOptions { archives_bytes_max: Some(256 << 20), ..FileOptions::default() };
-    let mut writer = FileWriter::create(&folder.path().join("a.journal"), options).unwrap();
-    let mut entry = EntryBuf::new();
+    let file = FileWriter::create(&folder.path().join("a.journal"), options).unwrap();
+    let mut writer = RecordWriter::new(file);
     let mut seq = 0;
     bencher.counter(ItemsCount::new(RECORDS)).bench_local(|| {
         for _ in 0..RECORDS {
             seq += 1;
-            telemetry::encode(&client(seq), &mut entry);
-            writer.append(&entry, Timestamps::now()).unwrap();
+            writer.append(&client(seq)).unwrap();
         }
         writer.flush().unwrap();
     });
@@ -112,12 +111,10 @@ fn write_an_interval(bencher: Bencher<'_, '_>) {
 fn read_a_file(bencher: Bencher<'_, '_>, what: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.journal");
-    let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
-    let mut entry = EntryBuf::new();
+    let mut writer = RecordWriter::new(FileWriter::create(&path, FileOptions::default()).unwrap());
     for seq in 1..=RECORDS * INTERVALS {
         let record = if seq % RECORDS == 0 { proxy(seq) } else { client(seq) };
-        telemetry::encode(&record, &mut entry);
-        writer.append(&entry, Timestamps::now()).unwrap();
+        writer.append(&record).unwrap();
     }
     writer.close().unwrap();
     let decodes = what == "records";
@@ -137,7 +134,7 @@ fn read_a_file(bencher: Bencher<'_, '_>, what: &str) {
     bencher.counter(ItemsCount::new(RECORDS * INTERVALS)).bench_local(read);
 }
 
-/// Into a model without a history, as a headless run has one, and into the dashboard's.
+/// Folds into a model without history, like a headless run, or into the dashboard's.
 #[divan::bench(args = [1, telemetry::model::HISTORY])]
 fn take_in_an_interval(bencher: Bencher<'_, '_>, history: usize) {
     let mut model = Model::new(history);

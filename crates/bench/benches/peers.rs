@@ -1,17 +1,17 @@
-//! How the proxy compares with the terminators that are installed: work per CPU-second, and memory.
+//! Compares the proxy with the installed terminators: work per CPU-second, and memory.
 //!
-//! `just bench-peers [--only PART_OF_A_NAME] [--peers NAME,...] [--rounds N] [--seconds S] [--workers N] [--sozu PATH]`.
-//! In each round every terminator has its turn, one right after the other, and the first of a round is another each
-//! time; the ratios are those within the rounds. `docs/performance.md` says what the figures are worth.
+//! `just bench-peers [--only PART_OF_A_NAME] [--peers NAME,...] [--rounds N] [--seconds S] [--workers N]
+//! [--sozu PATH]`. Each round measures every terminator in direct succession, starting with a different one
+//! each time; ratios are within rounds. `docs/performance.md` says how reliable the figures are.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is what this program is for")]
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bench::peers::{self, CASES, Case, Certificates, Conditions, Figure, Goal, Kind, Peer, Sample};
+use bench::peers::{self, CASES, Case, Certificates, Conditions, Figure, Goal, Peer, PeerKind, Sample};
 use bench::statistics::{Ratio, median};
-use bench::{Result, argument, take_the_last_core};
+use bench::{Result, argument, move_to_last_core};
 
 fn main() -> Result<ExitCode> {
     let rounds: usize = argument("rounds").map_or(Ok(5), |text| text.parse())?;
@@ -19,8 +19,8 @@ fn main() -> Result<ExitCode> {
     let workers: usize = argument("workers").map_or(Ok(1), |text| text.parse())?;
     let only = argument("only").unwrap_or_default();
     peers::allow_all_descriptors()?;
-    peers::take_along_when_interrupted()?;
-    let core = if workers == 1 { Some(take_the_last_core()?) } else { None };
+    peers::terminate_children_on_signal()?;
+    let core = if workers == 1 { Some(move_to_last_core()?) } else { None };
     let conditions = Conditions { workers, core, length: Duration::from_secs_f64(seconds) };
     let folder = tempfile::tempdir()?;
     let certificates = peers::certificates(folder.path())?;
@@ -39,7 +39,7 @@ fn main() -> Result<ExitCode> {
     Ok(if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// For each round, what each terminator did, or nothing if it failed.
+/// For each round, the result of each terminator, or `None` if it failed.
 type Samples = Vec<Vec<Option<Sample>>>;
 
 fn run(
@@ -75,14 +75,14 @@ fn run(
     samples
 }
 
-/// Prints a line a terminator; false if an aim was missed.
+/// Prints a line per terminator; returns false if a goal was missed.
 fn report(case: &Case, found: &[Peer], samples: &Samples) -> bool {
     let mut reached = true;
     for (index, peer) in found.iter().enumerate() {
         let mine = || samples.iter().filter_map(|round| round[index]);
         if mine().count() == 0 {
             println!("| {} | {} | failed | | | |", case.name, peer.kind);
-            reached &= peer.kind != Kind::Tlsdash;
+            reached &= peer.kind != PeerKind::Tlsdash;
             continue;
         }
         let value = median(mine().map(|sample| sample.value));
@@ -91,7 +91,7 @@ fn report(case: &Case, found: &[Peer], samples: &Samples) -> bool {
         let pairs: Vec<_> =
             samples.iter().filter_map(|round| Some((round[index]?.value, round[0]?.value))).collect();
         let Ratio { mean, low, high } = Ratio::of_pairs(&pairs);
-        let is_program = peer.kind == Kind::Tlsdash;
+        let is_program = peer.kind == PeerKind::Tlsdash;
         let (aim, is_reached) = aim(case, peer.kind, if is_program { value } else { mean });
         reached &= is_reached;
         let ratio = if is_program { String::new() } else { format!("{mean:.2} ({low:.2} to {high:.2})") };
@@ -107,12 +107,12 @@ fn report(case: &Case, found: &[Peer], samples: &Samples) -> bool {
     reached
 }
 
-/// What is to be reached beside this terminator, and whether it is.
-fn aim(case: &Case, kind: Kind, reached: f64) -> (String, bool) {
+/// Returns the goal beside this terminator, and whether it was reached.
+fn aim(case: &Case, kind: PeerKind, reached: f64) -> (String, bool) {
     for goal in case.goals {
         let (text, is_reached) = match *goal {
             Goal::Times(peer, times) if peer == kind => (format!("≥ {times}"), reached >= times),
-            Goal::AtMost(most) if kind == Kind::Tlsdash => (format!("≤ {most}"), reached <= most),
+            Goal::AtMost(most) if kind == PeerKind::Tlsdash => (format!("≤ {most}"), reached <= most),
             _ => continue,
         };
         let verdict = if is_reached { "" } else { " **missed**" };

@@ -1,14 +1,14 @@
-//! What watching costs: the proxy's work per CPU-second with records on against `--journal off`.
+//! Measures what watching costs: the proxy's work per CPU-second with records against `--journal off`.
 //!
-//! `just bench-watching [--only PART_OF_A_NAME] [--pairs N] [--seconds S]`. Two answers, in each of three situations;
-//! `docs/performance.md` says how they are taken and what they are worth:
+//! `just bench-watching [--only PART_OF_A_NAME] [--pairs N] [--seconds S]` gives two answers for each of
+//! three situations; `docs/performance.md` describes the method and its limits:
 //!
-//! 1. By instructions. Callgrind counts what the worker spends on a request, and what an interval's records cost. Since
-//!    callgrind slows the program but not the clock, the two are counted apart, and put together with the rate at which
-//!    the program runs without it.
-//! 2. By CPU time, in pairs of runs without and with records, one right after the other: that of the other threads,
-//!    which says little of what they do to the worker's caches, and the requests a CPU-second, which say all and are
-//!    noisier.
+//! 1. By instructions. Callgrind counts the worker's instructions for a request, and those for an interval's
+//!    records. Callgrind slows the program but not the clock, so the two are counted separately, and combined
+//!    with the program's rate without callgrind.
+//! 2. By CPU time, in pairs of runs without and with records, in direct succession: that of the other
+//!    threads, which ignores their effect on the worker's caches, and requests per CPU-second, which include it
+//!    and are noisier.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is what this program is for")]
 
@@ -21,27 +21,27 @@ use bench::interval::counted::{self, IntervalCost};
 use bench::load::{Shape, Upstream, counted};
 use bench::statistics::{Ratio, median};
 use bench::terminator::{Journal, PerRequest, Terminator};
-use bench::{Result, argument, take_the_last_core};
+use bench::{Result, argument, move_to_last_core};
 use loadgen::{KeepAlive, Plan};
 use telemetry::LoadCounter;
 
-/// The share of work that must be left.
+/// The share of work that must remain.
 const KEPT_MIN: f64 = 0.97;
-/// Length of the load before a measurement begins, at least.
+/// The minimum duration of the load before a measurement.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// Longest time until every source address has connected once.
+/// The time limit until every source address has connected once.
 const WARM_UP_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 const ANSWER_BYTES: u64 = 100;
 
-/// Who the clients are.
+/// The clients' behaviour.
 struct Situation {
     name: &'static str,
     plan: &'static str,
-    /// The same mixture over few connections. Callgrind meets returning clients within few requests then, and does not
-    /// count the memory that a turn needs for hundreds of slow connections at once, which is rare without it.
+    /// The same mix over few connections. So callgrind meets returning clients within few requests, and does
+    /// not count the memory of hundreds of slow connections served at once, which is rare without it.
     brief: &'static str,
-    /// Requests that callgrind counts.
+    /// The requests that callgrind counts.
     requests: u64,
 }
 
@@ -67,7 +67,7 @@ const SITUATIONS: [Situation; 3] = [
 ];
 
 impl Situation {
-    /// What an interval of a second holds when the proxy answers `requests` in it.
+    /// Returns the traffic of an interval of a second in which the proxy answers `requests`.
     fn traffic(&self, requests: f64) -> Result<Traffic> {
         let plan: Plan = self.plan.parse()?;
         let connections = match plan.keepalive {
@@ -96,7 +96,7 @@ fn main() -> Result<ExitCode> {
     let pairs: usize = argument("pairs").map_or(Ok(10), |text| text.parse())?;
     let seconds: f64 = argument("seconds").map_or(Ok(4.0), |text| text.parse())?;
     let only = argument("only").unwrap_or_default();
-    let core = take_the_last_core()?;
+    let core = move_to_last_core()?;
     let mut is_kept = true;
     for situation in SITUATIONS.iter().filter(|situation| situation.name.contains(&only)) {
         let natively = natively(&program, situation, pairs, Duration::from_secs_f64(seconds), core)?;
@@ -117,9 +117,9 @@ fn main() -> Result<ExitCode> {
 struct Sample {
     requests: u64,
     elapsed: Duration,
-    /// CPU time of the workers.
+    /// The CPU time of the workers.
     working: Duration,
-    /// CPU time of all other threads.
+    /// The CPU time of all other threads.
     watching: Duration,
 }
 
@@ -128,7 +128,7 @@ impl Sample {
         self.requests as f64 / (self.working + self.watching).as_secs_f64()
     }
 
-    /// The share of a core that is busy all the time which the other threads leave to the worker.
+    /// Returns the share of a fully used core that the other threads leave to the worker.
     fn left_to_the_worker(&self) -> f64 {
         1.0 - self.watching.as_secs_f64() / self.elapsed.as_secs_f64()
     }
@@ -142,7 +142,7 @@ impl Sample {
     }
 }
 
-/// Pairs of runs without and with records; who goes first takes turns.
+/// Runs pairs without and with records; the order alternates.
 fn natively(
     program: &Path,
     situation: &Situation,
@@ -210,11 +210,11 @@ fn sample(
     Ok(Sample { requests: counts[LoadCounter::Ok], elapsed, working: used(true), watching: used(false) })
 }
 
-/// What callgrind counts.
+/// Callgrind's counts.
 struct Counts {
-    /// Requests of the program without records, a CPU-second, natively.
+    /// The program's requests per CPU-second without records and without callgrind.
     requests: f64,
-    /// Instructions of the worker for one of them.
+    /// The worker's instructions for one request.
     request: PerRequest,
     on: IntervalCost,
     off: IntervalCost,
@@ -229,12 +229,12 @@ impl Counts {
         Ok(Self { requests, request, on: interval(true)?, off: interval(false)? })
     }
 
-    /// Instructions of the worker in a CPU-second.
+    /// Returns the worker's instructions in a CPU-second.
     fn work(&self) -> f64 {
         self.requests * self.request.total
     }
 
-    /// The share of work that records leave.
+    /// Returns the share of work that records leave.
     fn kept(&self) -> f64 {
         1.0 - (self.on.total() - self.off.total()) / self.work()
     }

@@ -1,5 +1,5 @@
-//! Writes a recording of hours in minutes, by the code that writes real ones: records of a proxy and its load, an interval
-//! a second, as the demo makes them with so many clients.
+//! Writes a recording of hours in minutes with the code that writes real ones: the records of a proxy and its
+//! load, one interval per second, like those of the demo with this many clients.
 //!
 //! ```text
 //! cargo run --release -p bench --example recording -- /var/tmp/hour.journal --seconds 3600 --clients 200
@@ -8,7 +8,6 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use bench::sink::FileSink;
 use bench::spread::Spread;
 use bench::{Result, argument};
 use journal::Timestamps;
@@ -21,11 +20,11 @@ use telemetry::{
 const SECOND_US: u64 = 1_000_000;
 /// 2023-11-14, 22:13:20 UTC.
 const BEGAN_US: u64 = 1_700_000_000_000_000;
-/// Of which each client may have one a second without being told apart from the demo's.
+/// The first client's address; it must not be one of the demo's.
 const FIRST_CLIENT: u32 = 0x0a00_0001;
-/// Requests over one connection.
+/// The requests per connection.
 const KEPT: u64 = 10;
-/// A setting is changed, and a mark left, so often.
+/// The interval between changes of a setting and marks, in seconds.
 const EVENT_S: u64 = 300;
 
 fn main() -> Result<()> {
@@ -49,14 +48,14 @@ struct Traffic {
     clients: u32,
 }
 
-/// Writes the recording; the number of its records.
+/// Writes the recording; returns the number of its records.
 fn write(path: &Path, seconds: u64, traffic: Traffic) -> Result<u64> {
     let at = |second: u64| Timestamps {
         realtime_us: BEGAN_US + second * SECOND_US,
         monotonic_us: 1_000 * SECOND_US + second * SECOND_US,
     };
     let mut publisher =
-        Publisher::new(RunId::random()?, FileSink::create(path)?, RECORDS_PER_SECOND_OWN, at(0));
+        Publisher::new(RunId::random()?, bench::create_records(path)?, RECORDS_PER_SECOND_OWN, at(0));
     let run = RunRecord {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         listen: "127.0.0.1:8443".to_owned(),

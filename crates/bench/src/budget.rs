@@ -1,4 +1,4 @@
-//! The committed instruction budgets, and whether a count keeps to its own.
+//! The committed instruction budgets, and the comparison of a count with its budget.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,23 +7,24 @@ use std::{fs, io};
 
 use crate::Result;
 
-/// A count may be this much above its budget: other processors choose other code for copying and searching.
+/// The factor by which a count may exceed its budget: processors select different code for copying and
+/// searching.
 pub const TOLERANCE: f64 = 1.03;
-/// A count below this share of its budget is worth a new, lower budget.
+/// Below this share of its budget, a count deserves a new, lower budget.
 const WORTH_LOWERING: f64 = 0.95;
 
-/// Instructions of each path, by its name.
+/// The instruction budgets by the name of the path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Budgets(BTreeMap<String, u64>);
 
-/// How a count stands against its budget.
+/// The comparison of a count with its budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// Within the tolerance.
     Kept,
     /// More than the tolerance allows.
     Exceeded,
-    /// So far below that the budget should be lowered.
+    /// So low that the budget should be lowered.
     Lower,
     /// No budget is committed for this path.
     Missing,
@@ -33,7 +34,7 @@ impl Budgets {
     /// Reads a file of lines `INSTRUCTIONS NAME`; `#` begins a comment.
     ///
     /// # Errors
-    /// When the file cannot be read, or a line is neither.
+    /// If the file cannot be read, or a line is invalid.
     pub fn read(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path)
             .map_err(|error| format!("cannot read the budgets in {}: {error}", path.display()))?;
@@ -51,7 +52,7 @@ impl Budgets {
             .map(Self)
     }
 
-    /// Sets the budget of a path to what was counted.
+    /// Sets the budget of a path to this count.
     pub fn set(&mut self, name: &str, count: f64) {
         self.0.insert(name.to_owned(), count.round() as u64);
     }
@@ -59,7 +60,7 @@ impl Budgets {
     /// Writes the file.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         fs::write(path, self.to_text())
     }
@@ -75,12 +76,12 @@ impl Budgets {
         text
     }
 
-    /// The budget of a path.
+    /// Returns the budget of a path.
     pub fn of(&self, name: &str) -> Option<u64> {
         self.0.get(name).copied()
     }
 
-    /// How a count stands against the budget of its path.
+    /// Compares a count with the budget of its path.
     pub fn verdict(&self, name: &str, count: f64) -> Verdict {
         let Some(budget) = self.of(name) else { return Verdict::Missing };
         match count / budget as f64 {
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_is_judged_by_the_budget_of_its_path() {
+    fn a_count_is_compared_with_the_budget_of_its_path() {
         let budgets = Budgets::parse("# comment\n\n  1000 a request\n    20 a frame\n").unwrap();
         assert_eq!(budgets.verdict("a request", 1_030.0), Verdict::Kept);
         assert_eq!(budgets.verdict("a request", 1_031.0), Verdict::Exceeded);

@@ -1,7 +1,7 @@
-//! Instructions by thread, and by function, from what callgrind has written.
+//! Instruction counts by thread and by function, from callgrind's output.
 //!
-//! The format is valgrind's "Callgrind Format Specification". Names are asked for uncompressed, so that a line can be
-//! read without the lines before it.
+//! The format is valgrind's "Callgrind Format Specification". Names are written uncompressed, so each line
+//! can be read without the ones before it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,15 +10,16 @@ use std::process::Command;
 
 use crate::Result;
 
-/// Callgrind counts an instruction that repeats itself once a repetition, so that a copy by `rep movsb` would cost an
-/// instruction a byte. Above these sizes glibc uses it; with them it never does, and copies by vectors.
+/// Callgrind counts a repeated instruction once per repetition, so a copy by `rep movsb` would cost an
+/// instruction per byte. glibc uses it above these sizes; the settings make it always copy with vector
+/// instructions.
 const TUNABLES: &str =
     "glibc.cpu.x86_rep_movsb_threshold=0x7fffffff:glibc.cpu.x86_rep_stosb_threshold=0x7fffffff";
 
-/// A command that runs under callgrind and leaves its counts beside `out`, one file a thread.
+/// Returns a command that runs under callgrind and writes its counts beside `out`, one file per thread.
 ///
 /// # Errors
-/// When valgrind is not installed.
+/// If valgrind is not installed.
 pub fn command(out: &Path) -> Result<Command> {
     let found = Command::new("valgrind").arg("--version").output();
     found.map_err(|error| format!("cannot run valgrind (Debian package valgrind): {error}"))?;
@@ -29,17 +30,17 @@ pub fn command(out: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// What callgrind counted in one thread.
+/// Callgrind's counts of one thread.
 #[derive(Debug)]
 pub struct Thread {
     text: String,
 }
 
 impl Thread {
-    /// All threads of the program that wrote to `out`.
+    /// Reads all threads of the program that wrote to `out`.
     ///
     /// # Errors
-    /// When the counts cannot be read, or there are none.
+    /// If the counts cannot be read, or there are none.
     pub fn read_all(out: &Path) -> Result<Vec<Self>> {
         let (folder, name) = (out.parent().unwrap_or_else(|| Path::new(".")), out.file_name());
         let prefix = format!("{}-", name.unwrap_or_default().to_string_lossy());
@@ -56,24 +57,24 @@ impl Thread {
         Ok(threads)
     }
 
-    /// Instructions in all.
+    /// Returns all instructions.
     pub fn total(&self) -> u64 {
         self.lines_after("totals: ").next().and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
-    /// True if a function whose name holds `part` ran in it.
+    /// Returns whether a function whose name contains `part` ran in this thread.
     pub fn ran(&self, part: &str) -> bool {
         self.lines_after("fn=").any(|name| name.contains(part))
     }
 
-    /// Instructions in calls of functions whose name ends in `end`, with all that these call. Such a function must be
-    /// kept from being inlined, and must not call another.
+    /// Returns the instructions of calls to functions whose name ends in `end`, including their callees. Such
+    /// a function must not be inlined, and must not call another one of them.
     pub fn within(&self, end: &str) -> u64 {
         let mut instructions = 0;
         let mut lines = self.text.lines();
         while let Some(line) = lines.next() {
             if line.strip_prefix("cfn=").is_some_and(|name| name.ends_with(end)) {
-                // `calls=COUNT TARGET`, and below it where the call stands and what it cost.
+                // `calls=COUNT TARGET`; the next line has the position and cost of the call.
                 let cost = lines.nth(1).and_then(|line| line.split(' ').nth(1));
                 instructions += cost.and_then(|cost| cost.parse::<u64>().ok()).unwrap_or(0);
             }
@@ -81,17 +82,18 @@ impl Thread {
         instructions
     }
 
-    /// Instructions of code whose source file's path holds one of `parts`, also where it was inlined into other code.
+    /// Returns the instructions of code whose source path contains one of `parts`, inlined code included.
     pub fn in_files(&self, parts: &[&str]) -> u64 {
         self.instructions_of(|file, _| parts.iter().any(|part| file.contains(part)))
     }
 
-    /// Instructions of all code except that of the cryptographic library, which chooses its code by the processor.
+    /// Returns the instructions of all code except the cryptographic library, which selects its code by the
+    /// processor.
     pub fn without_cryptography(&self) -> u64 {
         self.instructions_of(|file, function| !file.contains("/aws-lc-") && !function.contains("aws_lc_"))
     }
 
-    /// Instructions of the code that `counts` accepts by its source file and its function.
+    /// Returns the instructions of the code that `counts` accepts by source file and function.
     fn instructions_of(&self, counts: impl Fn(&str, &str) -> bool) -> u64 {
         let (mut instructions, mut file, mut function, mut is_call) = (0, "", "", false);
         let mut is_counted = false;
@@ -105,7 +107,7 @@ impl Thread {
             } else if line.starts_with("calls=") {
                 is_call = true;
             } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
-                // The line after `calls=` is the cost of the call, which the called function's own lines hold too.
+                // The line after `calls=` is the cost of the call, which the callee's own lines include too.
                 if is_counted && !is_call {
                     let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<u64>().ok());
                     instructions += cost.unwrap_or(0);
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_counts_are_an_error_not_zero() {
+    fn missing_counts_are_an_error() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Thread::read_all(&folder.path().join("out")).is_err());
     }

@@ -1,8 +1,8 @@
-//! What watching does in an interval, alone and without a clock: the recorder's and the follower's work for what a proxy
-//! has counted, on one thread, so that callgrind's counts are the same every time.
+//! Simulates the work of watching in one interval: of the recorder, the follower and the model, on one thread
+//! and without a clock, so that callgrind always counts the same.
 //!
-//! It runs the code of the program ([`Collector`], [`HostSampler`], [`Publisher`], [`FileSink`], [`Tail`],
-//! [`Model`]) but for the threads and channels between them, and for the two sinks, which are the program's own.
+//! It runs the program's code ([`Collector`], [`HostSampler`], [`Publisher`], [`RecordWriter`], [`Tail`],
+//! [`Model`]) without the threads and channels between them, and with sinks of its own.
 
 pub mod counted;
 
@@ -16,33 +16,32 @@ use loadgen::Share;
 use telemetry::{
     Batch, ClientCounter, ClientDelta, ClientId, Collector, ConnId, ConnectionRecord, Counters, Delta,
     HostSampler, Model, Outcome, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RECORDS_PER_SECOND_OWN,
-    Record, Refusal, Reporter, RunId, RunRecord, Sink, Sketch,
+    Record, RecordWriter, Refusal, Reporter, RunId, RunRecord, Sink, Sketch,
 };
 
 use crate::Result;
-use crate::sink::FileSink;
 use crate::spread::Spread;
 
-/// Times that the follower looks at the journal in an interval of a second; all but one find nothing.
+/// The number of polls of the journal in an interval of a second; all but one find nothing.
 const POLLS: usize = 50;
 const INTERVAL_US: u64 = 1_000_000;
-/// 127.0.0.2, where a load with source addresses begins.
+/// 127.0.0.2, the first source address of a load.
 const FIRST_CLIENT: u32 = 0x7f00_0002;
-/// Intervals until everything that grows has grown.
+/// The number of intervals until every buffer has its final size.
 const WARM_UP_MIN: u32 = 5;
 
-/// What the proxy serves in an interval.
+/// The proxy's traffic in an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic {
-    /// Requests answered.
+    /// The requests answered.
     pub requests: u64,
-    /// Connections accepted, and as many closed.
+    /// The connections accepted, and as many closed.
     pub connections: u64,
-    /// Share of them that are resumed.
+    /// The share of resumed connections.
     pub resumed: Share,
-    /// Clients with an open connection, or that had one in the interval.
+    /// The clients with an open connection in the interval.
     pub clients_active: u32,
-    /// Clients that take their turns at being active.
+    /// The clients that are active in turn.
     pub clients_seen: u32,
 }
 
@@ -68,15 +67,15 @@ impl Traffic {
     }
 }
 
-/// A proxy's worker as the collector sees it: it hands over what has been laid out for it.
+/// A stand-in for a proxy's worker: it reports prepared counts to the collector.
 struct Worker {
     reporter: Option<Reporter<ProxyDelta>>,
     counted: ProxyDelta,
 }
 
-/// The sinks of the program: a journal file, or nothing but a batch for the model.
+/// The program's two kinds of sink: a journal file, or a batch for the model.
 enum Records {
-    File(FileSink),
+    File(Box<RecordWriter>),
     Direct(Arc<Mutex<Batch>>),
 }
 
@@ -93,13 +92,13 @@ impl Sink for Records {
 
     fn flush(&mut self) -> std::result::Result<(), String> {
         match self {
-            Self::File(file) => file.flush(),
+            Self::File(file) => Sink::flush(file.as_mut()),
             Self::Direct(_) => Ok(()),
         }
     }
 }
 
-/// A run whose intervals come when they are asked for.
+/// A run whose intervals elapse on request.
 pub struct Simulation {
     traffic: Traffic,
     worker: Arc<Mutex<Worker>>,
@@ -107,7 +106,7 @@ pub struct Simulation {
     gathered: ProxyDelta,
     host: HostSampler,
     publisher: Publisher<Records>,
-    /// Reads back what goes into a file.
+    /// Reads the records back from the file.
     tail: Option<Tail>,
     direct: Arc<Mutex<Batch>>,
     model: Model,
@@ -120,7 +119,7 @@ impl Simulation {
     /// Starts a run that writes to `journal`, or straight to the model.
     ///
     /// # Errors
-    /// When the journal cannot be written or read.
+    /// If the journal cannot be written or read.
     pub fn start(traffic: Traffic, journal: Option<&Path>) -> Result<Self> {
         let now = Timestamps::now();
         let worker = Arc::new(Mutex::new(Worker { reporter: None, counted: ProxyDelta::default() }));
@@ -135,7 +134,9 @@ impl Simulation {
         lock(&worker).reporter = Some(reporter);
         let direct = Arc::default();
         let (sink, tail) = match journal {
-            Some(path) => (Records::File(FileSink::create(path)?), Some(Tail::open(path, Start::File)?)),
+            Some(path) => {
+                (Records::File(Box::new(crate::create_records(path)?)), Some(Tail::open(path, Start::File)?))
+            }
             None => (Records::Direct(Arc::clone(&direct)), None),
         };
         let mut publisher = Publisher::new(RunId::from_bits(1), sink, RECORDS_PER_SECOND_OWN, now);
@@ -149,7 +150,7 @@ impl Simulation {
             publisher,
             tail,
             direct,
-            // As in a headless run.
+            // Like a headless run.
             model: Model::new(1),
             spread: Spread::default(),
             next_client: 0,
@@ -157,10 +158,10 @@ impl Simulation {
         })
     }
 
-    /// Runs intervals until every client has been seen, and some more.
+    /// Runs intervals until every client has been active, and a few more.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn warm_up(&mut self) -> Result<()> {
         for _ in 0..WARM_UP_MIN.max(self.traffic.clients_seen.div_ceil(self.traffic.clients_active) + 1) {
             self.interval()?;
@@ -168,10 +169,10 @@ impl Simulation {
         Ok(())
     }
 
-    /// Runs one interval; the number of records that it made.
+    /// Runs one interval; returns the number of its records.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// If the journal cannot be read.
     pub fn interval(&mut self) -> Result<u64> {
         self.count();
         let before = self.publisher.made();
@@ -182,7 +183,7 @@ impl Simulation {
         Ok(self.publisher.made() - before)
     }
 
-    /// Lays out what the worker counts in an interval.
+    /// Prepares the worker's counts of an interval.
     fn count(&mut self) {
         let mut counted = std::mem::take(&mut lock(&self.worker).counted);
         let Traffic { requests, connections, resumed, .. } = self.traffic;
@@ -229,7 +230,7 @@ impl Simulation {
             let share = |n: u64| n / u64::from(clients_active);
             counters[ClientCounter::Connections] = share(connections);
             counters[ClientCounter::Exchanges] = share(requests);
-            // No two alike, so that the busiest are to be told.
+            // No two clients are alike, so the busiest are well defined.
             counters[ClientCounter::BytesIn] = share(requests) * 100 + u64::from(n);
             counters[ClientCounter::BytesOut] = share(requests) * 300 + u64::from(n);
             let mut exchange = Sketch::default();
@@ -241,14 +242,14 @@ impl Simulation {
         self.next_client = (self.next_client + clients_active) % clients_seen;
     }
 
-    /// The recorder gathers what the worker has counted, and reads what the process uses.
+    /// The recorder collects the worker's counts, and samples the process.
     #[inline(never)]
     fn gather_interval(&mut self) {
         self.gathered.clear();
         self.collector.collect(&mut self.gathered, Duration::ZERO);
     }
 
-    /// The recorder makes records and hands them to the sink.
+    /// The recorder makes records and passes them to the sink.
     #[inline(never)]
     fn publish_interval(&mut self) {
         let host = self.host.sample();
@@ -257,7 +258,7 @@ impl Simulation {
         self.publisher.interval(Some(&self.gathered), None, Some(host), self.now);
     }
 
-    /// The follower looks for records until the next interval.
+    /// The follower polls for records until the next interval.
     #[inline(never)]
     fn follow_interval(&mut self) -> Result<Batch> {
         let Some(tail) = &mut self.tail else { return Ok(std::mem::take(&mut *lock(&self.direct))) };
@@ -272,25 +273,25 @@ impl Simulation {
         Ok(batch)
     }
 
-    /// The model takes them in.
+    /// The model folds the records.
     #[inline(never)]
     fn fold_interval(&mut self, batch: Batch) {
         self.model.apply_batch(batch);
     }
 
-    /// Records that the model has taken in, which are all that were made, or something has gone wrong.
+    /// Returns the number of records that the model has folded, which should be all that were made.
     pub fn read(&self) -> u64 {
         let summary = self.model.current().map(|run| self.model.summary(run, Some("")));
         summary.and_then(|summary| summary.journal).map_or(0, |journal| journal.read)
     }
 
-    /// Records that were made.
+    /// Returns the number of records that were made.
     pub fn made(&self) -> u64 {
         self.publisher.made()
     }
 }
 
-/// Such as one of those that ended well.
+/// Returns the record of a connection that ended without error.
 fn sample() -> ConnectionRecord {
     ConnectionRecord {
         conn: ConnId(1),
@@ -310,7 +311,7 @@ fn sample() -> ConnectionRecord {
     }
 }
 
-/// Nothing panics while it holds one of these.
+/// No thread panics while it holds a lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -320,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_record_of_a_simulated_run_is_read_back_whichever_way_it_goes() {
+    fn every_record_of_a_simulated_run_reaches_the_model() {
         let traffic = Traffic {
             requests: 100,
             connections: 10,

@@ -1,22 +1,26 @@
-//! What the benchmarks share.
+//! Shared parts of the benchmarks.
 //!
-//! | module | its one job |
+//! | module | purpose |
 //! |---|---|
-//! | [`terminator`] | the program under measurement, a process of its own: natively on one core, or under callgrind |
-//! | [`load`] | the load and the upstream that it is put under |
-//! | [`generator`] | a load generator as a process: ours or another, what it did, at what cost, and a server for them |
-//! | [`callgrind`] | instructions by thread, and by function, from what callgrind has written |
+//! | [`terminator`] | the program under measurement as a process: on one core, or under callgrind |
+//! | [`load`] | the load and the upstream for it |
+//! | [`generator`] | load generators as processes, ours and others: work and cost; a server for them |
+//! | [`callgrind`] | instruction counts by thread and by function, from callgrind's output |
 //! | [`budget`] | the committed instruction budgets |
-//! | [`interval`] | what watching does in an interval, alone and without a clock |
-//! | [`peers`] | other terminators beside it, set up alike: what they do in a CPU-second, and in a burst of handshakes |
-//! | [`sink`], [`spread`] | a journal file that takes records, and latencies that are made up |
+//! | [`interval`] | the work of watching in one interval, without a clock |
+//! | [`peers`] | other terminators, configured alike: work per CPU-second, and in a burst of handshakes |
+//! | [`spread`] | made-up latencies |
 //! | [`statistics`] | the ratio of paired measurements, with its interval |
 //!
 //! The benchmarks themselves are in `benches/`; `docs/performance.md` has their results.
 
 #![forbid(unsafe_code)]
 
+use std::path::Path;
+
+use journal::{FileOptions, FileWriter};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use telemetry::RecordWriter;
 
 pub mod budget;
 pub mod callgrind;
@@ -24,26 +28,37 @@ pub mod generator;
 pub mod interval;
 pub mod load;
 pub mod peers;
-pub mod sink;
 pub mod spread;
 pub mod statistics;
 pub mod terminator;
 
-/// A benchmark ends with the first thing that goes wrong, and says what it was.
+/// A benchmark ends with its first error, and prints it.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The value behind `--name` among a benchmark's arguments.
+/// The size above which the program rotates its journal files.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Creates a journal file of records with the options of the program.
+///
+/// # Errors
+/// If the file cannot be created.
+pub fn create_records(path: &Path) -> Result<RecordWriter> {
+    let options = FileOptions { size_max: FILE_BYTES_MAX, ..FileOptions::default() };
+    Ok(RecordWriter::new(FileWriter::create(path, options)?))
+}
+
+/// Returns the value after `--name` among a benchmark's arguments.
 pub fn argument(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip(1);
     arguments.find(|argument| argument.strip_prefix("--") == Some(name))?;
     arguments.next()
 }
 
-/// Leaves the first core that this process may use to what is measured, and keeps to the last; tells the first.
+/// Moves this process to the last core that it may use, and returns the first one for the measured program.
 ///
 /// # Errors
-/// When there is no core, or the kernel refuses.
-pub fn take_the_last_core() -> Result<usize> {
+/// If there is no core, or the kernel refuses.
+pub fn move_to_last_core() -> Result<usize> {
     let mine = sched_getaffinity(None)?;
     let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| mine.is_set(core));
     let first = cores.next().ok_or("there is no core to run on")?;

@@ -1,4 +1,4 @@
-//! The load and the upstream that the program under measurement is put under.
+//! The load on the program under measurement, and its upstream.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,47 +9,47 @@ use telemetry::{LoadCounter, LoadDelta};
 
 use crate::Result;
 
-/// Longest time that a fixed number of requests may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// The time limit for a fixed number of requests.
+const TIMEOUT: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(20);
 
-/// What is asked, and how: the words of `tlsdash --load`, and one request.
+/// A load: the options of `tlsdash --load`, and one request.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// The plan without its length.
     pub plan: String,
-    /// What is asked, every time.
+    /// The request that is repeated.
     pub request: Template,
 }
 
 impl Shape {
-    /// So many bytes at each request.
+    /// Returns a load whose requests each get this many bytes.
     pub fn get(plan: &str, bytes: u64) -> Self {
         Self { plan: plan.to_owned(), request: Template::get(format!("/bytes/{bytes}")) }
     }
 
-    /// Starts it against `addr`; `length` is one more word of the plan, or none. The certificate is not checked: it is
-    /// the server that is measured.
+    /// Starts the load against `addr`; `length` is one more option of the plan, or empty. The certificate is
+    /// not checked, since only the server is measured.
     ///
     /// # Errors
-    /// When it cannot start.
+    /// If it cannot start.
     pub fn start(&self, addr: SocketAddr, length: &str) -> Result<Load> {
         let plan: Plan = format!("{},{length}", self.plan).parse()?;
         let config = LoadConfig::new(format!("https://{addr}/").parse()?, plan, Trust::Insecure);
-        let config = LoadConfig { requests: vec![self.request.clone()], request_timeout: PATIENCE, ..config };
+        let config = LoadConfig { requests: vec![self.request.clone()], request_timeout: TIMEOUT, ..config };
         Ok(Load::start(config)?)
     }
 
-    /// Has so many requests answered by `addr`.
+    /// Sends this many requests to `addr`.
     ///
     /// # Errors
-    /// When it cannot start, takes too long, or a request fails.
+    /// If it cannot start, takes too long, or a request fails.
     pub fn run(&self, addr: SocketAddr, requests: u64) -> Result<()> {
         let mut load = self.start(addr, &format!("requests={requests}"))?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !load.is_finished() {
             if Instant::now() > deadline {
-                return Err(format!("{requests} requests were not answered in {PATIENCE:?}").into());
+                return Err(format!("{requests} requests were not answered in {TIMEOUT:?}").into());
             }
             std::thread::sleep(POLL);
         }
@@ -58,7 +58,7 @@ impl Shape {
         if ok != requests {
             return Err(format!("{ok} of {requests} requests were answered").into());
         }
-        // Each address needs a first connection that gives it a session.
+        // Each address needs a first connection that gets a session.
         let plan: Plan = self.plan.parse()?;
         let first = u64::from(plan.sources.unwrap_or(1).max(plan.connections));
         let (wanted, resumed) =
@@ -70,14 +70,14 @@ impl Shape {
     }
 }
 
-/// What a load counted since it was last asked.
+/// Returns the load's counters since the last call.
 pub fn counted(load: &mut Load) -> telemetry::Counters<LoadCounter> {
     let mut delta = LoadDelta::default();
     load.collect(&mut delta, Duration::from_secs(1));
     delta.counters
 }
 
-/// An upstream in this process, on a socket of its own.
+/// An upstream in this process, on its own socket.
 #[derive(Debug)]
 pub struct Upstream {
     socket: PathBuf,
@@ -86,10 +86,10 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Starts it.
+    /// Starts the upstream.
     ///
     /// # Errors
-    /// When it cannot listen.
+    /// If it cannot listen.
     pub fn start() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let socket = folder.path().join("app.sock");
@@ -97,12 +97,12 @@ impl Upstream {
         Ok(Self { socket, _server: server, folder })
     }
 
-    /// Where it listens.
+    /// Returns the path of its socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// A folder that lives as long, for what a measurement leaves behind.
+    /// Returns a folder for the measurement's files, which is removed with the upstream.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -15,11 +15,11 @@ impl Default for Spread {
 }
 
 impl Spread {
-    /// A latency around a median: half of them within a third of it, and a tail upwards.
+    /// Returns a random latency: half of them lie within a third of the median, with a tail upwards.
     pub fn draw(&mut self, median_us: f64) -> Duration {
         let mut exponent = -1.5;
         for _ in 0..3 {
-            // The generator that Knuth gives for MMIX; its upper bits are random enough.
+            // Knuth's generator for MMIX; its upper bits are random enough.
             self.random =
                 self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             exponent += (self.random >> 40) as f64 / f64::from(1 << 24);

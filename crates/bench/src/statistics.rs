@@ -1,6 +1,7 @@
 //! The ratio of paired measurements, with its interval.
 
-/// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom; beyond, the last is a little too wide.
+/// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom. For more, the last one is used,
+/// which is slightly too wide.
 const T_95: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -9,17 +10,17 @@ const T_95: [f64; 30] = [
 /// A ratio and its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
-    /// Geometric mean of the pairs' ratios.
+    /// The geometric mean of the pairs' ratios.
     pub mean: f64,
-    /// Lower end of the interval.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
 impl Ratio {
-    /// Of pairs `(a, b)` of positive measurements taken one right after the other: how `b` compares with `a`.
-    /// Logarithms are averaged, so that it does not matter which is divided by which. One pair has no interval.
+    /// Returns the ratio `b / a` of pairs `(a, b)` of positive measurements that were taken together. It
+    /// averages logarithms, so `a / b` is exactly the inverse. One pair has no interval.
     pub fn of_pairs(pairs: &[(f64, f64)]) -> Self {
         let logs: Vec<f64> = pairs.iter().map(|(a, b)| (b / a).ln()).collect();
         let n = logs.len() as f64;
@@ -31,7 +32,7 @@ impl Ratio {
     }
 }
 
-/// The middle one of some measurements; the upper of two.
+/// Returns the median of the values; for an even number, the upper one of the middle two.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -43,13 +44,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_the_same_whatever_the_pairs_have_in_common() {
+    fn a_ratio_does_not_depend_on_the_scale_of_a_pair() {
         let ratio = Ratio::of_pairs(&[(100.0, 98.0), (50.0, 49.0), (10.0, 9.8)]);
         assert!((ratio.mean - 0.98).abs() < 1e-9 && (ratio.high - ratio.low) < 1e-9, "{ratio:?}");
     }
 
     #[test]
-    fn an_interval_is_that_of_students_t() {
+    fn the_interval_is_students_t() {
         // Logarithms 0.01, 0.02, 0.03: mean 0.02, standard error 0.01/√3, t 4.303 at 2 degrees of freedom.
         let pairs = [0.01_f64, 0.02, 0.03].map(|log| (1.0, log.exp()));
         let ratio = Ratio::of_pairs(&pairs);

@@ -1,4 +1,4 @@
-//! The program under measurement: a process of its own, natively on one core, or under callgrind.
+//! The program under measurement as a process: on one core, or under callgrind.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -15,20 +15,20 @@ use crate::Result;
 use crate::callgrind::{self, Thread};
 use crate::load::{Shape, Upstream};
 
-/// Longest time from SIGTERM to the end; under callgrind its counts are written in it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit from SIGTERM to the exit, in which callgrind writes its counts.
+const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// Callgrind's counts of a worker's thread are told from others by the code that only workers run.
+/// Code that only workers run: it identifies a worker's thread in callgrind's output.
 const WORKER: &str = "proxy_core::connection::";
-/// Where the code is that counts and times, by parts of its files' paths.
+/// The source paths of the code that counts and times.
 const COUNTING: [&str; 3] = ["proxy-core/src/stats/", "crates/telemetry/src/", "/hdrhistogram-"];
 
-/// The proxy with one worker, headless.
+/// The headless proxy with one worker.
 #[derive(Debug)]
 pub struct Terminator {
     child: Child,
     addr: SocketAddr,
-    /// Takes what it says, so that it never waits for a reader.
+    /// Reads its output, so that it never blocks.
     listener: Option<JoinHandle<()>>,
 }
 
@@ -42,20 +42,21 @@ pub enum Journal {
 }
 
 impl Terminator {
-    /// Starts `program` on the core `core`, all of its threads, with a record interval of a second.
+    /// Starts `program` with all its threads on the core `core`, and a record interval of a second.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub fn natively(program: &Path, upstream: &Upstream, journal: Journal, core: usize) -> Result<Self> {
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string()]).arg(program);
         Self::start(command, upstream, journal, "1s")
     }
 
-    /// Starts `program` under callgrind, which writes to `out` at the end. No interval ends within a minute.
+    /// Starts `program` under callgrind, which writes to `out` at the end. The interval is so long that none
+    /// ends.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub fn under_callgrind(program: &Path, upstream: &Upstream, out: &Path) -> Result<Self> {
         let mut command = callgrind::command(out)?;
         command.arg(program);
@@ -72,24 +73,24 @@ impl Terminator {
         };
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
-        let mut said = BufReader::new(child.stderr.take().ok_or("its stderr is not piped")?);
-        let Some(addr) = listening(&mut said)? else {
+        let mut stderr = BufReader::new(child.stderr.take().ok_or("its stderr is not piped")?);
+        let Some(addr) = listening(&mut stderr)? else {
             let status = child.wait()?;
             return Err(format!("{command:?} did not start to listen: {status}").into());
         };
-        let listener = std::thread::spawn(move || drop(io::copy(&mut said, &mut io::sink())));
+        let listener = std::thread::spawn(move || drop(io::copy(&mut stderr, &mut io::sink())));
         Ok(Self { child, addr, listener: Some(listener) })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// CPU time that its threads have used so far, by their names.
+    /// Returns the CPU time that its threads have used, by thread name.
     ///
     /// # Errors
-    /// When `/proc` does not tell.
+    /// If `/proc` cannot be read.
     pub fn cpu(&self) -> Result<BTreeMap<String, Duration>> {
         let mut cpu = BTreeMap::new();
         for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
@@ -103,14 +104,14 @@ impl Terminator {
         Ok(cpu)
     }
 
-    /// Ends it in order.
+    /// Stops it with SIGTERM.
     ///
     /// # Errors
-    /// When it fails, or does not end.
+    /// If it fails, or does not exit.
     pub fn end(mut self) -> Result<()> {
         let pid = Pid::from_raw(i32::try_from(self.child.id())?).ok_or("it has no process id")?;
         kill_process(pid, Signal::TERM)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             match self.child.try_wait()? {
                 Some(status) if status.success() => return Ok(()),
@@ -124,7 +125,7 @@ impl Terminator {
 
 impl Drop for Terminator {
     fn drop(&mut self) {
-        // It has ended in order, or something has gone wrong and nobody wants to wait.
+        // It has exited, or an error makes waiting pointless.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if let Some(listener) = self.listener.take() {
@@ -133,9 +134,9 @@ impl Drop for Terminator {
     }
 }
 
-/// The address that it says it listens on; `None` if it ends before.
-fn listening(said: &mut impl BufRead) -> Result<Option<SocketAddr>> {
-    for line in said.lines() {
+/// Returns the address that it reports; `None` if it exits before.
+fn listening(stderr: &mut impl BufRead) -> Result<Option<SocketAddr>> {
+    for line in stderr.lines() {
         if let Some((_, rest)) = line?.split_once("listening on ") {
             let addr = rest.split(',').next().unwrap_or_default();
             return Ok(Some(addr.parse().map_err(|error| format!("{addr}: {error}"))?));
@@ -144,24 +145,25 @@ fn listening(said: &mut impl BufRead) -> Result<Option<SocketAddr>> {
     Ok(None)
 }
 
-/// What the worker spends on a request.
+/// The worker's instructions for a request.
 #[derive(Clone, Copy, Debug)]
 pub struct PerRequest {
-    /// Instructions in all.
+    /// All instructions.
     pub total: f64,
-    /// Instructions of them outside the cryptographic library.
+    /// Instructions outside the cryptographic library.
     pub without_cryptography: f64,
-    /// Instructions of them that count and time, for the records; reading the clock is not among them.
+    /// Instructions that count and time for the records, without reading the clock.
     pub counting: f64,
 }
 
 impl PerRequest {
     /// Counts `requests` requests of `shape` to `program` under callgrind.
     ///
-    /// Two runs of different length differ by requests alone: what start and end cost is the same in both.
+    /// Counts two runs of different length, which differ by requests alone: start and end cost the same in
+    /// both.
     ///
     /// # Errors
-    /// When a run fails.
+    /// If a run fails.
     pub fn count(program: &Path, shape: &Shape, requests: u64) -> Result<Self> {
         let short = worker(program, shape, requests)?;
         let long = worker(program, shape, 2 * requests)?;

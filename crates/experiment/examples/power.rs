@@ -7,7 +7,7 @@
 mod common;
 
 use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, System};
-use experiment::{Finding, Method, Metric, alpha_of, compare, estimate, judge};
+use experiment::{ComparableFigure, EstimateOptions, Finding, alpha_of, compare, estimate, judge};
 use telemetry::experiment::{Outcome, Stage};
 
 const EXPERIMENTS: u64 = 500;
@@ -57,7 +57,7 @@ fn runs() {
 }
 
 fn differ(noise: Noise, blocks: u32, factor: f64) -> usize {
-    let metrics: Vec<Metric> = FIGURES.iter().filter_map(|name| name.parse().ok()).collect();
+    let metrics: Vec<ComparableFigure> = FIGURES.iter().filter_map(|name| name.parse().ok()).collect();
     let differs = |seed: &u64| {
         let a = System::new(noise, *seed).blocks(blocks, 1.0, metrics.len());
         let b = System::new(noise, seed + 10_000).blocks(blocks, factor, metrics.len());
@@ -73,8 +73,8 @@ fn found(noise: Noise, pairs: u32, effect: f64) -> usize {
     let is_found = |seed: &u64| {
         let made = System::new(noise, *seed).pairs(pairs, effect);
         let made: Vec<_> = made.iter().map(|(a, b)| (a, b)).collect();
-        let method = Method { alpha: ALPHA, draws: 2_000, pairs_planned: pairs, seed: *seed };
-        let estimate = estimate(&metric, &made, &method);
+        let options = EstimateOptions { alpha: ALPHA, draws: 2_000, pairs_planned: pairs, seed: *seed };
+        let estimate = estimate(&metric, &made, &options);
         let outcome = judge(&metric, Stage::Comparison, estimate, ALPHA, None).outcome;
         matches!(outcome, Outcome::Better | Outcome::Worse)
     };

@@ -1,59 +1,60 @@
-//! One block: what was counted while one value was in force.
+//! One block: what was counted and timed while one value was in force.
 
+use telemetry::figures::Totals;
 use telemetry::model::Interval;
 use telemetry::{
-    Counters, CpuGroup, Histogram, Histograms, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
-    SparseHistogram,
+    Counters, CpuGroup, Histogram, Histograms, LatencyClass, LoadCounter, LoadLatency, ProxyCounter,
+    ProxyLatency, SparseHistogram,
 };
 
-use crate::metric::{Class, Kind, Metric, Totals};
+use crate::comparable_figure::{ComparableFigure, FigureKind};
 
-/// Where the latencies of an interval come from: a worker's histograms, or a series read from a journal.
-pub trait Latencies<L> {
+/// The latencies of an interval: a worker's histograms, or an interval read from a journal.
+pub trait LatencySource<L> {
     /// Adds the samples of a class.
     fn add_to(&self, class: L, into: &mut Histogram);
 }
 
-impl<L: telemetry::Metric> Latencies<L> for Histograms<L> {
+impl<L: telemetry::Metric> LatencySource<L> for Histograms<L> {
     fn add_to(&self, class: L, into: &mut Histogram) {
         into.add(&self[class]);
     }
 }
 
-impl<C: telemetry::Metric, L: telemetry::Metric> Latencies<L> for Interval<C, L> {
+impl<C: telemetry::Metric, L: telemetry::Metric> LatencySource<L> for Interval<C, L> {
     fn add_to(&self, class: L, into: &mut Histogram) {
         into.add_sparse(self.latency(class));
     }
 }
 
-/// What one side did in an interval.
+/// The counters and latencies of one side over an interval.
 #[derive(Clone, Copy)]
-pub struct Side<'a, C: telemetry::Metric, L> {
+pub struct SideInterval<'a, C: telemetry::Metric, L> {
     /// What was counted.
     pub counters: &'a Counters<C>,
     /// What was timed.
-    pub latencies: &'a dyn Latencies<L>,
+    pub latencies: &'a dyn LatencySource<L>,
 }
 
-impl<C: telemetry::Metric, L> std::fmt::Debug for Side<'_, C, L> {
+impl<C: telemetry::Metric, L> std::fmt::Debug for SideInterval<'_, C, L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Side").field("counters", self.counters).finish_non_exhaustive()
+        f.debug_struct("SideInterval").field("counters", self.counters).finish_non_exhaustive()
     }
 }
 
-/// One interval, as an experiment looks at it. Times are `CLOCK_MONOTONIC` in microseconds.
+/// One interval of a run, with both sides. Times are `CLOCK_MONOTONIC` in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// When it began.
     pub start_us: u64,
     /// When it ended.
     pub end_us: u64,
-    /// False if something of it, or right before it, is missing.
+    /// False if records of it, or right before it, are missing.
     pub is_whole: bool,
     /// The proxy's side; `None` in a run without one.
-    pub proxy: Option<Side<'a, ProxyCounter, ProxyLatency>>,
+    pub proxy: Option<SideInterval<'a, ProxyCounter, ProxyLatency>>,
     /// The load's side; `None` in a run without one.
-    pub load: Option<Side<'a, LoadCounter, LoadLatency>>,
+    pub load: Option<SideInterval<'a, LoadCounter, LoadLatency>>,
     /// CPU time that was used in it, in microseconds.
     pub cpu: Counters<CpuGroup>,
 }
@@ -65,36 +66,36 @@ impl Observation<'_> {
     }
 }
 
-/// What a block came to for one figure.
+/// What a block contributes to one figure.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reading {
+pub enum BlockValue {
     /// All samples of a class of latencies.
     Latencies(SparseHistogram),
-    /// The two amounts of a quotient.
+    /// The two amounts of a quotient or mean.
     Quotient {
-        /// What is divided.
+        /// The dividend.
         of: f64,
-        /// By what.
+        /// The divisor.
         per: f64,
     },
 }
 
-/// A block while it is under way.
+/// A block that is being measured.
 #[derive(Debug)]
 pub(crate) struct Block {
     totals: Totals,
-    /// Of the metrics that are made of latencies, in their order; the memory serves all blocks.
+    /// One for each figure, in order; `None` for quotients. Reused from block to block.
     latencies: Vec<Option<Histogram>>,
     intervals: u32,
     is_whole: bool,
 }
 
 impl Block {
-    pub(crate) fn new(metrics: &[Metric]) -> Self {
-        let histogram = |metric: &Metric| match metric.kind {
+    pub(crate) fn new(metrics: &[ComparableFigure]) -> Self {
+        let histogram = |metric: &ComparableFigure| match metric.kind {
             // The exact sum needs no buckets, but comes with them.
-            Kind::Quantile(..) | Kind::Mean(_) => Some(Histogram::new()),
-            Kind::Quotient(_) => None,
+            FigureKind::Quantile(..) | FigureKind::Mean(_) => Some(Histogram::new()),
+            FigureKind::Quotient(_) => None,
         };
         Self {
             totals: Totals::default(),
@@ -110,7 +111,7 @@ impl Block {
         (self.intervals, self.is_whole) = (0, true);
     }
 
-    pub(crate) fn add(&mut self, observation: &Observation<'_>, metrics: &[Metric]) {
+    pub(crate) fn add(&mut self, observation: &Observation<'_>, metrics: &[ComparableFigure]) {
         self.intervals += 1;
         self.is_whole &= observation.is_whole;
         self.totals.span_us += observation.span_us();
@@ -123,10 +124,14 @@ impl Block {
         }
         for (metric, histogram) in metrics.iter().zip(&mut self.latencies) {
             let Some(histogram) = histogram else { continue };
-            match (metric.class(), &observation.proxy, &observation.load) {
-                (Some(Class::Proxy(class)), Some(proxy), _) => proxy.latencies.add_to(class, histogram),
-                (Some(Class::Load(class)), _, Some(load)) => load.latencies.add_to(class, histogram),
-                _ => {}
+            match metric.class() {
+                Some(LatencyClass::Proxy(class)) => {
+                    observation.proxy.iter().for_each(|proxy| proxy.latencies.add_to(class, histogram));
+                }
+                Some(LatencyClass::Load(class)) => {
+                    observation.load.iter().for_each(|load| load.latencies.add_to(class, histogram));
+                }
+                None => {}
             }
         }
     }
@@ -135,22 +140,23 @@ impl Block {
         &self.totals
     }
 
-    /// What it came to for each metric; `None` if it holds nothing that can be compared, or lacks something.
-    pub(crate) fn readings(&self, metrics: &[Metric]) -> Option<Vec<Reading>> {
+    /// Its contribution to each figure; `None` if it is empty or incomplete.
+    pub(crate) fn values(&self, metrics: &[ComparableFigure]) -> Option<Vec<BlockValue>> {
         if self.intervals == 0 || !self.is_whole {
             return None;
         }
-        let reading = |(metric, histogram): (&Metric, &Option<Histogram>)| match (metric.kind, histogram) {
-            (Kind::Quotient(quotient), _) => {
-                Reading::Quotient { of: (quotient.of)(&self.totals), per: (quotient.per)(&self.totals) }
+        let value = |(metric, histogram): (&ComparableFigure, &Option<Histogram>)| match metric.kind {
+            FigureKind::Quantile(..) => {
+                BlockValue::Latencies(histogram.as_ref().map(Histogram::to_sparse).unwrap_or_default())
             }
-            (Kind::Mean(_), Some(histogram)) => {
-                Reading::Quotient { of: histogram.sum_ns() as f64 / 1e3, per: histogram.count() as f64 }
-            }
-            (_, histogram) => {
-                Reading::Latencies(histogram.as_ref().map(Histogram::to_sparse).unwrap_or_default())
+            FigureKind::Mean(_) => BlockValue::Quotient {
+                of: histogram.as_ref().map_or(0.0, |histogram| histogram.sum_ns() as f64 / 1e3),
+                per: histogram.as_ref().map_or(0.0, |histogram| histogram.count() as f64),
+            },
+            FigureKind::Quotient(quotient) => {
+                BlockValue::Quotient { of: (quotient.of)(&self.totals), per: (quotient.per)(&self.totals) }
             }
         };
-        Some(metrics.iter().zip(&self.latencies).map(reading).collect())
+        Some(metrics.iter().zip(&self.latencies).map(value).collect())
     }
 }

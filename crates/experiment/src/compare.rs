@@ -1,72 +1,77 @@
-//! Two runs that are over. Weaker than an experiment: nothing was switched in turn, so that whatever else differed
-//! between the runs is in the difference too. It says whether they differ, and never which is better.
+//! Compares two finished runs. Weaker than an experiment: nothing was alternated, so the difference holds whatever else
+//! differed between the runs. It says whether they differ, never which is better.
 //!
 //! The seconds of a run depend on each other: a neighbour is busy for a while, a queue drains. So the unit is not the
 //! block but a quarter of the run ("batch means"), and the figures of four quarters of each run are compared by Student's
 //! t with three degrees of freedom, which holds for quarters of unequal variance (R. Ibragimov and U. K. Müller,
 //! t-Statistic Based Correlation and Heterogeneity Robust Inference, 2010; Inference with Few Heterogeneous Clusters,
-//! 2016). What lasts longer than a quarter is not told from a difference.
+//! 2016). Whatever lasts longer than a quarter counts as a difference.
 
 use std::time::Duration;
 
 use telemetry::model::{MetricSeries, Run};
 use telemetry::{Counters, CpuGroup};
 
-use crate::block::{Block, Observation, Reading, Side};
+use crate::block::{Block, BlockValue, Observation, SideInterval};
+use crate::comparable_figure::ComparableFigure;
 use crate::estimate::{BATCHES, Estimate, estimate_unpaired};
-use crate::metric::Metric;
 use crate::verdict::too_thin;
 
-/// The fewest blocks of each run: one for each quarter.
+/// The fewest blocks of each run: one per quarter.
 pub const BLOCKS_MIN: usize = BATCHES;
-/// Error rate over all figures that are looked at.
+/// Error rate over all compared figures together.
 const ALPHA: f64 = 0.05;
-/// Error rate of a figure at the most, however few are looked at: what a neighbour does for as long as a quarter makes
-/// quarters alike, and differences are then found more often than the rate says.
+/// The highest error rate of one figure, however few are compared: a neighbour that is busy for as long as a quarter
+/// makes quarters alike, and then more differences are found than the rate says.
 const ALPHA_OF_ONE: f64 = 0.01;
 
-/// The error rate of one of so many figures (Bonferroni).
+/// The error rate of one of this many figures (Bonferroni).
 pub fn alpha_of(figures: usize) -> f64 {
     (ALPHA / figures.max(1) as f64).min(ALPHA_OF_ONE)
 }
 
-/// What may be said of a figure of two runs.
+/// Whether a figure of two runs differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It differs by more than it varies within the runs.
+    /// The figure differs by more than it varies within the runs.
     Differs,
-    /// It does not, which is not to say that there is no difference.
+    /// No difference is shown, which does not prove that there is none.
     NoDifference,
-    /// Nothing can be said.
+    /// Too few blocks or samples to say.
     Inconclusive,
 }
 
-/// What the comparison of a figure came to.
+/// How one figure of two runs compares.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compared {
-    /// What.
+pub struct FigureComparison {
+    /// The result.
     pub finding: Finding,
-    /// Why; empty where the estimate says it all.
+    /// Why; empty where the estimate says so.
     pub reason: String,
-    /// How the figure compared; `None` if there was too little to compare.
+    /// The difference; `None` with too few samples.
     pub estimate: Option<Estimate>,
 }
 
-/// Cuts what is kept of a run's intervals into blocks, but for the first `discard`, and gives what each came to for each
-/// metric. Blocks of which something is missing are left out, and what is left at the end.
-pub fn blocks(run: &Run, metrics: &[Metric], block: Duration, discard: Duration) -> Vec<Vec<Reading>> {
+/// Cuts a run's kept intervals into blocks, without the first `discard`, and gives each block's contribution to each
+/// figure. Incomplete blocks are left out, and so is the rest at the end.
+pub fn blocks(
+    run: &Run,
+    metrics: &[ComparableFigure],
+    block: Duration,
+    discard: Duration,
+) -> Vec<Vec<BlockValue>> {
     let began_us = run.last_us().saturating_sub(run.duration_us());
     let from_us = began_us + discard.as_micros() as u64;
     let block_us = block.as_micros() as u64;
     let mut current = Block::new(metrics);
     let mut current_began_us = None;
     let mut done = Vec::new();
-    for moment in moments(run).into_iter().filter(|moment| moment.start_us >= from_us) {
+    for moment in observations(run).into_iter().filter(|moment| moment.start_us >= from_us) {
         current.add(&moment, metrics);
         let began_us = *current_began_us.get_or_insert(moment.start_us);
-        // Ticks wander by milliseconds.
+        // Ticks jitter by milliseconds.
         if moment.end_us + moment.span_us() / 10 >= began_us + block_us {
-            done.extend(current.readings(metrics));
+            done.extend(current.values(metrics));
             current.clear();
             current_began_us = None;
         }
@@ -74,8 +79,8 @@ pub fn blocks(run: &Run, metrics: &[Metric], block: Duration, discard: Duration)
     done
 }
 
-/// The intervals of both sides, those that end together taken together.
-fn moments(run: &Run) -> Vec<Observation<'_>> {
+/// The intervals of both sides; those that end together are joined.
+fn observations(run: &Run) -> Vec<Observation<'_>> {
     let mut proxy = run.proxy().into_iter().flat_map(MetricSeries::intervals).peekable();
     let mut load = run.load().into_iter().flat_map(MetricSeries::intervals).peekable();
     let (has_proxy, has_load) = (proxy.peek().is_some(), load.peek().is_some());
@@ -97,14 +102,15 @@ fn moments(run: &Run) -> Vec<Observation<'_>> {
             start_us,
             end_us,
             is_whole: !is_lossy && proxy.is_some() == has_proxy && load.is_some() == has_load,
-            proxy: proxy.map(|interval| Side { counters: &interval.counters, latencies: &**interval }),
-            load: load.map(|interval| Side { counters: &interval.counters, latencies: &**interval }),
+            proxy: proxy
+                .map(|interval| SideInterval { counters: &interval.counters, latencies: &**interval }),
+            load: load.map(|interval| SideInterval { counters: &interval.counters, latencies: &**interval }),
             cpu: cpu(run, start_us, end_us),
         });
     }
 }
 
-/// CPU time that was used between two moments; nothing if that is not known.
+/// CPU time used between two moments; zero if unknown.
 fn cpu(run: &Run, start_us: u64, end_us: u64) -> Counters<CpuGroup> {
     match (run.host_at(start_us), run.host_at(end_us)) {
         (Some(start), Some(end)) => end.cpu.since(&start.cpu),
@@ -112,15 +118,21 @@ fn cpu(run: &Run, start_us: u64, end_us: u64) -> Counters<CpuGroup> {
     }
 }
 
-/// How the blocks of one run compare with those of another, for the metric in this place of each, at this error rate.
-pub fn compare(metric: &Metric, at: usize, a: &[Vec<Reading>], b: &[Vec<Reading>], alpha: f64) -> Compared {
-    let of = |blocks: &'_ [Vec<Reading>]| -> Vec<Reading> {
-        blocks.iter().filter_map(|readings| readings.get(at).cloned()).collect()
+/// Compares the blocks of two runs by the figure at index `at` of each block, at the error rate `alpha`.
+pub fn compare(
+    metric: &ComparableFigure,
+    at: usize,
+    a: &[Vec<BlockValue>],
+    b: &[Vec<BlockValue>],
+    alpha: f64,
+) -> FigureComparison {
+    let of = |blocks: &'_ [Vec<BlockValue>]| -> Vec<BlockValue> {
+        blocks.iter().filter_map(|values| values.get(at).cloned()).collect()
     };
     let fewest = a.len().min(b.len());
     if fewest < BLOCKS_MIN {
         let reason = format!("too few blocks: {fewest} of the {BLOCKS_MIN} that it takes of each run");
-        return Compared { finding: Finding::Inconclusive, reason, estimate: None };
+        return FigureComparison { finding: Finding::Inconclusive, reason, estimate: None };
     }
     let estimate = estimate_unpaired(metric, &of(a), &of(b), alpha);
     let (finding, reason) = match &estimate {
@@ -129,7 +141,7 @@ pub fn compare(metric: &Metric, at: usize, a: &[Vec<Reading>], b: &[Vec<Reading>
         Some(estimate) if estimate.shows_difference() => (Finding::Differs, String::new()),
         Some(_) => (Finding::NoDifference, String::new()),
     };
-    Compared { finding, reason, estimate }
+    FigureComparison { finding, reason, estimate }
 }
 
 #[cfg(test)]

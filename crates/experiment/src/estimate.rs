@@ -1,31 +1,32 @@
-//! How a figure compares, from pairs of blocks.
+//! Estimates the difference of a figure from blocks.
 
-use crate::block::Reading;
-use crate::metric::{Kind, Metric, Scale};
+use crate::block::BlockValue;
+use crate::comparable_figure::{ComparableFigure, FigureKind, Scale};
 use crate::statistics::{Pooled, StudentsDifference, interval, resolution, sign_flip_p};
 
 /// How an estimate is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Method {
+pub struct EstimateOptions {
     /// Error rate of this figure's verdict, such as 0.05.
     pub alpha: f64,
     /// Draws of the bootstrap.
     pub draws: u32,
     /// Pairs that are planned, for the resolution.
     pub pairs_planned: u32,
-    /// From which the draws are made.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
-impl Method {
-    /// Draws that leave some twenty beyond the end of the widest interval, that of six pairs.
+impl EstimateOptions {
+    /// Enough draws that about twenty lie beyond each end of the widest interval, that of six pairs.
     pub const DRAWS: u32 = 10_000;
 }
 
-/// How a figure compares. Effects are in percent of the first arm's figure, of shares in percentage points.
+/// The difference of a figure between two arms. Effects are in percent of the first arm's figure, of shares in
+/// percentage points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Pairs that it rests on.
+    /// Pairs used.
     pub pairs: u32,
     /// The figure over all blocks of the first arm, in its unit.
     pub a: f64,
@@ -35,38 +36,42 @@ pub struct Estimate {
     pub effect: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of it.
+    /// Upper end of the interval.
     pub high: f64,
     /// The interval's confidence is 1 less this.
     pub alpha: f64,
-    /// How often chance alone would make a difference as large, by the sign-flip test.
+    /// p-value of the sign-flip test, or of Student's t for unpaired runs.
     pub p: f64,
-    /// The difference that the planned pairs show four times in five.
+    /// The smallest difference that the planned pairs show with a power of 80 %.
     pub resolution: f64,
     /// True if a percentile rests on fewer than ten samples above it in one of the arms.
     pub is_thin: bool,
 }
 
 impl Estimate {
-    /// True if the difference is more than chance makes at this error rate: by the test, and by the interval too.
+    /// True if both the test and the interval show a difference at this error rate.
     pub fn shows_difference(&self) -> bool {
         self.p <= self.alpha && (self.low > 0.0 || self.high < 0.0)
     }
 }
 
-/// Compares the readings of pairs `(a, b)`; `None` with fewer than four pairs that hold something to compare.
-pub fn estimate(metric: &Metric, pairs: &[(&Reading, &Reading)], method: &Method) -> Option<Estimate> {
+/// Compares the values of pairs `(a, b)`; `None` with fewer than four pairs that hold something to compare.
+pub fn estimate(
+    metric: &ComparableFigure,
+    pairs: &[(&BlockValue, &BlockValue)],
+    options: &EstimateOptions,
+) -> Option<Estimate> {
     let scale = metric.scale();
-    let alone = |reading: &Reading| Pooled::new(metric, std::iter::once(reading)).figure(&[1]);
-    let difference = |(a, b): &(&Reading, &Reading)| difference(scale, alone(a)?, alone(b)?);
-    let (used, differences): (Vec<(&Reading, &Reading)>, Vec<f64>) =
+    let alone = |value: &BlockValue| Pooled::new(metric, std::iter::once(value)).figure(&[1]);
+    let difference = |(a, b): &(&BlockValue, &BlockValue)| difference(scale, alone(a)?, alone(b)?);
+    let (used, differences): (Vec<(&BlockValue, &BlockValue)>, Vec<f64>) =
         pairs.iter().filter_map(|pair| Some((*pair, difference(pair)?))).unzip();
     let pooled_a = Pooled::new(metric, used.iter().map(|(a, _)| *a));
     let pooled_b = Pooled::new(metric, used.iter().map(|(_, b)| *b));
     let effect_of =
         |weights: &[u32]| self::difference(scale, pooled_a.figure(weights)?, pooled_b.figure(weights)?);
     let all = vec![1; used.len()];
-    let (low, high) = interval(used.len(), method.alpha, method.draws, method.seed, effect_of)?;
+    let (low, high) = interval(used.len(), options.alpha, options.draws, options.seed, effect_of)?;
     Some(Estimate {
         pairs: used.len() as u32,
         a: pooled_a.figure(&all)?,
@@ -74,19 +79,24 @@ pub fn estimate(metric: &Metric, pairs: &[(&Reading, &Reading)], method: &Method
         effect: percent(scale, effect_of(&all)?),
         low: percent(scale, low),
         high: percent(scale, high),
-        alpha: method.alpha,
-        p: sign_flip_p(&differences, method.seed),
-        resolution: percent(scale, resolution(&differences, method.pairs_planned, method.alpha)?),
+        alpha: options.alpha,
+        p: sign_flip_p(&differences, options.seed),
+        resolution: percent(scale, resolution(&differences, options.pairs_planned, options.alpha)?),
         is_thin: [pooled_a, pooled_b].iter().any(|pooled| is_thin(metric, pooled)),
     })
 }
 
-/// Quarters of a run.
+/// Parts of a run that are compared: quarters.
 pub(crate) const BATCHES: usize = 4;
 
-/// Compares the blocks of two runs that were not switched in turn, by quarters of each; `None` if a quarter of either
-/// holds nothing to compare. Of the estimate's `pairs` there are as many as quarters, and its `resolution` is not known: 0.
-pub fn estimate_unpaired(metric: &Metric, a: &[Reading], b: &[Reading], alpha: f64) -> Option<Estimate> {
+/// Compares the blocks of two runs by quarters; `None` if a quarter of either has no samples. The estimate's `pairs` is
+/// the number of quarters, and its `resolution` is 0, because it is unknown.
+pub fn estimate_unpaired(
+    metric: &ComparableFigure,
+    a: &[BlockValue],
+    b: &[BlockValue],
+    alpha: f64,
+) -> Option<Estimate> {
     let scale = metric.scale();
     let [a, b] = [a, b].map(|blocks| (Pooled::new(metric, blocks.iter()), blocks.len()));
     let difference = StudentsDifference::new(&quarters(scale, &a)?, &quarters(scale, &b)?)?;
@@ -107,7 +117,7 @@ pub fn estimate_unpaired(metric: &Metric, a: &[Reading], b: &[Reading], alpha: f
     })
 }
 
-/// The figure of each quarter of so many blocks, on the scale on which differences add up.
+/// The figure of each quarter of the blocks, on a scale on which differences add up.
 fn quarters(scale: Scale, (pooled, blocks): &(Pooled, usize)) -> Option<Vec<f64>> {
     let of_quarter = |quarter: usize| {
         let is_of_it = |block: usize| u32::from(block * BATCHES / blocks == quarter);
@@ -121,8 +131,8 @@ fn quarters(scale: Scale, (pooled, blocks): &(Pooled, usize)) -> Option<Vec<f64>
     (0..BATCHES).map(of_quarter).collect()
 }
 
-/// The difference of two figures on the scale on which differences add up: the logarithm of their quotient, so that it
-/// does not matter which is divided by which, or plainly that of two shares.
+/// The difference of two figures on a scale on which differences add up: the logarithm of their quotient, or the plain
+/// difference of two shares.
 fn difference(scale: Scale, a: f64, b: f64) -> Option<f64> {
     match scale {
         Scale::Relative => (a > 0.0 && b > 0.0).then(|| (b / a).ln()),
@@ -137,10 +147,10 @@ fn percent(scale: Scale, difference: f64) -> f64 {
     }
 }
 
-fn is_thin(metric: &Metric, pooled: &Pooled) -> bool {
-    match (metric.kind, pooled.samples()) {
-        (Kind::Quantile(_, q), Some(n)) => telemetry::quantile_is_thin(n, q),
-        _ => false,
+fn is_thin(metric: &ComparableFigure, pooled: &Pooled) -> bool {
+    match metric.kind {
+        FigureKind::Quantile(_, q) => pooled.samples().is_some_and(|n| telemetry::quantile_is_thin(n, q)),
+        FigureKind::Mean(_) | FigureKind::Quotient(_) => false,
     }
 }
 
@@ -149,16 +159,17 @@ mod tests {
     use super::*;
     use telemetry::Histogram;
 
-    const METHOD: Method = Method { alpha: 0.05, draws: 2_000, pairs_planned: 12, seed: 1 };
+    const OPTIONS: EstimateOptions =
+        EstimateOptions { alpha: 0.05, draws: 2_000, pairs_planned: 12, seed: 1 };
 
-    fn quotients(pairs: &[(f64, f64)]) -> Vec<(Reading, Reading)> {
-        let reading = |of| Reading::Quotient { of, per: 100.0 };
-        pairs.iter().map(|(a, b)| (reading(*a), reading(*b))).collect()
+    fn quotients(pairs: &[(f64, f64)]) -> Vec<(BlockValue, BlockValue)> {
+        let value = |of| BlockValue::Quotient { of, per: 100.0 };
+        pairs.iter().map(|(a, b)| (value(*a), value(*b))).collect()
     }
 
-    fn of(metric: &str, pairs: &[(Reading, Reading)]) -> Option<Estimate> {
+    fn of(metric: &str, pairs: &[(BlockValue, BlockValue)]) -> Option<Estimate> {
         let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a, b)).collect();
-        estimate(&metric.parse().unwrap(), &pairs, &METHOD)
+        estimate(&metric.parse().unwrap(), &pairs, &OPTIONS)
     }
 
     #[test]
@@ -182,16 +193,16 @@ mod tests {
 
     #[test]
     fn pairs_without_samples_do_not_count() {
-        let reading = |us: &[u64]| {
+        let value = |us: &[u64]| {
             let mut histogram = Histogram::new();
             for us in us {
                 histogram.record_ns(us * 1_000);
             }
-            Reading::Latencies(histogram.to_sparse())
+            BlockValue::Latencies(histogram.to_sparse())
         };
-        let full = || (reading(&[100; 50]), reading(&[110; 50]));
+        let full = || (value(&[100; 50]), value(&[110; 50]));
         let mut pairs: Vec<_> = (0..7).map(|_| full()).collect();
-        pairs.push((reading(&[]), reading(&[5])));
+        pairs.push((value(&[]), value(&[5])));
         let estimate = of("exchange.p50", &pairs).unwrap();
         assert_eq!((estimate.pairs, estimate.is_thin), (7, false));
         assert!((estimate.effect - 10.0).abs() < 0.2, "{estimate:?}");

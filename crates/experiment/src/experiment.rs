@@ -1,58 +1,58 @@
-//! The machine: what to switch when, and which interval counts to which block.
+//! The state machine: what to switch when, and which interval belongs to which block.
 
 use telemetry::Value;
 use telemetry::experiment::{Arm, Stage};
 
-use crate::block::{Block, Observation, Reading};
-use crate::estimate::{Estimate, Method, estimate};
-use crate::limits::Limits;
-use crate::metric::Metric;
-use crate::plan::{Change, Plan};
-use crate::verdict::{Judged, judge};
+use crate::block::{Block, BlockValue, Observation};
+use crate::comparable_figure::ComparableFigure;
+use crate::estimate::{Estimate, EstimateOptions, estimate};
+use crate::plan::{Plan, SettingChange};
+use crate::validity::ValidityChecks;
+use crate::verdict::{Judgement, judge};
 
-/// Ticks wander by milliseconds: by this share of an interval one may begin before what is discarded ends, and a block
-/// end before its time.
+/// Ticks jitter by milliseconds: an interval may begin before the discarded time ends, and a block end early, by this
+/// fraction of an interval (1/10).
 const SLACK: u64 = 10;
-/// Draws for an interval that is shown while pairs still come.
+/// Bootstrap draws of an interval that is shown while the experiment runs.
 const RUNNING_DRAWS: u32 = 1_000;
 
-/// What is to be done, or told.
+/// What the caller does or records next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// It begins.
     Begin,
     /// Give the setting this value, now.
     Switch {
-        /// In which stage.
+        /// The stage.
         stage: Stage,
-        /// For which pair, from 1.
+        /// The pair, from 1.
         pair: u32,
-        /// For whose block. In the a/a stage both arms have the first value.
+        /// The arm whose block begins. In the a/a stage both arms have the first value.
         arm: Arm,
         /// The value.
         value: Value,
         /// Forget sessions and tickets.
         flush: bool,
     },
-    /// A pair is complete. The estimates, one for each metric, are of no worth as a verdict before the end.
+    /// A pair is complete. The estimates, one for each figure, are no verdict before the end.
     Pair {
-        /// In which stage.
+        /// The stage.
         stage: Stage,
-        /// Which, from 1.
+        /// The pair, from 1.
         pair: u32,
-        /// How the figures stand; `None` while too little is known.
+        /// The estimates so far; `None` with too few pairs.
         estimates: Vec<Option<Estimate>>,
     },
     /// A stage is over.
     Verdict {
-        /// Which.
+        /// The stage.
         stage: Stage,
-        /// What it came to, for each metric.
-        judged: Vec<Judged>,
+        /// The judgement of each figure.
+        judgements: Vec<Judgement>,
     },
-    /// The experiment is over: give the setting back the value that it had before.
+    /// The experiment is over: restore the setting's value.
     End {
-        /// That value.
+        /// The value before the experiment.
         value: Value,
         /// Forget sessions and tickets.
         flush: bool,
@@ -63,28 +63,28 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Experiment {
     plan: Plan,
-    change: Change,
+    change: SettingChange,
     seed: u64,
     rng: fastrand::Rng,
     stage: Stage,
     /// From 1.
     pair: u32,
     arm: Arm,
-    /// Readings of the pair's first block, once there is one: its arm, and `None` in place of readings it lacks.
-    first: Option<(Arm, Option<Vec<Reading>>)>,
+    /// Arm and values of the pair's first block; `None` in place of the values of an incomplete block.
+    first: Option<(Arm, Option<Vec<BlockValue>>)>,
     block: Block,
     block_began_us: u64,
     interval_us: u64,
     load_threads: u64,
-    /// Of the complete pairs of the stage, for each metric: first `a`, then `b`.
-    pairs: Vec<(Vec<Reading>, Vec<Reading>)>,
-    limits: Limits,
+    /// The values of arm A and arm B of each complete pair of the stage.
+    pairs: Vec<(Vec<BlockValue>, Vec<BlockValue>)>,
+    validity: ValidityChecks,
     is_over: bool,
 }
 
 impl Experiment {
-    /// Makes ready. The plan must have a metric.
-    pub fn new(plan: Plan, change: Change, seed: u64) -> Self {
+    /// An experiment that has not begun. The plan must have a figure.
+    pub fn new(plan: Plan, change: SettingChange, seed: u64) -> Self {
         Self {
             stage: if plan.calibration_pairs > 0 { Stage::Calibration } else { Stage::Comparison },
             block: Block::new(&plan.metrics),
@@ -99,7 +99,7 @@ impl Experiment {
             interval_us: 0,
             load_threads: 0,
             pairs: Vec::new(),
-            limits: Limits::default(),
+            validity: ValidityChecks::default(),
             is_over: false,
         }
     }
@@ -109,8 +109,8 @@ impl Experiment {
         vec![Step::Begin, self.begin_pair(now_us)]
     }
 
-    /// Takes in an interval that has ended; before [`Self::advance`] at the same moment. `load_threads`: threads of the
-    /// load generator, 0 without one.
+    /// Adds an interval that has ended. Call it before [`Self::advance`]. `load_threads` is the number of the load
+    /// generator's threads, 0 without one.
     pub fn observe(&mut self, observation: &Observation<'_>, load_threads: u64) {
         self.interval_us = observation.span_us();
         self.load_threads = load_threads;
@@ -120,7 +120,7 @@ impl Experiment {
         }
     }
 
-    /// Goes on if it is time.
+    /// Ends the block if it is time.
     pub fn advance(&mut self, now_us: u64) -> Vec<Step> {
         let ends_us = self.block_began_us + self.plan.block.as_micros() as u64;
         if self.is_over || self.pair == 0 || now_us + self.slack_us() < ends_us {
@@ -129,29 +129,29 @@ impl Experiment {
         self.end_block(now_us)
     }
 
-    /// Notes that something else changed, which makes the figures incomparable.
+    /// Notes that something else changed, so that the figures are not comparable.
     pub fn disturb(&mut self, what: &str) {
-        self.limits.note_disturbance(format!("disturbed: {what}"));
+        self.validity.note_disturbance(format!("disturbed: {what}"));
     }
 
-    /// Ends it before its time.
+    /// Ends the experiment early.
     pub fn stop(&mut self) -> Vec<Step> {
         if self.is_over {
             return Vec::new();
         }
         let (pair, pairs) = (self.pairs.len(), self.pairs_planned());
-        self.limits.note_disturbance(format!("ended early, after {pair} of {pairs} pairs"));
-        let judged = self.judge();
-        vec![Step::Verdict { stage: self.stage, judged }, self.end()]
+        self.validity.note_disturbance(format!("ended early, after {pair} of {pairs} pairs"));
+        let judgements = self.judge();
+        vec![Step::Verdict { stage: self.stage, judgements }, self.end()]
     }
 
-    /// True once it has come to its end.
+    /// True once the experiment has ended.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
     /// What it compares.
-    pub fn change(&self) -> &Change {
+    pub fn change(&self) -> &SettingChange {
         &self.change
     }
 
@@ -160,22 +160,22 @@ impl Experiment {
         &self.plan
     }
 
-    /// From which its order is drawn.
+    /// The seed of the order of blocks.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The stage that is under way, or was last.
+    /// The current stage, or the last one.
     pub fn stage(&self) -> Stage {
         self.stage
     }
 
-    /// Whose block is under way, or was last.
+    /// The arm of the current block, or of the last one.
     pub fn arm(&self) -> Arm {
         self.arm
     }
 
-    /// Pairs that are planned in the stage that is under way.
+    /// The planned pairs of the current stage.
     pub fn pairs_planned(&self) -> u32 {
         match self.stage {
             Stage::Calibration => self.plan.calibration_pairs,
@@ -208,17 +208,17 @@ impl Experiment {
     }
 
     fn end_block(&mut self, now_us: u64) -> Vec<Step> {
-        self.limits.note_block(self.arm, self.block.totals(), self.load_threads);
-        let readings = self.block.readings(&self.plan.metrics);
+        self.validity.note_block(self.arm, self.block.totals(), self.load_threads);
+        let values = self.block.values(&self.plan.metrics);
         match self.first.take() {
             None => {
-                self.first = Some((self.arm, readings));
+                self.first = Some((self.arm, values));
                 self.arm = if self.arm == Arm::A { Arm::B } else { Arm::A };
                 vec![self.begin_block(now_us)]
             }
             Some((arm, first)) => {
-                let pair = first.zip(readings);
-                self.limits.note_pair(pair.is_none());
+                let pair = first.zip(values);
+                self.validity.note_pair(pair.is_none());
                 self.pairs.extend(pair.map(|(first, second)| match arm {
                     Arm::A => (first, second),
                     Arm::B => (second, first),
@@ -234,20 +234,20 @@ impl Experiment {
                 Step::Pair { stage: self.stage, pair: self.pair, estimates: self.estimates(RUNNING_DRAWS) };
             return vec![done, self.begin_pair(now_us)];
         }
-        let judged = self.judge();
-        // The primary figure decides whether there is a sense in going on.
+        let judgements = self.judge();
+        // The primary figure decides whether the comparison follows.
         let goes_on = self.stage == Stage::Calibration
-            && judged
+            && judgements
                 .first()
-                .is_some_and(|judged| judged.outcome == telemetry::experiment::Outcome::NoDifference);
-        let verdict = Step::Verdict { stage: self.stage, judged };
+                .is_some_and(|judgement| judgement.outcome == telemetry::experiment::Outcome::NoDifference);
+        let verdict = Step::Verdict { stage: self.stage, judgements };
         if !goes_on {
             return vec![verdict, self.end()];
         }
         self.stage = Stage::Comparison;
         self.pair = 0;
         self.pairs.clear();
-        self.limits = Limits::default();
+        self.validity = ValidityChecks::default();
         vec![verdict, self.begin_pair(now_us)]
     }
 
@@ -261,22 +261,22 @@ impl Experiment {
         metrics.map(|(at, metric)| self.estimate(at, metric, draws)).collect()
     }
 
-    fn estimate(&self, at: usize, metric: &Metric, draws: u32) -> Option<Estimate> {
+    fn estimate(&self, at: usize, metric: &ComparableFigure, draws: u32) -> Option<Estimate> {
         let pairs: Vec<_> = self.pairs.iter().filter_map(|(a, b)| Some((a.get(at)?, b.get(at)?))).collect();
-        let method = Method {
+        let options = EstimateOptions {
             alpha: self.plan.alpha(),
             draws,
-            // What the a/a stage says of resolution is for the pairs that follow it.
+            // The a/a stage gives the resolution of the pairs that follow it.
             pairs_planned: self.plan.pairs,
             seed: self.seed,
         };
-        estimate(metric, &pairs, &method)
+        estimate(metric, &pairs, &options)
     }
 
-    fn judge(&self) -> Vec<Judged> {
-        let metrics = self.plan.metrics.iter().zip(self.estimates(Method::DRAWS));
+    fn judge(&self) -> Vec<Judgement> {
+        let metrics = self.plan.metrics.iter().zip(self.estimates(EstimateOptions::DRAWS));
         let judge = |(metric, estimate)| {
-            judge(metric, self.stage, estimate, self.plan.alpha(), self.limits.reason(metric).as_deref())
+            judge(metric, self.stage, estimate, self.plan.alpha(), self.validity.reason(metric).as_deref())
         };
         metrics.map(judge).collect()
     }

@@ -1,4 +1,4 @@
-//! What is to be compared, and for how long.
+//! The plan of an experiment: what to compare, and for how long.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -6,91 +6,91 @@ use std::time::Duration;
 use telemetry::experiment::Arm;
 use telemetry::{Applies, Setting, Value};
 
-use crate::metric::{Metric, UnknownMetric};
+use crate::comparable_figure::{ComparableFigure, NotAComparableFigure};
 use crate::statistics::pairs_min;
 
-/// Most pairs of a stage: more than a night of the default blocks.
+/// The most pairs of a stage: more than a night of default blocks.
 const PAIRS_MAX: u32 = 2_000;
-/// Most figures that are looked at.
+/// The most figures of an experiment.
 const METRICS_MAX: usize = 8;
 /// Longest block.
 const BLOCK_MAX: Duration = Duration::from_secs(3_600);
-/// Confidence is 1 less this, over all figures together.
+/// Error rate over all figures together.
 const ALPHA: f64 = 0.05;
 
-/// What is to be compared, and for how long; from words such as `proxy.workers=1..2,pairs=12,metric=exchange.p99`.
+/// What to compare, and for how long; parsed from words such as `proxy.workers=1..2,pairs=12,metric=exchange.p99`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Dotted name of the setting, or its last part if that is no other's.
+    /// Dotted name of the setting, or its last part if no other setting has it.
     pub setting: String,
-    /// The first value, with which the second is compared, as it was written.
+    /// The first value, the baseline, as it was written.
     pub a: String,
     /// The second value.
     pub b: String,
-    /// The figures to look at; the first is the primary one. Empty: the caller chooses.
-    pub metrics: Vec<Metric>,
-    /// Pairs that are compared.
+    /// The figures to compare, the primary one first. If empty, the caller chooses.
+    pub metrics: Vec<ComparableFigure>,
+    /// Pairs of the comparison.
     pub pairs: u32,
-    /// Pairs of the stage before, in which both have the first value; 0 for none.
+    /// Pairs of the a/a stage before, in which both arms have the first value; 0 for none.
     pub calibration_pairs: u32,
     /// Length of a block.
     pub block: Duration,
-    /// Time after each switch that does not count.
+    /// Time after each switch that is discarded.
     pub discard: Duration,
-    /// Forget sessions and tickets at each switch; `None`: if the setting concerns resumption.
+    /// Forget sessions and tickets at each switch; `None` decides by whether the setting concerns resumption.
     pub flush: Option<bool>,
 }
 
-/// Why there can be no such experiment.
+/// Why an experiment is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// It does not say what to compare.
+    /// The text does not say what to compare.
     #[error("{0:?}: expected SETTING=A..B first, such as proxy.workers=1..2")]
     NoChange(String),
-    /// There is no such word.
+    /// A word is unknown.
     #[error("{0:?}: expected metric=, pairs=, aa=, block=, discard=, flush or keep")]
     UnknownWord(String),
-    /// A word has no such value.
+    /// A word has another value than it may.
     #[error("{word}={value}: expected {expected}")]
     Value {
         /// The word.
         word: &'static str,
         /// Its value.
         value: String,
-        /// What it may be.
+        /// What is allowed.
         expected: String,
     },
-    /// A figure has no such name.
+    /// A name is no figure's, or the figure cannot be compared.
     #[error(transparent)]
-    Metric(#[from] UnknownMetric),
-    /// With so few pairs no difference could be shown.
+    Metric(#[from] NotAComparableFigure),
+    /// So few pairs cannot show any difference.
     #[error("{word}={pairs}: {min} pairs are the fewest that can show anything of {metrics} figures")]
     TooFewPairs {
-        /// Which stage's.
+        /// The word, `pairs` or `aa`.
         word: &'static str,
-        /// How many were wanted.
+        /// The pairs asked for.
         pairs: u32,
-        /// How many it takes.
+        /// The pairs needed.
         min: u32,
-        /// The figures looked at.
+        /// The number of figures.
         metrics: usize,
     },
-    /// What is discarded leaves nothing.
+    /// The discarded time leaves less than two intervals of a block.
     #[error("block={block:?} leaves less than two intervals of {interval:?} after discard={discard:?}")]
     NothingLeft {
         /// The block.
         block: Duration,
-        /// What of it does not count.
+        /// The discarded time.
         discard: Duration,
-        /// How often counters become figures.
+        /// The run's interval.
         interval: Duration,
     },
-    /// There is no such setting.
+    /// The setting is unknown.
     #[error("there is no setting {name} that can change while this runs; there are {known}")]
     UnknownSetting {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
-        /// Those that there are.
+        /// The settings that can change.
         known: String,
     },
     /// The setting cannot have such a value.
@@ -100,16 +100,16 @@ pub enum PlanError {
         name: String,
         /// The value.
         value: String,
-        /// What it may be.
+        /// What is allowed.
         expected: String,
     },
-    /// There is nothing to compare.
+    /// Both values are the same.
     #[error("{0}: both values are the same")]
     Same(String),
 }
 
-/// The change, and the words behind it. A value may hold commas, as a list of ciphers does: it goes on until something
-/// comes that is a word of a plan, or has `=` as only such a word does.
+/// Splits a plan into the change and the words after it. A value may hold commas, as a list of ciphers does: it ends at
+/// the first part that is a word of a plan or has a `=`.
 fn parts(text: &str) -> (&str, Vec<&str>) {
     let is_word = |part: &str| part.contains('=') || matches!(part, "flush" | "keep");
     let mut end = text.find(',').unwrap_or(text.len());
@@ -161,7 +161,7 @@ impl Plan {
             ("flush", _) => self.flush = Some(true),
             ("keep", _) => self.flush = Some(false),
             (_, Some(("metric", names))) => {
-                let metrics: Result<Vec<Metric>, _> = names.split('+').map(str::parse).collect();
+                let metrics: Result<Vec<ComparableFigure>, _> = names.split('+').map(str::parse).collect();
                 self.metrics = metrics?;
             }
             (_, Some(("pairs", value))) => self.pairs = count("pairs", value)?,
@@ -175,7 +175,7 @@ impl Plan {
 
     fn check(&self) -> Result<(), PlanError> {
         if self.metrics.len() > METRICS_MAX {
-            let value = self.metrics.iter().map(Metric::name).collect::<Vec<_>>().join("+");
+            let value = self.metrics.iter().map(ComparableFigure::name).collect::<Vec<_>>().join("+");
             let expected = format!("at most {METRICS_MAX} figures");
             return Err(PlanError::Value { word: "metric", value, expected });
         }
@@ -194,16 +194,16 @@ impl Plan {
         ALPHA / self.metrics.len().max(1) as f64
     }
 
-    /// How long the whole experiment takes.
+    /// Length of the whole experiment.
     pub fn length(&self) -> Duration {
         self.block * 2 * (self.pairs + self.calibration_pairs)
     }
 
-    /// Holds the plan against the settings that there are, and how often counters become figures.
+    /// Checks the plan against the settings and the run's interval.
     ///
     /// # Errors
-    /// If there is no such setting, or it cannot have these values while the program runs, or a block is too short.
-    pub fn resolve(&self, settings: &[Setting], interval: Duration) -> Result<Change, PlanError> {
+    /// If the setting is unknown or cannot have these values while the program runs, or a block is too short.
+    pub fn resolve(&self, settings: &[Setting], interval: Duration) -> Result<SettingChange, PlanError> {
         if self.block < self.discard + 2 * interval {
             let Self { block, discard, .. } = *self;
             return Err(PlanError::NothingLeft { block, discard, interval });
@@ -224,16 +224,16 @@ impl Plan {
             return Err(PlanError::Same(format!("{} {a} and {b}", setting.name)));
         }
         let flush = self.flush.unwrap_or_else(|| concerns_resumption(&setting.name));
-        Ok(Change { setting: setting.name.clone(), before: setting.value.clone(), a, b, flush })
+        Ok(SettingChange { setting: setting.name.clone(), before: setting.value.clone(), a, b, flush })
     }
 }
 
-/// Two values of a setting that there is.
+/// The two values of a setting that an experiment switches between.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct SettingChange {
     /// Dotted name of the setting.
     pub setting: String,
-    /// Its value before the experiment, which it is given back.
+    /// Its value before the experiment, which is restored at the end.
     pub before: Value,
     /// The first value.
     pub a: Value,
@@ -243,7 +243,7 @@ pub struct Change {
     pub flush: bool,
 }
 
-impl Change {
+impl SettingChange {
     /// The value of an arm.
     pub fn value(&self, arm: Arm) -> &Value {
         match arm {
@@ -253,7 +253,7 @@ impl Change {
     }
 }
 
-/// What was agreed on under one value would be resumed under the other.
+/// Sessions agreed on under one value of such a setting would be resumed under the other.
 fn concerns_resumption(name: &str) -> bool {
     let words = ["resum", "ticket", "session", "tls-", "cipher", "group", "client-auth"];
     words.iter().any(|word| name.contains(word))
@@ -295,93 +295,4 @@ fn value(setting: &Setting, text: &str) -> Result<Value, PlanError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn setting(name: &str, value: Value, applies: Applies) -> Setting {
-        let range = matches!(value, Value::Number(_)).then_some((1.0, 256.0));
-        Setting { name: name.to_owned(), value, unit: String::new(), applies, range }
-    }
-
-    fn settings() -> Vec<Setting> {
-        vec![
-            setting("proxy.workers", Value::Number(1.0), Applies::Live),
-            setting("proxy.resumption", Value::Flag(true), Applies::NewConnections),
-            setting("proxy.ciphers", Value::Text("default".to_owned()), Applies::NewConnections),
-            setting("proxy.rate", Value::Number(1.0), Applies::Live),
-            setting("load.rate", Value::Number(1.0), Applies::Live),
-            setting("proxy.listen", Value::Text(":8443".to_owned()), Applies::Restart),
-        ]
-    }
-
-    fn resolve(words: &str) -> Result<Change, PlanError> {
-        words.parse::<Plan>()?.resolve(&settings(), Duration::from_secs(1))
-    }
-
-    #[test]
-    fn a_plan_has_defaults_and_each_word_changes_one() {
-        let plan: Plan = "workers=1..2".parse().unwrap();
-        assert_eq!((plan.pairs, plan.calibration_pairs, plan.length()), (12, 6, Duration::from_secs(360)));
-        let words = " proxy.workers = 1 .. 2 , metric=exchange.p99+cpu.per_exchange, pairs=20, aa=0, block=5s, discard=500ms, keep";
-        let plan: Plan = words.parse().unwrap();
-        let names: Vec<_> = plan.metrics.iter().map(Metric::name).collect();
-        assert_eq!(names, ["exchange.p99", "cpu.per_exchange"]);
-        assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("proxy.workers", "1", "2"));
-        assert_eq!((plan.pairs, plan.calibration_pairs, plan.flush), (20, 0, Some(false)));
-        assert_eq!((plan.block, plan.discard), (Duration::from_secs(5), Duration::from_millis(500)));
-        assert!((plan.alpha() - 0.025).abs() < 1e-12);
-    }
-
-    #[test]
-    fn values_may_hold_commas() {
-        let plan: Plan = "ciphers=A,B..C, D,E,pairs=20,flush".parse().unwrap();
-        assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("ciphers", "A,B", "C, D,E"));
-        assert_eq!((plan.pairs, plan.flush), (20, Some(true)));
-        let plan: Plan = "groups=x25519..x25519,p256".parse().unwrap();
-        assert_eq!((&*plan.a, &*plan.b, plan.flush), ("x25519", "x25519,p256", None));
-    }
-
-    #[test]
-    fn words_that_mean_nothing_are_refused_in_one_line() {
-        for (words, expected) in [
-            ("", "expected SETTING=A..B"),
-            ("workers", "expected SETTING=A..B"),
-            ("workers=1", "expected SETTING=A..B"),
-            ("workers=1..", "expected SETTING=A..B"),
-            ("workers=1..2,keep,often", "expected metric="),
-            ("workers=1..2,often=3", "expected metric="),
-            ("workers=1..2,metric=p99", "there are exchanges.rate"),
-            ("workers=1..2,pairs=many", "a number of pairs"),
-            ("workers=1..2,pairs=5", "6 pairs are the fewest"),
-            ("workers=1..2,aa=3", "6 pairs are the fewest"),
-            ("workers=1..2,metric=exchange.p50+exchange.p99,pairs=12,aa=6", "7 pairs are the fewest"),
-            ("workers=1..2,block=10", "a time with its unit"),
-        ] {
-            let error = words.parse::<Plan>().unwrap_err().to_string();
-            assert!(error.contains(expected) && !error.contains('\n'), "{words}: {error}");
-        }
-    }
-
-    #[test]
-    fn values_are_read_as_the_setting_has_them() {
-        let change = resolve("workers=1..2").unwrap();
-        assert_eq!((change.a, change.b, change.flush), (Value::Number(1.0), Value::Number(2.0), false));
-        let change = resolve("proxy.resumption=on..off").unwrap();
-        assert_eq!((change.a, change.b, change.flush), (Value::Flag(true), Value::Flag(false), true));
-        assert!(!resolve("proxy.resumption=on..off,keep").unwrap().flush);
-        assert_eq!(resolve("ciphers=x..y").unwrap().b, Value::Text("y".to_owned()));
-        for (words, expected) in [
-            ("rate=1..2", "there is no setting rate"),
-            ("listen=:1..:2", "there is no setting listen"),
-            ("workers=1..1000", "a number from 1 to 256"),
-            ("workers=1..2,often", "a number from 1 to 256"),
-            ("workers=1..two", "a number from 1 to 256"),
-            ("resumption=on..maybe", "on or off"),
-            ("workers=2..2.0", "both values are the same"),
-            ("workers=1..2,block=3s", "less than two intervals"),
-        ] {
-            let error = resolve(words).unwrap_err().to_string();
-            assert!(error.contains(expected), "{words}: {error}");
-        }
-    }
-}
+mod tests;

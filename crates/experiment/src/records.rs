@@ -1,12 +1,12 @@
-//! Steps as the journal takes them.
+//! The records of an experiment's steps.
 
 use telemetry::experiment::{Arm, ExperimentStep, Outcome, Stage};
 use telemetry::{EstimateRecord, ExperimentRecord};
 
+use crate::comparable_figure::ComparableFigure;
 use crate::estimate::Estimate;
 use crate::experiment::{Experiment, Step};
-use crate::metric::Metric;
-use crate::verdict::Judged;
+use crate::verdict::Judgement;
 
 impl From<Estimate> for EstimateRecord {
     fn from(estimate: Estimate) -> Self {
@@ -25,8 +25,7 @@ impl From<Estimate> for EstimateRecord {
 }
 
 impl Experiment {
-    /// The records that a step is told by, one for each figure if it is about figures. `number`: which of the run's
-    /// experiments this is.
+    /// The records of a step: one for each figure if the step is about figures. `number` counts the run's experiments.
     pub fn records(&self, number: u64, step: &Step) -> Vec<ExperimentRecord> {
         let metrics = || self.plan().metrics.iter().enumerate();
         match step {
@@ -41,29 +40,31 @@ impl Experiment {
                 ..self.blank(number, ExperimentStep::Switch)
             }],
             Step::Pair { stage, pair, estimates } => {
-                let told =
-                    |((at, metric), estimate): ((usize, &Metric), &Option<Estimate>)| ExperimentRecord {
+                let told = |((at, metric), estimate): ((usize, &ComparableFigure), &Option<Estimate>)| {
+                    ExperimentRecord {
                         stage: *stage,
                         pair: u64::from(*pair),
                         pairs: self.planned(*stage),
                         estimate: estimate.map(EstimateRecord::from),
                         ..self.of_metric(number, ExperimentStep::Pair, at, metric)
-                    };
+                    }
+                };
                 metrics().zip(estimates).map(told).collect()
             }
-            Step::Verdict { stage, judged } => {
-                let told = |((at, metric), judged): ((usize, &Metric), &Judged)| ExperimentRecord {
-                    stage: *stage,
-                    pair: self.planned(*stage),
-                    pairs: self.planned(*stage),
-                    estimate: judged.estimate.map(EstimateRecord::from),
-                    outcome: judged.outcome,
-                    reason: judged.reason.clone(),
-                    ..self.of_metric(number, ExperimentStep::Verdict, at, metric)
-                };
-                metrics().zip(judged).map(told).collect()
+            Step::Verdict { stage, judgements } => {
+                let told =
+                    |((at, metric), judgement): ((usize, &ComparableFigure), &Judgement)| ExperimentRecord {
+                        stage: *stage,
+                        pair: self.planned(*stage),
+                        pairs: self.planned(*stage),
+                        estimate: judgement.estimate.map(EstimateRecord::from),
+                        outcome: judgement.outcome,
+                        reason: judgement.reason.clone(),
+                        ..self.of_metric(number, ExperimentStep::Verdict, at, metric)
+                    };
+                metrics().zip(judgements).map(told).collect()
             }
-            // The setting's own record tells it.
+            // The change of the setting has a record of its own.
             Step::End { .. } => Vec::new(),
         }
     }
@@ -75,7 +76,13 @@ impl Experiment {
         }
     }
 
-    fn of_metric(&self, number: u64, step: ExperimentStep, at: usize, metric: &Metric) -> ExperimentRecord {
+    fn of_metric(
+        &self,
+        number: u64,
+        step: ExperimentStep,
+        at: usize,
+        metric: &ComparableFigure,
+    ) -> ExperimentRecord {
         ExperimentRecord { metric: metric.name().to_owned(), is_primary: at == 0, ..self.blank(number, step) }
     }
 

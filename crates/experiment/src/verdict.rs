@@ -1,44 +1,45 @@
-//! What may be said.
+//! The verdict on a figure.
 
 use telemetry::experiment::{Outcome, Stage};
+use telemetry::figures::Better;
 
+use crate::comparable_figure::ComparableFigure;
 use crate::estimate::Estimate;
-use crate::metric::{Better, Metric};
 use crate::statistics::pairs_min;
 
-/// What a stage came to for one figure.
+/// The result of a stage for one figure.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    /// What.
+pub struct Judgement {
+    /// The result.
     pub outcome: Outcome,
-    /// Why; empty where the estimate says it all.
+    /// Why; empty where the estimate says so.
     pub reason: String,
-    /// How the figure compared; `None` if there was too little to compare.
+    /// The difference; `None` with too few samples.
     pub estimate: Option<Estimate>,
 }
 
-/// Judges a figure by pairs of blocks. `in_the_way` tells why nothing can be said, if so.
+/// Judges a figure by its estimate. `obstacle` says why the figures are not comparable, if they are not.
 pub fn judge(
-    metric: &Metric,
+    metric: &ComparableFigure,
     stage: Stage,
     estimate: Option<Estimate>,
     alpha: f64,
-    in_the_way: Option<&str>,
-) -> Judged {
-    let (outcome, reason) = match (in_the_way, &estimate) {
+    obstacle: Option<&str>,
+) -> Judgement {
+    let (outcome, reason) = match (obstacle, &estimate) {
         (Some(reason), _) => (Outcome::Inconclusive, reason.to_owned()),
         (None, None) => (Outcome::Inconclusive, format!("too few pairs with samples of {metric}")),
         (None, Some(estimate)) => of_estimate(metric, stage, estimate, pairs_min(alpha)),
     };
-    Judged { outcome, reason, estimate }
+    Judgement { outcome, reason, estimate }
 }
 
-/// Why nothing can be said of a percentile above which there is next to nothing.
-pub(crate) fn too_thin(metric: &Metric) -> String {
+/// The reason for a percentile with fewer than ten samples above it.
+pub(crate) fn too_thin(metric: &ComparableFigure) -> String {
     format!("too few samples: fewer than ten lie above {metric}")
 }
 
-fn of_estimate(metric: &Metric, stage: Stage, estimate: &Estimate, min: u32) -> (Outcome, String) {
+fn of_estimate(metric: &ComparableFigure, stage: Stage, estimate: &Estimate, min: u32) -> (Outcome, String) {
     if estimate.pairs < min {
         return (
             Outcome::Inconclusive,

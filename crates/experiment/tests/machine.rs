@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Noise, ORDINARY, System};
-use experiment::{Experiment, Observation, Plan, Side, Step};
+use experiment::{Experiment, Observation, Plan, SideInterval, Step};
 use telemetry::experiment::{Arm, ExperimentStep, Outcome, Stage};
 use telemetry::{
     Applies, Counters, CpuGroup, Delta, LoadCounter, LoadDelta, ProxyCounter, ProxyDelta, ProxyLatency,
@@ -64,8 +64,8 @@ fn play(
             start_us: now_us,
             end_us,
             is_whole: seen.is_whole,
-            proxy: Some(Side { counters: &seen.proxy.counters, latencies: &seen.proxy.latencies }),
-            load: Some(Side { counters: &seen.load.counters, latencies: &seen.load.latencies }),
+            proxy: Some(SideInterval { counters: &seen.proxy.counters, latencies: &seen.proxy.latencies }),
+            load: Some(SideInterval { counters: &seen.load.counters, latencies: &seen.load.latencies }),
             cpu: seen.cpu,
         };
         experiment.observe(&observation, 1);
@@ -95,7 +95,9 @@ fn nothing(_: u64, _: &mut Seen, _: &mut Experiment) {}
 
 fn verdicts(course: &Course) -> Vec<(Stage, Outcome, String)> {
     let verdict = |(_, step): &(u64, Step)| match step {
-        Step::Verdict { stage, judged } => Some((*stage, judged[0].outcome, judged[0].reason.clone())),
+        Step::Verdict { stage, judgements } => {
+            Some((*stage, judgements[0].outcome, judgements[0].reason.clone()))
+        }
         _ => None,
     };
     course.iter().filter_map(verdict).collect()
@@ -141,8 +143,8 @@ fn a_difference_is_found_after_an_a_a_run_that_finds_none() {
     let course = play(&mut experiment, ORDINARY, 0.93, nothing);
     let told: Vec<_> = verdicts(&course).into_iter().map(|(stage, outcome, _)| (stage, outcome)).collect();
     assert_eq!(told, [(Stage::Calibration, Outcome::NoDifference), (Stage::Comparison, Outcome::Better)]);
-    let Some((_, Step::Verdict { judged, .. })) = course.iter().rev().nth(1) else { panic!() };
-    let estimate = judged[0].estimate.unwrap();
+    let Some((_, Step::Verdict { judgements, .. })) = course.iter().rev().nth(1) else { panic!() };
+    let estimate = judgements[0].estimate.unwrap();
     assert!((estimate.low..estimate.high).contains(&-7.0) && estimate.pairs == 12, "{estimate:?}");
 }
 
@@ -163,8 +165,8 @@ fn what_comes_right_after_a_switch_does_not_count() {
             (0..500).for_each(|_| seen.proxy.latencies[ProxyLatency::Exchange].record_ns(1_000_000_000));
         }
     });
-    let Some((_, Step::Verdict { judged, .. })) = course.iter().rev().nth(1) else { panic!() };
-    let estimate = judged[0].estimate.unwrap();
+    let Some((_, Step::Verdict { judgements, .. })) = course.iter().rev().nth(1) else { panic!() };
+    let estimate = judgements[0].estimate.unwrap();
     assert!(estimate.a < 2_000.0 && estimate.b < 2_000.0, "{estimate:?}");
 }
 
@@ -229,8 +231,8 @@ fn losses_make_it_inconclusive_only_when_they_are_many() {
     let course = play(&mut experiment, QUIET, 0.5, |since_us, seen, _| {
         seen.is_whole = since_us != 25 * SECOND_US;
     });
-    let Some((_, Step::Verdict { judged, .. })) = course.iter().rev().nth(1) else { panic!() };
-    assert_eq!((judged[0].outcome, judged[0].estimate.unwrap().pairs), (Outcome::Better, 7));
+    let Some((_, Step::Verdict { judgements, .. })) = course.iter().rev().nth(1) else { panic!() };
+    assert_eq!((judgements[0].outcome, judgements[0].estimate.unwrap().pairs), (Outcome::Better, 7));
 }
 
 #[test]
@@ -257,9 +259,9 @@ fn an_experiment_that_is_ended_early_says_nothing_however_clear_it_looked() {
             told = experiment.stop();
         }
     });
-    let [Step::Verdict { judged, .. }, Step::End { value, .. }] = &told[..] else { panic!("{told:?}") };
-    assert_eq!((judged[0].outcome, value), (Outcome::Inconclusive, &Value::Number(3.0)));
-    assert_eq!(judged[0].reason, "ended early, after 15 of 20 pairs");
+    let [Step::Verdict { judgements, .. }, Step::End { value, .. }] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((judgements[0].outcome, value), (Outcome::Inconclusive, &Value::Number(3.0)));
+    assert_eq!(judgements[0].reason, "ended early, after 15 of 20 pairs");
     assert!(experiment.stop().is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! What the method finds where the truth is known. The counts stand in docs/experiments.md; `cargo run --release -p
+//! What the method finds where the truth is known. The counts are in docs/experiments.md; `cargo run --release -p
 //! experiment --example power` makes the table there.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -6,7 +6,9 @@
 mod common;
 
 use common::{BESIDE_A_NEIGHBOUR, Noise, ORDINARY, System};
-use experiment::{Finding, Method, Metric, Reading, alpha_of, compare, estimate, judge};
+use experiment::{
+    BlockValue, ComparableFigure, EstimateOptions, Finding, alpha_of, compare, estimate, judge,
+};
 use telemetry::experiment::{Outcome, Stage};
 
 const ALPHA: f64 = 0.05;
@@ -14,14 +16,14 @@ const PAIRS: u32 = 12;
 
 /// What each figure's verdict is in each of the experiments.
 fn verdicts<const N: usize>(metrics: [&str; N], effect: f64, experiments: u64) -> [Vec<Outcome>; N] {
-    let metrics = metrics.map(|metric| metric.parse::<Metric>().unwrap());
+    let metrics = metrics.map(|metric| metric.parse::<ComparableFigure>().unwrap());
     let mut all = [const { Vec::new() }; N];
     for seed in 1..=experiments {
         let pairs = System::new(ORDINARY, seed).pairs(PAIRS, effect);
         let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a, b)).collect();
-        let method = Method { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
+        let options = EstimateOptions { alpha: ALPHA, draws: 1_000, pairs_planned: PAIRS, seed };
         for (metric, outcomes) in metrics.iter().zip(&mut all) {
-            let estimate = estimate(metric, &pairs, &method);
+            let estimate = estimate(metric, &pairs, &options);
             outcomes.push(judge(metric, Stage::Comparison, estimate, ALPHA, None).outcome);
         }
     }
@@ -33,7 +35,7 @@ fn count(outcomes: &[Outcome], wanted: &[Outcome]) -> usize {
 }
 
 #[test]
-fn where_there_is_no_difference_one_is_found_no_more_often_than_the_error_rate() {
+fn no_difference_is_found_different_more_often_than_alpha() {
     // Of 1,000 at 5 %: more than 71 would come up once in a thousand times.
     let metrics = ["exchange.p50", "exchange.p95"];
     for (metric, outcomes) in metrics.iter().zip(verdicts(metrics, 1.0, 1_000)) {
@@ -65,7 +67,7 @@ const FIGURES: [&str; 6] =
 /// Of so many pairs of runs, how many are found to differ in any of the figures; the latencies of the second run are
 /// `factor` of the first's.
 fn differ(figures: &[&str], noise: Noise, blocks: u32, factor: f64, runs: u64) -> usize {
-    let metrics: Vec<Metric> = figures.iter().map(|name| name.parse().unwrap()).collect();
+    let metrics: Vec<ComparableFigure> = figures.iter().map(|name| name.parse().unwrap()).collect();
     let differs = |seed: &u64| {
         let a = System::new(noise, *seed).blocks(blocks, 1.0, metrics.len());
         let b = System::new(noise, seed + 10_000).blocks(blocks, factor, metrics.len());
@@ -77,7 +79,7 @@ fn differ(figures: &[&str], noise: Noise, blocks: u32, factor: f64, runs: u64) -
 }
 
 #[test]
-fn identical_runs_beside_a_neighbour_differ_no_more_often_than_the_error_rate() {
+fn identical_runs_beside_a_neighbour_rarely_differ() {
     for noise in [BESIDE_A_NEIGHBOUR, Noise { drift: 0.0, ..ORDINARY }] {
         let wrong = differ(&FIGURES, noise, BLOCKS, 1.0, 200);
         assert!(wrong <= 10, "{wrong} of 200");
@@ -88,9 +90,9 @@ fn identical_runs_beside_a_neighbour_differ_no_more_often_than_the_error_rate() 
 fn blocks_taken_for_independent_would_fail_the_same_check() {
     let medians = |seed| -> Vec<f64> {
         let blocks = System::new(BESIDE_A_NEIGHBOUR, seed).blocks(BLOCKS, 1.0, 1);
-        let median = |readings: &Vec<Reading>| match &readings[0] {
-            Reading::Latencies(latencies) => latencies.quantile_ns(0.5).unwrap() as f64,
-            Reading::Quotient { .. } => unreachable!("these are latencies"),
+        let median = |values: &Vec<BlockValue>| match &values[0] {
+            BlockValue::Latencies(latencies) => latencies.quantile_ns(0.5).unwrap() as f64,
+            BlockValue::Quotient { .. } => unreachable!("these are latencies"),
         };
         blocks.iter().map(median).collect()
     };
@@ -116,7 +118,7 @@ fn runs_that_differ_by_a_fifth_are_found_to() {
 
 #[test]
 fn the_interval_within_the_runs_holds_the_truth_as_often_as_it_says() {
-    let metric: Metric = "exchange.p50".parse().unwrap();
+    let metric: ComparableFigure = "exchange.p50".parse().unwrap();
     let holds = |seed: &u64| {
         let a = System::new(BESIDE_A_NEIGHBOUR, *seed).blocks(BLOCKS, 1.0, 1);
         let b = System::new(BESIDE_A_NEIGHBOUR, seed + 10_000).blocks(BLOCKS, 0.8, 1);
@@ -156,8 +158,8 @@ fn the_interval_holds_the_truth_as_often_as_it_says() {
         let holds = (1..=400).filter(|&seed| {
             let made = System::new(ORDINARY, seed).pairs(pairs, 0.95);
             let made: Vec<_> = made.iter().map(|(a, b)| (a, b)).collect();
-            let method = Method { alpha: ALPHA, draws: 4_000, pairs_planned: pairs, seed };
-            let found = estimate(&metric, &made, &method).unwrap();
+            let options = EstimateOptions { alpha: ALPHA, draws: 4_000, pairs_planned: pairs, seed };
+            let found = estimate(&metric, &made, &options).unwrap();
             (found.low..=found.high).contains(&-5.0)
         });
         // Of 400 at 95 %: fewer than 366 would come up once in a thousand times.

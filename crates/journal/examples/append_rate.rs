@@ -1,4 +1,4 @@
-//! Prints how many entries a second are written and read back, one flush every `BATCH` entries.
+//! Prints how many entries per second are written and read back, with one flush every `BATCH` entries.
 //!
 //! `cargo run --release -p journal --example append_rate -- [ENTRIES [BATCH [FOLDER]]]`
 
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Makes an entry of the size and variety of a measurement: six values are new, nine were seen before.
+/// Fills an entry like one of a measurement: six values are new, nine are repeated.
 fn fill(entry: &mut EntryBuf, number: u64) {
     entry.clear();
     entry.push_display("MESSAGE", format_args!("client 127.0.0.{} did {number}", number % 200));

@@ -1,8 +1,8 @@
-//! Follows a journal while it is written, and prints what became of the entries and how late they came.
+//! Follows a journal while it is written; checks the entries and prints their delay.
 //!
-//! `cargo run --release -p journal --example follow -- [ENTRIES [A_SECOND [SIZE_MAX [FOLDER]]]]`: by default 100,000
-//! entries as fast as they can be written, into files of 4 MiB. With `A_SECOND` they are written at this rate, each
-//! flushed, and looked for every 20 ms, as the dashboard does.
+//! `cargo run --release -p journal --example follow -- [ENTRIES [A_SECOND [SIZE_MAX [FOLDER]]]]`: by default,
+//! it writes 100,000 entries at full speed into files of 4 MiB. With `A_SECOND`, it writes and flushes them
+//! at this rate, and polls every 20 ms, as the dashboard does.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps, WriteError};
 
-/// How often the journal is looked at when there was nothing new.
+/// The interval between polls when nothing is new.
 const POLL: Duration = Duration::from_millis(20);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes numbered entries, at a rate or as fast as it goes.
+/// Writes numbered entries at a rate, or at full speed.
 fn write(mut writer: FileWriter, entries: u64, a_second: u64) -> Result<(), WriteError> {
     let start = Instant::now();
     let mut entry = EntryBuf::new();
@@ -67,7 +67,7 @@ fn write(mut writer: FileWriter, entries: u64, a_second: u64) -> Result<(), Writ
     writer.close()
 }
 
-/// What the tail found.
+/// The entries that the tail read.
 #[derive(Default)]
 struct Read {
     entries: u64,

@@ -1,4 +1,5 @@
-//! Follows a journal that somebody else writes, such as journald, and prints how late entries come, by their own time.
+//! Follows a journal that another program writes, such as journald, and prints the delay of its entries by
+//! their own times.
 //!
 //! `cargo run --release -p journal --example lag -- system|namespace:NAME|PATH [SECONDS]`
 
@@ -8,16 +9,16 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use journal::{Instance, Start, Tail, Timestamps};
+use journal::{JournaldInstance, Start, Tail, Timestamps};
 
-/// How often the journal is looked at when there was nothing new.
+/// The interval between polls when nothing is new.
 const POLL: Duration = Duration::from_millis(20);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let source = arguments.next().ok_or("system, namespace:NAME, or which file or folder?")?;
     let seconds: u64 = arguments.next().map_or(Ok(10), |text| text.parse())?;
-    let mut tail = match source.parse::<Instance>() {
+    let mut tail = match source.parse::<JournaldInstance>() {
         Ok(instance) => Tail::open_instance(&instance, Start::End)?,
         Err(_) => Tail::open(Path::new(&source), Start::End)?,
     };

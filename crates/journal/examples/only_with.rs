@@ -1,4 +1,5 @@
-//! Makes a journal in which few entries have a certain field, and prints how long it takes to read these, or all.
+//! Writes a journal in which few entries have a certain field, and prints how long it takes to read these, or
+//! all.
 //!
 //! `cargo run --release -p journal --example only_with -- [ENTRIES [WANTED [FOLDER]]]`
 
@@ -19,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::create_dir(&folder)?;
     let mut writer = FileWriter::create(&folder.join("many.journal"), FileOptions::default())?;
     let mut entry = EntryBuf::new();
-    // The wanted ones are spread over the second half.
+    // The matching entries are spread over the second half.
     let every = (entries / 2).checked_div(wanted).unwrap_or(u64::MAX).max(1);
     let mut left = wanted;
     for number in 0..entries {

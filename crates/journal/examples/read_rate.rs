@@ -1,5 +1,5 @@
-//! Prints how many entries a second are read from a journal file or a folder; for a file also by the reader below
-//! alone, in turns, and the ratio of the two.
+//! Prints how many entries per second are read from a journal file or a folder; for a file also with
+//! `systemd-journal-reader` alone, alternating, and the ratio of the two.
 //!
 //! `cargo run --release -p journal --example read_rate -- PATH`, to compare with
 //! `time journalctl --file PATH -o json | wc -l`.
@@ -15,10 +15,10 @@ use std::time::Instant;
 use journal::{Start, Tail};
 use systemd_journal_reader::JournalReader;
 
-/// The best of so many runs is printed, and the median of their ratios.
+/// The number of runs: the best one is printed, and the median of their ratios.
 const RUNS: usize = 7;
 
-/// Entries, and bytes of their values.
+/// The entries, and the bytes of their values.
 type Found = (u64, usize);
 
 fn main() -> Result<(), Box<dyn Error>> {

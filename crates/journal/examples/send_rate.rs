@@ -1,8 +1,8 @@
-//! Prints how many entries a second are sent, how often there was no room, and what that cost.
+//! Prints how many entries per second are sent, how often journald's queue was full, and the cost.
 //!
 //! `cargo run --release -p journal --example send_rate -- [ENTRIES [INSTANCE|SOCKET]]`
 //!
-//! Without a socket it sends to a thread of its own that only receives.
+//! Without a socket, it sends to a thread of its own that only receives.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
@@ -11,7 +11,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use journal::{EntryBuf, Instance, SendError, Sender};
+use journal::{EntryBuf, JournaldInstance, SendError, Sender};
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments.next() {
         None => measure_to_thread(entries),
         Some(path) if path.starts_with('/') => measure(Sender::open_at(Path::new(&path))?, entries),
-        Some(instance) => measure(Sender::open(&instance.parse::<Instance>()?)?, entries),
+        Some(instance) => measure(Sender::open(&instance.parse::<JournaldInstance>()?)?, entries),
     }
 }
 
@@ -29,7 +29,7 @@ fn measure_to_thread(entries: u64) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir(&folder)?;
     let path = folder.join("socket");
     let receiver = UnixDatagram::bind(&path)?;
-    // It ends if the sender has failed.
+    // The thread ends when the sender has failed.
     receiver.set_read_timeout(Some(Duration::from_secs(2)))?;
     let sender = Sender::open_at(&path)?;
     std::fs::remove_dir_all(&folder)?;
@@ -65,13 +65,13 @@ fn measure(mut sender: Sender, entries: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What this thread has used.
+/// Returns the CPU time of this thread.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Makes an entry of the size and variety of a measurement.
+/// Fills an entry like one of a measurement.
 fn fill(entry: &mut EntryBuf, number: u64) {
     entry.clear();
     entry.push_display("MESSAGE", format_args!("client 127.0.0.{} did {number}", number % 200));

@@ -1,4 +1,4 @@
-//! How archived files are named, and which of them lie beside a journal file.
+//! The names of archived files, and the search for those beside a journal file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::layout::Header;
 
-/// What the name of an archived file says: `NAME@SEQNUM_ID-HEAD_SEQNUM-HEAD_REALTIME.journal`.
+/// The parts of an archive's name, `NAME@SEQNUM_ID-HEAD_SEQNUM-HEAD_REALTIME.journal`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ArchiveName {
     /// Shared by all files of one writer.
@@ -19,7 +19,7 @@ pub(crate) struct ArchiveName {
 }
 
 impl ArchiveName {
-    /// Gives the name under which a file with this header is archived.
+    /// Returns the name under which a file with this header is archived.
     pub(crate) fn of(header: &Header) -> Self {
         Self {
             seqnum_id: header.seqnum_id,
@@ -28,7 +28,7 @@ impl ArchiveName {
         }
     }
 
-    /// Gives the path of this archive of `live`, or nothing if `live` is not called `NAME.journal`.
+    /// Returns the path of this archive of `live`; `None` if `live` is not called `NAME.journal`.
     pub(crate) fn beside(&self, live: &Path) -> Option<PathBuf> {
         let mut name = stem(live)?.to_owned();
         name.push(format!(
@@ -38,7 +38,7 @@ impl ArchiveName {
         Some(live.with_file_name(name))
     }
 
-    /// Reads the name of a file that may be an archive of the journal called `stem`.
+    /// Parses a file name as that of an archive of the journal called `stem`.
     fn parse(file_name: &OsStr, stem: &OsStr) -> Option<Self> {
         let rest = file_name.as_encoded_bytes().strip_prefix(stem.as_encoded_bytes())?;
         let rest = std::str::from_utf8(rest).ok()?.strip_prefix('@')?.strip_suffix(".journal")?;
@@ -54,9 +54,9 @@ impl ArchiveName {
     }
 }
 
-/// Gives a path beside `live` for a journal that has no name of an archive, as journald does it; nothing if `live` is not
-/// called `NAME.journal`.
-pub(crate) fn aside(live: &Path, now_us: u64, random: u64) -> Option<PathBuf> {
+/// Returns the path `NAME@….journal~` that journald gives to a damaged file; `None` if `live` is not called
+/// `NAME.journal`.
+pub(crate) fn disposed_path(live: &Path, now_us: u64, random: u64) -> Option<PathBuf> {
     let mut name = stem(live)?.to_owned();
     name.push(format!("@{now_us:016x}-{random:016x}.journal~"));
     Some(live.with_file_name(name))
@@ -64,8 +64,8 @@ pub(crate) fn aside(live: &Path, now_us: u64, random: u64) -> Option<PathBuf> {
 
 /// Lists the archives of `live`, oldest first.
 ///
-/// Files of one writer are ordered by sequence number, writers by the time of their first entry that is still
-/// there; so a clock that was set back confuses no writer's own order.
+/// Sorts the files of one writer by sequence number, and writers by the time of their first remaining entry:
+/// a clock that is set back does not reorder one writer's files.
 pub(crate) fn list(live: &Path) -> io::Result<Vec<(ArchiveName, PathBuf)>> {
     let Some(stem) = stem(live) else { return Ok(Vec::new()) };
     let mut archives = Vec::new();
@@ -84,14 +84,14 @@ pub(crate) fn list(live: &Path) -> io::Result<Vec<(ArchiveName, PathBuf)>> {
     Ok(ordered.into_iter().flat_map(|(_, writer)| writer.iter().cloned()).collect())
 }
 
-/// Gives the folder of a file, also where the path is a bare name.
+/// Returns the folder of a file; `.` for a bare name.
 pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
-/// Gives the `NAME` of `NAME.journal`.
+/// Returns the `NAME` of `NAME.journal`.
 ///
-/// An `@` in it would make the file look like an archive.
+/// Returns `None` for a name with an `@`, which would look like an archive.
 pub(crate) fn stem(live: &Path) -> Option<&OsStr> {
     let is_journal = live.extension().is_some_and(|extension| extension == "journal");
     live.file_stem().filter(|stem| is_journal && !stem.as_encoded_bytes().contains(&b'@'))
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_as_journald_writes_it_and_comes_back() {
+    fn archive_names_match_journald_and_round_trip() {
         let name = ArchiveName { seqnum_id: 0xab, head_seqnum: 0x10, head_realtime_us: 0x5 };
         let path = name.beside(Path::new("/x/sys.journal")).unwrap();
         let expected = "/x/sys@000000000000000000000000000000ab-0000000000000010-0000000000000005.journal";
@@ -112,10 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn only_archives_of_this_file_are_listed_in_the_order_they_were_written() {
+    fn list_returns_archives_of_one_file_in_write_order() {
         let dir = tempfile::tempdir().unwrap();
         let live = dir.path().join("a.journal");
-        // The second writer's clock was set back between its files.
+        // The clock of the second writer was set back between its files.
         let in_order = [(7, 1, 100), (7, 50, 200), (3, 1, 300), (3, 20, 90), (3, 40, 400)];
         for (id, seqnum, realtime) in in_order.into_iter().rev() {
             let name = ArchiveName { seqnum_id: id, head_seqnum: seqnum, head_realtime_us: realtime };
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_name_lies_in_the_working_folder() {
+    fn folder_of_a_bare_name_is_the_working_folder() {
         assert_eq!(folder(Path::new("a.journal")), Path::new("."));
         assert_eq!(stem(Path::new("a@b.journal")), None);
         assert_eq!(stem(Path::new("a.log")), None);

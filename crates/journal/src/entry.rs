@@ -1,4 +1,4 @@
-//! The fields of one entry, in a buffer that is used again for the next.
+//! The fields of one entry that is to be written.
 
 use std::fmt;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The most bytes that the fields of one entry may have together, names and `=` signs included.
 ///
-/// An entry above it is refused whole by [`FileWriter::append`](crate::FileWriter::append).
+/// [`FileWriter::append`](crate::FileWriter::append) refuses a larger entry.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 
 /// The most fields that one entry may have, as in journald.
@@ -17,29 +17,29 @@ pub const ENTRY_FIELDS_MAX: usize = 1024;
 
 /// The fields of one entry, reusable between entries.
 ///
-/// All fields share one buffer, so that a warm `EntryBuf` allocates nothing. A name may appear more than once, as
-/// the journal allows. What cannot be written (a bad field name, more than [`ENTRY_BYTES_MAX`] bytes) does not
-/// make `push` fail: the buffer remembers the first such fault, and `append` refuses the entry with it, so that
-/// no field is lost unsaid.
+/// All fields share one buffer, so a warm `EntryBuf` does not allocate. A name may appear more than once, as
+/// in the journal. `push` does not fail on a bad field (an invalid name, more than [`ENTRY_BYTES_MAX`]
+/// bytes): the buffer keeps the first such fault, and `append` and `send` return it instead of dropping the
+/// field silently.
 #[derive(Clone, Debug, Default)]
 pub struct EntryBuf {
     /// `NAME=value` of all fields, one after the other.
     bytes: Vec<u8>,
-    fields: Vec<Field>,
+    fields: Vec<FieldRange>,
     fault: Option<EntryFault>,
 }
 
-/// Where one field lies in the buffer.
+/// The range of one field in the buffer.
 #[derive(Clone, Debug)]
-struct Field {
+struct FieldRange {
     payload: Range<usize>,
     name_len: usize,
 }
 
-/// Why an entry cannot be written as it is.
+/// Why an entry cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryFault {
-    /// A name that journald would not take from a client.
+    /// A field name that journald does not accept from a client.
     #[error("\"{0}\" is not a field name (A-Z, 0-9 and _, at most 64 bytes, no digit or _ in front)")]
     FieldName(String),
     /// More than [`ENTRY_BYTES_MAX`] bytes of fields.
@@ -59,7 +59,7 @@ impl EntryBuf {
         Self::default()
     }
 
-    /// Forgets all fields and any fault, and keeps the memory.
+    /// Removes all fields and any fault, and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.fields.clear();
@@ -75,19 +75,19 @@ impl EntryBuf {
         }
     }
 
-    /// Adds a field whose value is what `value` displays.
+    /// Adds a field with the text that `value` displays.
     pub fn push_display(&mut self, name: &str, value: impl fmt::Display) {
         if is_client_name(name) {
-            // Writing to a Vec cannot fail; only a broken Display can, and what it wrote until then is kept.
+            // Writing to a `Vec` cannot fail. If a `Display` fails, the text it wrote before is kept.
             self.add(name, |bytes| drop(write!(bytes, "{value}")));
         } else {
             self.refuse_name(name);
         }
     }
 
-    /// Adds a trusted field (`_PID`, `_BOOT_ID`), whose name starts with an underscore.
+    /// Adds a trusted field (`_PID`, `_BOOT_ID`), whose name begins with an underscore.
     ///
-    /// A journal daemon adds these by itself and takes them from no client; in our own files we are the daemon.
+    /// journald adds these itself and accepts them from no client. In our own files, we add them.
     pub fn push_trusted(&mut self, name: &str, value: &[u8]) {
         if name.strip_prefix('_').is_some_and(is_client_name) && name.len() <= NAME_BYTES_MAX {
             self.add(name, |bytes| bytes.extend_from_slice(value));
@@ -96,7 +96,7 @@ impl EntryBuf {
         }
     }
 
-    /// Iterates over names and values in the order they were added.
+    /// Iterates over names and values in the order of `push`.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields.iter().filter_map(|field| {
             let payload = &self.bytes[field.payload.clone()];
@@ -105,27 +105,27 @@ impl EntryBuf {
         })
     }
 
-    /// Tells whether there is no field.
+    /// Returns whether the entry has no field.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Gives the number of fields.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Gives the first reason why this entry cannot be written, if there is one.
+    /// Returns the first reason why this entry cannot be written.
     pub fn fault(&self) -> Option<&EntryFault> {
         self.fault.as_ref()
     }
 
-    /// Iterates over the fields as the file stores them: `NAME=value`, and the length of the name.
+    /// Iterates over the fields as `NAME=value`, with the length of the name.
     pub(crate) fn payloads(&self) -> impl Iterator<Item = (&[u8], usize)> {
         self.fields.iter().map(|field| (&self.bytes[field.payload.clone()], field.name_len))
     }
 
-    /// Gives the bytes of all fields together.
+    /// Returns the size of all fields, in bytes.
     pub(crate) fn payload_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -144,7 +144,7 @@ impl EntryBuf {
             self.fault.get_or_insert(EntryFault::TooLarge);
             return;
         }
-        self.fields.push(Field { payload: start..self.bytes.len(), name_len: name.len() });
+        self.fields.push(FieldRange { payload: start..self.bytes.len(), name_len: name.len() });
     }
 
     fn refuse_name(&mut self, name: &str) {
@@ -152,7 +152,7 @@ impl EntryBuf {
     }
 }
 
-/// Tells whether a client may use this field name, by the rule of journald's `journal_field_valid`.
+/// Returns whether a client may use this field name, by the rule of journald's `journal_field_valid`.
 fn is_client_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let [first, ..] = bytes else { return false };
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_come_back_in_order_with_repeats_and_any_bytes() {
+    fn iter_keeps_order_repeats_and_any_bytes() {
         let mut entry = EntryBuf::new();
         entry.push("A", b"x\n\0\xff=");
         entry.push_display("B_2", 42);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_journald_would_refuse_becomes_a_fault() {
+    fn an_invalid_field_name_becomes_a_fault() {
         let long = "A".repeat(65);
         for name in ["", "a", "1A", "_A", "A-B", "A B", "A=B", "Ä", "A\n", &long] {
             let mut entry = EntryBuf::new();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_above_the_bound_is_a_fault_and_keeps_no_bytes_of_the_field() {
+    fn a_field_above_the_size_limit_becomes_a_fault_and_is_dropped() {
         let mut entry = EntryBuf::new();
         entry.push("A", b"1");
         entry.push("B", &vec![0; ENTRY_BYTES_MAX]);

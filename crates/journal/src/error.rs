@@ -1,4 +1,5 @@
-//! What can go wrong, said so that one line tells what was tried, on what, why it failed and what to do.
+//! The errors of this crate. Each message is one line: what was tried, on what, why it failed, and what to
+//! do.
 
 use std::fs;
 use std::io;
@@ -12,13 +13,13 @@ use crate::entry::EntryFault;
 /// Why writing a journal file failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The path cannot be a journal file's.
+    /// The path is not a valid name for a journal file.
     #[error("cannot write a journal to {}: the name must be NAME.journal, without an @", path.display())]
     Name {
         /// The path as given.
         path: PathBuf,
     },
-    /// Something that is no regular file is in the way; a symbolic link is not followed.
+    /// The path exists and is not a regular file; symbolic links are not followed.
     #[error("cannot write a journal to {}: it is {what}, not a regular file; choose another path", path.display())]
     NotRegular {
         /// The path as given.
@@ -26,14 +27,14 @@ pub enum WriteError {
         /// What is there instead.
         what: &'static str,
     },
-    /// A regular file that is no journal is in the way; it is left alone.
+    /// The path exists and is not a journal; it is left alone.
     #[error("cannot write a journal to {}: the file there is not a journal; move it away or choose another path",
         path.display())]
     NotAJournal {
         /// The path as given.
         path: PathBuf,
     },
-    /// Another live writer holds the file.
+    /// Another process holds the file's lock.
     #[error("cannot write to {}: another program is writing it; stop that one or choose another path",
         path.display())]
     Locked {
@@ -46,7 +47,7 @@ pub enum WriteError {
         /// The path as given.
         path: PathBuf,
     },
-    /// The entry cannot be written as it is; nothing was written.
+    /// The entry is invalid; nothing was written.
     #[error("cannot append an entry to {}: {fault}", path.display())]
     Entry {
         /// The file.
@@ -67,13 +68,13 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// Tells whether the disk (or a quota, or the limit on file sizes) is full: trying again later may succeed.
+    /// Returns whether the disk, a quota or the file size limit is exhausted: a later attempt may succeed.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Io { source, .. } if matches!(source.kind(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge))
     }
 
-    /// Makes a function that turns an I/O error of `operation` on `path` into a `WriteError`.
+    /// Returns a function that converts an I/O error of `operation` on `path`.
     pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { operation, path: path.to_owned(), source }
     }
@@ -88,7 +89,7 @@ pub enum ReadError {
         /// The path as given.
         path: PathBuf,
     },
-    /// The file or folder may not be read by this user.
+    /// This user may not read the file or folder.
     #[error("cannot read {}: permission denied; run as {who}", path.display())]
     PermissionDenied {
         /// The path as given.
@@ -96,12 +97,12 @@ pub enum ReadError {
         /// Who may read it.
         who: String,
     },
-    /// The file is no journal.
+    /// The file is not a journal.
     #[error("cannot read {}: not a journal file: {reason}", path.display())]
     NotAJournal {
         /// The path as given.
         path: PathBuf,
-        /// What gave it away.
+        /// How this was detected.
         reason: &'static str,
     },
     /// The file uses a part of the format that this crate does not read.
@@ -112,7 +113,7 @@ pub enum ReadError {
         /// The feature by name.
         feature: String,
     },
-    /// It cannot be told where an instance of journald keeps its files.
+    /// The folders of a journald instance cannot be determined.
     #[error(transparent)]
     Instance(#[from] InstanceError),
     /// The operating system refused an operation.
@@ -128,7 +129,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// Makes a function that turns an I/O error of `operation` on `path` into a `ReadError`.
+    /// Returns a function that converts an I/O error of `operation` on `path`.
     pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| {
             let path = path.to_owned();
@@ -143,34 +144,34 @@ impl ReadError {
 
 /// Why an entry was not sent to journald.
 ///
-/// The path is shared, since back-pressure makes `Full` a thing of every second.
+/// `Full` is frequent under back-pressure, so the path is shared instead of copied.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The queue of the daemon is full. This passes by.
+    /// journald's queue is full. Try again later.
     #[error("cannot send an entry to {}: journald's queue is full; try again when it has caught up", socket.display())]
     Full {
-        /// The daemon's socket.
+        /// journald's socket.
         socket: Arc<Path>,
     },
-    /// No daemon is there. This may pass by.
+    /// journald is not running. Try again later.
     #[error("cannot send to {}: is journald running there? {source}", socket.display())]
     Absent {
-        /// The daemon's socket.
+        /// journald's socket.
         socket: Arc<Path>,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// This user may not send to the daemon; so it can seem for a moment while a daemon opens its own socket.
+    /// This user may not send to journald. This can also occur briefly while journald creates its socket.
     #[error("cannot send to {}: permission denied; the folder, the socket or a security module forbids it to this \
         user", socket.display())]
     Denied {
-        /// The daemon's socket.
+        /// journald's socket.
         socket: Arc<Path>,
     },
-    /// The daemon would not take the entry as it is. This never passes by.
+    /// journald would not accept the entry. A retry does not help.
     #[error("cannot send an entry to {}: {fault}", socket.display())]
     Entry {
-        /// The daemon's socket.
+        /// journald's socket.
         socket: Arc<Path>,
         /// What is wrong with the entry.
         fault: EntryFault,
@@ -180,7 +181,7 @@ pub enum SendError {
     Io {
         /// What was tried, such as `connect to`.
         operation: &'static str,
-        /// The daemon's socket.
+        /// journald's socket.
         socket: Arc<Path>,
         /// Why it failed.
         source: io::Error,
@@ -188,7 +189,7 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// Says what an I/O error of `operation` means for the sender to `socket`.
+    /// Classifies an I/O error of `operation` on `socket`.
     pub(crate) fn of_io(operation: &'static str, socket: &Arc<Path>, source: io::Error) -> Self {
         use io::ErrorKind::{
             BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected, NotFound, PermissionDenied,
@@ -206,7 +207,8 @@ impl SendError {
     }
 }
 
-/// Says who may read a file or folder, by its owner and group; or who may enter the folder that keeps us from knowing.
+/// Describes who may read a file or folder, from its owner and group, or those of the nearest folder that can
+/// be inspected.
 fn who_may_read(path: &Path) -> String {
     const GROUP_MAY_READ: u32 = 0o040;
     let Some(metadata) = path.ancestors().find_map(|path| fs::metadata(path).ok()) else {
@@ -223,7 +225,7 @@ fn who_may_read(path: &Path) -> String {
     format!("root or as the user {}", name_of(&users, metadata.uid()))
 }
 
-/// Gives the name of a user or group from the text of passwd(5) or group(5), else its number.
+/// Returns the name of a user or group from the text of passwd(5) or group(5), else the number.
 fn name_of(lines: &str, id: u32) -> String {
     let id = id.to_string();
     let mut fields = lines.lines().map(|line| line.splitn(4, ':'));
@@ -239,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_or_group_is_named_and_one_without_a_name_numbered() {
+    fn name_of_returns_the_name_or_else_the_number() {
         let groups = "root:x:0:\nbroken\nsystemd-journal:x:101:a,b\nadm:x:4:\n";
         assert_eq!(name_of(groups, 101), "systemd-journal");
         assert_eq!(name_of(groups, 1), "1");

@@ -1,4 +1,4 @@
-//! Where an instance of journald takes entries and keeps its files.
+//! An instance of journald: its socket and its folders.
 
 use std::fmt;
 use std::fs;
@@ -6,44 +6,44 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where the host says which machine it is, see machine-id(5).
+/// The file with the machine id, see machine-id(5).
 const MACHINE_ID: &str = "/etc/machine-id";
 
-/// The parents of the folders in which journald keeps files: those that outlast a boot, and those that do not.
+/// The parents of journald's folders: the persistent one, and the volatile one.
 const PARENTS: [&str; 2] = ["/var/log/journal", "/run/log/journal"];
 
-/// The longest name of a namespace, in bytes: `MACHINE_ID.NAME` must be a file's name.
+/// The longest name of a namespace, in bytes: `MACHINE_ID.NAME` must be a valid file name.
 const NAME_BYTES_MAX: usize = 221;
 
 /// An instance of journald: the system's, or that of a journal namespace, see systemd-journald.service(8).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Instance {
+pub struct JournaldInstance {
     namespace: Option<String>,
 }
 
 /// Why there is no such instance of journald.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
-    /// No namespace can be called this.
+    /// The name is not valid for a namespace.
     #[error(
         "\"{0}\" is not the name of a journal namespace (letters, digits and :-_.@, at most {NAME_BYTES_MAX} bytes)"
     )]
     Name(String),
-    /// This machine's id, by which journald calls its folders, cannot be read.
+    /// The machine id, which names journald's folders, cannot be read.
     #[error("cannot tell where journald keeps its files: cannot read {MACHINE_ID}: {0}")]
     MachineId(io::Error),
 }
 
-impl Instance {
+impl JournaldInstance {
     /// The system's journald.
     pub fn system() -> Self {
         Self { namespace: None }
     }
 
-    /// The journald of a namespace, by the rule of systemd's `log_namespace_name_valid`.
+    /// The journald of a namespace; systemd's `log_namespace_name_valid` checks the name in the same way.
     ///
     /// # Errors
-    /// If no namespace can be called this.
+    /// If the name is not valid.
     pub fn namespace(name: &str) -> Result<Self, InstanceError> {
         let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b":-_.@".contains(&b);
         let is_name = !matches!(name, "" | "." | "..") && name.len() <= NAME_BYTES_MAX;
@@ -54,7 +54,7 @@ impl Instance {
         }
     }
 
-    /// Where it takes entries by the [native protocol](https://systemd.io/JOURNAL_NATIVE_PROTOCOL/).
+    /// Returns the path of its socket for the [native protocol](https://systemd.io/JOURNAL_NATIVE_PROTOCOL/).
     pub fn socket(&self) -> PathBuf {
         match &self.namespace {
             None => "/run/systemd/journal/socket".into(),
@@ -62,10 +62,11 @@ impl Instance {
         }
     }
 
-    /// Where it may keep files: the folder that outlasts a boot, and the one that does not. Neither need exist.
+    /// Returns the folders where it may store files: the persistent one, then the volatile one. Neither need
+    /// exist.
     ///
     /// # Errors
-    /// If the machine's id cannot be read.
+    /// If the machine id cannot be read.
     pub fn folders(&self) -> Result<[PathBuf; 2], InstanceError> {
         let id = fs::read_to_string(MACHINE_ID)
             .and_then(|text| machine_id(&text))
@@ -78,7 +79,7 @@ impl Instance {
     }
 }
 
-/// Takes the id from the text of `/etc/machine-id`.
+/// Parses the text of `/etc/machine-id`.
 fn machine_id(text: &str) -> io::Result<String> {
     let id = text.trim_end();
     if id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -87,10 +88,10 @@ fn machine_id(text: &str) -> io::Result<String> {
     Err(io::Error::new(io::ErrorKind::InvalidData, "it does not hold 32 hexadecimal digits"))
 }
 
-impl FromStr for Instance {
+impl FromStr for JournaldInstance {
     type Err = InstanceError;
 
-    /// Understands `system` and `namespace:NAME`.
+    /// Parses `system` or `namespace:NAME`.
     fn from_str(text: &str) -> Result<Self, InstanceError> {
         match text.split_once(':') {
             None if text == "system" => Ok(Self::system()),
@@ -100,7 +101,7 @@ impl FromStr for Instance {
     }
 }
 
-impl fmt::Display for Instance {
+impl fmt::Display for JournaldInstance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             None => f.write_str("system"),
@@ -114,29 +115,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_is_read_as_it_is_written() {
+    fn an_instance_round_trips_through_text() {
         for text in ["system", "namespace:tls", "namespace:a:b", "namespace:x@1.y-z_"] {
-            assert_eq!(text.parse::<Instance>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<JournaldInstance>().unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn a_name_that_would_leave_the_folder_is_refused() {
+    fn names_that_could_escape_the_folder_are_refused() {
         let long = "a".repeat(NAME_BYTES_MAX + 1);
         for name in ["", ".", "..", "a/b", "../x", "a b", "a\n", "ä", "a\0", "a\\b", "a\"", &long] {
-            assert!(matches!(Instance::namespace(name), Err(InstanceError::Name(_))), "{name:?}");
+            assert!(matches!(JournaldInstance::namespace(name), Err(InstanceError::Name(_))), "{name:?}");
         }
     }
 
     #[test]
-    fn a_namespace_has_a_socket_of_its_own() {
-        let socket = |text: &str| text.parse::<Instance>().unwrap().socket();
+    fn each_namespace_has_its_own_socket() {
+        let socket = |text: &str| text.parse::<JournaldInstance>().unwrap().socket();
         assert_eq!(socket("system"), PathBuf::from("/run/systemd/journal/socket"));
         assert_eq!(socket("namespace:tls"), PathBuf::from("/run/systemd/journal.tls/socket"));
     }
 
     #[test]
-    fn a_machine_id_is_32_hexadecimal_digits() {
+    fn a_machine_id_has_32_hex_digits() {
         let id = "0123456789abcdef0123456789ABCDEF\n";
         assert_eq!(machine_id(id).unwrap(), "0123456789abcdef0123456789abcdef");
         for text in ["", "uninitialized\n", "../../etc", "0123456789abcdef0123456789abcdeg"] {

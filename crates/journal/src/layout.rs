@@ -1,23 +1,23 @@
-//! Where things lie in a journal file, as far as both the writer and the tail need to know it.
+//! The layout of a journal file, as far as both the writer and the tail need it.
 //!
-//! Source: the systemd project's document "Journal File Format". All numbers are little-endian, all objects begin
-//! at multiples of eight bytes.
+//! Source: the systemd project's document "Journal File Format". All numbers are little-endian; all objects
+//! begin at multiples of eight bytes.
 
 /// The first bytes of every journal file.
 pub(crate) const SIGNATURE: &[u8; 8] = b"LPKSHHRH";
 
-/// The size of the header that we write: the one of systemd 254, which older readers know a prefix of.
+/// The size of the header that we write: that of systemd 254. Older readers know a prefix of it.
 pub(crate) const HEADER_BYTES: usize = 272;
 
 /// The part of the header that every revision has.
 pub(crate) const HEADER_BYTES_MIN: usize = 208;
 
-/// The values of DATA and FIELD objects are found by siphash, keyed with the id of the file.
+/// The hash tables use siphash24, keyed with the file id.
 pub(crate) const INCOMPATIBLE_KEYED_HASH: u32 = 1 << 2;
-/// Offsets are 32 bits wide where there are many of them.
+/// Offsets in entries and entry arrays are 32 bits wide.
 pub(crate) const INCOMPATIBLE_COMPACT: u32 = 1 << 4;
 
-/// What every object begins with: kind, flags, and at byte 8 its size.
+/// The size of the header of every object: its kind, its flags, and at byte 8 its size.
 pub(crate) const OBJECT_HEADER_BYTES: u64 = 16;
 
 /// The kinds of objects.
@@ -31,14 +31,14 @@ pub(crate) mod kind {
     pub(crate) const TAG: u8 = 7;
 }
 
-/// What the header of a journal file says of its writer.
+/// The state of a journal file, from its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileState {
     /// Closed.
     Offline,
     /// Being written, or its writer was killed.
     Online,
-    /// Closed for good: a later file continues it.
+    /// Complete: a later file continues it.
     Archived,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Writes the header as it stands in a file.
+    /// Encodes the header as it is stored in a file.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(SIGNATURE);
@@ -117,7 +117,7 @@ impl Header {
             self.tail_entry_monotonic,
             self.n_data,
             self.n_fields,
-            0, // Tags: sealed files have them.
+            0, // n_tags: only sealed files have tags.
             self.n_entry_arrays,
             0, // Depth of the data hash chains: a hint for writers that open existing files.
             0, // Depth of the field hash chains.
@@ -130,10 +130,9 @@ impl Header {
         bytes
     }
 
-    /// Reads a header; what a shorter header of an older systemd lacks is zero.
+    /// Parses a header. Fields that an older, shorter header lacks are zero.
     ///
-    /// Gives nothing if these are not the first bytes of a journal file. The numbers are as they stand there: none
-    /// of them is to be trusted.
+    /// Returns `None` if these are not the first bytes of a journal file. The numbers are not validated.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < HEADER_BYTES_MIN || !bytes.starts_with(SIGNATURE) {
             return None;
@@ -174,12 +173,12 @@ impl Header {
     }
 }
 
-/// Rounds up to where the next object may begin.
+/// Rounds up to the next offset at which an object may begin.
 pub(crate) const fn align8(offset: u64) -> u64 {
     offset.next_multiple_of(8)
 }
 
-/// Reads a number at a place that the caller knows to be inside of `bytes`.
+/// Reads a number; the caller has checked that it lies within `bytes`.
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     let mut number = [0; 8];
     number.copy_from_slice(&bytes[offset..offset + 8]);
@@ -206,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn a_header_survives_being_written_and_read() {
+    fn a_header_round_trips() {
         let header = header();
         assert_ne!(header.tail_entry_offset, 0);
         assert_eq!(Header::parse(&header.encode()), Some(header));
     }
 
     #[test]
-    fn an_older_header_lacks_what_came_later_even_if_bytes_follow() {
+    fn an_older_header_has_zero_for_later_fields() {
         let older = Header { header_size: 240, ..header() };
         let read = Header::parse(&older.encode()).unwrap();
         assert_eq!((read.tail_entry_offset, read.tail_entry_array_offset), (0, 0));
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn parse_refuses_short_or_invalid_headers() {
         let good = header().encode();
         assert_eq!(Header::parse(&good[..HEADER_BYTES_MIN - 1]), None);
         let mut state = good;

@@ -2,9 +2,10 @@
 //! Writes and follows systemd journal files, and sends to journald.
 //!
 //! [`FileWriter`] writes one `.journal` file in the documented [Journal File Format] (compact, keyed hash,
-//! uncompressed) with plain positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such a
-//! file, or those of journald, or whole folders, through rotations, over the `systemd-journal-reader` crate.
-//! [`Sender`] hands entries to journald itself. This crate knows bytes and fields and nothing of what they mean.
+//! uncompressed) with positioned writes; `journalctl --file` reads it while it grows. [`Tail`] follows such a
+//! file, journald's files, or whole folders, live and through rotations; the crate `systemd-journal-reader`
+//! decodes compressed and binary values for it. [`Sender`] sends entries to journald. This crate handles
+//! bytes and fields, and does not interpret them.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -37,9 +38,9 @@ mod writer;
 
 pub use entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryBuf, EntryFault};
 pub use error::{ReadError, SendError, WriteError};
-pub use instance::{Instance, InstanceError};
+pub use instance::{InstanceError, JournaldInstance};
 pub use layout::FileState;
 pub use process::{Timestamps, process_fields};
 pub use sender::Sender;
-pub use tail::{Entry, Progress, Start, Tail};
+pub use tail::{Entry, PollProgress, Start, Tail};
 pub use writer::{FileOptions, FileWriter};

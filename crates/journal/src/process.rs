@@ -1,4 +1,4 @@
-//! What a journal daemon would know of this process and this moment.
+//! The process fields and clocks that journald would add to an entry.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -8,12 +8,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::EntryBuf;
 
-/// When an entry was made, by both clocks that the journal keeps, in microseconds.
+/// The time of an entry by the two clocks that the journal records, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
     /// `CLOCK_REALTIME`, since 1970-01-01 UTC.
     pub realtime_us: u64,
-    /// `CLOCK_MONOTONIC`, since some point before the boot of the machine.
+    /// `CLOCK_MONOTONIC`, since about the boot of the machine.
     pub monotonic_us: u64,
 }
 
@@ -29,10 +29,11 @@ impl Timestamps {
     }
 }
 
-/// Gives the trusted fields that journald would add to an entry of this process, for [`FileOptions::common`].
+/// Returns the trusted fields that journald would add to an entry of this process, for
+/// [`FileOptions::common`].
 ///
-/// They make the usual queries (`journalctl _COMM=…`, `-b`) work on our own files. What cannot be found out is
-/// left out.
+/// They make the usual queries (`journalctl _COMM=…`, `-b`) work on our own files. A field is absent if its
+/// value cannot be determined.
 ///
 /// [`FileOptions::common`]: crate::FileOptions::common
 pub fn process_fields() -> EntryBuf {
@@ -58,17 +59,17 @@ pub fn process_fields() -> EntryBuf {
     fields
 }
 
-/// Reads the id of the machine, where it has one.
+/// Reads the machine id, if the machine has one.
 pub(crate) fn machine_id() -> Option<u128> {
     parse_id(&fs::read_to_string("/etc/machine-id").ok()?)
 }
 
-/// Reads the id of the running boot.
+/// Reads the id of the current boot.
 pub(crate) fn boot_id() -> Option<u128> {
     parse_id(&fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
 }
 
-/// Makes a random id of the form of a UUID version 4, as systemd's ids are.
+/// Returns a random id in the form of a UUID version 4, like systemd's ids.
 pub(crate) fn random_id() -> io::Result<u128> {
     let mut bytes = [0; 16];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -77,7 +78,7 @@ pub(crate) fn random_id() -> io::Result<u128> {
     Ok(u128::from_be_bytes(bytes))
 }
 
-/// Writes an id as systemd does: 32 lower-case hexadecimal digits.
+/// Formats an id as systemd does: 32 lower-case hexadecimal digits.
 pub(crate) fn hex(id: u128) -> String {
     format!("{id:032x}")
 }
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_read_with_and_without_dashes_and_nothing_else_is() {
+    fn parse_id_accepts_32_hex_digits_with_or_without_dashes() {
         let plain = "0123456789abcdef0123456789abcdef";
         assert_eq!(parse_id(plain).map(hex).as_deref(), Some(plain));
         assert_eq!(parse_id("01234567-89ab-cdef-0123-456789abcdef\n").map(hex).as_deref(), Some(plain));
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_this_process_name_it_and_have_no_fault() {
+    fn process_fields_name_this_process_and_have_no_fault() {
         let fields = process_fields();
         assert_eq!(fields.fault(), None);
         let pid = std::process::id().to_string();

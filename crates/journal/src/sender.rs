@@ -17,42 +17,43 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use crate::entry::{EntryBuf, EntryFault};
 use crate::error::SendError;
-use crate::instance::Instance;
+use crate::instance::JournaldInstance;
 
-/// What libsystemd asks for, so that it is the daemon's queue that bounds what is on its way.
+/// The send buffer that libsystemd requests, so that journald's queue is the bottleneck.
 const SEND_BUFFER_BYTES: usize = 8 << 20;
 
-/// The largest entry that goes as a datagram, in bytes as the protocol has it.
+/// The largest entry that is sent as a datagram, in encoded bytes.
 ///
-/// Up to here the kernel needs no large piece of contiguous memory, and no machine's limit is in the way.
+/// A datagram of this size needs no large contiguous kernel memory, and fits every machine's limit.
 const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 
-/// Sends entries to a journald by its [native protocol], one at a time, without ever waiting.
+/// Sends entries to journald by its [native protocol]. It never waits.
 ///
-/// All values travel with their length in front, so no byte in a value can end a field or begin another.
+/// Every value is sent with its length, so no byte in a value can end a field or begin another.
 ///
-/// It has no thread and no queue: when the daemon has no room, `send` says so at once, and it is the caller who
-/// drops, merges, or [waits](Self::wait) and tries again. Nor is there anything to flush or to close.
+/// The sender has no thread and no queue. If journald's queue is full, `send` returns an error at once, and
+/// the caller drops the entry, merges it, or [waits](Self::wait) and retries. Nothing needs to be flushed or
+/// closed.
 ///
 /// # What `Ok` promises
-/// That the kernel has put the entry into the queue of the daemon's socket; never that of a daemon that has gone,
-/// since a sender notices a new one by itself. It does not promise that the entry can be read back:
+/// The kernel has put the entry into the queue of the socket of a running journald. The entry may still not
+/// be stored:
 ///
-/// - What the daemon had not yet taken when it ended is lost with its socket, unless somebody else holds that, as
-///   systemd does for the services of journald: then the next daemon takes it. A daemon that is killed also takes
-///   the entry along that it had in hand.
-/// - journald gives no answer. It drops what exceeds its rate limit: 10,000 in 30 s, times a factor for the free
-///   disk, for a unit (a service, or the scope of a login) and a class of priorities. How many these were it tells
-///   the journal with the next entry of the same that it lets through.
-/// - It drops what has a `PRIORITY` above its `MaxLevelStore`, see journald.conf(5), and what it cannot write.
+/// - If journald ends, the entries in its queue are lost with the socket, unless systemd holds the socket for
+///   the next journald. A journald that is killed also loses the entry that it is processing.
+/// - journald drops, without an answer, entries above its rate limit: 10,000 in 30 s, times a factor for the
+///   free disk space, for each unit (a service, or the scope of a login) and class of priorities. It logs the
+///   count of dropped entries before the next accepted entry of the same unit and class.
+/// - journald drops entries with a `PRIORITY` above `MaxLevelStore`, see journald.conf(5), and entries that
+///   it cannot write.
 ///
 /// [native protocol]: https://systemd.io/JOURNAL_NATIVE_PROTOCOL/
 #[derive(Debug)]
 pub struct Sender {
     path: Arc<Path>,
-    /// It is connected, since only then do the kernel's answers to `poll` tell of room in the daemon's queue.
+    /// Connected, since only then does `poll` report whether journald's queue has room.
     socket: UnixDatagram,
-    /// The entry as the protocol has it; the memory is used again for the next.
+    /// The encoded entry; the buffer is reused.
     message: Vec<u8>,
 }
 
@@ -60,16 +61,16 @@ impl Sender {
     /// Connects to an instance of journald.
     ///
     /// # Errors
-    /// [`SendError::Absent`] if it is not there now, [`SendError::Denied`] if it may not be used, and
-    /// [`SendError::Io`] for whatever else the operating system has against it.
-    pub fn open(instance: &Instance) -> Result<Self, SendError> {
+    /// [`SendError::Absent`] if it is not running, [`SendError::Denied`] if this user may not use it, and
+    /// [`SendError::Io`] for any other error of the operating system.
+    pub fn open(instance: &JournaldInstance) -> Result<Self, SendError> {
         Self::open_at(&instance.socket())
     }
 
-    /// Connects to the journald whose native socket is found under another path, such as that of a container.
+    /// Connects to the journald whose native socket has this path, for example in a container.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Like [`open`](Self::open).
     pub fn open_at(socket: &Path) -> Result<Self, SendError> {
         let path: Arc<Path> = socket.into();
         let socket = new_socket().map_err(|error| SendError::of_io("open a socket for", &path, error))?;
@@ -78,15 +79,15 @@ impl Sender {
         Ok(sender)
     }
 
-    /// Sends one entry, and connects anew if the daemon is another one by now.
+    /// Sends one entry. Reconnects if journald was restarted.
     ///
-    /// It never waits. A warm sender allocates nothing for entries up to 64 KiB; larger ones go in a sealed memory
-    /// file each.
+    /// It never waits. A warm sender does not allocate for entries up to 64 KiB; it sends larger ones as
+    /// sealed memory files.
     ///
     /// # Errors
-    /// Nothing was sent, then. [`SendError::Full`] and [`SendError::Absent`] pass by, and the next call tries
-    /// again. [`SendError::Entry`] will not: the entry has a [fault](EntryBuf::fault) or no field, or it has a
-    /// trusted field (`_PID`), which journald takes from nobody and would leave out unsaid.
+    /// On an error, nothing was sent. [`SendError::Full`] and [`SendError::Absent`] are temporary: retry
+    /// later. [`SendError::Entry`] is not: the entry has a [fault](EntryBuf::fault), no field, or a trusted
+    /// field (`_PID`), which journald would drop silently.
     pub fn send(&mut self, entry: &EntryBuf) -> Result<(), SendError> {
         encode(entry, &mut self.message)
             .map_err(|fault| SendError::Entry { socket: self.path.clone(), fault })?;
@@ -100,12 +101,12 @@ impl Sender {
         sent.map_err(|error| SendError::of_io("send an entry to", &self.path, error))
     }
 
-    /// Waits after [`SendError::Full`] until the daemon has room again, and tells whether it has.
+    /// Waits after [`SendError::Full`] until journald's queue has room; returns whether it has.
     ///
-    /// False after `timeout`, or earlier if a signal came. True also where the daemon has gone, since the next
-    /// `send` will tell; so this is nothing to wait with after [`SendError::Absent`].
+    /// Returns false after `timeout`, or earlier on a signal. Returns true if journald has ended, since the
+    /// next `send` reports that; so do not use it after [`SendError::Absent`].
     pub fn wait(&self, timeout: Duration) -> bool {
-        // A time too long for the system is as good as none.
+        // A timeout too long for the system means no timeout.
         let timeout = Timespec::try_from(timeout).ok();
         let mut sockets = [PollFd::new(&self.socket, PollFlags::OUT)];
         poll(&mut sockets, timeout.as_ref()) == Ok(1)
@@ -129,14 +130,15 @@ impl Sender {
 fn new_socket() -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
-    // The first goes as far as anybody may go, the second is for root. A smaller buffer is full earlier, that is all.
+    // The first call works for every user up to the system's limit, the second only for root. A smaller
+    // buffer only fills up earlier.
     set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES).ok();
     set_socket_send_buffer_size_force(&socket, SEND_BUFFER_BYTES).ok();
     Ok(socket)
 }
 
-/// Writes an entry as the protocol has it: of each field the name, a newline, the length of the value in 64 bits,
-/// little endian, the value, and a newline.
+/// Encodes an entry: for each field the name, a newline, the length of the value as 64 bits in little-endian
+/// order, the value, and a newline.
 fn encode(entry: &EntryBuf, message: &mut Vec<u8>) -> Result<(), EntryFault> {
     message.clear();
     if let Some(fault) = entry.fault() {
@@ -156,7 +158,7 @@ fn encode(entry: &EntryBuf, message: &mut Vec<u8>) -> Result<(), EntryFault> {
     if message.is_empty() { Err(EntryFault::Empty) } else { Ok(()) }
 }
 
-/// Makes a file in memory that nobody can change any more, so that journald need not copy it.
+/// Creates a sealed memory file, which journald can read without copying it.
 fn sealed(message: &[u8]) -> io::Result<File> {
     let mut file = memory_file()?;
     file.write_all(message)?;
@@ -164,17 +166,17 @@ fn sealed(message: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes an empty file in memory that cannot be executed.
+/// Creates an empty memory file that is not executable.
 ///
-/// Without the seal that says so (`F_SEAL_EXEC`, by `MFD_NOEXEC_SEAL`): a journald before 254 takes a file with it for one
-/// that is not sealed, and refuses it to everybody but root.
+/// It does not use the seal `F_SEAL_EXEC` (`MFD_NOEXEC_SEAL`): a journald before 254 takes a file with that
+/// seal for one that is not sealed, and accepts it only from root.
 fn memory_file() -> io::Result<File> {
     let create =
         |flags| memfd_create("journal-entry", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | flags);
     let file = match create(MemfdFlags::EXEC) {
-        // Linux before 6.3 does not know the flag.
+        // Linux before 6.3 lacks the flag.
         Err(Errno::INVAL) => create(MemfdFlags::empty()),
-        // The administrator allows no other (`vm.memfd_noexec=2`).
+        // The administrator requires the seal (`vm.memfd_noexec=2`).
         Err(Errno::ACCESS) => create(MemfdFlags::NOEXEC_SEAL),
         made => made,
     }?;
@@ -182,7 +184,7 @@ fn memory_file() -> io::Result<File> {
     Ok(file.into())
 }
 
-/// Sends an empty datagram that a file goes along with.
+/// Sends an empty datagram with a file descriptor.
 fn send_file(socket: &UnixDatagram, file: BorrowedFd<'_>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -193,13 +195,13 @@ fn send_file(socket: &UnixDatagram, file: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells whether the daemon that the socket was connected to is there no more.
+/// Returns whether the connected journald has ended.
 fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotConnected};
     matches!(error.kind(), ConnectionRefused | ConnectionReset | NotConnected | BrokenPipe)
 }
 
-/// Tells whether the kernel would not make a datagram so large.
+/// Returns whether the datagram is too large for the kernel.
 fn is_too_large(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MSGSIZE | Errno::NOBUFS))
 }
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_that_the_kernel_finds_too_large_goes_as_a_file() {
+    fn a_datagram_too_large_for_the_kernel_is_sent_as_a_file() {
         let (_dir, receiver, mut sender) = receiver();
         set_socket_send_buffer_size(&sender.socket, 4096).unwrap();
         let mut entry = EntryBuf::new();
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_memory_is_sealed_as_every_journald_wants_it_and_not_executable() {
+    fn memory_files_are_sealed_and_not_executable() {
         let file = sealed(b"A\n").unwrap();
         let mode = Mode::from_raw_mode(rustix::fs::fstat(&file).unwrap().st_mode);
         assert_eq!(mode, Mode::RUSR | Mode::WUSR);
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_message_is_used_again() {
+    fn the_message_buffer_is_reused() {
         let (_dir, receiver, mut sender) = receiver();
         let mut entry = EntryBuf::new();
         entry.push("A", &[b'x'; 1000]);

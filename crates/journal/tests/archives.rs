@@ -1,4 +1,4 @@
-//! The archives of a file: what becomes one, what is kept, and what is left alone.
+//! Archives: when a file becomes one, which are kept, and which are left alone.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
@@ -16,7 +16,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 #[test]
-fn a_journal_that_exists_is_archived_under_the_name_that_journald_would_give_it() {
+fn an_existing_journal_is_archived_under_journalds_name() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     write_numbers(&path, 0..10).close().unwrap();
@@ -33,7 +33,7 @@ fn a_journal_that_exists_is_archived_under_the_name_that_journald_would_give_it(
 }
 
 #[test]
-fn a_writer_killed_in_the_middle_of_a_rotation_leaves_everything_readable() {
+fn a_writer_killed_during_a_rotation_leaves_everything_readable() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     drop(FileWriter::create(&path, small()).unwrap());
@@ -41,7 +41,7 @@ fn a_writer_killed_in_the_middle_of_a_rotation_leaves_everything_readable() {
     fs::rename(&path, &next).unwrap();
     let elsewhere = dir.path().join("b.journal");
     write_numbers(&elsewhere, 0..10).close().unwrap();
-    // The next file was begun, the full one archived, and then came the end.
+    // The writer was killed after the next file was created and the full one archived.
     fs::rename(elsewhere, dir.path().join(format!("a@{:032x}-{:016x}-{:016x}.journal", 1, 1, 1))).unwrap();
     assert_eq!(values(&path, Start::Oldest, "NUMBER"), numbers(0..10));
     drop(write_numbers(&path, 10..20));
@@ -50,7 +50,7 @@ fn a_writer_killed_in_the_middle_of_a_rotation_leaves_everything_readable() {
 }
 
 #[test]
-fn an_empty_file_is_replaced_and_a_journal_with_a_damaged_header_put_aside() {
+fn an_empty_file_is_replaced_and_a_damaged_journal_renamed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     File::create(&path).unwrap();
@@ -66,20 +66,20 @@ fn an_empty_file_is_replaced_and_a_journal_with_a_damaged_header_put_aside() {
     assert_eq!(values(&path, Start::File, "NUMBER"), numbers(3..5));
 }
 
-/// Gives times that are so long before now.
+/// Returns times this long before now.
 fn before_now(ago: Duration) -> Timestamps {
     let now = Timestamps::now();
     Timestamps { realtime_us: now.realtime_us - ago.as_micros() as u64, ..now }
 }
 
-/// Writes a file of one entry that was made at the given time.
+/// Writes a file of one entry with the given time.
 fn write_one(path: &Path, options: FileOptions, at: Timestamps) {
     let mut writer = FileWriter::create(path, options).unwrap();
     writer.append(&numbered(1), at).unwrap();
     writer.close().unwrap();
 }
 
-/// Lists the files of a folder but for the live one; archives by the times that their names end with.
+/// Lists the other files of the folder, ordered by the times at the ends of their names.
 fn beside(path: &Path) -> Vec<PathBuf> {
     let mut beside: Vec<_> = files(path.parent().unwrap()).into_iter().filter(|file| file != path).collect();
     beside.sort_by_key(|file| file.to_str().unwrap().rsplit('-').next().map(str::to_owned));
@@ -93,7 +93,7 @@ fn archives_are_removed_when_their_last_entry_is_too_old() {
     for ago in [10 * DAY, 2 * DAY, 23 * HOUR, HOUR] {
         write_one(&path, small(), before_now(ago));
     }
-    // Their times of change are all of today.
+    // All were modified today.
     write_one(&path, small(), Timestamps::now());
     let all = beside(&path);
     assert_eq!(all.len(), 4, "without a bound all are kept");
@@ -103,7 +103,7 @@ fn archives_are_removed_when_their_last_entry_is_too_old() {
     for is_kept in [(&all[0], false), (&all[1], false), (&all[2], true), (&all[3], true)] {
         assert_eq!(is_kept.0.exists(), is_kept.1, "{is_kept:?}");
     }
-    // Also while it writes, whenever a file is archived; here because it was set back.
+    // Archives are also removed at a rotation; here the clock was set back.
     let set_back = Timestamps { monotonic_us: Timestamps::now().monotonic_us + 1, ..before_now(2 * DAY) };
     writer.append(&numbered(1), before_now(DAY)).unwrap();
     writer.append(&numbered(1), set_back).unwrap();
@@ -111,7 +111,7 @@ fn archives_are_removed_when_their_last_entry_is_too_old() {
 }
 
 #[test]
-fn what_this_writer_has_not_written_is_kept_whatever_its_name_and_age() {
+fn retention_keeps_files_that_this_writer_did_not_write() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let other = dir.path().join("other.journal");
@@ -122,13 +122,13 @@ fn what_this_writer_has_not_written_is_kept_whatever_its_name_and_age() {
     let bytes = fs::read(&path).unwrap();
     let name = |number: u128| dir.path().join(format!("a@{number:032x}-{number:016x}-{number:016x}.journal"));
     fs::write(name(1), "a diary").unwrap();
-    // A journal, but not the one that its name says.
+    // A journal, but not the one in its name.
     fs::write(name(2), &bytes).unwrap();
     symlink(&other, name(3)).unwrap();
     fs::create_dir(name(4)).unwrap();
     fs::write(dir.path().join("a@1-2-3.journal"), &bytes).unwrap();
     fs::write(dir.path().join("a@0001-0002.journal~"), &bytes).unwrap();
-    // One of a format that is to come.
+    // A file of a future format.
     let mut newer = bytes;
     newer[13] |= 0x80;
     newer[72..88].fill(5);
@@ -145,7 +145,7 @@ fn what_this_writer_has_not_written_is_kept_whatever_its_name_and_age() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_neither_removes_archives_nor_keeps_them_for_ever() {
+fn a_clock_set_back_neither_removes_archives_nor_keeps_them_forever() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let now = Timestamps::now();
@@ -156,7 +156,7 @@ fn a_clock_that_was_set_back_neither_removes_archives_nor_keeps_them_for_ever() 
     let kept_a_day = FileOptions { archives_age_max: Some(DAY), ..small() };
     drop(FileWriter::create(&path, kept_a_day.clone()).unwrap());
     let archive = beside(&path).pop().expect("it was removed for what a clock said");
-    // From now on it has an age.
+    // It ages from now on.
     assert!(fs::metadata(&archive).unwrap().modified().unwrap() < future - 999 * DAY);
     let file = File::options().write(true).open(&archive).unwrap();
     for (ago, is_kept) in [(23 * HOUR, true), (25 * HOUR, false)] {
@@ -167,7 +167,7 @@ fn a_clock_that_was_set_back_neither_removes_archives_nor_keeps_them_for_ever() 
 }
 
 #[test]
-fn a_file_is_archived_at_the_age_that_is_asked_for() {
+fn a_file_is_archived_at_its_maximum_age() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer =
@@ -192,7 +192,7 @@ fn a_file_is_archived_at_the_age_that_is_asked_for() {
 }
 
 #[test]
-fn when_the_clock_is_set_back_the_next_file_begins_and_time_never_runs_backwards_within_one() {
+fn a_clock_set_back_starts_the_next_file_and_times_never_decrease() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
@@ -200,11 +200,11 @@ fn when_the_clock_is_set_back_the_next_file_begins_and_time_never_runs_backwards
     let second = 1_000_000;
     let times = [
         (100 * second, 10 * second),
-        // Handed over too late; then by threads that looked at their clocks one after the other.
+        // Appended late; then by threads that read their clocks one after the other.
         (95 * second, 5 * second),
         (100 * second - 5, 10 * second + 3),
         (101 * second, 11 * second),
-        // Set back, twice.
+        // Set back twice.
         (50 * second, 12 * second),
         (51 * second, 13 * second),
         (1, 14 * second),
@@ -225,11 +225,11 @@ fn when_the_clock_is_set_back_the_next_file_begins_and_time_never_runs_backwards
     for file in files(dir.path()) {
         verify(&file);
     }
-    // A tail that begins at a time misses nothing for the bounds in the headers.
+    // A tail that starts at a time misses nothing because of the times in the headers.
     assert_eq!(values(&path, Start::Since(60 * second), "NUMBER"), numbers(0..4));
 }
 
-/// What may lie at the path when a writer comes.
+/// Returns files that may already be at the path.
 fn earlier(dir: &Path) -> Vec<(&'static str, Vec<u8>)> {
     let path = dir.join("earlier.journal");
     let mut writer = write_numbers(&path, 0..500);
@@ -250,16 +250,16 @@ fn earlier(dir: &Path) -> Vec<(&'static str, Vec<u8>)> {
         ("three bytes", changed(&|bytes| bytes.truncate(3))),
         ("garbage behind the signature", changed(&|bytes| bytes[8..272].fill(0xa5))),
         ("zeros instead of a header", changed(&|bytes| bytes[..4096].fill(0))),
-        ("a state that is to come", changed(&|bytes| bytes[16] = 3)),
-        ("a format that is to come", changed(&|bytes| bytes[14] |= 1)),
-        ("a feature that is to come", changed(&|bytes| bytes[11] |= 1)),
+        ("a future state", changed(&|bytes| bytes[16] = 3)),
+        ("a future format", changed(&|bytes| bytes[14] |= 1)),
+        ("a future feature", changed(&|bytes| bytes[11] |= 1)),
         ("killed", killed),
         ("closed", closed),
     ]
 }
 
 #[test]
-fn whatever_journal_lies_there_is_put_beside_byte_for_byte_and_read_as_far_as_it_goes() {
+fn any_existing_journal_is_kept_byte_for_byte_and_still_read() {
     let dir = tempfile::tempdir().unwrap();
     for (what, bytes) in earlier(dir.path()) {
         let folder = tempfile::tempdir().unwrap();
@@ -283,14 +283,14 @@ fn whatever_journal_lies_there_is_put_beside_byte_for_byte_and_read_as_far_as_it
 }
 
 #[test]
-fn a_name_that_is_taken_is_not_taken_away() {
+fn an_existing_archive_is_never_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     write_numbers(&path, 0..5).close().unwrap();
     drop(write_numbers(&path, 5..8));
     let archive = beside(&path).pop().unwrap();
     let bytes = fs::read(&archive).unwrap();
-    // Somebody brings the older file back.
+    // Somebody restores the older file.
     fs::remove_file(&path).unwrap();
     fs::copy(&archive, &path).unwrap();
     for round in 1..3 {
@@ -305,7 +305,7 @@ fn a_name_that_is_taken_is_not_taken_away() {
 }
 
 #[test]
-fn the_oldest_archives_make_room_and_nothing_else_does() {
+fn only_the_oldest_archives_are_removed_for_space() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kept.journal");
     let other = folder.path().join("other.journal");

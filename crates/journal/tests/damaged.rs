@@ -1,5 +1,5 @@
-//! Damaged and hostile files of a real journald, and what they may cost. Apart from other tests, since it looks at the
-//! memory of the whole process.
+//! Damaged and hostile variants of a journald's files, and what reading them costs. This is a test program of
+//! its own, since it measures the memory of the whole process.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -8,20 +8,20 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use common::journald::{Format, written};
-use common::values::{LZ4, XZ, ZSTD, exchange, lz4, number_at, xz};
+use common::recompress::{LZ4, XZ, ZSTD, lz4, number_at, recompress, xz};
 use common::*;
 use journal::{Start, Tail};
 
 const ENTRIES: u64 = 120;
 
-/// Gives a figure of this process from `/proc/self/status`, in MiB.
+/// Returns a value from `/proc/self/status`, in MiB.
 fn memory_mib(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
 }
 
-/// Finds where objects begin.
+/// Returns the offsets of all objects.
 fn objects(file: &[u8]) -> Vec<usize> {
     let mut all = vec![number_at(file, 88)];
     while all[all.len() - 1] < number_at(file, 136) {
@@ -31,7 +31,7 @@ fn objects(file: &[u8]) -> Vec<usize> {
     all
 }
 
-/// Does some damage: to bits, to headers of objects, to the sizes in compressed values, to the end of the file.
+/// Damages bits, object headers, the sizes in compressed values, and the end of the file.
 fn damage(file: &mut Vec<u8>, objects: &[usize], random: &mut Random) {
     for _ in 0..=random.below(12) {
         let object = objects[random.below(objects.len() as u64) as usize];
@@ -45,7 +45,7 @@ fn damage(file: &mut Vec<u8>, objects: &[usize], random: &mut Random) {
             3 => file[object] = random.below(9) as u8,
             4 => file[object + 1] ^= 1 << random.below(8),
             5 => file[object + 8..object + 16].copy_from_slice(&size.to_le_bytes()),
-            // The beginning of a value: magic numbers, the sizes that it claims, windows and dictionaries.
+            // The start of a value: magic numbers, claimed sizes, windows and dictionaries.
             6 => file[object + 72 + random.below(24) as usize] = random.below(256) as u8,
             _ => file[object + 72..object + 80].copy_from_slice(&size.to_le_bytes()),
         }
@@ -57,17 +57,17 @@ fn damage(file: &mut Vec<u8>, objects: &[usize], random: &mut Random) {
 }
 
 #[test]
-fn damaged_and_hostile_files_cost_neither_time_nor_memory() {
+fn damaged_and_hostile_files_need_bounded_time_and_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let plain = written(Format { compressed: false, ..Format::USUAL }, ENTRIES);
     let (mut by_lz4, mut by_xz) = (plain.clone(), plain.clone());
-    exchange(&mut by_lz4, LZ4, lz4);
-    exchange(&mut by_xz, XZ, xz);
+    recompress(&mut by_lz4, LZ4, lz4);
+    recompress(&mut by_xz, XZ, xz);
     let by_zstd = written(Format::USUAL, ENTRIES);
     let older = written(Format { compact: false, keyed_hash: false, compressed: true }, ENTRIES);
     let files = [by_zstd, by_lz4, by_xz, older, plain].map(|mut file| {
-        // Room behind the last object, for what is damaged there.
+        // Space behind the last object for damage there.
         file.resize(file.len() + 200, 0);
         let objects = objects(&file);
         (file, objects)
@@ -83,7 +83,7 @@ fn damaged_and_hostile_files_cost_neither_time_nor_memory() {
         let Ok(mut tail) = Tail::open(&path, Start::File) else { continue };
         let progress = drain(&mut tail, |_| {});
         longest = longest.max(start.elapsed());
-        // The journal says a few things of its own.
+        // journald adds a few entries of its own.
         assert!(progress.entries <= ENTRIES + 50, "seed {seed}: {progress:?}");
         assert!(progress.skipped_bytes <= file.len() as u64, "seed {seed}: {progress:?}");
         read_at_all += u32::from(progress.entries > 0);
@@ -94,23 +94,23 @@ fn damaged_and_hostile_files_cost_neither_time_nor_memory() {
     let (resident, virtually) = (memory_mib("VmHWM"), memory_mib("VmPeak"));
     assert!(resident < 200 && virtually < 1000, "{resident} MiB used, {virtually} MiB asked for");
 
-    small_values_that_become_large_are_not_kept_together();
+    highly_compressed_values_need_bounded_memory();
 }
 
-/// Some 500 values of a few hundred bytes become a million bytes each, or more than one may have.
-fn small_values_that_become_large_are_not_kept_together() {
+/// About 500 values of a few hundred bytes decompress to a million bytes each, or to more than the limit.
+fn highly_compressed_values_need_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut file = written(Format { compressed: false, ..Format::USUAL }, 1000);
     let (mut number, mut oversize) = (0, 0);
-    let exchanged = exchange(&mut file, ZSTD, |_| {
+    let recompressed = recompress(&mut file, ZSTD, |_| {
         number += 1;
         oversize += u64::from(number % 4 == 0);
         let mut value = format!("LARGE={number}").into_bytes();
         value.resize(if number % 4 == 0 { 1_100_000 } else { 1_000_000 }, b'x');
         zstd::bulk::compress(&value, 3).unwrap()
     });
-    assert!(exchanged.values - oversize > 300, "{exchanged:?}, {oversize} of them too large");
+    assert!(recompressed.values - oversize > 300, "{recompressed:?}, {oversize} of them too large");
     fs::write(&path, &file).unwrap();
     let (mut entries, mut large) = (0, std::collections::HashSet::new());
     let progress = drain(&mut Tail::open(&path, Start::File).unwrap(), |entry| {
@@ -118,11 +118,11 @@ fn small_values_that_become_large_are_not_kept_together() {
         large.extend(entry.values("LARGE").map(|value| (value.len(), value[..4].to_vec())));
     });
     assert!(entries >= 1000, "{entries}");
-    // So much cannot come of a file of this size by itself: the last of it is refused.
+    // This exceeds the bound for a file of this size, so the last values are refused.
     assert!(large.len() > 150, "{} large values", large.len());
     assert!(large.iter().all(|(len, _)| *len > 900_000));
-    let lost_bytes = progress.skipped_bytes - exchanged.unused_bytes;
-    assert!(lost_bytes > oversize * 72, "{progress:?} of {exchanged:?}, {oversize} too large");
+    let lost_bytes = progress.skipped_bytes - recompressed.unused_bytes;
+    assert!(lost_bytes > oversize * 72, "{progress:?} of {recompressed:?}, {oversize} too large");
     let resident = memory_mib("VmHWM");
     assert!(resident < 200, "{resident} MiB used for {} of them", large.len());
 }

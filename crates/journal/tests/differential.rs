@@ -1,4 +1,4 @@
-//! What is read of files, beside what the reader below makes of them by itself, and journalctl.
+//! Compares what the tail reads with what `systemd-journal-reader` alone and journalctl read.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -9,17 +9,17 @@ use std::io::BufReader;
 use std::path::Path;
 
 use common::journald::{Format, written};
-use common::values::{LZ4, XZ, ZSTD, exchange, lz4, xz};
+use common::recompress::{LZ4, XZ, ZSTD, lz4, recompress, xz};
 use common::*;
 use journal::{Start, Tail};
 use systemd_journal_reader::JournalReader;
 
 const ENTRIES: u64 = 90;
 
-/// The time of an entry, and the values as text, of a field that appears more than once the last one.
+/// The time of an entry, and the values as text; of a repeated field the last one.
 type Read = (u64, BTreeMap<String, String>);
 
-/// What the tail reads: as text, and byte for byte.
+/// Reads a file with the tail: as text, and byte for byte.
 fn by_tail(path: &Path) -> (Vec<Read>, Vec<Fields>) {
     let (mut texts, mut exact) = (Vec::new(), Vec::new());
     let progress = drain(&mut Tail::open(path, Start::File).unwrap(), |entry| {
@@ -35,8 +35,8 @@ fn by_tail(path: &Path) -> (Vec<Read>, Vec<Fields>) {
     (texts, exact)
 }
 
-/// What the reader below makes of the file when it is given all of it.
-fn by_reader(path: &Path) -> Vec<Read> {
+/// Reads a file with `systemd-journal-reader` alone.
+fn by_library(path: &Path) -> Vec<Read> {
     let mut reader = JournalReader::new(BufReader::new(File::open(path).unwrap())).unwrap();
     let next = || reader.next_entry();
     let owned = |fields: &std::collections::HashMap<_, _>| -> BTreeMap<String, String> {
@@ -48,7 +48,7 @@ fn by_reader(path: &Path) -> Vec<Read> {
 }
 
 #[test]
-fn files_of_all_kinds_are_read_as_the_reader_below_and_journalctl_read_them() {
+fn journald_files_of_every_format_read_like_library_and_journalctl() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     for (compact, keyed_hash) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -58,32 +58,32 @@ fn files_of_all_kinds_are_read_as_the_reader_below_and_journalctl_read_them() {
             fs::write(&path, &file).unwrap();
             let (texts, exact) = by_tail(&path);
             assert!(texts.len() as u64 >= ENTRIES, "{format:?}");
-            assert_eq!(texts, by_reader(&path), "{format:?}");
+            assert_eq!(texts, by_library(&path), "{format:?}");
             assert_eq!(exact, export(&path, &[]), "{format:?}");
             if !compressed {
-                same_by_other_compressions(&path, &file, &(texts, exact));
+                assert_same_with_other_compressions(&path, &file, &(texts, exact));
             }
         }
     }
 }
 
-/// The reader below knows no lz4 and no xz: there, what it makes of the plain file must come out.
-fn same_by_other_compressions(path: &Path, plain: &[u8], expected: &(Vec<Read>, Vec<Fields>)) {
+/// The library reads neither lz4 nor xz: those files must read like the plain one.
+fn assert_same_with_other_compressions(path: &Path, plain: &[u8], expected: &(Vec<Read>, Vec<Fields>)) {
     let zstd = |value: &[u8]| zstd::bulk::compress(value, 3).unwrap();
     for (compression, compress) in [(ZSTD, zstd as fn(&[u8]) -> Vec<u8>), (LZ4, lz4), (XZ, xz)] {
         let mut file = plain.to_vec();
-        assert!(exchange(&mut file, compression, compress).values > 20);
+        assert!(recompress(&mut file, compression, compress).values > 20);
         fs::write(path, &file).unwrap();
         let read = by_tail(path);
         assert!(read == *expected, "compression {compression}");
         if compression == ZSTD {
-            assert!(by_reader(path) == read.0);
+            assert!(by_library(path) == read.0);
         }
     }
 }
 
 #[test]
-fn files_of_our_own_are_read_as_the_reader_below_and_journalctl_read_them() {
+fn our_own_files_read_like_library_and_journalctl() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = create(&path, &small());
@@ -103,6 +103,6 @@ fn files_of_our_own_are_read_as_the_reader_below_and_journalctl_read_them() {
     }
     writer.close().unwrap();
     let (texts, exact) = by_tail(&path);
-    assert_eq!(texts, by_reader(&path));
+    assert_eq!(texts, by_library(&path));
     assert_eq!(exact, export(&path, &[]));
 }

@@ -1,4 +1,4 @@
-//! The tail over a folder: many writers, archives, rotations, files that come and go.
+//! The tail of a folder: several writers, archives, rotations, and files that come and go.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
@@ -12,7 +12,7 @@ use common::journald::{Format, Journald};
 use common::*;
 use journal::{EntryBuf, FileState, FileWriter, ReadError, Start, Tail, Timestamps};
 
-/// Appends entries with a name and numbers, at the given time.
+/// Appends entries with a writer's name and numbers, at the given time.
 fn append(writer: &mut FileWriter, name: &str, numbers: std::ops::Range<u64>, realtime_us: u64) {
     for number in numbers {
         let mut entry = EntryBuf::new();
@@ -25,14 +25,14 @@ fn append(writer: &mut FileWriter, name: &str, numbers: std::ops::Range<u64>, re
     writer.flush().unwrap();
 }
 
-/// Writes a file and closes it; the next of the same name archives it.
+/// Writes a file and closes it; the next one of the same name archives it.
 fn write(folder: &Path, name: &str, numbers: std::ops::Range<u64>, realtime_us: u64) {
     let mut writer = create(&folder.join(format!("{name}.journal")), &small());
     append(&mut writer, name, numbers, realtime_us);
     writer.close().unwrap();
 }
 
-/// Reads what there is now, as `WRITER NUMBER`, and the bytes that were skipped.
+/// Reads the current entries as `WRITER NUMBER`, and the skipped bytes.
 fn read(tail: &mut Tail) -> (Vec<String>, u64) {
     let mut read = Vec::new();
     let progress = drain(tail, |entry| {
@@ -42,7 +42,7 @@ fn read(tail: &mut Tail) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn history_is_read_file_by_file_in_the_order_of_its_time_then_all_that_are_written_are_followed() {
+fn existing_files_are_read_in_order_of_time_then_live_files_are_followed() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "b", 0..2, 1_000);
     write(dir.path(), "a", 0..2, 2_000);
@@ -57,7 +57,7 @@ fn history_is_read_file_by_file_in_the_order_of_its_time_then_all_that_are_writt
     for round in 0..3 {
         append(&mut c, "c", round..round + 1, 5_000);
         assert_eq!(read(&mut tail).0, [format!("c{round}")]);
-        // One that was closed goes on in a new file.
+        // A closed file is continued in a new file.
         write(dir.path(), "a", round + 4..round + 5, 6_000);
         assert_eq!(read(&mut tail).0, [format!("a{}", round + 4)]);
     }
@@ -67,7 +67,7 @@ fn history_is_read_file_by_file_in_the_order_of_its_time_then_all_that_are_writt
 }
 
 #[test]
-fn a_tail_of_a_folder_begins_where_it_is_told_to() {
+fn a_tail_of_a_folder_starts_at_its_start_position() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "a", 0..2, 1_000);
     write(dir.path(), "a", 2..4, 2_000);
@@ -75,7 +75,7 @@ fn a_tail_of_a_folder_begins_where_it_is_told_to() {
     append(&mut b, "b", 0..2, 3_000);
     let mut of_live = Tail::open(dir.path(), Start::File).unwrap();
     let mut from_now = Tail::open(dir.path(), Start::End).unwrap();
-    // Also what is written, and put aside, before the first poll is later than the beginning.
+    // Entries written and archived before the first poll also count as new.
     append(&mut b, "b", 2..4, 3_000);
     b.close().unwrap();
     write(dir.path(), "b", 4..5, 4_000);
@@ -85,7 +85,7 @@ fn a_tail_of_a_folder_begins_where_it_is_told_to() {
 }
 
 #[test]
-fn a_tail_that_begins_at_a_time_does_not_read_what_ends_before_it() {
+fn a_tail_that_starts_at_a_time_skips_files_that_end_before() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "a", 0..10, 1_000);
     let unread = dir.path().join("a.journal");
@@ -104,7 +104,7 @@ fn a_tail_that_begins_at_a_time_does_not_read_what_ends_before_it() {
             assert_eq!(read(&mut tail), (named(first..30), 0), "since {time}");
         }
     }
-    // Later files are read whole, also where the clock was set back.
+    // Later files are read whole, even if the clock was set back.
     let mut tails = [dir.path(), &live].map(|path| Tail::open(path, Start::Since(4_000)).unwrap());
     write(dir.path(), "a", 30..32, 500);
     for tail in &mut tails {
@@ -113,7 +113,7 @@ fn a_tail_that_begins_at_a_time_does_not_read_what_ends_before_it() {
 }
 
 #[test]
-fn a_file_that_was_met_empty_comes_before_those_that_continue_it() {
+fn a_file_found_empty_comes_before_the_files_that_continue_it() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "a", 0..1, 1_000);
     let path = dir.path().join("a.journal");
@@ -129,7 +129,7 @@ fn a_file_that_was_met_empty_comes_before_those_that_continue_it() {
 }
 
 #[test]
-fn more_files_are_followed_than_one_poll_has_steps() {
+fn more_files_than_steps_in_a_poll_are_followed() {
     let dir = tempfile::tempdir().unwrap();
     let small = journal::FileOptions { size_max: 0, ..small() };
     let mut writers: Vec<_> =
@@ -144,7 +144,7 @@ fn more_files_are_followed_than_one_poll_has_steps() {
 }
 
 #[test]
-fn files_that_are_removed_are_read_if_they_were_open_and_counted_if_not() {
+fn removed_files_are_read_if_open_and_counted_if_not() {
     let dir = tempfile::tempdir().unwrap();
     for number in 0..3 {
         write(dir.path(), "a", number..number + 1, 1_000 * (number + 1));
@@ -168,11 +168,11 @@ fn files_that_are_removed_are_read_if_they_were_open_and_counted_if_not() {
 }
 
 #[test]
-fn an_empty_folder_is_waited_on_and_files_that_cannot_be_read_are_said_or_counted() {
+fn an_empty_folder_is_followed_and_unreadable_files_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let mut tail = Tail::open(dir.path(), Start::Oldest).unwrap();
     assert_eq!(read(&mut tail), (vec![], 0));
-    // A file that is just being made.
+    // A file that is being created.
     fs::write(dir.path().join("b.journal"), "").unwrap();
     assert_eq!(read(&mut tail), (vec![], 0));
     write(dir.path(), "a", 0..1, 1_000);
@@ -188,7 +188,7 @@ fn an_empty_folder_is_waited_on_and_files_that_cannot_be_read_are_said_or_counte
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_while_several_writers_rotate() {
+fn no_entry_is_lost_or_repeated_while_several_writers_rotate() {
     const ENTRIES: u64 = 15_000;
     let dir = tempfile::tempdir().unwrap();
     let mut tail = Tail::open(dir.path(), Start::Oldest).unwrap();
@@ -235,12 +235,12 @@ fn nothing_is_lost_or_doubled_while_several_writers_rotate() {
 }
 
 #[test]
-fn a_journald_is_followed_through_rotations_and_its_own_death() {
+fn a_journald_is_followed_through_rotations_and_a_kill() {
     let mut journald = Journald::start(Format::USUAL);
     let mut tail = Tail::open(&journald.folder(), Start::Oldest).unwrap();
     let mut found = Vec::new();
     let mut number = 0;
-    // Each part begins with several rotations since the last look.
+    // Each round starts after several rotations since the last poll.
     for rotations in [0, 1, 3, 2] {
         for _ in 0..=rotations {
             if rotations > 0 {
@@ -249,7 +249,7 @@ fn a_journald_is_followed_through_rotations_and_its_own_death() {
             let mut beside = Tail::open(&journald.live(), Start::End).unwrap();
             journald.send(&[("NUMBER", number.to_string().as_bytes()), ("LONG", &[b'x'; 3000])]);
             number += 1;
-            // It is in the file before that is rotated.
+            // The entry is in the file before the rotation.
             let mut is_there = false;
             wait_until("the entry", || {
                 drain(&mut beside, |entry| is_there |= entry.text("NUMBER").is_some());
@@ -263,11 +263,11 @@ fn a_journald_is_followed_through_rotations_and_its_own_death() {
         assert_eq!(progress.skipped_bytes, 0);
         assert_eq!(found, numbers(0..number));
     }
-    assert_eq!(journald.aside().len(), 1);
+    assert_eq!(journald.disposed_files().len(), 1);
 }
 
 #[test]
-fn of_a_journald_at_full_speed_nothing_is_lost_over_many_rotations() {
+fn no_entry_of_a_journald_at_full_speed_is_lost_over_rotations() {
     follow_at_full_speed(Journald::folder);
     follow_at_full_speed(Journald::live);
 }
@@ -278,7 +278,7 @@ fn follow_at_full_speed(path: impl Fn(&Journald) -> std::path::PathBuf) {
     let mut tail = Tail::open(&path(&journald), Start::End).unwrap();
     let (mut next, mut rotations) = (0, 0);
     std::thread::scope(|scope| {
-        // Sending waits while its queue is full.
+        // Sending blocks while journald's queue is full.
         scope.spawn(|| {
             for number in 0..ENTRIES {
                 journald.send(&[("NUMBER", number.to_string().as_bytes()), ("LONG", &[b'x'; 600])]);

@@ -1,4 +1,4 @@
-//! The tail: rotations, beginnings, and files that are damaged.
+//! The tail of a file: rotations, start positions, and damaged files.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -66,7 +66,7 @@ fn several_rotations_between_two_polls_are_all_read() {
         drain(&mut tail, |entry| read.push(entry.text("NUMBER").unwrap().to_owned()));
         assert_eq!(read, numbers(0..number));
     }
-    // Another run of the program brings another writer, with numbers of its own.
+    // Another run of the program is another writer, with its own sequence numbers.
     drop(writer);
     let mut writer = FileWriter::create(&path, small()).unwrap();
     writer.append(&numbered(number), Timestamps::now()).unwrap();
@@ -76,7 +76,7 @@ fn several_rotations_between_two_polls_are_all_read() {
 }
 
 #[test]
-fn a_tail_begins_where_it_is_told_to() {
+fn a_tail_starts_at_its_start_position() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     for run in 0..3 {
@@ -93,7 +93,7 @@ fn a_tail_begins_where_it_is_told_to() {
     let progress = drain(&mut tail, |entry| read.push(entry.text("SAME").unwrap().to_owned()));
     assert_eq!((progress.entries, progress.writer), (0, FileState::Offline));
 
-    // New entries refer to values that were written before the tail began.
+    // New entries refer to values written before the tail started.
     let mut writer = FileWriter::create(&path, small()).unwrap();
     let mut tail_of_new = Tail::open(&path, Start::End).unwrap();
     writer.append(&numbered(30), Timestamps::now()).unwrap();
@@ -108,7 +108,7 @@ fn a_tail_begins_where_it_is_told_to() {
 }
 
 #[test]
-fn the_oldest_archive_can_be_read_where_the_file_itself_is_gone() {
+fn archives_are_readable_after_the_live_file_was_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     for number in 0..2 {
@@ -121,7 +121,7 @@ fn the_oldest_archive_can_be_read_where_the_file_itself_is_gone() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_by_name() {
+fn each_kind_of_unreadable_file_has_its_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let open = || Tail::open(&path, Start::File).unwrap_err();
@@ -146,7 +146,7 @@ fn what_cannot_be_read_is_said_by_name() {
 }
 
 #[test]
-fn damaged_files_neither_panic_nor_hang_nor_bring_entries_that_were_not_there() {
+fn damaged_files_cause_no_panic_hang_or_extra_entries() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = FileWriter::create(&path, small()).unwrap();
@@ -155,7 +155,7 @@ fn damaged_files_neither_panic_nor_hang_nor_bring_entries_that_were_not_there() 
     }
     writer.close().unwrap();
     let good = fs::read(&path).unwrap();
-    // The hash tables are never read: leave them out of what is damaged, but for the very beginning.
+    // The hash tables are not read here: damage only objects and the header.
     let objects = good.len() as u64 - 90_000;
     let (mut read_at_all, mut skipped) = (0, 0);
     for seed in 0..400 {
@@ -188,7 +188,7 @@ fn damaged_files_neither_panic_nor_hang_nor_bring_entries_that_were_not_there() 
     assert!(read_at_all > 100 && skipped > 50, "{read_at_all} could be read, {skipped} with parts skipped");
 }
 
-/// A closed file of 200 entries, and where in it the 101st begins: with the object of its number.
+/// Returns a closed file of 200 entries, and the offset of the 101st entry's first object, its number.
 fn two_hundred(folder: &Path) -> (PathBuf, u64) {
     let path = folder.join("a.journal");
     let mut writer = FileWriter::create(&path, small()).unwrap();
@@ -204,7 +204,7 @@ fn two_hundred(folder: &Path) -> (PathBuf, u64) {
 }
 
 #[test]
-fn entries_behind_a_damaged_part_are_read() {
+fn entries_after_a_damaged_part_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let (path, middle) = two_hundred(dir.path());
     let file = fs::File::options().write(true).open(&path).unwrap();
@@ -219,7 +219,7 @@ fn entries_behind_a_damaged_part_are_read() {
 }
 
 #[test]
-fn an_object_whose_size_cannot_be_costs_only_itself() {
+fn an_object_with_an_invalid_size_loses_only_itself() {
     let dir = tempfile::tempdir().unwrap();
     let (path, object) = two_hundred(dir.path());
     let file = fs::File::options().write(true).open(&path).unwrap();
@@ -239,7 +239,7 @@ fn an_object_whose_size_cannot_be_costs_only_itself() {
 }
 
 #[test]
-fn a_file_cut_short_reads_to_the_cut() {
+fn a_truncated_file_reads_to_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let (path, middle) = two_hundred(dir.path());
     fs::File::options().write(true).open(&path).unwrap().set_len(middle + 50).unwrap();
@@ -247,7 +247,7 @@ fn a_file_cut_short_reads_to_the_cut() {
 }
 
 #[test]
-fn a_file_that_is_just_being_made_is_waited_for() {
+fn a_file_that_is_being_created_is_waited_for() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     drop(FileWriter::create(&path, small()).unwrap());

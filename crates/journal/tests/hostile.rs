@@ -1,4 +1,4 @@
-//! A file that is made to keep its reader busy, and what it may cost. Apart from other tests, since it looks at the
+//! A file that is built to exhaust its reader. This is a test program of its own, since it measures the
 //! memory of the whole process.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
@@ -9,11 +9,11 @@ use std::fs;
 use common::*;
 use journal::{FileOptions, FileWriter, Start, Tail, Timestamps};
 
-/// Where a compact file's DATA objects have their payload, and ENTRY objects their items.
+/// The offsets of the payload in DATA objects and of the items in ENTRY objects of a compact file.
 const PAYLOAD_AT: usize = 72;
 const ITEMS_AT: usize = 64;
 
-/// A field that begins at every `STEP` bytes, and all of which end together.
+/// A field begins every `STEP` bytes, and all end at the same offset.
 const FIELDS_BYTES: usize = 12 << 20;
 const STEP: usize = 80;
 
@@ -24,7 +24,7 @@ fn put(file: &mut [u8], at: usize, number: usize) {
     file[at..at + 8].copy_from_slice(&(number as u64).to_le_bytes());
 }
 
-/// Makes a file of 14 MiB, whose entries together would have 3 TB.
+/// Builds a file of 14 MiB whose entries would add up to 3 TB.
 fn overlapping_fields(file: &mut Vec<u8>, filler: u8) {
     let fields_at = file.len();
     let fields_end = fields_at + FIELDS_BYTES / STEP * STEP;
@@ -53,7 +53,7 @@ fn overlapping_fields(file: &mut Vec<u8>, filler: u8) {
 }
 
 #[test]
-fn fields_that_overlap_cost_neither_time_nor_memory() {
+fn overlapping_fields_need_bounded_time_and_memory() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
@@ -62,7 +62,7 @@ fn fields_that_overlap_cost_neither_time_nor_memory() {
     writer.close().unwrap();
     let mut good = fs::read(&path).unwrap();
     good.truncate(end);
-    // Text, and what is none and so read twice.
+    // Text, and bytes that are not UTF-8, which the library decodes too.
     for filler in [b'x', 0xff] {
         let mut file = good.clone();
         overlapping_fields(&mut file, filler);

@@ -1,4 +1,4 @@
-//! journalctl as the other reader of what the writer writes.
+//! Reads the writer's files with journalctl.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn verify_passes_while_the_file_grows_and_after_it_is_closed() {
 }
 
 #[test]
-fn times_that_run_backwards_or_make_no_sense_keep_the_file_valid() {
+fn decreasing_or_invalid_times_keep_the_file_valid() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
@@ -45,7 +45,7 @@ fn times_that_run_backwards_or_make_no_sense_keep_the_file_valid() {
 }
 
 #[test]
-fn fields_and_matches_find_what_was_written() {
+fn journalctl_matches_find_the_written_entries() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
@@ -53,7 +53,7 @@ fn fields_and_matches_find_what_was_written() {
         let mut entry = numbered(number);
         entry.push_display("CLIENT", number % 5);
         writer.append(&entry, Timestamps::now()).unwrap();
-        // Some values are met again within a batch, some in a later one.
+        // Some values are repeated within a batch, some in a later one.
         if number % 7 == 0 {
             writer.flush().unwrap();
         }
@@ -75,7 +75,7 @@ fn fields_and_matches_find_what_was_written() {
 }
 
 #[test]
-fn json_shows_text_as_text_and_bytes_as_bytes() {
+fn journalctl_json_shows_text_and_binary_values() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = FileWriter::create(&path, FileOptions { common: EntryBuf::new(), ..small() }).unwrap();
@@ -132,7 +132,7 @@ fn a_following_journalctl_prints_entries_as_they_are_flushed() {
 fn any_entry() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {
     let name = "[A-Z][A-Z0-9_]{0,8}";
     let value = prop_oneof![
-        // Few values, so that many are met again.
+        // Few values, so that many are repeated.
         "[ab]{0,2}".prop_map(String::into_bytes),
         prop::collection::vec(any::<u8>(), 0..200),
     ];
@@ -143,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn entries_written_are_entries_read_by_tail_and_by_journalctl(
+    fn tail_and_journalctl_read_exactly_the_written_entries(
         entries in prop::collection::vec(any_entry(), 1..60),
         flush_every in 1_usize..20,
     ) {

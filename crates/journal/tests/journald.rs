@@ -1,4 +1,4 @@
-//! Files that a real journald writes: each test starts one of its own.
+//! Files of a real journald; each test starts its own.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -6,13 +6,13 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::journald::{Format, Journald, folder, is_same, send_all_sorts, written};
-use common::values::{LZ4, XZ, exchange, lz4, xz};
+use common::journald::{Format, Journald, folder, is_same, send_varied, written};
+use common::recompress::{LZ4, XZ, lz4, recompress, xz};
 use common::*;
 use journal::{Start, Tail};
 
-/// Reads a file with the tail and with journalctl, and compares all entries; gives the bytes that were skipped.
-fn assert_as_journalctl(path: &Path, entries_min: usize) -> u64 {
+/// Compares all entries of a file as read by the tail and by journalctl; returns the skipped bytes.
+fn assert_reads_like_journalctl(path: &Path, entries_min: usize) -> u64 {
     let exported = export(path, &[]);
     let mut read = Vec::new();
     let progress = drain(&mut Tail::open(path, Start::File).unwrap(), |entry| read.push(fields_read(entry)));
@@ -25,7 +25,7 @@ fn assert_as_journalctl(path: &Path, entries_min: usize) -> u64 {
 }
 
 #[test]
-fn entries_of_journald_are_as_journalctl_shows_them_in_every_format() {
+fn journald_entries_of_every_format_read_like_journalctl() {
     for (compact, keyed_hash, compressed) in [
         (true, true, true),
         (true, false, true),
@@ -37,10 +37,10 @@ fn entries_of_journald_are_as_journalctl_shows_them_in_every_format() {
         let journald = Journald::start(format);
         let path = journald.live();
         let mut tail = Tail::open(&path, Start::File).unwrap();
-        // Read as they come, so that the walk begins anew between any two objects.
+        // Read while they arrive, so that scanning resumes between any two objects.
         let mut read = Vec::new();
         for begin in [0, 100, 200] {
-            send_all_sorts(&journald, begin..begin + 100);
+            send_varied(&journald, begin..begin + 100);
             wait_until("the entries", || {
                 drain(&mut tail, |entry| read.extend(entry.text("NUMBER").map(str::to_owned)));
                 read.len() as u64 >= begin + 100
@@ -55,38 +55,38 @@ fn entries_of_journald_are_as_journalctl_shows_them_in_every_format() {
         {
             assert_eq!(header.contains(name), is_set, "{format:?}: {header}");
         }
-        assert_eq!(assert_as_journalctl(&path, 300), 0);
+        assert_eq!(assert_reads_like_journalctl(&path, 300), 0);
     }
 }
 
 #[test]
-fn a_file_that_journald_put_aside_can_be_read_by_its_name() {
+fn an_unclosed_file_that_journald_renamed_is_readable() {
     let mut journald = Journald::start(Format::USUAL);
     let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
-    send_all_sorts(&journald, 0..50);
+    send_varied(&journald, 0..50);
     let mut read = 0;
     wait_until("the entries", || {
         drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
         read == 50
     });
     journald.kill_and_start();
-    let aside = journald.aside();
+    let aside = journald.disposed_files();
     assert_eq!(aside.len(), 1, "{:?}", files(&journald.folder()));
-    assert_eq!(assert_as_journalctl(&aside[0], 50), 0);
+    assert_eq!(assert_reads_like_journalctl(&aside[0], 50), 0);
 }
 
 #[test]
-fn values_of_a_journald_that_compresses_by_lz4_or_xz_are_as_journalctl_shows_them() {
+fn lz4_and_xz_values_of_journald_read_like_journalctl() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     for compact in [true, false] {
         let plain = written(Format { compact, compressed: false, ..Format::USUAL }, 60);
         for (compression, compress) in [(LZ4, lz4 as fn(&[u8]) -> Vec<u8>), (XZ, xz)] {
             let mut file = plain.clone();
-            let exchanged = exchange(&mut file, compression, compress);
-            assert!(exchanged.values >= 20, "{exchanged:?}");
+            let recompressed = recompress(&mut file, compression, compress);
+            assert!(recompressed.values >= 20, "{recompressed:?}");
             fs::write(&path, &file).unwrap();
-            assert_eq!(assert_as_journalctl(&path, 60), exchanged.unused_bytes);
+            assert_eq!(assert_reads_like_journalctl(&path, 60), recompressed.unused_bytes);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a sender puts on its socket, read by a parser that knows the protocol and nothing of this crate.
+//! Checks the sender's datagrams with an independent parser of the native protocol.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 use std::fs::File;
@@ -29,7 +29,7 @@ impl Receiver {
         (Self { socket, _dir: dir }, sender)
     }
 
-    /// Gives what was sent, and the file if it came in one.
+    /// Returns the message, and the file if it was sent as one.
     fn take(&self) -> (Vec<u8>, Option<File>) {
         let mut bytes = vec![0; 1 << 20];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
@@ -56,7 +56,7 @@ impl Receiver {
     }
 }
 
-/// Parses one entry, by the document of the protocol: `NAME=value` on a line, or a name on a line of its own, the
+/// Parses one entry as the protocol's document describes: `NAME=value` on a line, or a name on a line, the
 /// length in 64 bits, the value and a newline.
 fn parse(mut bytes: &[u8]) -> Fields {
     let mut fields = Fields::new();
@@ -82,7 +82,7 @@ fn fields_of(entry: &EntryBuf) -> Fields {
     entry.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.to_vec())).collect()
 }
 
-/// Values that a parser might trip over, and any others.
+/// Values that could confuse a parser, and random ones.
 fn any_value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         "(\n|=|A|B\n|\0|FORGED=1\n){0,8}".prop_map(String::into_bytes),
@@ -94,7 +94,7 @@ fn any_value() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn what_is_sent_parses_back_field_by_field(
+    fn sent_entries_parse_back_field_by_field(
         fields in proptest::collection::vec(("[A-Z][A-Z0-9_]{0,63}", any_value()), 1..20)
     ) {
         let mut entry = EntryBuf::new();
@@ -110,7 +110,7 @@ proptest! {
 }
 
 #[test]
-fn a_large_entry_goes_as_a_file_that_nobody_can_change_and_a_small_one_does_not() {
+fn only_large_entries_are_sent_as_sealed_files() {
     let (receiver, mut sender) = Receiver::new();
     for (value_len, is_file) in [(60_000, false), (70_000, true), (ENTRY_BYTES_MAX - 2, true), (1, false)] {
         let mut entry = EntryBuf::new();
@@ -136,7 +136,7 @@ fn an_entry_with_the_most_fields_is_sent() {
 }
 
 #[test]
-fn what_journald_would_not_take_is_refused_and_nothing_of_it_is_sent() {
+fn entries_that_journald_would_not_accept_are_refused() {
     let (receiver, mut sender) = Receiver::new();
     let mut trusted = EntryBuf::new();
     trusted.push("MESSAGE", b"hello");

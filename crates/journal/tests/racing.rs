@@ -1,5 +1,4 @@
-//! Tails of a journald that several programs write to as fast as it takes entries, while its files are rotated again
-//! and again, and removed.
+//! Tails of a journald under load: several senders at full speed, constant rotations, and removed files.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -14,19 +13,19 @@ use journal::{Entry, EntryBuf, SendError, Sender, Start, Tail};
 
 const SENDERS: u64 = 3;
 
-/// One entry in so many has the field `RARE`: each file has none of these at first, then some.
+/// One entry in this many has the field `RARE`, so each file at first has none.
 const RARE: u64 = 40;
 
-/// The first of the senders asks for new files after so many of its entries.
+/// The first sender requests a rotation after this many entries.
 const ROTATION: u64 = 500;
 
-/// Whose the very last entry is.
+/// The sender of the last entry.
 const END: u64 = SENDERS;
 
-/// Whose an entry is, and which.
+/// The sender and number of an entry.
 type Key = (u64, u64);
 
-/// Sends an entry, and waits for room as often as it takes.
+/// Sends an entry, and waits for room as often as needed.
 fn send(sender: &mut Sender, entry: &EntryBuf) {
     while let Err(error) = sender.send(entry) {
         assert!(matches!(error, SendError::Full { .. }), "{error}");
@@ -34,7 +33,7 @@ fn send(sender: &mut Sender, entry: &EntryBuf) {
     }
 }
 
-/// Sends numbered entries, of which the first is rare.
+/// Sends numbered entries; the first is rare.
 fn send_all(journald: &Journald, name: u64, entries: u64) {
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     for number in 0..entries {
@@ -50,7 +49,7 @@ fn send_all(journald: &Journald, name: u64, entries: u64) {
     }
 }
 
-/// Begins to read at the end, sends one entry, and waits until it is read; this again and again. Gives how often.
+/// Repeatedly opens a tail at the end, sends one entry, and waits until it is read; returns how often.
 fn probe_until(journald: &Journald, is_over: &AtomicBool) -> u32 {
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     let mut probes = 0;
@@ -70,7 +69,7 @@ fn probe_until(journald: &Journald, is_over: &AtomicBool) -> u32 {
     probes
 }
 
-/// A tail, and what it read of whom.
+/// A tail, and the entries that it read from each sender.
 struct Reader {
     name: &'static str,
     tail: Tail,
@@ -83,7 +82,7 @@ impl Reader {
         Self { name, tail, keys: Vec::new(), next: HashMap::new() }
     }
 
-    /// Reads what there is, which must be in order.
+    /// Reads the current entries, and checks their order.
     fn read(&mut self) {
         let (keys, next, name) = (&mut self.keys, &mut self.next, self.name);
         drain(&mut self.tail, |entry| {
@@ -95,7 +94,7 @@ impl Reader {
         });
     }
 
-    /// Tells whether it has read the last entry of all.
+    /// Returns whether it has read the last entry.
     fn is_done(&self) -> bool {
         self.next.contains_key(&END)
     }
@@ -106,7 +105,7 @@ fn key(entry: &Entry) -> Option<Key> {
     Some((number("SENDER")?, number("NUMBER")?))
 }
 
-/// What journalctl finds at the end, sorted.
+/// Returns what journalctl finds at the end, sorted.
 fn stored(journald: &Journald) -> Vec<Key> {
     let number = |fields: &Fields, name: &str| {
         let (_, value) = fields.iter().find(|(other, _)| other == name).unwrap();
@@ -119,8 +118,8 @@ fn stored(journald: &Journald) -> Vec<Key> {
     keys
 }
 
-/// Lets the senders and the rotations loose on a journald; gives what was read by a tail of its folder, one of its
-/// file, and one that wants only what is rare, and what journalctl found at the end.
+/// Runs senders and rotations against a journald. Returns what three tails read (of its folder, of its file,
+/// and only rare entries), and what journalctl finds at the end.
 fn race(settings: &str, entries: u64) -> ([Vec<Key>; 3], Vec<Key>) {
     let journald = Journald::start_with(Format::USUAL, settings);
     let is_over = AtomicBool::new(false);
@@ -139,10 +138,10 @@ fn race(settings: &str, entries: u64) -> ([Vec<Key>; 3], Vec<Key>) {
             for sender in sending {
                 sender.join().unwrap();
             }
-            // It is behind all others in the queue.
+            // This entry is behind all others in the queue.
             send_all(journald, END, 1);
         });
-        // Also where a reader fails, so that the others end.
+        // A panic is caught, so that the other threads end.
         let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             wait_until("the last entry", || {
                 readers.iter_mut().for_each(Reader::read);
@@ -163,7 +162,7 @@ fn race(settings: &str, entries: u64) -> ([Vec<Key>; 3], Vec<Key>) {
 }
 
 #[test]
-fn nothing_is_lost_of_several_senders_while_files_are_rotated() {
+fn no_entry_of_several_senders_is_lost_during_rotations() {
     const ENTRIES: u64 = 6_000;
     let (read, stored) = race("RuntimeMaxUse=4G\nRuntimeMaxFiles=100000", ENTRIES);
     let numbered = |name| (0..ENTRIES).map(move |number| (name, number));
@@ -178,7 +177,7 @@ fn nothing_is_lost_of_several_senders_while_files_are_rotated() {
 }
 
 #[test]
-fn what_is_still_there_was_read_while_the_oldest_files_are_removed() {
+fn every_remaining_entry_is_read_while_old_files_are_removed() {
     let (read, stored) = race("RuntimeMaxUse=64M\nRuntimeMaxFiles=4", 6_000);
     for (read, is_rare) in read.iter().zip([false, false, true]) {
         let expected = || stored.iter().filter(|(_, number)| !is_rare || number % RARE == 0);

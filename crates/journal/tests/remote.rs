@@ -1,4 +1,4 @@
-//! Journals that `systemd-journal-remote` writes: of many hosts, in one folder.
+//! Journals of many hosts in one folder, written by `systemd-journal-remote`.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use common::*;
 use journal::{Start, Tail};
 
-/// A receiver of what a host exports, which writes a file of its own.
+/// A receiver of one host's exported entries, which writes its own file.
 struct Receiver {
     process: Running,
     host: String,
@@ -24,7 +24,7 @@ impl Receiver {
             .arg(format!("--output={}", folder.join(format!("remote-{host}.journal")).display()))
             .arg("-")
             .stdin(Stdio::piped())
-            .stderr(File::create(folder.join(format!("{host}.said"))).unwrap())
+            .stderr(File::create(folder.join(format!("{host}.stderr"))).unwrap())
             .spawn()
             .expect("systemd-journal-remote cannot be run: install the Debian package of this name");
         Self { process: Running(process), host: host.to_owned() }
@@ -56,7 +56,7 @@ impl Receiver {
     }
 }
 
-/// Takes what there is now, and checks that each host's entries come in their order.
+/// Reads the current entries, and checks the order of each host's.
 fn follow(tail: &mut Tail, next: &mut [u64]) {
     let progress = drain(tail, |entry| {
         let host: usize = entry.text("_HOSTNAME").unwrap().strip_prefix("host").unwrap().parse().unwrap();
@@ -75,7 +75,7 @@ fn many_hosts_in_one_folder_are_followed_as_they_arrive() {
     std::fs::create_dir(&folder).unwrap();
     let mut receivers: Vec<_> =
         (0..HOSTS).map(|host| Receiver::start(&folder, &format!("host{host}"))).collect();
-    // Of the folder itself, of the one above it, and of what is there at the end.
+    // Tails of the folder and of its parent.
     let mut tails = [&folder, dir.path()].map(|path| Tail::open(path, Start::Oldest).unwrap());
     let mut next = [[0; HOSTS]; 2];
     for round in 0..4 {
@@ -96,14 +96,14 @@ fn many_hosts_in_one_folder_are_followed_as_they_arrive() {
 }
 
 #[test]
-fn a_file_of_journal_remote_is_followed_through_its_rotations() {
+fn a_journal_remote_file_is_followed_through_rotations() {
     const ENTRIES: u64 = 20_000;
     let dir = tempfile::tempdir().unwrap();
     let mut receiver = Receiver::start(dir.path(), "host0");
     let mut tail = Tail::open(dir.path(), Start::Oldest).unwrap();
     let mut next = [0];
     std::thread::scope(|scope| {
-        // Six values of each entry are new: files fill up their hash tables.
+        // Each entry has six new values: files fill up their hash tables.
         scope.spawn(move || {
             for number in (0..ENTRIES).step_by(100) {
                 receiver.send(number..number + 100);

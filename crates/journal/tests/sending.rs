@@ -1,4 +1,4 @@
-//! Entries that are sent to a real journald: each test starts one of its own.
+//! Sends entries to a real journald; each test starts its own.
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 mod common;
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use common::journald::{Format, Journald};
 use common::*;
-use journal::{ENTRY_BYTES_MAX, EntryBuf, Instance, SendError, Sender};
+use journal::{ENTRY_BYTES_MAX, EntryBuf, JournaldInstance, SendError, Sender};
 
-/// A time that is over only where something is wrong.
+/// A timeout that only an error reaches.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Sends, and waits for room as often as it takes.
+/// Sends, and waits for room as often as needed.
 fn send_patiently(sender: &mut Sender, entry: &EntryBuf) {
     loop {
         match sender.send(entry) {
@@ -25,7 +25,7 @@ fn send_patiently(sender: &mut Sender, entry: &EntryBuf) {
     }
 }
 
-/// Waits until journald has as many entries with a number, and gives the numbers.
+/// Waits until journald has stored this many numbered entries, and returns the numbers.
 fn numbers_stored(journald: &Journald, count: usize) -> Vec<String> {
     let mut stored = Vec::new();
     wait_until("the entries", || {
@@ -41,7 +41,7 @@ fn value(fields: &Fields, name: &str) -> String {
 }
 
 #[test]
-fn values_of_any_bytes_are_stored_as_they_were_sent() {
+fn values_of_any_bytes_are_stored_as_sent() {
     let journald = Journald::start(Format::USUAL);
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     let mut sent = Vec::new();
@@ -97,7 +97,7 @@ fn the_largest_entry_is_stored_whole() {
 }
 
 #[test]
-fn a_stopped_journald_blocks_nobody_and_gets_all_that_it_accepted() {
+fn a_suspended_journald_blocks_no_sender_and_loses_no_entry() {
     let journald = Journald::start(Format::USUAL);
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     journald.pause();
@@ -121,7 +121,7 @@ fn a_stopped_journald_blocks_nobody_and_gets_all_that_it_accepted() {
 }
 
 #[test]
-fn a_journald_that_was_started_again_gets_the_next_entry() {
+fn a_restarted_journald_gets_the_next_entry() {
     let mut journald = Journald::start(Format::USUAL);
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     (0..20).for_each(|number| send_patiently(&mut sender, &numbered(number)));
@@ -133,7 +133,7 @@ fn a_journald_that_was_started_again_gets_the_next_entry() {
 }
 
 #[test]
-fn while_journald_is_away_an_entry_is_refused_and_none_that_was_accepted_is_lost() {
+fn entries_are_refused_without_journald_and_accepted_ones_are_kept() {
     let mut journald = Journald::start(Format::USUAL);
     let mut sender = Sender::open_at(&journald.socket()).unwrap();
     send_patiently(&mut sender, &numbered(0));
@@ -143,7 +143,7 @@ fn while_journald_is_away_an_entry_is_refused_and_none_that_was_accepted_is_lost
         let refused = sender.send(&numbered(number));
         assert!(matches!(refused, Err(SendError::Absent { .. })), "{refused:?}");
     }
-    // It goes on sending while the new one is being started.
+    // It keeps sending while the new journald starts.
     let thread = std::thread::spawn(move || {
         let mut accepted = Vec::new();
         let mut number = 10;
@@ -158,7 +158,7 @@ fn while_journald_is_away_an_entry_is_refused_and_none_that_was_accepted_is_lost
         });
         accepted
     });
-    journald.start_again();
+    journald.restart();
     let accepted = thread.join().unwrap();
     let stored: HashSet<_> = numbers_stored(&journald, 101).into_iter().collect();
     let expected = accepted.into_iter().chain(["0".to_owned()]).collect();
@@ -166,16 +166,16 @@ fn while_journald_is_away_an_entry_is_refused_and_none_that_was_accepted_is_lost
 }
 
 #[test]
-fn without_a_journald_there_is_an_error_that_says_so() {
+fn a_missing_journald_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("socket");
     let error = |path: &PathBuf| Sender::open_at(path).unwrap_err().to_string();
     assert!(error(&path).contains("is journald running there? No such file"), "{}", error(&path));
-    // What a daemon leaves behind that was killed.
+    // A killed journald leaves its socket behind.
     drop(std::os::unix::net::UnixDatagram::bind(&path).unwrap());
     assert!(error(&path).contains("is journald running there? Connection refused"), "{}", error(&path));
 
-    let instance = Instance::namespace(&format!("journal-test-{}", std::process::id())).unwrap();
+    let instance = JournaldInstance::namespace(&format!("journal-test-{}", std::process::id())).unwrap();
     let absent = Sender::open(&instance).unwrap_err();
     assert!(matches!(absent, SendError::Absent { .. }), "{absent:?}");
     assert!(absent.to_string().contains(&instance.socket().display().to_string()), "{absent}");

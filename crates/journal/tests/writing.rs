@@ -1,4 +1,4 @@
-//! The writer among other files, other writers, and limits.
+//! The writer among existing files, other writers, and limits.
 
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
@@ -15,14 +15,14 @@ use journal::{
 };
 
 #[test]
-fn a_second_writer_on_the_same_file_is_refused_until_the_first_is_gone() {
+fn a_second_writer_is_refused_until_the_first_has_ended() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut first = write_numbers(&path, 0..10);
     let refused = FileWriter::create(&path, small()).unwrap_err();
     assert!(matches!(refused, WriteError::Locked { .. }), "{refused}");
     assert!(refused.to_string().contains("another program is writing it"), "{refused}");
-    // The first writer's lock goes with it through a rotation.
+    // The writer keeps its lock through a rotation.
     let mut number = 10;
     while files(dir.path()).len() == 1 {
         first.append(&numbered(number), Timestamps::now()).unwrap();
@@ -36,7 +36,7 @@ fn a_second_writer_on_the_same_file_is_refused_until_the_first_is_gone() {
 }
 
 #[test]
-fn rotation_keeps_the_seqnum_id_continues_the_numbers_and_marks_the_archive() {
+fn rotation_continues_sequence_numbers_and_marks_the_archive() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = write_numbers(&path, 0..1);
@@ -69,7 +69,7 @@ fn rotation_keeps_the_seqnum_id_continues_the_numbers_and_marks_the_archive() {
 }
 
 #[test]
-fn a_file_that_was_removed_is_begun_anew_at_the_next_rotation() {
+fn a_removed_file_is_created_again_at_the_next_rotation() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = write_numbers(&path, 0..10);
@@ -85,7 +85,7 @@ fn a_file_that_was_removed_is_begun_anew_at_the_next_rotation() {
 }
 
 #[test]
-fn what_is_no_journal_is_left_alone() {
+fn files_that_are_not_journals_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let create = |name: &str| FileWriter::create(&at(name), small()).unwrap_err();
@@ -109,12 +109,12 @@ fn what_is_no_journal_is_left_alone() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_is_named_in_the_error() {
+fn an_unwritable_folder_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("locked");
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).unwrap();
-    // Root may write anywhere but where the kernel itself says no.
+    // Root may write everywhere except where the kernel forbids it.
     let folder = if fs::write(folder.join("probe"), "").is_ok() { Path::new("/proc/self") } else { &folder };
     let error = FileWriter::create(&folder.join("a.journal"), small()).unwrap_err().to_string();
     let expected = format!("{}", folder.join("a.journal").display());
@@ -122,7 +122,7 @@ fn a_folder_that_may_not_be_written_is_named_in_the_error() {
 }
 
 #[test]
-fn files_are_readable_by_their_owner_and_at_most_the_journals_group() {
+fn files_are_readable_only_by_owner_and_journal_group() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     drop(write_numbers(&path, 0..1));
@@ -134,7 +134,7 @@ fn files_are_readable_by_their_owner_and_at_most_the_journals_group() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_written_whole_is_refused_and_nothing_is_written() {
+fn an_entry_that_cannot_be_written_whole_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.journal");
     let mut writer = FileWriter::create(&path, FileOptions { common: EntryBuf::new(), ..small() }).unwrap();
@@ -156,7 +156,7 @@ fn an_entry_that_cannot_be_written_whole_is_refused_and_nothing_is_written() {
     assert_eq!(refuse(&entry), EntryFault::TooManyFields);
     assert_eq!(writer.size_bytes(), size);
 
-    // The largest entries of both kinds fit, also into the smallest file and over its rotations.
+    // The largest entries of both kinds fit, even in the smallest file and after rotations.
     for round in 0..4 {
         entry.clear();
         entry.push("LARGE", &vec![round; ENTRY_BYTES_MAX - "LARGE=".len()]);

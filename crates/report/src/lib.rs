@@ -1,26 +1,25 @@
-//! What runs came to, for others: figures by their names, conditions on them, and the files that tools and people read.
-//! All of it is made from a [`Model`](telemetry::Model), so also from a journal long after; nothing here does I/O.
+//! Reports on runs: figures by name, assertions, comparisons, and files for people and tools.
+//!
+//! Everything is made from a [`Model`](telemetry::Model), and so also from an old journal. Nothing here does I/O.
 
 #![forbid(unsafe_code)]
 
-mod assertion;
-mod comparison;
-mod content;
-mod data;
+mod anonymous;
+mod assert;
+mod columns;
+mod compare;
 mod figures;
-mod hdr;
 mod html;
-mod junit;
-mod markdown;
-mod repeated;
+mod latency;
+mod quality;
+mod report;
+mod text;
 
-pub use assertion::{Assertion, AssertionError, Verdict};
-pub use comparison::{Comparing, Comparison, NotComparable, comparison};
-pub use content::Report;
-pub use figures::{Figure, Figures, csv, load_figures};
-pub use hdr::{interval_log, percentile_file};
-pub use junit::{Checked, junit};
-pub use repeated::repeated;
+pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, WrongUnit, junit};
+pub use compare::{CompareOptions, Comparison, NotComparable, comparison};
+pub use figures::{FigureValue, Figures, csv, load_figures};
+pub use report::{Report, RunPart};
+pub use text::{interval_log, percentile_file, repeated};
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
 use super::*;
-use crate::content::Latency;
+use crate::latency::ClassLatency;
 use load_run::model;
 use telemetry::Histogram;
 
 #[path = "../../telemetry/tests/load_run/mod.rs"]
 mod load_run;
 
-fn check(assertion: &str) -> Verdict {
+fn check(assertion: &str) -> AssertionOutcome {
     let (model, run) = model(|_, _| {});
     assertion.parse::<Assertion>().unwrap().check(&Figures::of(&model, model.run(run).unwrap(), None))
 }
@@ -30,8 +30,15 @@ fn assertions_hold_or_say_why_not() {
         "seconds < 1m",
         "generator.busy <= 100%",
         "generator.busy <= 1",
+        "failed.ratio < 1.1%",
+        "requests.rate > 49",
+        "never_sent == 0",
     ] {
-        let expected = if good.contains("p99") { Verdict::Breached(String::new()) } else { Verdict::Holds };
+        let expected = if good.contains("p99") {
+            AssertionOutcome::Breached(String::new())
+        } else {
+            AssertionOutcome::Holds
+        };
         let found = check(good);
         assert_eq!(std::mem::discriminant(&found), std::mem::discriminant(&expected), "{good}: {found:?}");
     }
@@ -45,16 +52,34 @@ fn assertions_hold_or_say_why_not() {
         ("lag.max < 5ms", "no samples"),
         ("seconds > 1h", "it is 20, 99.4 % below"),
     ] {
-        let Verdict::Breached(found) = check(bad) else { panic!("{bad} holds") };
+        let AssertionOutcome::Breached(found) = check(bad) else { panic!("{bad} holds") };
         assert!(found.contains(reason), "{bad}: {found}");
     }
-    assert_eq!(check("speed > 5"), Verdict::Unknown);
-    let unknown = "speed > 5".parse::<Assertion>().unwrap().is_known_of_load().unwrap_err().to_string();
-    for part in ["load.rate.achieved", "errors", "max of load.response, load.service, load.lag"] {
+    let unknown = "speed > 5".parse::<Assertion>().unwrap_err().to_string();
+    for part in ["speed > 5: there is no figure speed; there are", "rate.achieved", "response, service, lag"]
+    {
         assert!(unknown.contains(part), "{unknown}");
     }
     for text in ["response.p99", "response.p99 < soon", "response.p99 = 5ms"] {
         assert!(text.parse::<Assertion>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_figure_of_what_the_run_lacks_is_refused() {
+    let (model, run) = model(|_, _| {});
+    let figures = Figures::of(&model, model.run(run).unwrap(), None);
+    for (text, lacks) in [
+        ("cpu.per_exchange < 50us", "proxy"),
+        ("full.p99 < 5ms", ""),
+        ("proxy.full.p99 < 5ms", "proxy"),
+        ("lost == 0", "journal"),
+    ] {
+        let assertion: Assertion = text.parse().unwrap();
+        let expected = if lacks.is_empty() { Ok(()) } else { Err(format!("{text}: the run has no {lacks}")) };
+        for found in [assertion.is_known(&figures), assertion.is_known_of_load()] {
+            assert_eq!(found.map_err(|error| error.to_string()), expected);
+        }
     }
 }
 
@@ -76,7 +101,7 @@ fn a_value_of_another_unit_is_refused_with_what_to_write() {
         for refused in [assertion.is_known(&figures), assertion.is_known_of_load()] {
             assert_eq!(refused.unwrap_err().to_string(), format!("{text}: {expected}"));
         }
-        assert_eq!(assertion.check(&figures), Verdict::Breached(expected.to_owned()));
+        assert_eq!(assertion.check(&figures), AssertionOutcome::Breached(expected.to_owned()));
     }
 }
 
@@ -126,7 +151,7 @@ fn csv_has_a_line_of_names_and_one_for_each_run() {
 fn the_interval_of_a_percentile_is_that_of_the_screen() {
     let mut histogram = Histogram::new();
     (1..=100_u64).for_each(|us| histogram.record_ns(us * 1_000));
-    let latency = Latency { side: "proxy", label: "exchange", meaning: "", histogram: &histogram };
+    let latency = ClassLatency { class: telemetry::ProxyLatency::Exchange.into(), histogram: &histogram };
     // Of 100 samples the 40th and the 61st enclose the median; the normal distribution would say the 41st and the 60th.
     let median = latency.quantile(0.5).unwrap();
     let screen = telemetry::percentile_interval_ns(100, 0.5, |q| histogram.quantile_ns(q));

@@ -6,8 +6,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::{HOSTILE, Played, assert_harmless, model};
-use report::{Comparing, Report, comparison};
+use common::{HOSTILE, SyntheticRun, assert_harmless, model};
+use report::{CompareOptions, Report, comparison};
 use serde_json::Value;
 use telemetry::Model;
 
@@ -22,15 +22,16 @@ fn forms(with_loss: bool) -> Forms {
     forms_of_blocks(Duration::from_secs(1), with_loss)
 }
 
-/// The run that is played against the same with exchanges of half a millisecond, and losses if they are wanted.
+/// The synthetic run compared with the same run whose exchanges take half a millisecond, with losses if asked for.
 fn forms_of_blocks(block: Duration, with_loss: bool) -> Forms {
-    let (model_a, run_a) = model(&Played::default());
-    let (model_b, run_b) = model(&Played { id: 0xb, exchange_ns: 500_000, with_loss, ..Played::default() });
+    let (model_a, run_a) = model(&SyntheticRun::default());
+    let (model_b, run_b) =
+        model(&SyntheticRun { id: 0xb, exchange_ns: 500_000, with_loss, ..SyntheticRun::default() });
     let [a, b] = [(&model_a, run_a), (&model_b, run_b)].map(|(model, run)| {
         Report::new(model, model.run(run).unwrap(), &format!("file:{HOSTILE}"), String::new())
     });
     let metrics = ["exchange.p50", "handshake_full.p50", "resumed.ratio", "exchange.p99.99"];
-    let how = Comparing {
+    let how = CompareOptions {
         metrics: metrics.map(|name| name.parse().unwrap()).to_vec(),
         block,
         discard: Duration::ZERO,
@@ -89,7 +90,7 @@ fn both_runs_are_drawn_over_each_other_with_their_figures_behind() {
         "B against A: the difference of each figure, with its interval within the runs",
         "exchange, by percentile",
         "full handshake, by percentile",
-        "Load: response (corrected), p50",
+        "Load: response (CO-corrected), p50",
         "Proxy: exchange, p99",
         "Proxy: exchange, A",
         "Proxy: exchange, B",
@@ -139,10 +140,10 @@ fn runs_that_are_too_short_say_what_would_be_enough() {
 
 #[test]
 fn a_run_whose_settings_are_not_known_is_compared_with_itself_only() {
-    let (whole, run) = model(&Played::default());
-    let (other, other_run) = model(&Played { id: 0xb, ..Played::default() });
-    let (headless, _) = model(&Played { without_header: true, ..Played::default() });
-    let how = Comparing {
+    let (whole, run) = model(&SyntheticRun::default());
+    let (other, other_run) = model(&SyntheticRun { id: 0xb, ..SyntheticRun::default() });
+    let (headless, _) = model(&SyntheticRun { without_header: true, ..SyntheticRun::default() });
+    let how = CompareOptions {
         metrics: vec!["exchange.p50".parse().unwrap()],
         block: Duration::from_secs(1),
         discard: Duration::ZERO,

@@ -1,18 +1,18 @@
-//! Every form of a report, of a run whose names are hostile.
+//! Every form of a report on a run whose names are hostile.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
-use common::{CLIENT, HOST, HOSTILE, Played, assert_harmless, at, model};
-use report::Report;
+use common::{CLIENT, HOST, HOSTILE, SyntheticRun, assert_harmless, at, model};
+use report::{Report, RunPart};
 use telemetry::{
-    Level, Model, NoticeRecord, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
-    Timestamps,
+    Applies, Level, Model, NoticeRecord, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
+    Setting, TimeRange, Timestamps, Value,
 };
 
 fn forms(is_anonymous: bool) -> [String; 4] {
-    let (model, run) = model(&Played::default());
+    let (model, run) = model(&SyntheticRun::default());
     let source = format!("file:/home/{HOST}/x.journal");
     let report = Report::new(&model, model.run(run).unwrap(), &source, HOSTILE.to_owned());
     let report = if is_anonymous { report.anonymised() } else { report };
@@ -34,7 +34,7 @@ fn the_figures_stand_in_every_form() {
     let [html, markdown, json, csv] = forms(false);
     assert!(html.contains("1000 full and 0 resumed handshakes") && html.contains(CLIENT), "{html}");
     for part in
-        ["<figcaption>Load: response (corrected)", "Proxy: handshakes", "class=\"line s1\"", "<details>"]
+        ["<figcaption>Load: response (CO-corrected)", "Proxy: handshakes", "class=\"line s1\"", "<details>"]
     {
         assert!(html.contains(part), "{part}");
     }
@@ -74,9 +74,57 @@ fn an_anonymous_report_names_nobody() {
     assert!(html.contains("client 1"));
 }
 
+/// Every form of a run with these settings, without names.
+fn anonymous_forms(settings: Vec<Setting>, parts: Vec<RunPart>) -> [String; 3] {
+    let run = RunId::from_bits(1);
+    let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
+    publisher.start(RunRecord { settings, ..RunRecord::default() }, at(0));
+    publisher.stop(RunRecord::default(), None, None, None, at(6));
+    let model = common::read(publisher.into_sink(), 100, |_| false);
+    let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
+    let report = report.of_parts(parts).anonymised();
+    [report.html(), report.markdown(), report.json().unwrap()]
+}
+
+fn setting(name: &str, value: Value) -> Setting {
+    let applies = Applies::Live;
+    Setting { name: name.to_owned(), value, unit: String::new(), applies, range: None }
+}
+
 #[test]
-fn a_loss_is_told_and_drawn_as_a_gap() {
-    let (model, run) = model(&Played { with_loss: true, ..Played::default() });
+fn an_anonymous_report_shows_no_text_of_a_setting_that_is_not_listed() {
+    let settings = vec![
+        setting("proxy.ciphers", Value::Text("TLS_AES_128_GCM_SHA256".to_owned())),
+        setting("proxy.made-up-tomorrow", Value::Text(HOST.to_owned())),
+        setting("proxy.workers", Value::Number(2.0)),
+    ];
+    for form in anonymous_forms(settings, Vec::new()) {
+        assert!(!form.contains(HOST) && !form.contains("made-up-tomorrow"), "{form}");
+    }
+    let [html, ..] = anonymous_forms(vec![setting("proxy.workers", Value::Number(2.0))], Vec::new());
+    assert!(html.contains("proxy.workers"), "{html}");
+}
+
+#[test]
+fn an_anonymous_report_of_several_hosts_names_none() {
+    // As runs are merged whose hosts have other values.
+    let settings = vec![setting("proxy.ciphers", Value::Text(format!("A ({HOST}), B (other)")))];
+    let part = RunPart {
+        name: HOST.to_owned(),
+        run: RunId::from_bits(1),
+        account: format!("user of {HOST}"),
+        from_s: 0.0,
+        to_s: 6.0,
+        clock_step_s: 0.0,
+    };
+    for form in anonymous_forms(settings, vec![part]) {
+        assert!(!form.contains(HOST), "{form}");
+    }
+}
+
+#[test]
+fn a_loss_is_stated_and_drawn_as_a_gap() {
+    let (model, run) = model(&SyntheticRun { with_loss: true, ..SyntheticRun::default() });
     let html = Report::new(&model, model.run(run).unwrap(), "file:x", String::new()).html();
     assert!(html.contains("records were lost: what happened in their intervals is missing"), "{html}");
     let whole = forms(false)[0].matches("h0").count();
@@ -148,4 +196,21 @@ fn a_short_interval_at_the_end_is_not_drawn_as_a_drop() {
     let (rates, _) = rates.split_once("</details>").unwrap();
     assert!(!rates.contains("<td class=\"n\">0</td>"), "{rates}");
     assert!(rates.contains("<td class=\"n\">952"), "the last column is of 1.05 s: {rates}");
+}
+
+#[test]
+fn a_stretch_states_what_was_asked_for_and_what_is_used() {
+    let (model, run) = model(&SyntheticRun::default());
+    let asked = TimeRange { from_us: at(0).realtime_us - 400_000, until_us: u64::MAX };
+    let report = Report::new(&model, model.run(run).unwrap(), "file:x@-10m..", String::new());
+    let markdown = report.of_stretch(asked).markdown();
+    for row in [
+        "| stretch asked for | 2023-11-14T22:13:19.600Z to the end |",
+        "| stretch used, of whole intervals | 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:31.000Z |",
+    ] {
+        assert!(markdown.contains(row), "{row}: {markdown}");
+    }
+    let late = TimeRange { from_us: u64::MAX - 1, until_us: u64::MAX - 1 };
+    let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
+    assert!(report.of_stretch(late).markdown().contains("s after 1970"), "no date has so many digits");
 }

@@ -6,13 +6,13 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Played, model};
+use common::{SyntheticRun, model};
 use insta::assert_snapshot;
-use report::{Assertion, Checked, Comparing, Figures, Report, comparison};
+use report::{Assertion, AssertionResult, CompareOptions, Figures, Report, comparison};
 
 #[test]
 fn files_of_a_report() {
-    let (model, run) = model(&Played { with_loss: true, ..Played::default() });
+    let (model, run) = model(&SyntheticRun { with_loss: true, ..SyntheticRun::default() });
     let run = model.run(run).unwrap();
     let report = Report::new(&model, run, "file:x.journal", "tlsdash report x.journal".to_owned());
     assert_snapshot!("json", report.json().unwrap());
@@ -24,13 +24,13 @@ fn files_of_a_report() {
 
 #[test]
 fn files_of_a_comparison() {
-    let (model_a, run_a) = model(&Played::default());
-    let (model_b, run_b) = model(&Played { id: 0xb, exchange_ns: 500_000, ..Played::default() });
+    let (model_a, run_a) = model(&SyntheticRun::default());
+    let (model_b, run_b) = model(&SyntheticRun { id: 0xb, exchange_ns: 500_000, ..SyntheticRun::default() });
     let [a, b] = [(&model_a, run_a, "file:a.journal"), (&model_b, run_b, "file:b.journal")]
         .map(|(model, run, source)| Report::new(model, model.run(run).unwrap(), source, String::new()));
     let block = Duration::from_secs(1);
     let metrics = vec!["exchange.p50".parse().unwrap(), "handshake_full.p50".parse().unwrap()];
-    let how = Comparing { metrics, block, discard: Duration::ZERO };
+    let how = CompareOptions { metrics, block, discard: Duration::ZERO };
     let found = comparison(&a, &b, &how, "tlsdash compare a.journal b.journal").unwrap();
     assert_snapshot!("comparison_json", found.json().unwrap());
     assert_snapshot!("comparison_markdown", found.markdown());
@@ -39,13 +39,13 @@ fn files_of_a_comparison() {
 
 #[test]
 fn file_of_a_check() {
-    let (model, run) = model(&Played::default());
+    let (model, run) = model(&SyntheticRun::default());
     let figures = Figures::of(&model, model.run(run).unwrap(), Some("file:x.journal"));
     let checked =
         ["exchange.p90 < 1ms", "lost == 0", "ended == 1", "proxy.handshakes.full < 1000"].map(|text| {
             let assertion: Assertion = text.parse().unwrap();
             let verdict = assertion.check(&figures);
-            Checked { assertion, verdict }
+            AssertionResult { assertion, verdict }
         });
     assert_snapshot!("junit", report::junit("file:x.journal", 11_000_000, &checked));
 }

@@ -5,14 +5,12 @@
 
 mod collect;
 pub mod experiment;
-mod families;
+pub mod figures;
 mod histogram;
 mod history;
-mod metric;
+mod metrics;
 pub mod model;
 pub mod output_file;
-mod percentile;
-mod percentile_interval;
 mod publish;
 mod record;
 #[cfg(test)]
@@ -22,7 +20,6 @@ pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta
 pub use collect::delta_channel::{Collector, HandOver, Reporter};
 pub use collect::host::HostSampler;
 pub use collect::observe::ProcessTree;
-pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 pub use histogram::encoding::interval_log_line;
 pub use histogram::{
     HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram, quantile_is_thin,
@@ -35,11 +32,14 @@ pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
 pub use history::slice::{Baseline, RunSlice, TimeRange};
 pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Recording, Update};
 pub use journal::Timestamps;
-pub use metric::{Counters, Metric};
+pub use metrics::{
+    ClassInfo, ClientCounter, Counters, CpuGroup, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile,
+    ProxyCounter, ProxyLatency, labels, parse_percentile, percentile_interval_ns,
+};
 pub use model::Model;
-pub use percentile::parse_percentile;
-pub use percentile_interval::percentile_interval_ns;
-pub use publish::{LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, Refusal, Sink};
+pub use publish::{
+    LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, RecordWriter, Refusal, Sink,
+};
 pub use record::clean;
 pub use record::codec::{IDENTIFIER, decode, decode_fields, encode};
 pub use record::connection::{ConnectionRecord, Outcome};

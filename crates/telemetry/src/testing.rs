@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 use crate::record::connection::{ConnectionRecord, Outcome};
 use crate::record::event_counts::{EventCounts, LoadEvent};
 use crate::record::ids::{ClientId, ConnId};

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use report::{Assertion, Checked, Figures, Verdict};
+use report::{Assertion, AssertionOutcome, AssertionResult, Figures};
 
 use crate::args::{CheckArgs, usage};
 use crate::outputs::Outputs;
@@ -42,12 +42,12 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
         ));
     }
     let figures = Figures::of(recorded.model(), run, Some(&recorded.source));
-    let check = |assertion: Assertion| -> anyhow::Result<Checked> {
+    let check = |assertion: Assertion| -> anyhow::Result<AssertionResult> {
         assertion.is_known(&figures).map_err(usage)?;
         let verdict = assertion.check(&figures);
-        Ok(Checked { assertion, verdict })
+        Ok(AssertionResult { assertion, verdict })
     };
-    let checked = assertions.into_iter().map(check).collect::<anyhow::Result<Vec<Checked>>>()?;
+    let checked = assertions.into_iter().map(check).collect::<anyhow::Result<Vec<AssertionResult>>>()?;
     let name = format!("{}, {}", recorded.source, run_name(run));
     outputs.write("--junit", || Ok(report::junit(&name, run.duration_us(), &checked)))?;
     if !outputs.has_stdout() {
@@ -55,20 +55,20 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<()> {
     }
     let breaches: Vec<String> = checked
         .iter()
-        .filter_map(|Checked { assertion, verdict }| match verdict {
-            Verdict::Breached(reason) => Some(format!("{assertion}: {reason}")),
-            Verdict::Holds | Verdict::Unknown => None,
+        .filter_map(|AssertionResult { assertion, verdict }| match verdict {
+            AssertionOutcome::Breached(reason) => Some(format!("{assertion}: {reason}")),
+            AssertionOutcome::Holds => None,
         })
         .collect();
     if breaches.is_empty() { Ok(()) } else { Err(Breach::of(&breaches)) }
 }
 
-fn told(checked: &[Checked]) -> String {
+fn told(checked: &[AssertionResult]) -> String {
     let mut text = String::new();
-    for Checked { assertion, verdict } in checked {
+    for AssertionResult { assertion, verdict } in checked {
         let _ = match verdict {
-            Verdict::Breached(reason) => writeln!(text, "FAILED  {assertion}: {reason}"),
-            Verdict::Holds | Verdict::Unknown => writeln!(text, "holds   {assertion}"),
+            AssertionOutcome::Breached(reason) => writeln!(text, "FAILED  {assertion}: {reason}"),
+            AssertionOutcome::Holds => writeln!(text, "holds   {assertion}"),
         };
     }
     text

@@ -179,8 +179,7 @@ impl Copy {
             for (name, value) in trusted.iter() {
                 self.entry.push_trusted(name, value);
             }
-            let at = Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-            self.file.append(&self.entry, at)?;
+            self.file.append(&self.entry, record.stamp.timestamps())?;
         }
         Ok(())
     }

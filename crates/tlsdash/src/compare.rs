@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use ::report::{Comparing, Report};
-use experiment::Metric;
+use ::report::{CompareOptions, Report};
+use experiment::ComparableFigure;
 
 use crate::args::{CompareArgs, Format, time, time_or_none, usage};
 use crate::environment::command;
@@ -16,9 +16,10 @@ const INTERVALS_MAX: usize = 100_000;
 
 /// Compares, and prints what came of it.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
-    let metric = |name: &str| name.parse::<Metric>().map_err(|error| usage(format!("--metric {error}")));
+    let metric =
+        |name: &str| name.parse::<ComparableFigure>().map_err(|error| usage(format!("--metric {error}")));
     let metrics = args.metric.as_deref().map(|names| names.split('+').map(metric).collect()).transpose()?;
-    let how = Comparing {
+    let how = CompareOptions {
         metrics: metrics.unwrap_or_default(),
         block: time("block", args.block.as_deref().unwrap_or("10s"))?,
         discard: time_or_none("discard", args.discard.as_deref().unwrap_or("5s"))?,
@@ -41,7 +42,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     }
     let command = command();
     let report = |recorded: &'_ Recorded, run| {
-        Report::new(recorded.model(), run, &recorded.source, command.clone()).of_parts(recorded.parts.clone())
+        Report::new(recorded.model(), run, &recorded.source, command.clone())
+            .of_parts(recorded.parts.clone())
+            .of_stretch(recorded.stretch)
     };
     let (of_a, of_b) = (report(&a, run_a), report(&b, run_b));
     let comparison = ::report::comparison(&of_a, &of_b, &how, &command)?;

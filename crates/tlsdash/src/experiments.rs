@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use experiment::{Experiment, Metric, Observation, Plan, PlanError, Side, Step};
+use experiment::{ComparableFigure, Experiment, Observation, Plan, PlanError, SideInterval, Step};
 use telemetry::{Counters, CpuGroup, ExperimentRecord, LoadDelta, LoadState, ProxyDelta, Setting};
 
 /// An experiment that a run begins with.
@@ -121,7 +121,7 @@ fn begin(mut plan: Plan, settings: &[Setting], tick: &Tick<'_>) -> Result<Experi
 }
 
 /// What a client waits for, as far as this run can tell.
-fn usual_metric(tick: &Tick<'_>) -> Result<Metric, PlanError> {
+fn usual_metric(tick: &Tick<'_>) -> Result<ComparableFigure, PlanError> {
     let name = match &tick.load {
         Some((_, state)) if state.rate > 0.0 => "response.p50",
         Some(_) => "service.p50",
@@ -141,11 +141,13 @@ fn observation<'a>(tick: &Tick<'a>, start_us: u64, cpu_before: &Counters<CpuGrou
         end_us: tick.now_us,
         // A process that was stopped meanwhile, or starved, measured that.
         is_whole: tick.now_us.saturating_sub(start_us) < meant_us + meant_us / 2,
-        proxy: tick.proxy.map(|delta| Side { counters: &delta.counters, latencies: &delta.latencies }),
+        proxy: tick
+            .proxy
+            .map(|delta| SideInterval { counters: &delta.counters, latencies: &delta.latencies }),
         load: tick
             .load
             .as_ref()
-            .map(|(delta, _)| Side { counters: &delta.counters, latencies: &delta.latencies }),
+            .map(|(delta, _)| SideInterval { counters: &delta.counters, latencies: &delta.latencies }),
         cpu: tick.cpu.since(cpu_before),
     }
 }

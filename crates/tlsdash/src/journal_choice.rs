@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use journal::{FileWriter, Instance, SendError, Sender};
+use journal::{FileWriter, JournaldInstance, SendError, Sender};
 use telemetry::{Origin, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 
 use crate::args::usage;
@@ -20,7 +20,7 @@ pub(crate) enum JournalChoice {
     /// The same, with the state directory as it was before root was given up.
     AutoIn(PathBuf),
     /// This journald.
-    Instance(Instance),
+    Instance(JournaldInstance),
     /// This file.
     File(PathBuf),
     /// Nowhere: to measure what watching costs.
@@ -33,7 +33,7 @@ pub(crate) enum Journal {
     /// A file of our own.
     File(Box<FileWriter>),
     /// A journald, and this process as it knows it.
-    Daemon(Instance, Sender, Origin),
+    Daemon(JournaldInstance, Sender, Origin),
     /// None.
     Off,
 }
@@ -43,8 +43,8 @@ impl JournalChoice {
         match text.split_once(':') {
             None if text == "auto" => Ok(Self::Auto),
             None if text == "off" => Ok(Self::Off),
-            None if text == "system" => Ok(Self::Instance(Instance::system())),
-            Some(("namespace", name)) => Instance::namespace(name)
+            None if text == "system" => Ok(Self::Instance(JournaldInstance::system())),
+            Some(("namespace", name)) => JournaldInstance::namespace(name)
                 .map(Self::Instance)
                 .map_err(|error| usage(format!("--journal {text}: {error}"))),
             Some(("file", path)) if path.ends_with(".journal") => Ok(Self::File(path.into())),
@@ -85,7 +85,7 @@ impl JournalChoice {
 
 /// `folder` is only asked for if a file is to be begun in it.
 fn open_auto(folder: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<Journal> {
-    let system = Instance::system();
+    let system = JournaldInstance::system();
     let why_not = match probe::open(&system) {
         Ok((sender, origin)) => return Ok(Journal::Daemon(system, sender, origin)),
         Err(why_not) => why_not,
@@ -120,7 +120,9 @@ impl Journal {
     /// whatever that service says; a namespace is ours.
     pub(crate) fn records_per_second(&self) -> u32 {
         match self {
-            Self::Daemon(instance, ..) if *instance == Instance::system() => RECORDS_PER_SECOND_SYSTEM,
+            Self::Daemon(instance, ..) if *instance == JournaldInstance::system() => {
+                RECORDS_PER_SECOND_SYSTEM
+            }
             Self::Daemon(..) | Self::File(_) | Self::Off => RECORDS_PER_SECOND_OWN,
         }
     }
@@ -132,7 +134,7 @@ pub(crate) fn auto_source(writers: &WriterArgs) -> anyhow::Result<Source> {
     if let Ok((path, true)) = own {
         return Ok(Source::Path(path));
     }
-    let system = Source::Instance(Instance::system());
+    let system = Source::Instance(JournaldInstance::system());
     if system.holds_records(&writers.filter(&system)?) {
         return Ok(system);
     }
@@ -147,8 +149,11 @@ mod tests {
     fn the_words_of_the_journal_are_understood() {
         assert_eq!(JournalChoice::parse("auto").unwrap(), JournalChoice::Auto);
         assert_eq!(JournalChoice::parse("off").unwrap(), JournalChoice::Off);
-        assert_eq!(JournalChoice::parse("system").unwrap(), JournalChoice::Instance(Instance::system()));
-        let tls = Instance::namespace("tls").unwrap();
+        assert_eq!(
+            JournalChoice::parse("system").unwrap(),
+            JournalChoice::Instance(JournaldInstance::system())
+        );
+        let tls = JournaldInstance::namespace("tls").unwrap();
         assert_eq!(JournalChoice::parse("namespace:tls").unwrap(), JournalChoice::Instance(tls));
         let file = JournalChoice::parse("file:/tmp/a:b.journal").unwrap();
         assert_eq!(file, JournalChoice::File("/tmp/a:b.journal".into()));

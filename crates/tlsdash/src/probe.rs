@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use journal::{EntryBuf, Instance, SendError, Sender, Start, Tail};
+use journal::{EntryBuf, JournaldInstance, SendError, Sender, Start, Tail};
 use telemetry::{Origin, RunId};
 
 /// The field by which the probe is known again.
@@ -18,7 +18,7 @@ const POLL: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// If it takes no entries, its files may not be read, or they do not get what it takes.
-pub(crate) fn open(instance: &Instance) -> anyhow::Result<(Sender, Origin)> {
+pub(crate) fn open(instance: &JournaldInstance) -> anyhow::Result<(Sender, Origin)> {
     let mut sender = Sender::open(instance)?;
     let token = RunId::random().context("cannot draw a number for the probe")?.to_string();
     let mut tail = Tail::open_instance(instance, Start::End)?.only_with(&[&format!("{FIELD}={token}")]);

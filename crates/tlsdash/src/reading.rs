@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::Context;
 use journal::Timestamps;
+use report::RunPart;
 use telemetry::model::{self, Run};
 use telemetry::{Model, Moment, MomentRange, RunFilter, RunId, TimeRange};
 
@@ -91,7 +92,9 @@ pub(crate) struct Recorded {
     /// Where it was read.
     pub(crate) source: String,
     /// What is to be known of runs that were taken together.
-    pub(crate) parts: Vec<String>,
+    pub(crate) parts: Vec<RunPart>,
+    /// The stretch that was asked of every source; all of the run where they differ.
+    pub(crate) stretch: TimeRange,
 }
 
 impl Recorded {
@@ -107,16 +110,19 @@ impl Recorded {
             [] => vec![None],
             sources => sources.iter().map(|source| Some(&**source)).collect(),
         };
-        let mut read = Vec::new();
+        let (mut read, mut stretches) = (Vec::new(), Vec::new());
         for source in each {
             let mut part = Part::parse(source, choice)?;
             part.filter.range = within(clock, part.filter.range);
+            stretches.push(part.filter.range);
             let contents = part.read(history)?;
             let runs = contents.chosen(run)?;
             contents.say_ignored();
             read.push((contents.model, runs, part.name));
         }
-        Self::of(read)
+        stretches.dedup();
+        let stretch = if let [one] = *stretches { one } else { TimeRange::ALL };
+        Ok(Self { stretch, ..Self::of(read)? })
     }
 
     fn of(mut read: Vec<(Model, Vec<RunId>, String)>) -> anyhow::Result<Self> {
@@ -124,7 +130,7 @@ impl Recorded {
             && let [run] = **runs
         {
             let (model, _, source) = read.remove(0);
-            return Ok(Self { model, run, source, parts: Vec::new() });
+            return Ok(Self { model, run, source, parts: Vec::new(), stretch: TimeRange::ALL });
         }
         let runs = read
             .iter()
@@ -143,7 +149,7 @@ impl Recorded {
         let model = Model::merged(&parts);
         let run = model.current().context("there is nothing to take together")?.id();
         let source = read.iter().map(|(.., name)| &**name).collect::<Vec<_>>().join(", ");
-        Ok(Self { parts: described(&parts), model, run, source })
+        Ok(Self { parts: described(&parts), model, run, source, stretch: TimeRange::ALL })
     }
 
     pub(crate) fn model(&self) -> &Model {
@@ -178,23 +184,19 @@ pub(crate) fn run_name(run: &Run) -> String {
 }
 
 /// Which runs they are, and how far apart their clocks say that they began.
-fn described(parts: &[model::Part<'_>]) -> Vec<String> {
+fn described(parts: &[model::Part<'_>]) -> Vec<RunPart> {
     let first_us = parts.iter().map(|part| part.run.began_realtime_us()).min().unwrap_or(0);
     let part = |part: &model::Part<'_>| {
         let run = part.run;
-        let late_s = (run.began_realtime_us() - first_us) as f64 / 1e6;
-        let step_s = run.health().clock_step_us as f64 / 1e6;
-        let stepped = if step_s == 0.0 {
-            String::new()
-        } else {
-            format!("; its wall clock was set by {step_s:+.3} s meanwhile")
-        };
-        format!(
-            "{}: {}, from {late_s:.3} s to {:.3} s{stepped}",
-            part.name,
-            run_name(run),
-            late_s + run.duration_us() as f64 / 1e6
-        )
+        let from_s = (run.began_realtime_us() - first_us) as f64 / 1e6;
+        RunPart {
+            name: part.name.to_owned(),
+            run: run.id(),
+            account: run.writer().account(),
+            from_s,
+            to_s: from_s + run.duration_us() as f64 / 1e6,
+            clock_step_s: run.health().clock_step_us as f64 / 1e6,
+        }
     };
     parts.iter().map(part).collect()
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context;
-use journal::{EntryBuf, FileWriter, Timestamps, WriteError};
+use journal::WriteError;
 use telemetry::model::Level;
-use telemetry::{Baseline, Record, RunSlice, Update, Writer};
+use telemetry::{Baseline, Record, RecordWriter, RunSlice, Update, Writer};
 use tui::{Event, Sender};
 
 use crate::args::usage;
@@ -15,8 +15,7 @@ use crate::state_directory;
 /// A recording that is being made. What befalls it is told, and the run goes on without it.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    writer: FileWriter,
-    entry: EntryBuf,
+    writer: RecordWriter,
     events: Sender,
     /// What makes a run of its own of one that is recorded from its middle on.
     slice: Option<RunSlice>,
@@ -88,11 +87,10 @@ impl Recording {
     pub(crate) fn create(place: &Place, events: Sender) -> anyhow::Result<Self> {
         place.look()?;
         let path = &place.path;
-        let writer =
+        let file =
             state_directory::create_named(path).with_context(|| format!("--record {}", path.display()))?;
         let recording = Self {
-            writer,
-            entry: EntryBuf::new(),
+            writer: RecordWriter::new(file),
             events,
             slice: None,
             missing: 0,
@@ -123,9 +121,7 @@ impl Recording {
     }
 
     fn write(&mut self, record: &Record) {
-        telemetry::encode(record, &mut self.entry);
-        let at = Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-        match self.writer.append(&self.entry, at) {
+        match self.writer.append(record) {
             Ok(()) => self.waiting += 1,
             Err(error) => {
                 self.missing += 1;

@@ -30,8 +30,9 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     }
     let recorded = Recorded::read(&args.runs.sources, &Wanted::of("report", &args.runs, INTERVALS_MAX))?;
     let run = recorded.run()?;
-    let report =
-        Report::new(recorded.model(), run, &recorded.source, command()).of_parts(recorded.parts.clone());
+    let report = Report::new(recorded.model(), run, &recorded.source, command())
+        .of_parts(recorded.parts.clone())
+        .of_stretch(recorded.stretch);
     let report = if args.anonymise { report.anonymised() } else { report };
     outputs.write("--html", || Ok(report.html()))?;
     outputs.write("--json", || Ok(report.json()?))?;

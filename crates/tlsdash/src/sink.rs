@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use journal::{EntryBuf, FileWriter, SendError, Timestamps, WriteError};
-use telemetry::{Baseline, Batch, Record, Refusal, Sink, Update};
+use journal::{EntryBuf, SendError};
+use telemetry::{Baseline, Batch, Record, RecordWriter, Refusal, Sink, Update};
 use tui::{Event, Sender};
 
 use crate::journal_choice::Journal;
@@ -25,7 +25,7 @@ pub(crate) struct RecordSink {
 #[derive(Debug)]
 enum Place {
     /// Into a journal file, to be read back.
-    File(Box<FileWriter>, EntryBuf),
+    File(Box<RecordWriter>),
     /// To journald, to be read back.
     Daemon(DaemonSink),
     /// Straight to the model, when no journal is wanted. Records of an interval travel together.
@@ -45,7 +45,7 @@ impl RecordSink {
     pub(crate) fn new(journal: Journal, recording: Option<Recording>, events: Sender) -> Self {
         let told = events.clone();
         let journal = match journal {
-            Journal::File(writer) => Place::File(writer, EntryBuf::new()),
+            Journal::File(file) => Place::File(Box::new(RecordWriter::new(*file))),
             Journal::Daemon(_, sender, _) => {
                 Place::Daemon(DaemonSink { sender, entry: EntryBuf::new(), patience: PATIENCE })
             }
@@ -74,7 +74,7 @@ impl RecordSink {
     /// Ends the journal in order, and the recording.
     pub(crate) fn close(self) -> Result<(), String> {
         let closed = match self.journal {
-            Place::File(writer, _) => writer.close().map_err(|error| error.to_string()),
+            Place::File(writer) => writer.close().map_err(|error| error.to_string()),
             Place::Daemon(_) | Place::Direct(..) => Ok(()),
         };
         // Closed whatever became of the journal.
@@ -120,15 +120,7 @@ impl Sink for RecordSink {
 impl Sink for Place {
     fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         match self {
-            Self::File(writer, entry) => {
-                telemetry::encode(record, entry);
-                let at =
-                    Timestamps { realtime_us: record.stamp.realtime_us, monotonic_us: record.stamp.mono_us };
-                writer.append(entry, at).map_err(|error| match error {
-                    WriteError::Entry { .. } => Refusal::Never(error.to_string()),
-                    error => Refusal::Later(error.to_string()),
-                })
-            }
+            Self::File(writer) => writer.accept(record),
             Self::Daemon(daemon) => daemon.send(record).map_err(|error| match error {
                 SendError::Entry { .. } => Refusal::Never(error.to_string()),
                 error => Refusal::Later(error.to_string()),
@@ -142,7 +134,7 @@ impl Sink for Place {
 
     fn flush(&mut self) -> Result<(), String> {
         match self {
-            Self::File(writer, _) => writer.flush().map_err(|error| error.to_string()),
+            Self::File(writer) => Sink::flush(writer.as_mut()),
             Self::Daemon(daemon) => {
                 daemon.patience = PATIENCE;
                 Ok(())

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
-use journal::{Entry, Instance, InstanceError, ReadError, Start, Tail};
+use journal::{Entry, InstanceError, JournaldInstance, ReadError, Start, Tail};
 use telemetry::{RunId, WriterFilter};
 
 /// Fields of which an entry must have one to mean anything to us: those of our records, and journald's own number
@@ -21,7 +21,7 @@ pub(crate) enum Source {
     /// A file with the archives beside it, or a folder of files.
     Path(PathBuf),
     /// The files of journald.
-    Instance(Instance),
+    Instance(JournaldInstance),
 }
 
 impl Source {
@@ -32,7 +32,7 @@ impl Source {
     pub(crate) fn parse(text: &OsStr) -> Result<Self, InstanceError> {
         let Some(text) = text.to_str() else { return Ok(Self::Path(text.into())) };
         match text.split_once(':') {
-            None if text == "system" => Ok(Self::Instance(Instance::system())),
+            None if text == "system" => Ok(Self::Instance(JournaldInstance::system())),
             Some(("namespace", _)) => text.parse().map(Self::Instance),
             Some(("file", path)) => Ok(Self::Path(path.into())),
             _ => Ok(Self::Path(text.into())),

@@ -120,7 +120,10 @@ fn wrong_words_end_with_exit_code_2() {
         (&["load", "https://127.0.0.1:1/", "-d", "5s", "--warmup", "6s"], &["leaves nothing to measure"]),
         (&["load", "https://127.0.0.1:1/", "--style", "siege"], &["--style siege", "vegeta"]),
         (&["load", "https://127.0.0.1:1/", "--assert", "p99"], &["'response.p99 < 5ms'"]),
-        (&["load", "https://127.0.0.1:1/", "--assert", "speed < 5"], &["no such figure", "rate.achieved"]),
+        (
+            &["load", "https://127.0.0.1:1/", "--assert", "speed < 5"],
+            &["there is no figure speed", "rate.achieved"],
+        ),
         (&["load", "https://127.0.0.1:1/", "--tls-version", "1.1"], &["--tls-version 1.1"]),
         (&["load", "https://127.0.0.1:1/", "--targets", "/no/such"], &["--targets /no/such"]),
         (&["load", "https://127.0.0.1:1/", "-H", "nonsense"], &["--header nonsense"]),

@@ -1,8 +1,9 @@
-//! What a frame of the dashboard costs: 160 by 48 cells, everything moving, ten thousand clients in the table.
+//! Measures the cost of a frame of the dashboard: 160 by 48 cells, everything changing, ten thousand clients
+//! in the table.
 //!
-//! `just bench-frame`. A frame is what follows a second's records: figures taken from the model, the screen laid out,
-//! compared with the one before and written as escape sequences to nowhere. CPU time is the thread's own; with
-//! `--count` callgrind counts the instructions of a frame instead.
+//! `just bench-frame`. A frame is the work after a second's records: computing the figures, laying out the
+//! screen, comparing it with the former one and writing escape sequences to nowhere. CPU time is that of the
+//! thread; with `--count`, callgrind counts the instructions of a frame instead.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 #![allow(unreachable_pub, reason = "the made-up run is shared with the tests of the dashboard")]
@@ -19,18 +20,18 @@ use synthetic::Synthetic;
 use telemetry::Update;
 use tui::{Colours, Glyphs, Offscreen, Options, Palette};
 
-/// Clients in the table.
+/// The clients in the table.
 const CLIENTS: u64 = 10_000;
-/// Seconds until each of them has had a record.
+/// The seconds until each client has had a record.
 const UNTIL_ALL_ARE_KNOWN: u64 = 260;
-/// Frames under callgrind; one more follows in which nothing changes, and costs next to nothing.
+/// The frames under callgrind. One more follows without a change, at almost no cost.
 const FRAMES_COUNTED: u64 = 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let frames = match arguments.find(|argument| argument != "--bench").as_deref() {
         Some("--count") => return count(),
-        // By ourselves, for callgrind.
+        // Run under callgrind by this program.
         Some("--counted") => FRAMES_COUNTED,
         _ => 240,
     };
@@ -53,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A dashboard that has known the whole crowd for a while.
+/// A dashboard with all clients.
 struct Stage {
     screen: Offscreen,
     run: Synthetic,
@@ -76,7 +77,7 @@ impl Stage {
     }
 }
 
-/// Under a name that callgrind can be asked for.
+/// A function of its own, so that callgrind can select it by name.
 #[inline(never)]
 fn one_frame(screen: &mut Offscreen) -> u64 {
     std::hint::black_box(screen).draw()
@@ -92,7 +93,7 @@ fn report(what: &str, times: &mut [Duration]) {
     println!("{what:<48}{:>8.0} us median, {:.0} us fastest, {:.0} us p90", at(0.5), at(0.0), at(0.9));
 }
 
-/// Runs this program under callgrind and prints the instructions of a frame, nothing else.
+/// Runs this program under callgrind, and prints only the instructions of a frame.
 fn count() -> Result<(), Box<dyn Error>> {
     let out = std::env::temp_dir().join(format!("tlsdash-frame-{}.callgrind", std::process::id()));
     let status = Command::new("valgrind")

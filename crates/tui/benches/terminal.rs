@@ -1,8 +1,8 @@
-//! The dashboard on a terminal: how soon a key shows, and what its threads cost.
+//! Measures the dashboard on a terminal: the latency of a key, and the CPU time of its threads.
 //!
-//! `just bench-terminal`. Runs a program that has a dashboard in a pseudo-terminal of 160 by 48, looks at the CPU time of
-//! its threads for a minute, then presses keys: the time is from the key's last byte written to the first byte of a
-//! frame, each after a pause in which nothing was drawn.
+//! `just bench-terminal`. Runs a program with a dashboard in a pseudo-terminal of 160 by 48, samples the CPU
+//! time of its threads for a minute, then presses keys. The latency is from the last byte of the key to the
+//! first byte of a frame, each after a pause without drawing.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
-/// Until the table of clients is full and everything has been drawn once.
+/// The time until the table of clients is full and everything has been drawn once.
 const SETTLING: Duration = Duration::from_secs(20);
-/// CPU time is looked at for so long.
+/// The duration of the CPU measurement.
 const WATCHED: Duration = Duration::from_secs(60);
-/// Nothing is drawn for so long before a key.
+/// The pause without drawing before a key.
 const QUIET: Duration = Duration::from_millis(40);
-/// A key that shows nothing for so long is a failure.
+/// The time limit for a key to have an effect.
 const PATIENCE: Duration = Duration::from_secs(10);
 const KEYS: usize = 100;
 
@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is drawn, piece by piece.
+/// The output, piece by piece.
 fn frames(mut terminal: Box<dyn Read + Send>) -> Receiver<usize> {
     let (drawn, frames) = channel();
     thread::spawn(move || {
@@ -88,7 +88,7 @@ fn frames(mut terminal: Box<dyn Read + Send>) -> Receiver<usize> {
     frames
 }
 
-/// Takes in what is drawn for so long; its bytes.
+/// Reads the output for this long, and returns its bytes.
 fn drain(frames: &Receiver<usize>, time: Duration) -> usize {
     let deadline = Instant::now() + time;
     let mut bytes = 0;
@@ -100,7 +100,7 @@ fn drain(frames: &Receiver<usize>, time: Duration) -> usize {
     }
 }
 
-/// CPU time of a process by the names of its threads, in nanoseconds (`/proc/PID/task/TID/schedstat`).
+/// Returns the CPU time of a process by thread name, in nanoseconds (`/proc/PID/task/TID/schedstat`).
 fn cpu_ns(pid: u32) -> Result<BTreeMap<String, u64>, Box<dyn Error>> {
     let mut used = BTreeMap::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {

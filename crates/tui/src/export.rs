@@ -6,6 +6,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Cell;
 use serde_json::{Value, json};
+use telemetry::Percentile;
 use telemetry::model::Summary;
 use telemetry::output_file::{self, OutputError};
 
@@ -92,11 +93,12 @@ fn quantile_json(quantile: Option<Quantile>) -> Value {
 }
 
 fn latency_json(row: &Latency) -> Value {
-    let percentiles = Latency::QUANTILES.iter().zip(row.quantiles);
-    let percentiles: serde_json::Map<_, _> =
-        percentiles.map(|((_, name), quantile)| ((*name).to_owned(), quantile_json(quantile))).collect();
+    let percentiles = Percentile::TABLE.into_iter().zip(row.quantiles);
+    let percentiles: serde_json::Map<_, _> = percentiles
+        .map(|(percentile, quantile)| (percentile.label.to_owned(), quantile_json(quantile)))
+        .collect();
     json!({
-        "class": row.class.name,
+        "class": row.class.title(),
         "percentiles": percentiles,
         "p99_95": [row.p99.low_ns.map(us), row.p99.high_ns.map(us)],
         "max": row.max_ns.map(us),

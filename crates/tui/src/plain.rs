@@ -136,14 +136,18 @@ fn sentence(figures: &ViewModel, status: ViewStatus, account: &str) -> String {
         per_second(handshakes.resumed_per_second),
         handshakes.failed.words()
     );
-    for row in figures.latencies.iter().filter(|row| row.class.rank == 0 && row.n > 0) {
+    for row in figures.latencies.iter().filter(|row| row.rank == 0 && row.n > 0) {
         let at = |index: usize| row.quantiles[index].map_or_else(String::new, |q| format::millis(q.ns));
         let max = row.max_ns.map_or_else(String::new, format::millis);
-        let note = if row.class.note.is_empty() { String::new() } else { format!(" {}", row.class.note) };
+        let note = if row.class.info().note.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", row.class.info().note)
+        };
         let _ = write!(
             text,
             "; {}{note} p50 {}, p99 {}, maximum {max} ms of {}",
-            row.class.name,
+            row.class.title(),
             at(0),
             at(2),
             row.n

@@ -1,4 +1,4 @@
-//! Load generators as processes: ours and others, what they did, and the CPU time and memory that they took for it.
+//! Runs load generators, ours and others, as processes, and measures their work, CPU time and memory.
 
 pub mod nginx;
 
@@ -9,42 +9,42 @@ use std::time::Duration;
 
 use crate::Result;
 
-/// How often the memory of a generator is looked at.
-const LOOK: Duration = Duration::from_millis(20);
+/// The interval between samples of a generator's memory.
+const MEMORY_POLL: Duration = Duration::from_millis(20);
 
-/// A command that runs a program on one core, which is still to be named.
+/// Returns a command that runs a program, still to be named, on one core.
 fn on_core(core: usize) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", &core.to_string()]);
     command
 }
 
-/// What a run of a generator came to.
+/// The result of a generator's run.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
-    /// Requests that succeeded, or handshakes.
+pub struct GeneratorRun {
+    /// The successful requests, or handshakes.
     pub done: u64,
-    /// CPU time of its process, in seconds.
+    /// The CPU time of its process, in seconds.
     pub cpu_s: f64,
-    /// The most memory that it had, in KiB.
+    /// Its peak memory, in KiB.
     pub peak_kib: u64,
 }
 
-impl Outcome {
-    /// Work per CPU-second.
+impl GeneratorRun {
+    /// Returns the work per CPU-second.
     pub fn per_cpu_second(&self) -> f64 {
         self.done as f64 / self.cpu_s
     }
 }
 
-/// Where a generator's count of what it did stands in what it prints.
+/// The position of the count in a generator's output.
 #[derive(Clone, Copy, Debug)]
 pub enum Count {
-    /// The number right before these words.
+    /// The number before these words.
     Before(&'static str),
-    /// The number right after these words.
+    /// The number after these words.
     After(&'static str),
-    /// The value of this column of CSV, rounded.
+    /// The value of this CSV column, rounded.
     Column(&'static str),
 }
 
@@ -71,8 +71,8 @@ impl Count {
 /// Runs a generator to its end on the core `core`.
 ///
 /// # Errors
-/// When it cannot be started, fails, or does not say what it did.
-pub fn run(program: &Path, arguments: &[String], core: usize, count: Count) -> Result<Outcome> {
+/// If it cannot be started, fails, or prints no count.
+pub fn run(program: &Path, arguments: &[String], core: usize, count: Count) -> Result<GeneratorRun> {
     let what = || format!("{} {}", program.display(), arguments.join(" "));
     let mut command = on_core(core);
     command.arg(program).args(arguments);
@@ -86,7 +86,7 @@ pub fn run(program: &Path, arguments: &[String], core: usize, count: Count) -> R
         peak_kib = peak_memory_kib(child.id()).unwrap_or(0).max(peak_kib);
         match child.try_wait()? {
             Some(status) => break status,
-            None => std::thread::sleep(LOOK),
+            None => std::thread::sleep(MEMORY_POLL),
         }
     };
     let cpu_s = children_cpu_s()? - before_s;
@@ -96,13 +96,14 @@ pub fn run(program: &Path, arguments: &[String], core: usize, count: Count) -> R
     }
     let done =
         count.find(&printed).ok_or_else(|| format!("{} does not say what it did: {printed}", what()))?;
-    Ok(Outcome { done, cpu_s, peak_kib })
+    Ok(GeneratorRun { done, cpu_s, peak_kib })
 }
 
-/// CPU time of all child processes that have ended, in seconds (proc(5), `cutime` and `cstime`, in hundredths).
+/// Returns the CPU time of all ended child processes, in seconds (proc(5), `cutime` and `cstime`, in
+/// hundredths).
 fn children_cpu_s() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name of the process, in brackets, may hold anything.
+    // The process name, in brackets, may contain any character.
     let (_, fields) = stat.rsplit_once(") ").ok_or("/proc/self/stat has no name")?;
     let ticks: u64 =
         fields.split(' ').skip(13).take(2).map(str::parse::<u64>).sum::<std::result::Result<u64, _>>()?;
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_found_in_what_generators_print() {
+    fn counts_are_found_in_the_output_of_generators() {
         assert_eq!(Count::Before(" requests in").find("\n  158000 requests in 1.00s"), Some(158_000));
         assert_eq!(Count::After("done,").find("5 started, 5 done, 4 succeeded"), Some(4));
         assert_eq!(Count::Column("b").find("a,b\n1,1.7\n"), Some(2));
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_child_and_its_memory_are_counted() {
+    fn cpu_time_and_memory_of_a_child_are_measured() {
         let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo 7 done".to_owned();
         let outcome = run(Path::new("sh"), &["-c".to_owned(), script], 0, Count::Before(" done")).unwrap();
         assert_eq!(outcome.done, 7);

@@ -1,4 +1,4 @@
-//! A server that every generator can be put on: nginx from its Debian package, with one worker on one core.
+//! A server for every generator: nginx from its Debian package, with one worker on one core.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use super::on_core;
 use crate::Result;
 
-/// How long it may take to listen.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time limit until it listens.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// nginx with `/small` (13 bytes) and `/100k`, over HTTP on one port and over HTTPS with HTTP/2 on another.
+/// nginx with `/small` (13 bytes) and `/100k`, with HTTP on one port and HTTPS with HTTP/2 on another.
 #[derive(Debug)]
 pub struct Nginx {
     child: Child,
@@ -22,10 +22,10 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it on the core `core`.
+    /// Starts nginx on the core `core`.
     ///
     /// # Errors
-    /// When nginx or openssl is missing, or it does not listen.
+    /// If nginx or openssl is missing, or it does not listen.
     pub fn start(core: usize) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let at = folder.path();
@@ -54,23 +54,23 @@ impl Nginx {
         format!("https://127.0.0.1:{}/{path}", self.tls)
     }
 
-    /// The port for TLS.
+    /// Returns the TLS port.
     pub fn tls_port(&self) -> u16 {
         self.tls
     }
 
-    /// The file of its certificate, which it has signed itself.
+    /// Returns the path of its self-signed certificate.
     pub fn certificate(&self) -> String {
         self.folder.path().join("cert.pem").display().to_string()
     }
 
-    /// A folder that lives as long, for what a measurement leaves behind.
+    /// Returns a folder for the measurement's files, which is removed with the server.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     fn wait_until_it_listens(&mut self) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while TcpStream::connect(("127.0.0.1", self.tls)).is_err() {
             if let Some(status) = self.child.try_wait()? {
                 return Err(format!("nginx did not start: {status}; is it installed?").into());
@@ -86,7 +86,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Its master ends its worker on SIGTERM; killed, it would leave it behind.
+        // The master stops its worker on SIGTERM; after SIGKILL the worker would remain.
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
@@ -106,7 +106,7 @@ fn make_certificate(at: &Path) -> Result<()> {
     Err(format!("openssl made no certificate: {}", String::from_utf8_lossy(&made.stderr)).into())
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

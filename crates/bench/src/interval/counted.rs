@@ -1,6 +1,6 @@
 //! Counts the instructions of a simulated interval with callgrind.
 //!
-//! A benchmark that counts runs itself again under callgrind; [`run_if_asked`] is the part of its `main` for that.
+//! A benchmark runs itself again under callgrind; its `main` calls [`run_if_asked`] for that.
 
 use std::process::Command;
 
@@ -8,13 +8,13 @@ use super::{Simulation, Traffic};
 use crate::callgrind::{self, Thread};
 use crate::{Result, argument};
 
-/// Intervals over which the count is averaged.
+/// The number of intervals over which the count is averaged.
 const INTERVALS: u64 = 10;
 
-/// Instructions of one interval, by step.
+/// The instructions of one interval, by step.
 #[derive(Clone, Copy, Debug)]
 pub struct IntervalCost {
-    /// Collecting what the worker has counted.
+    /// Collecting the worker's counts.
     pub gather: f64,
     /// Making, encoding and writing records.
     pub publish: f64,
@@ -22,15 +22,16 @@ pub struct IntervalCost {
     pub follow: f64,
     /// Folding records into the model.
     pub fold: f64,
-    /// Records made.
+    /// The records made.
     pub records: f64,
 }
 
 impl IntervalCost {
-    /// Counts an interval with this traffic, its records in a journal file or, without one, handed straight to the model.
+    /// Counts an interval with this traffic. The records go through a journal file or, without one, straight
+    /// to the model.
     ///
     /// # Errors
-    /// When valgrind is not installed, or the simulation fails.
+    /// If valgrind is not installed, or the simulation fails.
     pub fn count(traffic: &Traffic, with_journal: bool) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let out = folder.path().join("callgrind");
@@ -53,17 +54,17 @@ impl IntervalCost {
         })
     }
 
-    /// Instructions of all steps.
+    /// Returns the instructions of all steps.
     pub fn total(&self) -> f64 {
         self.gather + self.publish + self.follow + self.fold
     }
 }
 
-/// Runs the simulation if this process is the one under callgrind. Its `main` must then print the number of records, which is
-/// what comes back, and nothing else.
+/// Runs the simulation if this process runs under callgrind. `main` must then print the returned number of
+/// records, and nothing else.
 ///
 /// # Errors
-/// When the arguments are not those of [`IntervalCost::count`], or a record is not read back.
+/// If the arguments are not those of [`IntervalCost::count`], or a record is not read back.
 pub fn run_if_asked() -> Result<Option<u64>> {
     let Some(traffic) = argument("simulate") else { return Ok(None) };
     let folder = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Exchanges of established connections while many other clients shake hands.
+//! Measures exchanges on established connections while many other clients connect.
 
 use std::time::{Duration, Instant};
 
@@ -6,49 +6,49 @@ use loadgen::Plan;
 use telemetry::{Delta, LoadCounter, LoadDelta, LoadLatency};
 
 use super::cases::WORK;
-use super::sample::{Stand, start_plan, warm_up};
-use super::{Case, Certificates, Conditions, Key, Peer};
+use super::sample::{TestBed, start_plan, warm_up};
+use super::{Case, Certificates, Conditions, KeyKind, Peer};
 use crate::Result;
 
-/// How long handshakes are offered before anything is measured.
+/// The duration of handshakes before the measurement.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// A constant rate over a few connections.
+/// A constant rate of requests over a few connections.
 const ESTABLISHED: Case =
-    Case { name: "established", plan: "connections=32,keepalive=on,rate=1000", key: Key::Rsa, ..WORK };
-/// A connection with a full handshake for each request, as soon as another one is done.
+    Case { name: "established", plan: "connections=32,keepalive=on,rate=1000", key: KeyKind::Rsa, ..WORK };
+/// One connection with a full handshake per request, without a pause.
 const HANDSHAKES: Case =
-    Case { name: "handshakes", plan: "connections=64,keepalive=off,resume=0%", key: Key::Rsa, ..WORK };
+    Case { name: "handshakes", plan: "connections=64,keepalive=off,resume=0%", key: KeyKind::Rsa, ..WORK };
 
-/// What was measured of a terminator.
+/// The measurement of one terminator.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
-    /// Handshakes completed in a second.
+    /// Handshakes completed per second.
     pub completed: f64,
-    /// Median of the established connections' exchanges from when they were due, in seconds.
+    /// The median latency of exchanges on the established connections, from when they were due, in seconds.
     pub p50_s: f64,
-    /// Their 99th percentile.
+    /// The 99th percentile of that latency.
     pub p99_s: f64,
-    /// The 99th percentile of how late they were sent: none of the terminator's.
+    /// The 99th percentile of the generator's lag, which is not the terminator's.
     pub lag_p99_s: f64,
 }
 
-/// Starts `peer` and an upstream, and offers so many handshakes a second as strangers come (a Poisson process), while
-/// other connections that were there before have exchanges at a constant rate.
+/// Starts `peer` and an upstream, and offers this many handshakes per second in a Poisson process, while
+/// established connections have exchanges at a constant rate.
 ///
 /// # Errors
-/// When anything of it fails, a single request too.
+/// If any step or request fails.
 pub fn take_burst(
     peer: &Peer,
     certificates: &Certificates,
     conditions: Conditions,
     offered: u32,
 ) -> Result<Burst> {
-    let stand = Stand::start(peer, Key::Rsa, certificates, conditions)?;
+    let stand = TestBed::start(peer, KeyKind::Rsa, certificates, conditions)?;
     let addr = stand.running.addr();
     let mut established = start_plan(addr, &ESTABLISHED, ESTABLISHED.plan.parse()?)?;
     warm_up(&mut established, &ESTABLISHED)?;
-    // As many as are under way at once where each takes half a second.
+    // The number that is in flight if each takes half a second.
     let connections = offered / 2;
     let plan = format!("connections={connections},keepalive=off,resume=0%,arrivals=poisson,rate={offered}");
     let plan: Plan = plan.parse()?;
@@ -79,12 +79,12 @@ pub fn take_burst(
     })
 }
 
-/// How many handshakes `peer` completes in a second when there are always some more.
+/// Returns how many handshakes `peer` completes per second at full load.
 ///
 /// # Errors
-/// When anything of it fails.
+/// If any step or request fails.
 pub fn handshakes_completed(peer: &Peer, certificates: &Certificates, conditions: Conditions) -> Result<f64> {
-    let stand = Stand::start(peer, Key::Rsa, certificates, conditions)?;
+    let stand = TestBed::start(peer, KeyKind::Rsa, certificates, conditions)?;
     let mut load = start_plan(stand.running.addr(), &HANDSHAKES, HANDSHAKES.plan.parse()?)?;
     warm_up(&mut load, &HANDSHAKES)?;
     let mut delta = LoadDelta::default();

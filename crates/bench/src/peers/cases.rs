@@ -1,41 +1,41 @@
-//! What the terminators are compared by.
+//! The cases in which the terminators are compared.
 
 use loadgen::{Template, TlsOptions, TlsVersion};
 
-use super::{Key, Kind};
+use super::{KeyKind, PeerKind};
 
-/// One situation.
+/// One case.
 #[derive(Debug)]
 pub struct Case {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: &'static str,
-    /// What is measured in it.
+    /// The figure that is measured.
     pub figure: Figure,
-    /// The load: words of `--load`.
+    /// The load, as options of `--load`.
     pub plan: &'static str,
-    /// What each request asks for.
+    /// The request and answer.
     pub exchange: Exchange,
-    /// The version of TLS.
+    /// The TLS version.
     pub version: TlsVersion,
-    /// The certificate that is presented.
-    pub key: Key,
-    /// What the program is to reach.
+    /// The server's certificate.
+    pub key: KeyKind,
+    /// The program's goal.
     pub goals: &'static [Goal],
 }
 
-/// What is measured.
+/// A measured figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Requests answered by CPU time of all its processes: more is better.
+    /// Requests answered per CPU-second of all its processes: more is better.
     Work,
-    /// Resident memory for each connection that has had an answer and waits, in KiB.
+    /// Resident memory per idle connection that has had an answer, in KiB.
     KibPerConnection,
     /// Resident memory before the first connection, in MiB.
     MibWithoutConnection,
 }
 
 impl Figure {
-    /// How it is called in tables.
+    /// Returns its unit for tables.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Work => "requests a CPU-second",
@@ -45,17 +45,17 @@ impl Figure {
     }
 }
 
-/// A request and its answer, by bytes of their bodies.
+/// A request and its answer, by the bytes of their bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exchange {
-    /// So many come down.
+    /// This many bytes are downloaded.
     Get(u64),
-    /// So many go up, and come back.
+    /// This many bytes are uploaded and echoed.
     Post(usize),
 }
 
 impl Exchange {
-    /// The request. The host is the certificate's: sozu looks for it.
+    /// Returns the request. Its host is that of the certificate, as sozu requires.
     pub fn request(self) -> Template {
         let request = match self {
             Self::Get(bytes) => Template::get(format!("/bytes/{bytes}")),
@@ -65,12 +65,12 @@ impl Exchange {
     }
 }
 
-/// What is to be reached.
+/// A goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
-    /// So many times the work of a peer.
-    Times(Kind, f64),
-    /// At most so much.
+    /// This many times the work of a peer.
+    Times(PeerKind, f64),
+    /// At most this value.
     AtMost(f64),
 }
 
@@ -79,61 +79,61 @@ pub const CASES: &[Case] = &[
     Case {
         name: "full handshake",
         plan: "connections=16,keepalive=off,resume=0%",
-        goals: &[Goal::Times(Kind::NginxStream, 2.3), Goal::Times(Kind::Sozu, 1.5)],
+        goals: &[Goal::Times(PeerKind::NginxStream, 2.3), Goal::Times(PeerKind::Sozu, 1.5)],
         ..WORK
     },
     Case {
         name: "full handshake, RSA-2048",
         plan: "connections=16,keepalive=off,resume=0%",
-        key: Key::Rsa,
-        goals: &[Goal::Times(Kind::NginxStream, 1.5), Goal::Times(Kind::Sozu, 1.2)],
+        key: KeyKind::Rsa,
+        goals: &[Goal::Times(PeerKind::NginxStream, 1.5), Goal::Times(PeerKind::Sozu, 1.2)],
         ..WORK
     },
     Case {
         name: "resumed, TLS 1.3",
         plan: "connections=16,keepalive=off,resume=100%",
-        goals: &[Goal::Times(Kind::NginxStream, 1.8), Goal::Times(Kind::Sozu, 1.25)],
+        goals: &[Goal::Times(PeerKind::NginxStream, 1.8), Goal::Times(PeerKind::Sozu, 1.25)],
         ..WORK
     },
     Case {
         name: "resumed, TLS 1.2",
         plan: "connections=16,keepalive=off,resume=100%",
         version: TlsVersion::V12,
-        goals: &[Goal::Times(Kind::NginxStream, 1.35)],
+        goals: &[Goal::Times(PeerKind::NginxStream, 1.35)],
         ..WORK
     },
-    Case { name: "13 B, kept", goals: &[Goal::Times(Kind::NginxStream, 1.1)], ..WORK },
+    Case { name: "13 B, kept", goals: &[Goal::Times(PeerKind::NginxStream, 1.1)], ..WORK },
     Case {
         name: "10 kB, kept",
         exchange: Exchange::Get(10_240),
-        goals: &[Goal::Times(Kind::Hitch, 1.15)],
+        goals: &[Goal::Times(PeerKind::Hitch, 1.15)],
         ..WORK
     },
     Case {
         name: "100 kB, 16 connections",
         plan: "connections=16,keepalive=on",
         exchange: Exchange::Get(102_400),
-        goals: &[Goal::Times(Kind::NginxStream, 1.65)],
+        goals: &[Goal::Times(PeerKind::NginxStream, 1.65)],
         ..WORK
     },
     Case {
         name: "100 kB, 160 connections",
         plan: "connections=160,keepalive=on",
         exchange: Exchange::Get(102_400),
-        goals: &[Goal::Times(Kind::NginxStream, 1.6)],
+        goals: &[Goal::Times(PeerKind::NginxStream, 1.6)],
         ..WORK
     },
     Case {
         name: "POST 10 kB, 3,000 connections",
         plan: "connections=3000,keepalive=on",
         exchange: Exchange::Post(10_000),
-        goals: &[Goal::Times(Kind::Haproxy, 1.5)],
+        goals: &[Goal::Times(PeerKind::Haproxy, 1.5)],
         ..WORK
     },
     Case {
         name: "memory, idle connection",
         figure: Figure::KibPerConnection,
-        // They come one after the other, each with one request.
+        // One after the other, with one request each.
         plan: "connections=3000,keepalive=on,rate=1000",
         goals: &[Goal::AtMost(7.0)],
         ..WORK
@@ -153,19 +153,20 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// What most of them have in common.
+/// The common part of most cases.
 pub(super) const WORK: Case = Case {
     name: "",
     figure: Figure::Work,
     plan: "connections=64,keepalive=on",
     exchange: Exchange::Get(13),
     version: TlsVersion::V13,
-    key: Key::Ecdsa,
+    key: KeyKind::Ecdsa,
     goals: &[],
 };
 
 impl Case {
-    /// What the clients offer: one cipher suite and one way to exchange keys, so that all terminators take the same.
+    /// Returns the clients' TLS options: one cipher suite and one key exchange, so that all terminators
+    /// negotiate the same.
     pub fn tls(&self) -> TlsOptions {
         let ciphers: &[&str] = match self.version {
             TlsVersion::V13 => &["TLS13_AES_128_GCM_SHA256"],
@@ -173,7 +174,7 @@ impl Case {
                 &["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"]
             }
         };
-        // With TLS 1.2 OpenSSL wants the curve of an ECDSA certificate among the groups, too.
+        // With TLS 1.2, OpenSSL requires the curve of an ECDSA certificate among the groups, too.
         let groups = ["X25519", "secp256r1"];
         TlsOptions {
             version: Some(self.version),

@@ -1,4 +1,4 @@
-//! The certificates that all terminators present alike.
+//! The certificates that all terminators share.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::Result;
 
 /// The kind of a certificate's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum KeyKind {
     /// ECDSA over P-256.
     Ecdsa,
     /// RSA of 2048 bits.
@@ -26,13 +26,13 @@ impl Certificates {
     /// Writes them into `folder`.
     ///
     /// # Errors
-    /// When they cannot be made or written.
+    /// If they cannot be made or written.
     pub fn write(folder: &Path) -> Result<Self> {
         let made = Self { folder: folder.to_owned() };
-        for key in [Key::Ecdsa, Key::Rsa] {
+        for key in [KeyKind::Ecdsa, KeyKind::Rsa] {
             let algorithm = match key {
-                Key::Ecdsa => &rcgen::PKCS_ECDSA_P256_SHA256,
-                Key::Rsa => &rcgen::PKCS_RSA_SHA256,
+                KeyKind::Ecdsa => &rcgen::PKCS_ECDSA_P256_SHA256,
+                KeyKind::Rsa => &rcgen::PKCS_RSA_SHA256,
             };
             let pair = KeyPair::generate_for(algorithm)?;
             let names = ["localhost", "127.0.0.1"].map(str::to_owned);
@@ -46,21 +46,21 @@ impl Certificates {
     }
 
     /// The certificate, in PEM.
-    pub fn chain(&self, key: Key) -> PathBuf {
+    pub fn chain(&self, key: KeyKind) -> PathBuf {
         self.file(key, "crt")
     }
 
-    /// Its key, in PEM.
-    pub fn key(&self, key: Key) -> PathBuf {
+    /// Its private key, in PEM.
+    pub fn key(&self, key: KeyKind) -> PathBuf {
         self.file(key, "key")
     }
 
-    /// Both in one file.
-    pub fn both(&self, key: Key) -> PathBuf {
+    /// Certificate and private key in one PEM file.
+    pub fn both(&self, key: KeyKind) -> PathBuf {
         self.file(key, "pem")
     }
 
-    fn file(&self, key: Key, suffix: &str) -> PathBuf {
+    fn file(&self, key: KeyKind, suffix: &str) -> PathBuf {
         self.folder.join(format!("{key:?}.{suffix}").to_lowercase())
     }
 }

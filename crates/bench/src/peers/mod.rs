@@ -1,5 +1,5 @@
-//! The terminators that the program is compared with, and the program itself: which are there, how each is set up alike,
-//! and what its processes use.
+//! The program and the terminators with which it is compared: finding them, configuring them alike, and
+//! measuring their processes.
 
 mod burst;
 mod cases;
@@ -16,36 +16,36 @@ use crate::{Result, argument};
 
 pub use burst::{Burst, handshakes_completed, take_burst};
 pub use cases::{CASES, Case, Exchange, Figure, Goal};
-pub use certificates::{Certificates, Key};
-pub use process::{Running, Usage, allow_all_descriptors, take_along_when_interrupted};
+pub use certificates::{Certificates, KeyKind};
+pub use process::{Running, Usage, allow_all_descriptors, terminate_children_on_signal};
 pub use sample::{Conditions, Sample, certificates, take};
 pub use setup::Setup;
 
 /// A terminator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PeerKind {
     /// The program under measurement, with records on.
     Tlsdash,
     /// nginx, its `stream` module.
     NginxStream,
-    /// `HAProxy`, `mode tcp`.
+    /// `HAProxy` in `mode tcp`.
     Haproxy,
     /// hitch.
     Hitch,
-    /// nghttpx, which takes requests apart.
+    /// nghttpx, which parses requests.
     Nghttpx,
-    /// stunnel: a thread a connection, whatever the number of workers.
+    /// stunnel: one thread per connection, whatever the number of workers.
     Stunnel,
     /// `peers/proxy.go`.
     Go,
-    /// sozu, which takes requests apart and has rustls too.
+    /// sozu, which parses requests and also uses rustls.
     Sozu,
 }
 
-/// Where Debian puts daemons, beside the folders of `PATH`.
+/// Debian's folder for daemons, in addition to `PATH`.
 const DAEMONS: &str = "/usr/sbin";
 
-impl Kind {
+impl PeerKind {
     const ALL: [Self; 8] = [
         Self::Tlsdash,
         Self::NginxStream,
@@ -57,7 +57,7 @@ impl Kind {
         Self::Sozu,
     ];
 
-    /// What it is called here.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tlsdash => "tlsdash",
@@ -71,7 +71,7 @@ impl Kind {
         }
     }
 
-    /// Its command, and what makes that say its version.
+    /// Returns its command, and the argument that prints its version.
     fn command(self) -> (&'static str, &'static str) {
         match self {
             Self::Tlsdash => ("tlsdash", "--version"),
@@ -86,47 +86,48 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PeerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// A terminator that is there.
+/// An installed terminator.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Which.
-    pub kind: Kind,
-    /// What it says its version is.
+    /// Its kind.
+    pub kind: PeerKind,
+    /// The version that it reports.
     pub version: String,
     program: PathBuf,
 }
 
 impl Peer {
-    /// Those that are there: the program at `--program`, what `--sozu PATH` names, and what is installed; with `--peers`,
-    /// only the program and those of whose name a part stands there. What is built for it goes to `folder`.
+    /// Finds the program at `--program`, the sozu at `--sozu PATH`, and the installed terminators; with
+    /// `--peers`, only the program and those whose name contains one of the given parts. Built programs go to
+    /// `folder`.
     ///
     /// # Errors
-    /// When the program is not there, or the Go compiler is there and fails.
+    /// If the program is missing, or the Go compiler fails.
     pub fn find(folder: &Path) -> Result<Vec<Self>> {
         let wanted = argument("peers");
-        let is_wanted = |kind: Kind| {
+        let is_wanted = |kind: PeerKind| {
             let is_named = |part: &str| kind.name().to_lowercase().contains(&part.to_lowercase());
-            kind == Kind::Tlsdash || wanted.as_ref().is_none_or(|names| names.split(',').any(is_named))
+            kind == PeerKind::Tlsdash || wanted.as_ref().is_none_or(|names| names.split(',').any(is_named))
         };
         let mut found = Vec::new();
-        for kind in Kind::ALL.into_iter().filter(|&kind| is_wanted(kind)) {
+        for kind in PeerKind::ALL.into_iter().filter(|&kind| is_wanted(kind)) {
             let (name, version) = kind.command();
             let given = match kind {
-                Kind::Tlsdash => argument("program"),
+                PeerKind::Tlsdash => argument("program"),
                 _ => argument(name),
             };
             let Some(program) = given.map(PathBuf::from).or_else(|| in_path(name)) else { continue };
             let version = version_of(Command::new(&program).arg(version))?;
-            let program = if kind == Kind::Go { build_go(&program, folder)? } else { program };
+            let program = if kind == PeerKind::Go { build_go(&program, folder)? } else { program };
             found.push(Self { kind, version, program });
         }
-        if found.first().is_none_or(|first| first.kind != Kind::Tlsdash) {
+        if found.first().is_none_or(|first| first.kind != PeerKind::Tlsdash) {
             return Err("--program PATH is missing: the tlsdash to measure".into());
         }
         Ok(found)
@@ -139,16 +140,16 @@ fn in_path(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-/// The first word that a program says which looks like a version.
+/// Returns the first word of a program's output that looks like a version.
 fn version_of(command: &mut Command) -> Result<String> {
-    let said =
+    let output =
         command.stdin(Stdio::null()).output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
-    let said = [said.stdout, said.stderr].concat();
-    Ok(version_in(&String::from_utf8_lossy(&said)).unwrap_or("unknown").to_owned())
+    let output = [output.stdout, output.stderr].concat();
+    Ok(version_in(&String::from_utf8_lossy(&output)).unwrap_or("unknown").to_owned())
 }
 
-fn version_in(said: &str) -> Option<&str> {
-    let words = said.split(|c: char| c.is_whitespace() || c == '/' || c == ',');
+fn version_in(output: &str) -> Option<&str> {
+    let words = output.split(|c: char| c.is_whitespace() || c == '/' || c == ',');
     let numbers = words.map(|word| word.trim_start_matches(|c: char| c.is_ascii_alphabetic()));
     numbers.into_iter().find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
 }
@@ -168,8 +169,8 @@ mod tests {
     use super::version_in;
 
     #[test]
-    fn versions_are_found_in_what_programs_say_of_themselves() {
-        for (said, version) in [
+    fn versions_are_found_in_the_output_of_programs() {
+        for (output, version) in [
             ("nginx version: nginx/1.22.1", "1.22.1"),
             ("HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/", "2.6.12-1+deb12u4"),
             ("hitch 1.7.2", "1.7.2"),
@@ -177,7 +178,7 @@ mod tests {
             ("nghttpx nghttp2/1.52.0", "1.52.0"),
             ("go version go1.26.8 linux/amd64", "1.26.8"),
         ] {
-            assert_eq!(version_in(said), Some(version));
+            assert_eq!(version_in(output), Some(version));
         }
         assert_eq!(version_in("no version"), None);
     }

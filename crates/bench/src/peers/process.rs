@@ -1,4 +1,4 @@
-//! A terminator that runs: the process that was started, and all that it has started in turn.
+//! A running terminator: its process and all descendants.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,64 +14,64 @@ use signal_hook::iterator::Signals;
 use super::{Peer, Setup};
 use crate::Result;
 
-/// Longest time until it listens, and from SIGTERM to its end.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The time limit until it listens, and from SIGTERM to its exit.
+const TIMEOUT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
-/// A terminator that runs. It ends when it is dropped.
+/// A running terminator, stopped on drop.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
     addr: SocketAddr,
 }
 
-/// What its processes use.
+/// The resource usage of its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time so far, of threads that have ended too.
+    /// The CPU time so far, ended threads included.
     pub cpu: Duration,
-    /// Resident memory; what two processes share counts twice.
+    /// The resident memory; pages shared by two processes count twice.
     pub resident_kib: u64,
 }
 
 impl Running {
-    /// Starts it, on the core `core` alone if one is given, and waits until it listens.
+    /// Starts it, on the core `core` if one is given, and waits until it listens.
     ///
     /// # Errors
-    /// When it does not.
+    /// If it does not listen in time.
     pub fn start(peer: &Peer, setup: &Setup<'_>, core: Option<usize>) -> Result<Self> {
         let mut command = setup.command(peer, core)?;
-        let said = setup.folder.join("said");
-        let output = File::create(&said)?;
+        let stderr = setup.folder.join("stderr");
+        let output = File::create(&stderr)?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let child = command.spawn().map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let mut running = Self { child, addr: setup.listen };
-        let deadline = Instant::now() + PATIENCE;
-        // Not by a connection: it would leave its traces in what is measured.
+        let deadline = Instant::now() + TIMEOUT;
+        // A connection would leave traces in the measurement.
         while !is_listening(running.addr)? {
             let status = running.child.try_wait()?;
             if status.is_some() || Instant::now() > deadline {
-                let said = fs::read_to_string(&said).unwrap_or_default();
-                return Err(format!("{} does not listen: {}", peer.kind, said.trim()).into());
+                let stderr = fs::read_to_string(&stderr).unwrap_or_default();
+                return Err(format!("{} does not listen: {}", peer.kind, stderr.trim()).into());
             }
             std::thread::sleep(POLL);
         }
         Ok(running)
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// What it uses now.
+    /// Returns its current usage.
     ///
     /// # Errors
-    /// When `/proc` cannot be read.
+    /// If `/proc` cannot be read.
     pub fn usage(&self) -> Result<Usage> {
         let mut usage = Usage::default();
         for pid in family(self.child.id())? {
-            // One that has ended meanwhile uses nothing.
+            // A process that has ended uses nothing.
             usage.cpu += cpu(pid).unwrap_or_default();
             usage.resident_kib += resident_kib(pid).unwrap_or_default();
         }
@@ -81,9 +81,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Children end with the one that started them only if that is asked, not killed.
+        // Children exit with their parent only after SIGTERM, not after SIGKILL.
         terminate(self.child.id());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(POLL);
         }
@@ -92,7 +92,7 @@ impl Drop for Running {
     }
 }
 
-/// A process, its children, and theirs.
+/// Returns a process and its descendants.
 fn family(pid: u32) -> Result<Vec<u32>> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
@@ -110,21 +110,22 @@ fn family(pid: u32) -> Result<Vec<u32>> {
     Ok(all)
 }
 
-/// Thousands of connections need as many descriptors, here and in the terminators, which inherit the limit.
+/// Raises the limit on file descriptors for thousands of connections, here and in the terminators, which
+/// inherit it.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn allow_all_descriptors() -> Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
-/// Has a signal that ends this program end all that it has started, too.
+/// Terminates all child processes when a signal ends this program.
 ///
 /// # Errors
-/// When signals cannot be waited for.
-pub fn take_along_when_interrupted() -> Result<()> {
+/// If signals cannot be waited for.
+pub fn terminate_children_on_signal() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     std::thread::spawn(move || {
         let Some(signal) = signals.forever().next() else { return };
@@ -138,12 +139,12 @@ pub fn take_along_when_interrupted() -> Result<()> {
 
 fn terminate(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // It may have ended already.
+        // It may already have ended.
         let _ = kill_process(pid, Signal::TERM);
     }
 }
 
-/// Tells whether something listens on a port of this machine, by `proc_net_tcp(5)`.
+/// Returns whether a process listens on a port of this machine, by `proc_net_tcp(5)`.
 fn is_listening(addr: SocketAddr) -> Result<bool> {
     const LISTEN: &str = "0A";
     let port = format!(":{:04X}", addr.port());
@@ -155,21 +156,22 @@ fn is_listening(addr: SocketAddr) -> Result<bool> {
     }))
 }
 
-/// The fields of `/proc/PID/stat` from the third on: the second, the name, may hold anything.
+/// Returns the fields of `/proc/PID/stat` from the third on; the second, the name, may contain any character.
 fn stat(pid: u32) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
     Some(fields.split_whitespace().map(str::to_owned).collect())
 }
 
-/// User and system time, in `proc(5)` the fields 14 and 15.
+/// Returns user and system time: the fields 14 and 15 in `proc(5)`.
 fn cpu(pid: u32) -> Option<Duration> {
     let fields = stat(pid)?;
     let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     Some(Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64))
 }
 
-/// Exact where `/proc` tells it: a process that may not be dumped, such as tlsdash, hides that from all but root.
+/// The exact value where `/proc` shows it: a process that may not be dumped, such as tlsdash, hides it from
+/// all but root.
 fn resident_kib(pid: u32) -> Option<u64> {
     resident_kib_exact(pid).or_else(|| {
         let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;

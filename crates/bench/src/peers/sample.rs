@@ -1,4 +1,4 @@
-//! One measurement of one terminator.
+//! Measures one terminator once.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -9,56 +9,56 @@ use std::time::{Duration, Instant};
 use loadgen::{DemoUpstream, KeepAlive, Load, LoadConfig, Plan, Trust, UpstreamAddr};
 use telemetry::{Counters, LoadCounter, Value};
 
-use super::{Case, Certificates, Figure, Key, Peer, Running, Setup};
+use super::{Case, Certificates, Figure, KeyKind, Peer, Running, Setup};
 use crate::Result;
 use crate::load::counted;
 
-/// Length of the load before a measurement begins, at least.
+/// The minimum duration of the load before a measurement.
 const WARM_UP: Duration = Duration::from_millis(700);
-/// Longest time until all connections are there.
+/// The time limit until all connections are established.
 const WARM_UP_MAX: Duration = Duration::from_secs(60);
-/// How long memory is left to settle.
+/// The time for memory to settle.
 const SETTLE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
-/// CPU time that a terminator must have used: the kernel tells it in hundredths of a second.
+/// The CPU time that a terminator must have used: the kernel reports it in hundredths of a second.
 const CPU_MIN: Duration = Duration::from_millis(400);
-/// So much longer may a measurement take where other programs leave too little of the machine.
-const PROLONGED_MAX: u32 = 5;
-/// A handshake that was to be resumed may be a full one that often: the first ones of all clients are.
+/// How often a measurement may be extended if other programs use the machine.
+const EXTENSIONS_MAX: u32 = 5;
+/// The share of handshakes that may be full instead of resumed: the first of each client is.
 const FULL_SHARE_MAX: f64 = 0.02;
 
-/// How measurements are taken.
+/// The conditions of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// Workers of the terminator.
+    /// The number of the terminator's workers.
     pub workers: usize,
-    /// The core that it is kept to; `None` leaves it to the kernel.
+    /// Its core; `None` leaves the choice to the kernel.
     pub core: Option<usize>,
-    /// How long work is counted, at least.
+    /// The minimum duration of a measurement.
     pub length: Duration,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// In the case's unit.
+    /// The value in the case's unit.
     pub value: f64,
-    /// Share of its cores that the terminator used; 0 for memory.
+    /// The share of its cores that the terminator used; 0 for memory.
     pub utilisation: f64,
 }
 
-/// A terminator that runs, in front of an upstream of this process. It ends when it is dropped.
-pub(super) struct Stand {
+/// A running terminator in front of an upstream of this process. It is stopped on drop.
+pub(super) struct TestBed {
     pub(super) running: Running,
     _upstreams: [DemoUpstream; 2],
     _folder: tempfile::TempDir,
 }
 
-impl Stand {
-    /// Starts `peer` with a certificate of the kind `key`.
+impl TestBed {
+    /// Starts `peer` with a certificate of this kind.
     pub(super) fn start(
         peer: &Peer,
-        key: Key,
+        key: KeyKind,
         certificates: &Certificates,
         conditions: Conditions,
     ) -> Result<Self> {
@@ -67,7 +67,7 @@ impl Stand {
         let over_unix = DemoUpstream::start(UpstreamAddr::Unix(socket.clone()))?;
         let over_tcp = DemoUpstream::start(UpstreamAddr::Tcp((Ipv4Addr::LOCALHOST, 0).into()))?;
         let UpstreamAddr::Tcp(upstream_tcp) = *over_tcp.address() else { return Err("not over TCP".into()) };
-        // Some give up root's rights for those of a user who must reach the socket all the same.
+        // Some terminators drop root privileges for a user who must still reach the socket.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o777))?;
         let setup = Setup {
@@ -87,9 +87,9 @@ impl Stand {
 /// Starts `peer` and an upstream, and measures `case`.
 ///
 /// # Errors
-/// When anything of it fails, a single request too.
+/// If any step or request fails.
 pub fn take(peer: &Peer, case: &Case, certificates: &Certificates, conditions: Conditions) -> Result<Sample> {
-    let stand = Stand::start(peer, case.key, certificates, conditions)?;
+    let stand = TestBed::start(peer, case.key, certificates, conditions)?;
     let running = &stand.running;
     match case.figure {
         Figure::Work => work(running, case, conditions),
@@ -112,7 +112,7 @@ fn work(running: &Running, case: &Case, conditions: Conditions) -> Result<Sample
     let (before, from) = (running.usage()?.cpu, Instant::now());
     let used = || -> Result<Duration> { Ok(running.usage()?.cpu.saturating_sub(before)) };
     std::thread::sleep(conditions.length);
-    while used()? < CPU_MIN && from.elapsed() < conditions.length * PROLONGED_MAX {
+    while used()? < CPU_MIN && from.elapsed() < conditions.length * EXTENSIONS_MAX {
         std::thread::sleep(POLL);
     }
     let counts = counted(&mut load);
@@ -154,7 +154,7 @@ pub(super) fn start_plan(addr: SocketAddr, case: &Case, plan: Plan) -> Result<Lo
     Ok(Load::start(LoadConfig { requests, tls: case.tls(), request_timeout: WARM_UP_MAX, ..config })?)
 }
 
-/// Waits until every connection has shaken hands, and as many answers as that are there.
+/// Waits until every connection has completed its handshake, and as many answers have arrived.
 pub(super) fn warm_up(load: &mut Load, case: &Case) -> Result<()> {
     let plan: Plan = case.plan.parse()?;
     let begun = Instant::now();
@@ -171,7 +171,7 @@ pub(super) fn warm_up(load: &mut Load, case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that what was counted is what the case is about.
+/// Checks that the load did what the case describes.
 fn check(counts: &Counters<LoadCounter>, case: &Case) -> Result<()> {
     let failed = counts[LoadCounter::Failed];
     if failed > 0 {
@@ -190,10 +190,10 @@ fn check(counts: &Counters<LoadCounter>, case: &Case) -> Result<()> {
     Ok(())
 }
 
-/// The files that all terminators present, in `folder`, readable by whoever they run as.
+/// Writes the certificates for all terminators into `folder`, readable by their users.
 ///
 /// # Errors
-/// When they cannot be made.
+/// If they cannot be made.
 pub fn certificates(folder: &Path) -> Result<Certificates> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     Certificates::write(folder)

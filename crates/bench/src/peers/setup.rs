@@ -1,5 +1,5 @@
-//! How each terminator is set up, so that all do the same: TLS 1.2 and 1.3, AES-128-GCM, sessions resumed by tickets, no
-//! log, no time limit that a measurement could reach.
+//! Configures each terminator alike: TLS 1.2 and 1.3, AES-128-GCM, resumption by tickets, no log, and no time
+//! limit within a measurement.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,47 +8,47 @@ use std::process::Command;
 
 use rustix::process::geteuid;
 
-use super::{Certificates, Key, Kind, Peer};
+use super::{Certificates, KeyKind, Peer, PeerKind};
 use crate::Result;
 
 const SUITE_TLS13: &str = "TLS_AES_128_GCM_SHA256";
 const SUITES_TLS12: &str = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256";
-/// Where Debian's nginx has what it must be told to load; elsewhere it is built in.
+/// The stream module of Debian's nginx; elsewhere it is built in.
 const NGINX_STREAM: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
 /// More connections than any case has.
 const CONNECTIONS_MAX: u32 = 9_500;
 const BACKLOG: u32 = 4_096;
 
-/// What a terminator is told.
+/// The configuration of a terminator.
 #[derive(Debug)]
 pub struct Setup<'a> {
-    /// Where it listens.
+    /// Its address.
     pub listen: SocketAddr,
-    /// The upstream, on a unix socket.
+    /// The upstream on a unix socket.
     pub upstream: &'a Path,
-    /// The same, for those that speak TCP only.
+    /// The same upstream on TCP, for terminators that support nothing else.
     pub upstream_tcp: SocketAddr,
-    /// What it presents.
+    /// The certificates.
     pub certificates: &'a Certificates,
-    /// Which of them.
-    pub key: Key,
-    /// Its workers.
+    /// The kind of certificate.
+    pub key: KeyKind,
+    /// The number of workers.
     pub workers: usize,
-    /// Its own folder.
+    /// Its folder.
     pub folder: &'a Path,
 }
 
 impl Setup<'_> {
-    /// The command that runs `peer` in the foreground, whose files have been written.
+    /// Writes the files of `peer`, and returns the arguments that run it in the foreground.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// If they cannot be written.
     pub fn arguments(&self, peer: &Peer) -> Result<Vec<String>> {
         let Self { listen, workers, .. } = self;
         let [cert, key] = [self.cert(), self.key()].map(|path| path.display().to_string());
         let upstream = self.upstream.display();
         let arguments = match peer.kind {
-            Kind::Tlsdash => {
+            PeerKind::Tlsdash => {
                 let journal = self.folder.join("run.journal");
                 let text = format!(
                     "--headless --listen {listen} --upstream unix:{upstream} --cert {cert} --key {key} \
@@ -57,13 +57,13 @@ impl Setup<'_> {
                 );
                 return Ok(text.split(' ').map(str::to_owned).collect());
             }
-            Kind::NginxStream => format!("-p {} -c {}", self.folder.display(), self.file(&self.nginx())?),
-            Kind::Haproxy => format!("-db -f {}", self.file(&self.haproxy())?),
-            Kind::Hitch => format!("--config={}", self.file(&self.hitch())?),
-            Kind::Stunnel => self.file(&self.stunnel())?,
-            Kind::Sozu => format!("start -c {}", self.file(&self.sozu())?),
-            Kind::Go => format!("{listen} {cert} {key} {upstream}"),
-            Kind::Nghttpx => format!(
+            PeerKind::NginxStream => format!("-p {} -c {}", self.folder.display(), self.file(&self.nginx())?),
+            PeerKind::Haproxy => format!("-db -f {}", self.file(&self.haproxy())?),
+            PeerKind::Hitch => format!("--config={}", self.file(&self.hitch())?),
+            PeerKind::Stunnel => self.file(&self.stunnel())?,
+            PeerKind::Sozu => format!("start -c {}", self.file(&self.sozu())?),
+            PeerKind::Go => format!("{listen} {cert} {key} {upstream}"),
+            PeerKind::Nghttpx => format!(
                 "--conf=/dev/null -f{},{} -bunix:{upstream} -n{workers} -LERROR --accesslog-file=/dev/null \
                  --errorlog-file={}/errors --backlog={BACKLOG} --tls13-ciphers={SUITE_TLS13} --ciphers={SUITES_TLS12} \
                  --tls-min-proto-version=TLSv1.2 --no-ocsp --frontend-keep-alive-timeout=600s \
@@ -76,7 +76,7 @@ impl Setup<'_> {
         Ok(arguments.split(' ').map(str::to_owned).collect())
     }
 
-    /// Runs `peer` with it, on the core `core` alone if one is given.
+    /// Returns the command that runs `peer`, on the core `core` if one is given.
     pub(super) fn command(&self, peer: &Peer, core: Option<usize>) -> Result<Command> {
         let mut command = match core {
             Some(core) => {
@@ -87,7 +87,7 @@ impl Setup<'_> {
             None => Command::new(&peer.program),
         };
         command.args(self.arguments(peer)?);
-        if peer.kind == Kind::Go {
+        if peer.kind == PeerKind::Go {
             command.env("GOMAXPROCS", self.workers.to_string());
         }
         Ok(command)

@@ -1,16 +1,16 @@
-//! The interval of an effect: pairs are drawn with replacement, and the figures of each draw compared.
+//! The interval of an effect by a paired bootstrap: pairs are drawn with replacement, and each draw's figures compared.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// With fewer pairs draws are so few different ones that no widening makes an interval of them.
+/// With fewer pairs too few draws differ for an interval.
 const UNITS_MIN: usize = 4;
 
-/// The two ends of the interval of an effect at a confidence of 1 - `alpha`. `effect` gives the effect of a draw, in
-/// which each pair counts as often as its weight says, and `None` where there is none. `None` unless there are at least
-/// four pairs and an effect in nearly all draws.
+/// Both ends of an effect's interval at a confidence of 1 - `alpha`. `effect` gives the effect of a draw, in which each
+/// pair counts by its weight, or `None` without samples. The result is `None` with fewer than four pairs, or if more
+/// than a tenth of the draws have no effect.
 ///
-/// Percentiles of so few pairs make an interval too narrow, as the normal distribution does in place of Student's t; so
-/// it is widened by as much (T. Hesterberg, What Teachers Should Know About the Bootstrap, 2015, section 3.4: the
+/// Percentiles of so few pairs make too narrow an interval, as the normal distribution does in place of Student's t. It
+/// is widened by the same factor (T. Hesterberg, What Teachers Should Know About the Bootstrap, 2015, section 3.4: the
 /// expanded percentile interval).
 pub(crate) fn interval(
     pairs: usize,
@@ -31,7 +31,7 @@ pub(crate) fn interval(
     ends(effects, draws, tail)
 }
 
-/// The percentiles of the effects that were found; `None` if too many draws had none.
+/// Percentiles of the effects; `None` if too many draws have none.
 fn ends(mut effects: Vec<f64>, draws: u32, tail: f64) -> Option<(f64, f64)> {
     if effects.len() * 10 < draws as usize * 9 {
         return None;
@@ -41,7 +41,7 @@ fn ends(mut effects: Vec<f64>, draws: u32, tail: f64) -> Option<(f64, f64)> {
     Some((at(tail), at(1.0 - tail)))
 }
 
-/// The share of draws beyond each end.
+/// The share of draws beyond each end of the interval.
 fn expanded_tail(pairs: usize, alpha: f64) -> Option<f64> {
     let n = (pairs >= UNITS_MIN).then_some(pairs as f64)?;
     let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(1.0 - alpha / 2.0);

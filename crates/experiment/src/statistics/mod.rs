@@ -1,5 +1,5 @@
-//! From pairs of blocks to an interval and a probability. The block is the unit throughout: samples and seconds within
-//! one are not independent of each other, and counting them as if they were finds differences where there are none.
+//! Intervals and p-values from pairs of blocks. The block is the unit throughout: samples and seconds within a block
+//! depend on each other, and counting them as independent finds differences where there are none.
 
 mod bootstrap;
 mod pooled;
@@ -13,7 +13,7 @@ pub(crate) use resolution::resolution;
 pub use sign_flip::{EXACT_PAIRS_MAX, sign_flip_p};
 pub(crate) use students_t::StudentsDifference;
 
-/// The fewest pairs with which the sign-flip test can come to `alpha`: all of 2ⁿ⁻¹ outcomes but one are less extreme.
+/// The fewest pairs with which the sign-flip test can reach `alpha`: only one of 2ⁿ⁻¹ outcomes is the most extreme.
 pub fn pairs_min(alpha: f64) -> u32 {
     (1..64).find(|&pairs| 2_f64.powi(1 - pairs as i32) <= alpha).unwrap_or(64)
 }

@@ -1,17 +1,16 @@
-//! A figure over any choice of blocks, quickly.
+//! A figure over any weighting of blocks, computed fast.
 
-use crate::block::Reading;
-use crate::metric::{Kind, Metric};
+use crate::block::BlockValue;
+use crate::comparable_figure::{ComparableFigure, FigureKind};
 
-/// The readings of one arm, laid out so that the figure over a weighted choice of its blocks costs little: a bootstrap
-/// asks for thousands.
+/// The values of one arm, laid out so that a figure over weighted blocks is cheap: a bootstrap asks for thousands.
 #[derive(Debug)]
 pub(crate) enum Pooled {
     Quantile {
         q: f64,
-        /// Highest latency of each bucket that any block has, ascending, in nanoseconds.
+        /// Highest latency of each bucket that any block uses, ascending, in nanoseconds.
         values_ns: Vec<u64>,
-        /// For each of these buckets, the samples of each block up to it: a row for a bucket.
+        /// Cumulative samples: a row for each bucket, a column for each block.
         below: Vec<u64>,
         blocks: usize,
     },
@@ -19,35 +18,38 @@ pub(crate) enum Pooled {
 }
 
 impl Pooled {
-    pub(crate) fn new<'a>(metric: &Metric, readings: impl Iterator<Item = &'a Reading> + Clone) -> Self {
+    pub(crate) fn new<'a>(
+        metric: &ComparableFigure,
+        values: impl Iterator<Item = &'a BlockValue> + Clone,
+    ) -> Self {
         match metric.kind {
-            Kind::Quantile(_, q) => Self::of_latencies(q, readings),
-            Kind::Mean(_) | Kind::Quotient(_) => Self::Quotient(
-                readings
-                    .map(|reading| match reading {
-                        Reading::Quotient { of, per } => (*of, *per),
-                        Reading::Latencies(_) => (0.0, 0.0),
+            FigureKind::Quantile(_, q) => Self::of_latencies(q, values),
+            FigureKind::Mean(_) | FigureKind::Quotient(_) => Self::Quotient(
+                values
+                    .map(|value| match value {
+                        BlockValue::Quotient { of, per } => (*of, *per),
+                        BlockValue::Latencies(_) => (0.0, 0.0),
                     })
                     .collect(),
             ),
         }
     }
 
-    fn of_latencies<'a>(q: f64, readings: impl Iterator<Item = &'a Reading> + Clone) -> Self {
-        let buckets = |reading: &'a Reading| match reading {
-            Reading::Latencies(distribution) => Some(distribution.buckets()).into_iter().flatten(),
-            Reading::Quotient { .. } => None.into_iter().flatten(),
+    fn of_latencies<'a>(q: f64, values: impl Iterator<Item = &'a BlockValue> + Clone) -> Self {
+        let buckets = |value: &'a BlockValue| match value {
+            BlockValue::Latencies(distribution) => Some(distribution.buckets()).into_iter().flatten(),
+            BlockValue::Quotient { .. } => None.into_iter().flatten(),
         };
-        let mut values_ns: Vec<u64> = readings.clone().flat_map(buckets).map(|(value, _)| value).collect();
+        let mut values_ns: Vec<u64> = values.clone().flat_map(buckets).map(|(value, _)| value).collect();
         values_ns.sort_unstable();
         values_ns.dedup();
-        let blocks = readings.clone().count();
+        let blocks = values.clone().count();
         let mut below = vec![0; values_ns.len() * blocks];
-        for (block, reading) in readings.enumerate() {
+        for (block, value) in values.enumerate() {
             let mut samples = 0;
-            let mut own = buckets(reading).peekable();
+            let mut own = buckets(value).peekable();
             for (row, value) in values_ns.iter().enumerate() {
-                // A bucket with very many samples comes in several parts.
+                // A bucket with very many samples is stored in several parts.
                 while let Some((_, count)) = own.next_if(|(highest, _)| highest <= value) {
                     samples += count;
                 }
@@ -57,8 +59,8 @@ impl Pooled {
         Self::Quantile { q, values_ns, below, blocks }
     }
 
-    /// The figure over the blocks, each taken as often as `weights` says; `None` if they hold nothing to divide by.
-    /// Latencies in microseconds.
+    /// The figure over the blocks, weighted by `weights`; `None` if there is nothing to divide by. Latencies are in
+    /// microseconds.
     pub(crate) fn figure(&self, weights: &[u32]) -> Option<f64> {
         match self {
             Self::Quotient(amounts) => {
@@ -87,7 +89,7 @@ impl Pooled {
         }
     }
 
-    /// Samples of all blocks together; `None` for what has none.
+    /// Samples of all blocks together; `None` for quotients.
     pub(crate) fn samples(&self) -> Option<u64> {
         match self {
             Self::Quotient(_) => None,
@@ -102,12 +104,12 @@ mod tests {
     use proptest::prelude::*;
     use telemetry::Histogram;
 
-    fn reading(latencies_us: &[u64]) -> (Reading, Histogram) {
+    fn value(latencies_us: &[u64]) -> (BlockValue, Histogram) {
         let mut histogram = Histogram::new();
         for us in latencies_us {
             histogram.record_ns(us * 1_000);
         }
-        (Reading::Latencies(histogram.to_sparse()), histogram)
+        (BlockValue::Latencies(histogram.to_sparse()), histogram)
     }
 
     proptest! {
@@ -116,15 +118,15 @@ mod tests {
             blocks in prop::collection::vec((prop::collection::vec(1_u64..5_000_000, 0..40), 0_u32..4), 1..6),
             percent in 1_u32..100,
         ) {
-            let metric: Metric = format!("exchange.p{percent:02}").parse().unwrap();
+            let metric: ComparableFigure = format!("exchange.p{percent:02}").parse().unwrap();
             let q = f64::from(percent) / 100.0;
-            let (readings, histograms): (Vec<_>, Vec<_>) = blocks.iter().map(|(us, _)| reading(us)).unzip();
+            let (values, histograms): (Vec<_>, Vec<_>) = blocks.iter().map(|(us, _)| value(us)).unzip();
             let weights: Vec<u32> = blocks.iter().map(|(_, weight)| *weight).collect();
             let mut merged = Histogram::new();
             for (histogram, &weight) in histograms.iter().zip(&weights) {
                 (0..weight).for_each(|_| merged.add(histogram));
             }
-            let figure = Pooled::new(&metric, readings.iter()).figure(&weights);
+            let figure = Pooled::new(&metric, values.iter()).figure(&weights);
             match (figure, merged.quantile_ns(q)) {
                 (Some(us), Some(ns)) => prop_assert!((us * 1e3 / ns as f64 - 1.0).abs() < 2e-3, "{us} {ns}"),
                 (figure, ns) => prop_assert_eq!((figure, ns), (None, None)),
@@ -134,9 +136,9 @@ mod tests {
 
     #[test]
     fn a_quotient_over_blocks_is_sum_by_sum() {
-        let metric: Metric = "cpu.per_exchange".parse().unwrap();
-        let readings = [(10.0, 1.0), (10.0, 4.0)].map(|(of, per)| Reading::Quotient { of, per });
-        let pooled = Pooled::new(&metric, readings.iter());
+        let metric: ComparableFigure = "cpu.per_exchange".parse().unwrap();
+        let values = [(10.0, 1.0), (10.0, 4.0)].map(|(of, per)| BlockValue::Quotient { of, per });
+        let pooled = Pooled::new(&metric, values.iter());
         assert_eq!(pooled.figure(&[1, 1]), Some(4.0));
         assert_eq!(pooled.figure(&[0, 2]), Some(2.5));
         assert_eq!(pooled.figure(&[0, 0]), None);

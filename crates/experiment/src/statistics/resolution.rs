@@ -1,12 +1,12 @@
-//! How small a difference a number of pairs can show.
+//! The smallest difference that a number of pairs can show.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// With which probability the difference is to be shown.
+/// The power: the probability that the difference is shown.
 const POWER: f64 = 0.8;
 
-/// The smallest mean difference that `planned` pairs show with a power of 80 % at `alpha`, if they spread as these do:
-/// that of a paired t-test. `None` for fewer than two pairs.
+/// The smallest mean difference that `planned` pairs show with a power of 80 % at `alpha`, by a paired t-test on the
+/// spread of these differences. `None` with fewer than two pairs.
 pub(crate) fn resolution(differences: &[f64], planned: u32, alpha: f64) -> Option<f64> {
     let n = differences.len() as f64;
     let mean = differences.iter().sum::<f64>() / n;

@@ -1,16 +1,16 @@
-//! The sign-flip test: within each pair a coin decided which value came first, so under the hypothesis that the values
-//! do not differ each difference might as well have had the other sign (R. A. Fisher, The Design of Experiments, 1935,
+//! The sign-flip test: a coin decided the order of each pair, so if the values do not differ, each difference could as
+//! well have had the other sign (R. A. Fisher, The Design of Experiments, 1935,
 //! section 21).
 
-/// Up to so many pairs every assignment of signs is counted; with more, a sample of them.
+/// Up to this many pairs all assignments of signs are counted; above it, a sample of them.
 pub const EXACT_PAIRS_MAX: usize = 20;
-/// Assignments that are drawn when there are too many to count.
+/// The sample size when there are too many assignments to count.
 const DRAWS: u32 = 100_000;
-/// Two sums that differ by less than this share of the largest possible one are the same.
+/// Sums that differ by less than this share of the largest possible sum are equal.
 const TIE: f64 = 1e-9;
 
-/// How large a share of all assignments of signs makes a sum at least as far from nothing as the one observed: a
-/// two-sided p-value. 1 without differences. `seed` only matters above [`EXACT_PAIRS_MAX`].
+/// The share of all assignments of signs whose sum is at least as far from zero as the observed one: a two-sided
+/// p-value. 1 without differences. `seed` matters only above [`EXACT_PAIRS_MAX`].
 pub fn sign_flip_p(differences: &[f64], seed: u64) -> f64 {
     let observed = differences.iter().sum::<f64>().abs();
     let largest = differences.iter().map(|difference| difference.abs()).sum::<f64>();
@@ -22,14 +22,14 @@ pub fn sign_flip_p(differences: &[f64], seed: u64) -> f64 {
     }
 }
 
-/// Counts over the assignments in which the first sign stays: the others are their mirror images.
+/// Counts the assignments in which the first sign stays; the others mirror them.
 fn exact(differences: &[f64], bound: f64) -> f64 {
     let assignments = 1_u32 << (differences.len() - 1);
     let mut signed = differences.to_vec();
     let mut sum = signed.iter().sum::<f64>();
     let mut extreme = u32::from(sum.abs() >= bound);
     for step in 1..assignments {
-        // In the order of the Gray code one sign changes at each step.
+        // In Gray code order one sign changes at each step.
         let flipped = &mut signed[1 + step.trailing_zeros() as usize];
         sum -= 2.0 * *flipped;
         *flipped = -*flipped;
@@ -38,7 +38,7 @@ fn exact(differences: &[f64], bound: f64) -> f64 {
     f64::from(extreme) / f64::from(assignments)
 }
 
-/// The observed assignment counts as one of those drawn, which keeps the test valid (B. Phipson and G. K. Smyth,
+/// The observed assignment counts as one of the draws, which keeps the test valid (B. Phipson and G. K. Smyth,
 /// Permutation p-values should never be zero, 2010).
 fn drawn(differences: &[f64], bound: f64, seed: u64) -> f64 {
     let mut rng = fastrand::Rng::with_seed(seed);

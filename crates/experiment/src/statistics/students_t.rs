@@ -2,8 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The difference of the means of two groups, with the error that their spread leaves. The degrees of freedom are those
-/// of the smaller group, so that the groups need not vary alike.
+/// The difference of the means of two groups, with its standard error. The degrees of freedom are those of the smaller
+/// group, so the groups may have different variances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StudentsDifference {
     difference: f64,
@@ -21,13 +21,13 @@ impl StudentsDifference {
         Some(Self { difference: mean_b - mean_a, error: (square_a + square_b).sqrt(), distribution })
     }
 
-    /// How far the interval reaches to each side, at a confidence of 1 - `alpha`.
+    /// Half the width of the interval at a confidence of 1 - `alpha`.
     pub(crate) fn margin(&self, alpha: f64) -> Option<f64> {
         let margin = self.distribution.inverse_cdf(1.0 - alpha / 2.0) * self.error;
         margin.is_finite().then_some(margin)
     }
 
-    /// How often chance alone would make a difference as large: two-sided.
+    /// The two-sided p-value.
     pub(crate) fn p(&self) -> Option<f64> {
         if self.error == 0.0 {
             return Some(if self.difference == 0.0 { 1.0 } else { 0.0 });
@@ -37,7 +37,7 @@ impl StudentsDifference {
     }
 }
 
-/// The mean, and the square of its standard error.
+/// The mean, and its squared standard error.
 fn mean_and_squared_error(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each user of this file uses a part of it")]
 
-use experiment::Reading;
+use experiment::BlockValue;
 use telemetry::Histogram;
 
 /// How a system behaves.
@@ -73,7 +73,7 @@ impl System {
 
     /// Pairs of blocks of ten seconds of which the first two do not count, in the order that a coin gives; the second
     /// value makes latencies `effect` times the first's.
-    pub(crate) fn pairs(&mut self, pairs: u32, effect: f64) -> Vec<(Reading, Reading)> {
+    pub(crate) fn pairs(&mut self, pairs: u32, effect: f64) -> Vec<(BlockValue, BlockValue)> {
         let mut histogram = Histogram::new();
         (0..pairs)
             .map(|_| {
@@ -83,22 +83,22 @@ impl System {
                     histogram.clear();
                     (0..2).for_each(|_| self.second(factor, |_| {}));
                     (0..8).for_each(|_| self.second(factor, |ns| histogram.record_ns(ns)));
-                    Reading::Latencies(histogram.to_sparse())
+                    BlockValue::Latencies(histogram.to_sparse())
                 });
                 if is_swapped { (second, first) } else { (first, second) }
             })
             .collect()
     }
 
-    /// A run of so many blocks of three seconds, each with a reading of the same latencies for every metric of `metrics`.
+    /// A run of so many blocks of three seconds, each with a value of the same latencies for every metric of `metrics`.
     /// Latencies are `factor` of the usual ones.
-    pub(crate) fn blocks(&mut self, blocks: u32, factor: f64, metrics: usize) -> Vec<Vec<Reading>> {
+    pub(crate) fn blocks(&mut self, blocks: u32, factor: f64, metrics: usize) -> Vec<Vec<BlockValue>> {
         let mut histogram = Histogram::new();
         (0..blocks)
             .map(|_| {
                 histogram.clear();
                 (0..3).for_each(|_| self.second(factor, |ns| histogram.record_ns(ns)));
-                vec![Reading::Latencies(histogram.to_sparse()); metrics]
+                vec![BlockValue::Latencies(histogram.to_sparse()); metrics]
             })
             .collect()
     }

@@ -1,23 +1,23 @@
-//! An entry as it is read.
+//! An entry that was read.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::rc::Rc;
 
 use foldhash::fast::FixedState;
 
-use super::walk::Stored;
+use super::entry_scanner::EntryObject;
 
-/// One entry that was read.
+/// One entry of a journal.
 #[derive(Debug)]
 pub struct Entry {
-    head: Head,
-    /// In the order of the file.
+    header: EntryHeader,
+    /// The fields in the order of the file.
     fields: Vec<Field>,
 }
 
-/// What an entry says of itself, besides its fields.
+/// The header of an entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct EntryHeader {
     seqnum: u64,
     realtime_us: u64,
     monotonic_us: u64,
@@ -25,49 +25,50 @@ pub(super) struct Head {
     xor_hash: u64,
 }
 
-/// A field of an entry: a part of a text that holds all those that were new when it was met.
+/// A field of an entry, as a part of a text that several fields share.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
-    texts: Rc<str>,
-    place: Place,
-    /// The value byte for byte, if it is no text.
+    text: Rc<str>,
+    span: FieldSpan,
+    /// The exact value, if it is not UTF-8.
     bytes: Option<Rc<[u8]>>,
 }
 
-/// Where a field stands in a text.
+/// The range of a field in a text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    /// The hash of its name: an entry is asked for dozens of names, and most of its fields are none of them.
+pub(super) struct FieldSpan {
+    /// The hash of the name. Callers look up dozens of names in each entry, and most fields match none of
+    /// them.
     name_hash: u64,
     start: u32,
-    /// Where its `=` stands.
+    /// The offset of its `=`.
     equals: u32,
     end: u32,
 }
 
-impl Place {
-    /// Appends a field, and gives where it stands then. What is not UTF-8 in its value was replaced.
-    pub(super) fn append(name: &str, value: &str, texts: &mut String) -> Self {
-        let start = texts.len() as u32;
-        texts.push_str(name);
-        let equals = texts.len() as u32;
-        texts.push('=');
-        texts.push_str(value);
-        Self { name_hash: name_hash(name), start, equals, end: texts.len() as u32 }
+impl FieldSpan {
+    /// Appends a field, and returns its range.
+    pub(super) fn append(name: &str, value: &str, text: &mut String) -> Self {
+        let start = text.len() as u32;
+        text.push_str(name);
+        let equals = text.len() as u32;
+        text.push('=');
+        text.push_str(value);
+        Self { name_hash: name_hash(name), start, equals, end: text.len() as u32 }
     }
 }
 
 impl Field {
-    pub(super) fn new(texts: &Rc<str>, place: Place, bytes: Option<Rc<[u8]>>) -> Self {
-        Self { texts: Rc::clone(texts), place, bytes }
+    pub(super) fn new(text: &Rc<str>, span: FieldSpan, bytes: Option<Rc<[u8]>>) -> Self {
+        Self { text: Rc::clone(text), span, bytes }
     }
 
     fn name(&self) -> &str {
-        &self.texts[self.place.start as usize..self.place.equals as usize]
+        &self.text[self.span.start as usize..self.span.equals as usize]
     }
 
     fn text(&self) -> &str {
-        &self.texts[self.place.equals as usize + 1..self.place.end as usize]
+        &self.text[self.span.equals as usize + 1..self.span.end as usize]
     }
 
     fn bytes(&self) -> &[u8] {
@@ -75,92 +76,93 @@ impl Field {
     }
 }
 
-/// The hash by which names are told apart at first; they are compared where it is the same.
+/// Hashes a name; names with the same hash are compared.
 fn name_hash(name: &str) -> u64 {
     let mut hasher = FixedState::with_seed(0).build_hasher();
     hasher.write(name.as_bytes());
     hasher.finish()
 }
 
-impl Head {
-    pub(super) fn of(stored: Stored<'_>) -> Self {
+impl EntryHeader {
+    pub(super) fn of(object: EntryObject<'_>) -> Self {
         Self {
-            seqnum: stored.seqnum(),
-            realtime_us: stored.realtime_us(),
-            monotonic_us: stored.monotonic_us(),
-            boot_id: stored.boot_id(),
-            xor_hash: stored.xor_hash(),
+            seqnum: object.seqnum(),
+            realtime_us: object.realtime_us(),
+            monotonic_us: object.monotonic_us(),
+            boot_id: object.boot_id(),
+            xor_hash: object.xor_hash(),
         }
     }
 }
 
 impl Entry {
-    pub(super) fn new(head: Head, fields: Vec<Field>) -> Self {
-        Self { head, fields }
+    pub(super) fn new(header: EntryHeader, fields: Vec<Field>) -> Self {
+        Self { header, fields }
     }
 
-    /// Gives the room that its fields took, empty.
-    pub(super) fn into_emptied(mut self) -> Vec<Field> {
+    /// Returns the emptied buffer of its fields.
+    pub(super) fn into_buffer(mut self) -> Vec<Field> {
         self.fields.clear();
         self.fields
     }
 
-    /// Gives the time of the entry by the realtime clock, in microseconds since 1970-01-01 UTC.
+    /// Returns the realtime clock at the entry, in microseconds since 1970-01-01 UTC.
     pub fn realtime_us(&self) -> u64 {
-        self.head.realtime_us
+        self.header.realtime_us
     }
 
-    /// Gives the time of the entry by the monotonic clock of its [boot](Self::boot_id), in microseconds.
+    /// Returns the monotonic clock of its [boot](Self::boot_id) at the entry, in microseconds.
     pub fn monotonic_us(&self) -> u64 {
-        self.head.monotonic_us
+        self.header.monotonic_us
     }
 
-    /// Gives the id of the boot in which the entry was written, as in `_BOOT_ID` and sd-id128(3).
+    /// Returns the id of the boot in which the entry was written, as in `_BOOT_ID` and sd-id128(3).
     pub fn boot_id(&self) -> u128 {
-        self.head.boot_id
+        self.header.boot_id
     }
 
-    /// Gives the sequence number, which counts the entries of one writer through all its files.
+    /// Returns the sequence number, which counts the entries of one writer through all its files.
     pub fn seqnum(&self) -> u64 {
-        self.head.seqnum
+        self.header.seqnum
     }
 
-    /// Gives what an entry and its copy in another file have in common.
-    pub(super) fn identity(&self) -> impl std::hash::Hash {
-        let Head { boot_id, monotonic_us, realtime_us, xor_hash, .. } = self.head;
+    /// Returns a key that an entry and its copy in another file share.
+    pub(super) fn copy_key(&self) -> impl std::hash::Hash {
+        let EntryHeader { boot_id, monotonic_us, realtime_us, xor_hash, .. } = self.header;
         (boot_id, monotonic_us, realtime_us, xor_hash)
     }
 
-    /// Tells whether it has a field of this name.
+    /// Returns whether it has a field of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.fields_named(name).next().is_some()
     }
 
-    /// Gives the value of a field as text: bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Returns the value of a field as text; bytes that are not UTF-8 are replaced by U+FFFD.
     ///
-    /// Of a field that appears more than once the last value is given, by the order of the file.
+    /// If a field is repeated, it returns the last value in the order of the file.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.fields_named(name).next_back().map(Field::text)
     }
 
-    /// Gives the value of a field, byte for byte, of a field that appears more than once the last one.
+    /// Returns the exact value of a field; the last one if the field is repeated.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         self.fields_named(name).next_back().map(Field::bytes)
     }
 
-    /// Iterates over all values of a field, in the order of the file, which need not be that of the writer.
+    /// Iterates over all values of a field, in the order of the file, which may differ from that of the
+    /// writer.
     pub fn values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.fields_named(name).map(Field::bytes)
     }
 
-    /// Iterates over names and values of all fields, in the order of the file.
+    /// Iterates over the names and values of all fields, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields.iter().map(|field| (field.name(), field.bytes()))
     }
 
     fn fields_named(&self, name: &str) -> impl DoubleEndedIterator<Item = &Field> {
         let hash = name_hash(name);
-        let fields = self.fields.iter().filter(move |field| field.place.name_hash == hash);
+        let fields = self.fields.iter().filter(move |field| field.span.name_hash == hash);
         fields.filter(move |field| field.name() == name)
     }
 }

@@ -1,8 +1,8 @@
-//! `systemd-journal-reader` behind a pipe, for the fields that are compressed or binary.
+//! Decodes compressed and binary fields with `systemd-journal-reader`, fed through a pipe.
 //!
-//! The library reads whole journals from a stream. It trusts every size, cannot seek, keeps all fields and expands
-//! compressed values without a bound. So it gets a journal of its own: each field stands there once, plain and of a bounded
-//! size, with an entry that has only this field.
+//! The library reads whole journals from a stream. It trusts every size, cannot seek, keeps all fields and
+//! decompresses without a bound. So it gets a stream of its own: each field once, plain and of a bounded
+//! size, followed by an entry that has only this field.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -10,21 +10,21 @@ use std::rc::Rc;
 
 use systemd_journal_reader::JournalReader;
 
-use super::walk::ITEMS_AT;
+use super::entry_scanner::ITEMS_AT;
 use crate::layout::{INCOMPATIBLE_COMPACT, SIGNATURE, align8, kind};
 
-/// Bytes after which a reader is replaced, since it keeps a copy of all that it read.
+/// The stream size after which a reader is replaced, since it keeps a copy of all that it read.
 const STREAM_BYTES_MAX: u64 = 256 << 10;
-/// The least header that the library accepts.
+/// The smallest header that the library accepts.
 const HEADER_BYTES: usize = 240;
-/// Where the payload of DATA objects begins in compact files.
+/// The offset of the payload in a DATA object of a compact file.
 const PAYLOAD_AT: usize = 72;
 
 /// The library's reader, and the pipe that feeds it.
 pub(super) struct FieldReader {
     pipe: Pipe,
     reader: JournalReader<Pipe>,
-    /// Bytes written to the pipe so far.
+    /// The bytes written to the pipe so far.
     len: u64,
 }
 
@@ -42,12 +42,12 @@ impl FieldReader {
         Ok(Self { reader: JournalReader::new(pipe.clone())?, pipe, len: HEADER_BYTES as u64 })
     }
 
-    /// Tells whether this reader should be replaced.
+    /// Returns whether this reader should be replaced.
     pub(super) fn is_full(&self) -> bool {
         self.len >= STREAM_BYTES_MAX
     }
 
-    /// Returns the name and the value, as text, of a plain field `NAME=value`.
+    /// Returns the name and value, as text, of a plain field `NAME=value`.
     pub(super) fn decode(&mut self, field: &[u8]) -> Option<(Rc<str>, Rc<str>)> {
         // A full reader is replaced long before this fails.
         let place = u32::try_from(self.len).ok()?;
@@ -56,7 +56,7 @@ impl FieldReader {
         self.reader.next_entry()?.fields.into_iter().next()
     }
 
-    /// Writes an object whose payload begins `payload_at` bytes behind its start.
+    /// Writes an object whose payload begins at the offset `payload_at`.
     fn write_object(&mut self, kind: u8, payload_at: usize, payload: &[u8]) {
         let size = (payload_at + payload.len()) as u64;
         self.pipe.write(|out| {
@@ -71,8 +71,8 @@ impl FieldReader {
     }
 }
 
-/// Bytes on their way to the reader, which owns a clone. An empty pipe reads as the end of the stream; the reader goes
-/// on there once it holds more.
+/// The bytes on their way to the reader, which owns a clone of the pipe. An empty pipe reads as the end of
+/// the stream; the reader continues once it holds more.
 #[derive(Clone, Debug, Default)]
 struct Pipe(Rc<RefCell<Vec<u8>>>);
 

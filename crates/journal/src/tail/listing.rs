@@ -1,4 +1,4 @@
-//! Which journal files the folders have, and which of them are new.
+//! Lists the journal files of a set of folders, and finds the new ones.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -7,18 +7,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::places::{Places, Stamps};
-use super::source::{self, EMPTY};
+use super::file_reader::{self, EMPTY};
+use super::folder_set::{FolderSet, ModificationTimes};
 use crate::ReadError;
 use crate::layout::Header;
 
 /// The most journal files in all folders together.
 const FILES_MAX: usize = 10_000;
 
-/// So long after its last change a folder's time of change can be relied upon to show the next one.
-const SETTLED: Duration = Duration::from_secs(2);
+/// A folder's modification time is only reliable once it is this old: a later change within the clock's
+/// granularity would not alter it.
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
-/// What makes a file the same under another name.
+/// Identifies a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FileId(u128);
 
@@ -28,7 +29,7 @@ impl FileId {
     }
 }
 
-/// A file that was not there before.
+/// A file that was not listed before.
 pub(super) struct NewFile {
     pub(super) id: FileId,
     pub(super) header: Header,
@@ -38,25 +39,27 @@ pub(super) struct NewFile {
 
 /// The journal files of the folders.
 pub(super) struct Listing {
-    places: Places,
-    /// When the folders were changed last, if that shows whether they were changed since they were listed.
-    settled: Option<Stamps>,
-    /// The files under names that mean that more may be written to them.
+    folders: FolderSet,
+    /// The modification times at the last listing, if they are old enough to reveal a change.
+    settled: Option<ModificationTimes>,
+    /// Files whose names mean that they may still be written.
     live: HashMap<FileId, PathBuf>,
-    /// The other files. A name stays with its file: it has the file's first number, or a random one.
+    /// The other files. Such a name never moves to another file: it contains a sequence number or a random
+    /// number.
     archived: HashMap<PathBuf, FileId>,
-    /// What cannot be read, so that it is counted once.
+    /// Unreadable files and folders, so that each is counted once.
     refused: HashSet<PathBuf>,
-    /// Why the first of these cannot be read; that it is forbidden comes first, since that can be helped.
+    /// Why the first of these cannot be read. An error about permission takes precedence, since the user can
+    /// fix it.
     refusal: Option<ReadError>,
     skipped_bytes: u64,
 }
 
 impl Listing {
     /// Makes an empty listing.
-    pub(super) fn of(places: Places) -> Self {
+    pub(super) fn of(folders: FolderSet) -> Self {
         Self {
-            places,
+            folders,
             settled: None,
             live: HashMap::new(),
             archived: HashMap::new(),
@@ -66,101 +69,102 @@ impl Listing {
         }
     }
 
-    pub(super) fn places(&self) -> &Places {
-        &self.places
+    pub(super) fn folders(&self) -> &FolderSet {
+        &self.folders
     }
 
-    /// Fails with what kept us from reading anything at all, if there are files.
+    /// Fails if there are files and none can be read.
     pub(super) fn check_readable(&mut self) -> Result<(), ReadError> {
         let is_any = !self.live.is_empty() || !self.archived.is_empty();
         self.refusal.take_if(|_| !is_any).map_or(Ok(()), Err)
     }
 
-    /// Tells why one of the files or folders cannot be read, if there is such a one.
+    /// Returns why one of the files or folders cannot be read.
     pub(super) fn refusal(&self) -> Option<&ReadError> {
         self.refusal.as_ref()
     }
 
-    /// Tells whether more may be written to this file.
+    /// Returns whether this file may still be written.
     pub(super) fn is_live(&self, id: FileId) -> bool {
         self.live.contains_key(&id)
     }
 
-    /// Gives the paths of all files.
+    /// Returns the paths of all files.
     pub(super) fn paths(&self) -> HashMap<FileId, PathBuf> {
         let archived = self.archived.iter().map(|(path, id)| (id, path));
         archived.chain(&self.live).map(|(id, path)| (*id, path.clone())).collect()
     }
 
-    /// Gives the bytes that cannot be read, as far as they were not given yet.
+    /// Returns the unreadable bytes since the last call.
     pub(super) fn take_skipped_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.skipped_bytes)
     }
 
-    /// Counts bytes that cannot be read.
-    pub(super) fn note_skipped(&mut self, bytes: u64) {
+    /// Counts unreadable bytes.
+    pub(super) fn count_skipped(&mut self, bytes: u64) {
         self.skipped_bytes += bytes;
     }
 
-    /// Makes the next refresh list the folders in any case.
-    pub(super) fn outdate(&mut self) {
+    /// Forces the next refresh to list the folders.
+    pub(super) fn invalidate(&mut self) {
         self.settled = None;
     }
 
-    /// Lists the folders if they may have changed, and gives the files that are new.
+    /// Lists the folders if they may have changed, and returns the new files.
     pub(super) fn refresh(&mut self) -> Result<Option<Vec<NewFile>>, ReadError> {
-        if self.settled.is_some() && self.settled == Some(self.places.stamps()?) {
+        if self.settled.is_some() && self.settled == Some(self.folders.modification_times()?) {
             return Ok(None);
         }
         self.settled = None;
-        self.places.refresh()?;
-        let stamps = self.places.stamps()?;
-        let is_settled = stamps.iter().all(|(_, changed)| changed.elapsed().is_ok_and(|age| age > SETTLED));
+        self.folders.refresh()?;
+        let modified = self.folders.modification_times()?;
+        let is_settled =
+            modified.iter().all(|(_, changed)| changed.elapsed().is_ok_and(|age| age > SETTLE_TIME));
 
         let known: HashSet<FileId> = self.live.keys().chain(self.archived.values()).copied().collect();
         let mut new = HashMap::new();
-        // Those that are written come first, and the folders are listed again for the others: then whatever was
-        // rotated in between is among these.
-        let (live, is_ready) = self.live_files(&stamps, &known, &mut new)?;
-        let archived = self.archived_files(&stamps, &known, &mut new)?;
-        // A file that was renamed in between is found twice.
+        // Files that are being written are listed first, and the folders again for the others, so that a file
+        // rotated in between is found.
+        let (live, is_ready) = self.live_files(&modified, &known, &mut new)?;
+        let archived = self.archived_files(&modified, &known, &mut new)?;
+        // A file renamed in between is found twice.
         let archived_ids: HashSet<FileId> = archived.values().copied().collect();
         self.live = live.into_iter().filter(|(id, _)| !archived_ids.contains(id)).collect();
         self.archived = archived;
-        // What was removed need not be remembered.
+        // Forget removed files.
         self.refused.retain(|path| path.exists());
-        self.settled = (is_settled && is_ready).then_some(stamps);
+        self.settled = (is_settled && is_ready).then_some(modified);
         Ok(Some(new.into_values().collect()))
     }
 
-    /// Reads the headers of all files that may be written; tells too whether all of them could be read.
+    /// Reads the headers of all files that may be written; also returns whether all could be read.
     fn live_files(
         &mut self,
-        stamps: &Stamps,
+        modified: &ModificationTimes,
         known: &HashSet<FileId>,
         new: &mut HashMap<FileId, NewFile>,
     ) -> Result<(HashMap<FileId, PathBuf>, bool), ReadError> {
         let mut live = HashMap::new();
         let mut is_ready = true;
-        for path in self.paths_of(stamps, is_live_name)? {
+        for path in self.paths_of(modified, is_live_name)? {
             match self.read_header(&path, known, new)? {
                 Some(id) => drop(live.insert(id, path)),
-                // It may be one that is just being made.
+                // It may be a file that is being created.
                 None => is_ready = false,
             }
         }
         Ok((live, is_ready))
     }
 
-    /// Reads the headers of the other files, as far as they are new.
+    /// Reads the headers of the other files that are new.
     fn archived_files(
         &mut self,
-        stamps: &Stamps,
+        modified: &ModificationTimes,
         known: &HashSet<FileId>,
         new: &mut HashMap<FileId, NewFile>,
     ) -> Result<HashMap<PathBuf, FileId>, ReadError> {
         let mut archived = HashMap::new();
-        for path in self.paths_of(stamps, |name| !is_live_name(name))? {
+        for path in self.paths_of(modified, |name| !is_live_name(name))? {
             let id = match self.archived.get(&path) {
                 Some(id) => Some(*id),
                 None if self.refused.contains(&path) => None,
@@ -171,17 +175,17 @@ impl Listing {
         Ok(archived)
     }
 
-    /// Reads the header of a file, and adds it to `new` if it is not known.
+    /// Reads the header of a file, and adds the file to `new` if it is not known.
     fn read_header(
         &mut self,
         path: &Path,
         known: &HashSet<FileId>,
         new: &mut HashMap<FileId, NewFile>,
     ) -> Result<Option<FileId>, ReadError> {
-        let objects = match source::open(path) {
+        let objects = match file_reader::open(path) {
             Ok(opened) => opened,
             Err(error @ ReadError::Io { .. }) => return Err(error),
-            // An empty file is just being made, and has nothing to lose.
+            // An empty file is being created, and loses nothing.
             Err(ReadError::NotFound { .. } | ReadError::NotAJournal { reason: EMPTY, .. }) => {
                 return Ok(None);
             }
@@ -194,13 +198,13 @@ impl Listing {
         let id = FileId::of(&header);
         if !known.contains(&id) {
             let size_bytes = objects.file().metadata().map_or(0, |metadata| metadata.len());
-            // A file that was renamed meanwhile lies under the later of the names.
+            // The later name replaces the earlier one if a file was renamed.
             new.insert(id, NewFile { id, header, path: path.to_owned(), size_bytes });
         }
         Ok(Some(id))
     }
 
-    /// Counts a file or folder that cannot be read, once.
+    /// Counts an unreadable file or folder, once.
     fn refuse(&mut self, path: &Path, why: ReadError) {
         if !self.refused.insert(path.to_owned()) {
             return;
@@ -213,17 +217,17 @@ impl Listing {
         }
     }
 
-    /// Gives the paths of the journal files of a kind.
+    /// Returns the paths of the journal files whose names are selected.
     fn paths_of(
         &mut self,
-        stamps: &Stamps,
-        is_meant: impl Fn(&OsStr) -> bool,
+        modified: &ModificationTimes,
+        is_selected: impl Fn(&OsStr) -> bool,
     ) -> Result<Vec<PathBuf>, ReadError> {
         let mut paths = Vec::new();
-        for (folder, _) in stamps {
-            match add_paths(folder, &is_meant, &mut paths).map_err(ReadError::io("list", folder)) {
-                Err(error) if self.places.is_root(folder) => return Err(error),
-                // It was removed just now.
+        for (folder, _) in modified {
+            match add_paths(folder, &is_selected, &mut paths).map_err(ReadError::io("list", folder)) {
+                Err(error) if self.folders.is_root(folder) => return Err(error),
+                // It was just removed.
                 Ok(()) | Err(ReadError::NotFound { .. }) => {}
                 Err(error) => self.refuse(folder, error),
             }
@@ -236,11 +240,15 @@ impl Listing {
     }
 }
 
-/// Adds the journal files of a kind in a folder.
-fn add_paths(folder: &Path, is_meant: impl Fn(&OsStr) -> bool, paths: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Adds the journal files of a folder whose names are selected.
+fn add_paths(
+    folder: &Path,
+    is_selected: impl Fn(&OsStr) -> bool,
+    paths: &mut Vec<PathBuf>,
+) -> io::Result<()> {
     for file in fs::read_dir(folder)? {
         let name = file?.file_name();
-        if is_journal_name(&name) && is_meant(&name) {
+        if is_journal_name(&name) && is_selected(&name) {
             paths.push(folder.join(name));
         }
         if paths.len() > FILES_MAX {
@@ -250,13 +258,13 @@ fn add_paths(folder: &Path, is_meant: impl Fn(&OsStr) -> bool, paths: &mut Vec<P
     Ok(())
 }
 
-/// Tells whether a name is a journal's; hidden files are being made, or none of ours.
+/// Returns whether a name is that of a journal. Hidden files are being created, or are not journald's.
 fn is_journal_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     !name.starts_with(b".") && (name.ends_with(b".journal") || name.ends_with(b".journal~"))
 }
 
-/// Tells whether a file of this name may be written, by the rule of journald: it renames a file when it is done.
+/// Returns whether a file of this name may still be written: journald renames a file when it is complete.
 fn is_live_name(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     !name.contains(&b'@') && !name.ends_with(b"~")

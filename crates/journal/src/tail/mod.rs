@@ -1,55 +1,55 @@
-//! The tail: entries of journal files as they are written, through rotations.
+//! Follows journal files while they are written, through rotations.
 
-mod compressed;
-mod copies;
+mod compression;
+mod copy_detector;
+mod data_reader;
 mod entry;
+mod entry_scanner;
+mod field_cache;
 mod field_reader;
-mod fields;
-mod folder;
+mod file_follower;
+mod file_reader;
+mod filter;
+mod folder_follower;
+mod folder_set;
 mod listing;
-mod named;
-mod objects;
-mod places;
-mod source;
-mod values;
-mod walk;
-mod wanted;
+mod object_reader;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use entry::Entry;
-use folder::Folder;
-use named::Named;
-use places::Places;
-use wanted::Filter;
+use file_follower::FileFollower;
+use filter::Filter;
+use folder_follower::FolderFollower;
+use folder_set::FolderSet;
 
-use crate::{FileState, Instance, ReadError};
+use crate::{FileState, JournaldInstance, ReadError};
 
-/// The most entries that one poll hands out.
+/// The most entries that one poll returns.
 const ENTRIES_PER_POLL_MAX: u64 = 4096;
 
-/// The most steps over the file that one poll takes, each of 256 KiB or one object.
+/// The most steps that one poll takes. Each reads up to 256 KiB, or one larger object.
 const STEPS_PER_POLL_MAX: u32 = 64;
 
-/// Where a tail begins.
+/// The position at which a tail starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// With the oldest archive beside the file, or the oldest file of a folder.
+    /// At the oldest archive of the file, or the oldest file of a folder.
     Oldest,
-    /// With the first entry of the file; in a folder, of those that are being written.
+    /// At the first entry of the file; in a folder, of the files that are being written.
     File,
-    /// With what is written from now on.
+    /// At the end: only entries written from now on.
     End,
-    /// With entries of this time, in microseconds since 1970-01-01 UTC, wherever they are.
+    /// At this time, in microseconds since 1970-01-01 UTC, in whatever file it is.
     ///
-    /// Files whose last entry is earlier are not read at all. What is written after the tail was opened is always
-    /// read, also after the clock was set back.
+    /// Files whose last entry is earlier are not read. Entries written after the tail was opened are always
+    /// read, even if the clock was set back.
     Since(u64),
 }
 
 impl Start {
-    /// Gives the time before which entries that are already there are passed over.
+    /// Returns the time before which existing entries are skipped.
     fn since_us(self) -> u64 {
         match self {
             Self::Oldest | Self::File => 0,
@@ -59,145 +59,151 @@ impl Start {
     }
 }
 
-/// What one poll found.
+/// The result of one poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Entries that were handed out.
+pub struct PollProgress {
+    /// The entries that were returned.
     pub entries: u64,
-    /// There is more to read now; the poll ended because it had done enough.
+    /// More entries can be read now: the poll ended because it had done its share.
     pub more: bool,
-    /// How often the tail went on to another file.
+    /// How often the tail moved on to another file.
     pub rotations: u64,
-    /// Bytes of files that could not be read: damaged, of an unknown kind, fields without a proper name or above 16 MiB
-    /// (above 1 MiB if they are compressed), what exceeds 32 MiB or 2,048 fields in one entry, and fields of files
-    /// that are made to keep their reader busy.
+    /// The bytes that were skipped: damaged or unknown objects, fields with an invalid name or above 16 MiB
+    /// (1 MiB if compressed), fields above 32 MiB or 2,048 in one entry, and fields above the bound for a
+    /// whole file.
     pub skipped_bytes: u64,
-    /// How far it went through files, in bytes; their sizes together, but for the tables at their beginnings, once all
-    /// is read.
+    /// The bytes of files that were scanned: in the end, the sizes of all files without the tables at their
+    /// beginnings.
     pub walked_bytes: u64,
-    /// The state of the file that is being read, as its header says; in a folder, whether any file is being written.
+    /// The state in the header of the file that is being read; for a folder, whether any file is being
+    /// written.
     pub writer: FileState,
 }
 
-impl Progress {
-    /// Nothing was found yet, and there may be more.
+impl PollProgress {
+    /// The progress before the first step.
     fn new(writer: FileState) -> Self {
         Self { entries: 0, more: true, rotations: 0, skipped_bytes: 0, walked_bytes: 0, writer }
     }
 }
 
-/// Follows a journal file, or all those of a folder, from one end to the other, and on to the files that come later.
+/// Follows a journal file, or all journal files of a folder, from a start position on, and continues with the
+/// files that come later.
 ///
-/// It never writes and takes no lock. It has one file open at a time, in a folder also those that are being written.
-/// Its memory does not depend on the size of the files: some 32 MiB of fields are kept for each that is open, less for
-/// smaller ones, and as much again for an entry and a part of a file at hand. It is not `Send`: it lives on the thread
-/// that opened it.
+/// It never writes and takes no lock. It has one file open at a time, and in a folder also the files that are
+/// being written. Memory does not depend on the size of the files: it caches up to about 32 MiB of fields for
+/// each open file, and needs as much again for an entry and a part of a file. It is not `Send`: use it on the
+/// thread that opened it.
 ///
 /// # Order
 ///
-/// Entries of one file come in the order in which they were written, and the files of one writer in the order of their
-/// sequence numbers; so what one process logs through one journald, or into one file, comes in order. Files of several
-/// writers (hosts, namespaces, the system's file and those of users) are read one after the other, the one with the
-/// earliest entry first, and those that are being written in turns: between them there is no order by time.
+/// Entries of one file are returned in the order in which they were written, and files of one writer by
+/// sequence number; so the entries that one process logs through one journald, or into one file, keep their
+/// order. Files of several writers (hosts, namespaces, the system and users) are read one after the other, by
+/// their first entries, and files that are being written in turn: entries of different writers are not
+/// ordered by time.
 pub struct Tail {
     path: PathBuf,
-    followed: Followed,
+    follower: Follower,
 }
 
-enum Followed {
-    File(Box<Named>),
-    Folder(Box<Folder>),
+enum Follower {
+    File(Box<FileFollower>),
+    Folder(Box<FolderFollower>),
 }
 
 impl Tail {
     /// Opens a journal file, or a folder of them.
     ///
-    /// A file is followed with its archives `NAME@….journal` beside it. In a folder these are all the files
-    /// `….journal` and `….journal~` there and in the folders within it, of any number of writers: first what they
-    /// hold now, file by file in the order of their first entries, then what is added to those that are being
-    /// written, and new files. What is deeper is not looked into.
+    /// A file is followed with its archives `NAME@….journal` in the same folder. A folder is followed with
+    /// all its files `….journal` and `….journal~`, and those of its direct subfolders, of any number of
+    /// writers: first their existing entries, file by file in the order of their first entries, then new
+    /// entries and new files.
     ///
     /// # Errors
     ///
-    /// If there is no such file or folder, it may not be read, or it is not a journal that this crate can read. In a
-    /// folder it is enough that one file can be read, or that there is none yet; the sizes of others are counted as
-    /// [`Progress::skipped_bytes`].
+    /// If the file or folder does not exist, may not be read, or is not a journal that this crate can read.
+    /// For a folder, one readable file is enough, or none yet; the sizes of the other files are counted in
+    /// [`PollProgress::skipped_bytes`].
     pub fn open(path: &Path, start: Start) -> Result<Self, ReadError> {
-        let followed = if path.is_dir() {
-            Followed::Folder(Box::new(Folder::open(Places::tree(path), start)?))
+        let follower = if path.is_dir() {
+            Follower::Folder(Box::new(FolderFollower::open(FolderSet::tree(path), start)?))
         } else {
-            Followed::File(Box::new(Named::open(path, start)?))
+            Follower::File(Box::new(FileFollower::open(path, start)?))
         };
-        Ok(Self { path: path.to_owned(), followed })
+        Ok(Self { path: path.to_owned(), follower })
     }
 
-    /// Follows an instance of journald: the system's, also with the files of users, or that of a namespace.
+    /// Follows an instance of journald: that of the system, including the files of users, or that of a
+    /// namespace.
     ///
     /// # Errors
     ///
-    /// If there are files and none of them may be read (the error names the group that may), or it cannot be told
-    /// where they would be. That there is none yet is no error.
-    pub fn open_instance(instance: &Instance, start: Start) -> Result<Self, ReadError> {
+    /// If there are files and none may be read (the error names the group that may read them), or their
+    /// folders cannot be determined. It is no error if there are no files yet.
+    pub fn open_instance(instance: &JournaldInstance, start: Start) -> Result<Self, ReadError> {
         Self::open_folders(&instance.folders()?, start)
     }
 
-    /// Follows several folders as one, each of which may be missing, appear later, or vanish.
+    /// Follows several folders as one. Each may be missing, appear later, or vanish.
     ///
-    /// They are taken for folders between which journald moves its entries: one that was met in one of them is not
-    /// handed out again when it turns up in another, as long as it is among the last 262,144. Entries before the
-    /// beginning that are moved later are handed out, since they were not met.
+    /// journald is expected to copy entries between them: an entry that was returned from one folder is not
+    /// returned again from another, as long as it is among the last 262,144. An entry before the start
+    /// position that is copied later is returned.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open) for a folder.
+    /// Like [`open`](Self::open) for a folder.
     pub fn open_folders(folders: &[PathBuf], start: Start) -> Result<Self, ReadError> {
         let path = folders.first().cloned().unwrap_or_default();
-        let folder = Folder::open(Places::Any(folders.to_vec()), start)?;
-        Ok(Self { path, followed: Followed::Folder(Box::new(folder)) })
+        let folder = FolderFollower::open(FolderSet::List(folders.to_vec()), start)?;
+        Ok(Self { path, follower: Follower::Folder(Box::new(folder)) })
     }
 
-    /// Tells why a file cannot be read, of those in a folder that can be read otherwise.
+    /// Returns why one of the files in a folder cannot be read.
     ///
-    /// Of several this is one that may not be read by this user, if there is such a one. It is that of a system's
-    /// `system.journal`, for instance, where only the user's own file can be read.
+    /// Of several errors, it returns one about permission, if there is one: for example that of
+    /// `system.journal` where only the user's own file can be read.
     pub fn refusal(&self) -> Option<&ReadError> {
-        match &self.followed {
-            Followed::File(_) => None,
-            Followed::Folder(folder) => folder.refusal(),
+        match &self.follower {
+            Follower::File(_) => None,
+            Follower::Folder(folder) => folder.refusal(),
         }
     }
 
-    /// Hands out only entries that have at least one of these fields, from now on: `NAME`, or `NAME=value` for one value.
+    /// Returns only entries with at least one of these fields from now on: `NAME`, or `NAME=value` for one
+    /// value.
     ///
-    /// A file that has none of them is not read, but for its table of fields, and in others only what is wanted is
-    /// kept and made plain. Damage to what is not wanted may then go unnoticed.
+    /// A file without these fields is not read except for its field table; in other files only the matching
+    /// entries are decoded. Damage in other entries may go unnoticed.
     #[must_use]
     pub fn only_with(mut self, fields: &[&str]) -> Self {
         let filter = Filter::new(fields);
-        match &mut self.followed {
-            Followed::File(named) => named.set_filter(filter),
-            Followed::Folder(folder) => folder.set_filter(filter),
+        match &mut self.follower {
+            Follower::File(file) => file.set_filter(filter),
+            Follower::Folder(folder) => folder.set_filter(filter),
         }
         self
     }
 
-    /// Hands out the entries that are complete now, in the order they were written to their file, and never waits
-    /// for more.
+    /// Passes the entries that are complete now to `each`, in the order in which they were written to their
+    /// file. It never waits for more.
     ///
-    /// One call does a bounded amount of work, and says by [`Progress::more`] that it should be called again at once.
+    /// One call does a bounded amount of work. If [`PollProgress::more`] is set, call it again at once.
     ///
     /// # Errors
     ///
-    /// If a file, or the one that replaced it, cannot be read. Polling again tries again, and goes on with others. When something was found
-    /// before the error, that is told first, and the error by the next poll.
-    pub fn poll(&mut self, mut each: impl FnMut(&Entry)) -> Result<Progress, ReadError> {
-        let mut progress = Progress::new(self.followed.writer());
+    /// If a file, or the one that replaced it, cannot be read. The next poll retries, and continues with
+    /// other files. If entries were found before the error, this poll returns them, and the next one the
+    /// error.
+    pub fn poll(&mut self, mut each: impl FnMut(&Entry)) -> Result<PollProgress, ReadError> {
+        let mut progress = PollProgress::new(self.follower.writer());
         for _ in 0..STEPS_PER_POLL_MAX {
-            progress.entries += self.followed.read(ENTRIES_PER_POLL_MAX - progress.entries, &mut each);
+            progress.entries += self.follower.read(ENTRIES_PER_POLL_MAX - progress.entries, &mut each);
             if progress.entries >= ENTRIES_PER_POLL_MAX {
                 break;
             }
-            match self.followed.step(&mut progress) {
+            match self.follower.step(&mut progress) {
                 Ok(more) => progress.more = more,
                 Err(error) if progress.entries + progress.rotations + progress.skipped_bytes == 0 => {
                     return Err(error);
@@ -208,16 +214,16 @@ impl Tail {
                 break;
             }
         }
-        progress.writer = self.followed.writer();
+        progress.writer = self.follower.writer();
         Ok(progress)
     }
 }
 
-impl Followed {
-    /// Hands out at most `entries_max` entries that were found, and counts them.
+impl Follower {
+    /// Passes at most `entries_max` entries to `each`, and counts them.
     fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry)) -> u64 {
         match self {
-            Self::File(named) => named.current().read(entries_max, &mut |entry| {
+            Self::File(file) => file.current().read(entries_max, &mut |entry| {
                 each(entry);
                 true
             }),
@@ -227,15 +233,15 @@ impl Followed {
 
     fn writer(&self) -> FileState {
         match self {
-            Self::File(named) => named.writer(),
+            Self::File(file) => file.writer(),
             Self::Folder(folder) => folder.writer(),
         }
     }
 
-    /// Goes on in the file that is being read, or to another one; tells whether there may be more.
-    fn step(&mut self, progress: &mut Progress) -> Result<bool, ReadError> {
+    /// Reads on in the current file, or switches to another; returns whether there may be more.
+    fn step(&mut self, progress: &mut PollProgress) -> Result<bool, ReadError> {
         match self {
-            Self::File(named) => named.step(progress),
+            Self::File(file) => file.step(progress),
             Self::Folder(folder) => folder.step(progress),
         }
     }

@@ -1,9 +1,9 @@
-//! What is to be written next: new objects, and the changes to older ones that link them up.
+//! The changes to write next: new objects, and updates of older ones that link to them.
 //!
-//! A flush is a list of positioned writes in an order that makes each of them harmless by itself: nothing refers to
-//! an object before it is whole, and the header, which alone says how far the file goes, comes last. So a writer
-//! that is stopped after any of them leaves every earlier entry readable, and doing all of them once more, after
-//! some had failed, is right too.
+//! A flush is a list of positioned writes whose order makes each of them harmless: nothing refers to an
+//! object before it is complete, and the header, which says how far the file extends, comes last. If the
+//! writer stops after any write, every earlier entry is readable. After a failure, all writes can be
+//! repeated.
 
 use std::fs::File;
 use std::io;
@@ -12,30 +12,30 @@ use std::ops::Range;
 use super::disk;
 use crate::layout::{HEADER_BYTES, OBJECT_HEADER_BYTES, align8};
 
-/// New objects, and changes to objects that are in the file already.
+/// New objects, and changes to existing objects.
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// Where the new objects begin in the file.
+    /// The file offset of the new objects.
     base: u64,
-    /// The new objects. While a plan is made, its changes and the header follow them.
+    /// The new objects. In a plan, its changes and the header follow them.
     bytes: Vec<u8>,
-    /// Items of entry arrays and links between the arrays, which nothing reads before the counts in `heads`.
-    items: Vec<Change>,
-    /// Everything else: the heads of hash chains and lists, and what DATA objects say of their entries.
-    heads: Vec<Change>,
+    /// Entry array items and links between the arrays. Readers do not use them before the counts in `links`.
+    content: Vec<Change>,
+    /// All other changes: hash chains, lists of values, and the entry counts of DATA objects.
+    links: Vec<Change>,
     writes: Vec<(u64, Range<usize>)>,
 }
 
-/// Which changes come first.
+/// The order of changes within a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    /// Nothing reads it before the change of a head.
-    Item,
-    /// Readers find it from the older part of the file.
-    Head,
+pub(super) enum WriteOrder {
+    /// Written first: readers do not use it before a link is written.
+    Content,
+    /// Written second: readers follow it from an existing object.
+    Link,
 }
 
-/// A number of four or eight bytes that is written over an older one.
+/// A number of four or eight bytes that overwrites an older one.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     offset: u64,
@@ -43,10 +43,10 @@ struct Change {
     value: u64,
 }
 
-/// The steps of one flush, in the order in which they must be done.
+/// The steps of one flush, in order.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
-    /// The size to which the file must be extended before anything is written.
+pub(super) struct WritePlan<'a> {
+    /// The size to which the file is extended first.
     extend_to: Option<u64>,
     bytes: &'a [u8],
     writes: &'a [(u64, Range<usize>)],
@@ -54,20 +54,20 @@ pub(super) struct Plan<'a> {
 
 impl Batch {
     pub(super) fn new(base: u64) -> Self {
-        Self { base, bytes: Vec::new(), items: Vec::new(), heads: Vec::new(), writes: Vec::new() }
+        Self { base, bytes: Vec::new(), content: Vec::new(), links: Vec::new(), writes: Vec::new() }
     }
 
-    /// Gives the offset behind the last object.
+    /// Returns the offset after the last object.
     pub(super) fn end(&self) -> u64 {
         self.base + self.bytes.len() as u64
     }
 
-    /// Gives roughly the memory that waits to be written, in bytes.
+    /// Returns the approximate size of the buffered changes, in bytes.
     pub(super) fn pending_bytes(&self) -> usize {
-        self.bytes.len() + (self.items.len() + self.heads.len()) * size_of::<Change>()
+        self.bytes.len() + (self.content.len() + self.links.len()) * size_of::<Change>()
     }
 
-    /// Adds an object of `size` bytes, all zero behind its header, and gives its offset.
+    /// Adds an object of `size` bytes, all zero after its header, and returns its offset.
     pub(super) fn add_object(&mut self, kind: u8, size: u64) -> u64 {
         let offset = self.end();
         self.bytes.resize(self.bytes.len() + align8(size) as usize, 0);
@@ -83,62 +83,62 @@ impl Batch {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Sets a 32-bit number of any object, new or old.
-    pub(super) fn set_u32(&mut self, order: Order, offset: u64, value: u32) {
+    /// Sets a 32-bit number of a new or existing object.
+    pub(super) fn set_u32(&mut self, order: WriteOrder, offset: u64, value: u32) {
         self.set(order, Change { offset, len: 4, value: u64::from(value) });
     }
 
-    /// Sets a 64-bit number of any object, new or old.
-    pub(super) fn set_u64(&mut self, order: Order, offset: u64, value: u64) {
+    /// Sets a 64-bit number of a new or existing object.
+    pub(super) fn set_u64(&mut self, order: WriteOrder, offset: u64, value: u64) {
         self.set(order, Change { offset, len: 8, value });
     }
 
-    fn set(&mut self, order: Order, change: Change) {
+    fn set(&mut self, order: WriteOrder, change: Change) {
         if change.offset >= self.base {
             self.put(change.offset, &change.value.to_le_bytes()[..usize::from(change.len)]);
         } else {
             match order {
-                Order::Item => self.items.push(change),
-                Order::Head => self.heads.push(change),
+                WriteOrder::Content => self.content.push(change),
+                WriteOrder::Link => self.links.push(change),
             }
         }
     }
 
-    /// Makes the plan that writes this batch and then the header.
+    /// Returns the plan that writes this batch and then the header.
     ///
-    /// The batch stays as it is until [`written`](Self::written) says that the plan was carried out.
-    pub(super) fn plan(&mut self, header: &[u8; HEADER_BYTES], extend_to: Option<u64>) -> Plan<'_> {
+    /// The batch is unchanged until [`commit`](Self::commit) or [`roll_back`](Self::roll_back).
+    pub(super) fn plan(&mut self, header: &[u8; HEADER_BYTES], extend_to: Option<u64>) -> WritePlan<'_> {
         self.writes.clear();
         let objects = self.bytes.len();
         if objects > 0 {
             self.writes.push((self.base, 0..objects));
         }
-        for changes in [&mut self.items, &mut self.heads] {
+        for changes in [&mut self.content, &mut self.links] {
             join(changes, &mut self.bytes, &mut self.writes);
         }
         let header_at = self.bytes.len();
         self.bytes.extend_from_slice(header);
         self.writes.push((0, header_at..self.bytes.len()));
-        Plan { extend_to, bytes: &self.bytes, writes: &self.writes }
+        WritePlan { extend_to, bytes: &self.bytes, writes: &self.writes }
     }
 
-    /// Takes what a plan added back out, after it failed.
-    pub(super) fn not_written(&mut self) {
+    /// Removes the bytes that a failed plan added.
+    pub(super) fn roll_back(&mut self) {
         let objects = self.writes.first().filter(|(offset, _)| *offset == self.base);
         self.bytes.truncate(objects.map_or(0, |(_, range)| range.end));
     }
 
-    /// Starts the next batch behind this one, after its plan was carried out.
-    pub(super) fn written(&mut self) {
-        self.not_written();
+    /// Starts the next batch after this one has been written.
+    pub(super) fn commit(&mut self) {
+        self.roll_back();
         self.base = self.end();
         self.bytes.clear();
-        self.items.clear();
-        self.heads.clear();
+        self.content.clear();
+        self.links.clear();
     }
 }
 
-/// Joins changes that touch each other into one write each; of two at the same place the later one counts.
+/// Merges adjacent changes into one write; of two changes at the same offset, the later one wins.
 fn join(changes: &mut [Change], bytes: &mut Vec<u8>, writes: &mut Vec<(u64, Range<usize>)>) {
     changes.sort_by_key(|change| change.offset);
     let mut run: Option<(u64, Range<usize>)> = None;
@@ -161,8 +161,8 @@ fn join(changes: &mut [Change], bytes: &mut Vec<u8>, writes: &mut Vec<(u64, Rang
     }
 }
 
-impl Plan<'_> {
-    /// Carries the plan out, up to the first step that fails.
+impl WritePlan<'_> {
+    /// Executes the plan, up to the first step that fails.
     pub(super) fn apply(&self, file: &File) -> io::Result<()> {
         if let Some(size) = self.extend_to {
             disk::extend(file, size)?;
@@ -184,10 +184,10 @@ mod tests {
     }
 
     #[test]
-    fn objects_come_first_then_items_then_heads_then_the_header() {
+    fn a_plan_writes_objects_then_content_then_links_then_the_header() {
         let mut batch = Batch::new(1024);
-        batch.set_u64(Order::Head, 512, 7);
-        batch.set_u32(Order::Item, 520, 8);
+        batch.set_u64(WriteOrder::Link, 512, 7);
+        batch.set_u32(WriteOrder::Content, 520, 8);
         assert_eq!(batch.add_object(3, 17), 1024);
         assert_eq!(batch.end(), 1048);
         let offsets: Vec<_> = writes_of(&mut batch).iter().map(|(offset, _)| *offset).collect();
@@ -195,10 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_become_one_write_and_the_later_of_two_changes_wins() {
+    fn adjacent_changes_merge_and_the_later_of_two_wins() {
         let mut batch = Batch::new(1024);
         for (offset, value) in [(108, 3), (100, 9), (104, 2), (100, 1), (116, 5)] {
-            batch.set_u32(Order::Item, offset, value);
+            batch.set_u32(WriteOrder::Content, offset, value);
         }
         let writes = writes_of(&mut batch);
         assert_eq!(writes[0], (100, vec![1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]));
@@ -207,21 +207,21 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_failed_can_be_made_again_with_more_in_it() {
+    fn a_rolled_back_plan_can_be_repeated_with_more_changes() {
         let mut batch = Batch::new(1024);
         batch.add_object(1, 24);
-        batch.set_u64(Order::Head, 512, 1);
+        batch.set_u64(WriteOrder::Link, 512, 1);
         let first = writes_of(&mut batch);
-        batch.not_written();
+        batch.roll_back();
         assert_eq!(writes_of(&mut batch), first);
-        batch.not_written();
+        batch.roll_back();
         let added = batch.add_object(1, 16);
         assert_eq!(added, 1048);
-        batch.set_u64(Order::Head, 512, added);
+        batch.set_u64(WriteOrder::Link, 512, added);
         let writes = writes_of(&mut batch);
         assert_eq!(writes[0].1.len(), 40);
         assert_eq!(writes[1], (512, added.to_le_bytes().to_vec()));
-        batch.written();
+        batch.commit();
         assert_eq!(batch.end(), 1064);
         assert_eq!(batch.pending_bytes(), 0);
     }

@@ -1,6 +1,6 @@
-//! Everything by which a writer changes the disk, one function a system call.
+//! The system calls with which a writer changes the disk, one function each.
 //!
-//! So a test can stop a writer after any of them, as `kill -9` does.
+//! Tests can stop a writer after any of them, as `kill -9` does.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,47 +10,47 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, RenameFlags};
 use rustix::io::Errno;
 
-/// Creates a file that only its owner may use.
+/// Creates a file that only its owner can access.
 pub(super) fn create_new(path: &Path) -> io::Result<File> {
     #[cfg(test)]
     stop::step()?;
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Extends a file to `size` bytes, and has the space for them set aside.
+/// Extends a file to `size` bytes and allocates the space.
 ///
-/// So a disk is full before anything is written, rather than half-way through it.
+/// A full disk is detected before anything is written.
 pub(super) fn extend(file: &File, size: u64) -> io::Result<()> {
     #[cfg(test)]
     stop::step()?;
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size) {
-        // Some file systems cannot do that.
+        // Some file systems do not support this.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(size),
         result => result.map_err(io::Error::from),
     }
 }
 
-/// Cuts off what a file does not use.
+/// Truncates a file to its used size.
 pub(super) fn cut(file: &File, size: u64) -> io::Result<()> {
     #[cfg(test)]
     stop::step()?;
     file.set_len(size)
 }
 
-/// Writes bytes at a place in a file.
+/// Writes bytes at an offset.
 pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     #[cfg(test)]
     stop::step()?;
     file.write_all_at(bytes, offset)
 }
 
-/// Renames a file without ever replacing another.
+/// Renames a file and never replaces another.
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(test)]
     stop::step()?;
     let cwd = rustix::fs::CWD;
     match rustix::fs::renameat_with(cwd, from, cwd, to, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do it in one step.
+        // Some file systems cannot do this atomically.
         Err(Errno::INVAL | Errno::NOSYS) => {
             if fs::symlink_metadata(to).is_ok() {
                 return Err(io::ErrorKind::AlreadyExists.into());
@@ -85,8 +85,8 @@ pub(super) mod stop {
         left.map(drop).ok_or_else(|| io::Error::other("stopped by a test"))
     }
 
-    /// Runs something that may change the disk `steps` times and not once more, not even to clean up; tells whether
-    /// that stopped it.
+    /// Runs a function that may change the disk `steps` times and no more, not even to clean up; returns
+    /// whether that stopped it.
     pub(in crate::writer) fn after<T>(steps: usize, run: impl FnOnce() -> T) -> (T, bool) {
         STEPS_LEFT.set(steps);
         let result = run();
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rename_replaces_nothing() {
+    fn rename_never_replaces_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (dir.path().join("a"), dir.path().join("b"));
         fs::write(&a, "a").unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn extending_sets_the_space_aside_and_shortens_nothing() {
+    fn extend_allocates_space_and_never_shortens() {
         use std::os::unix::fs::MetadataExt as _;
         let file = tempfile::tempfile().unwrap();
         extend(&file, 1 << 20).unwrap();

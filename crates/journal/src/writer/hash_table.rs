@@ -1,20 +1,20 @@
-//! The two hash tables of a file, by which readers find DATA and FIELD objects.
+//! The two hash tables of a file: readers use them to find DATA and FIELD objects.
 
-use super::batch::{Batch, Order};
+use super::batch::{Batch, WriteOrder};
 use crate::layout::OBJECT_HEADER_BYTES;
 
 /// A bucket holds the offsets of the first and the last object of its chain.
 const BUCKET_BYTES: u64 = 16;
 
-/// Where DATA and FIELD objects both keep the next object of their chain.
+/// The offset, in DATA and FIELD objects, of the link to the next object of the chain.
 const NEXT_IN_CHAIN: u64 = 24;
 
 /// A hash table in the file.
 #[derive(Debug)]
 pub(super) struct HashTable {
-    /// Where its object begins.
+    /// The offset of the table's object.
     offset: u64,
-    /// The last object of each chain, or 0: that is where the next one is linked.
+    /// The last object of each chain, or 0. The next one is linked there.
     tails: Vec<u32>,
     objects: u64,
 }
@@ -25,48 +25,48 @@ impl HashTable {
         Self { offset, tails: vec![0; buckets as usize], objects: 0 }
     }
 
-    /// Gives the offset of the first bucket, as the file's header has it.
+    /// Returns the offset of the first bucket, for the file header.
     pub(super) fn buckets_offset(&self) -> u64 {
         self.offset + OBJECT_HEADER_BYTES
     }
 
-    /// Gives the size of all buckets in bytes, as the file's header has it.
+    /// Returns the size of all buckets in bytes, for the file header.
     pub(super) fn buckets_bytes(&self) -> u64 {
         self.tails.len() as u64 * BUCKET_BYTES
     }
 
-    /// Gives the offset behind the table.
+    /// Returns the offset after the table.
     pub(super) fn end(&self) -> u64 {
         self.buckets_offset() + self.buckets_bytes()
     }
 
-    /// Gives the number of objects that are linked.
+    /// Returns the number of linked objects.
     pub(super) fn len(&self) -> u64 {
         self.objects
     }
 
-    /// Tells whether so many more objects leave a quarter of the table free, as the format asks.
+    /// Returns whether a quarter of the table is still free after `more` objects, as the format asks.
     pub(super) fn has_room(&self, more: u64) -> bool {
         (self.objects + more) * 4 <= self.tails.len() as u64 * 3
     }
 
-    /// Writes the header of the table's object. The buckets are zeros, which is what a new file holds anyway.
+    /// Writes the object header of the table. The buckets of a new file are already zero.
     pub(super) fn lay_out(&self, kind: u8, batch: &mut Batch) {
-        batch.set_u64(Order::Item, self.offset, u64::from(kind));
-        batch.set_u64(Order::Item, self.offset + 8, OBJECT_HEADER_BYTES + self.buckets_bytes());
+        batch.set_u64(WriteOrder::Content, self.offset, u64::from(kind));
+        batch.set_u64(WriteOrder::Content, self.offset + 8, OBJECT_HEADER_BYTES + self.buckets_bytes());
     }
 
-    /// Links a new object at the end of the chain of its hash.
+    /// Links a new object at the end of its hash chain.
     pub(super) fn link(&mut self, hash: u64, object: u64, batch: &mut Batch) {
         let bucket = hash % self.tails.len() as u64;
         let bucket_offset = self.buckets_offset() + bucket * BUCKET_BYTES;
         let tail = std::mem::replace(&mut self.tails[bucket as usize], object as u32);
         if tail == 0 {
-            batch.set_u64(Order::Head, bucket_offset, object);
+            batch.set_u64(WriteOrder::Link, bucket_offset, object);
         } else {
-            batch.set_u64(Order::Head, u64::from(tail) + NEXT_IN_CHAIN, object);
+            batch.set_u64(WriteOrder::Link, u64::from(tail) + NEXT_IN_CHAIN, object);
         }
-        batch.set_u64(Order::Head, bucket_offset + 8, object);
+        batch.set_u64(WriteOrder::Link, bucket_offset + 8, object);
         self.objects += 1;
     }
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_is_full_when_three_quarters_of_it_are_used() {
+    fn a_table_is_full_at_three_quarters_of_its_buckets() {
         let mut table = HashTable::new(272, 8);
         let mut batch = Batch::new(table.end());
         for object in 0..4 {

@@ -1,4 +1,4 @@
-//! Which archives are kept.
+//! Removes archives that exceed their bounds on size or age.
 
 use std::fs::File;
 use std::io;
@@ -7,12 +7,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::disk;
-use super::image::INCOMPATIBLE_WRITTEN;
-use super::place::open_existing;
+use super::file_builder::INCOMPATIBLE_WRITTEN;
+use super::staging::open_existing;
 use crate::archive::{self, ArchiveName};
 use crate::layout::{HEADER_BYTES, Header};
 
-/// What is kept of the archives of a file; without any bound, all are.
+/// The bounds on the archives of a file; without any, all are kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retention {
     pub(super) bytes_max: Option<u64>,
@@ -20,11 +20,11 @@ pub(super) struct Retention {
 }
 
 impl Retention {
-    /// Removes the archives of `live` that ended too long before `now`, and the oldest until those that are left take
-    /// no more than they may.
+    /// Removes the archives of `live` whose last entry is too old, and the oldest ones until the rest fits
+    /// the size.
     ///
-    /// Only what this writer's like has written is removed, or counted: regular files with the name of an archive, and
-    /// a header that is of our format and of that name. What cannot be removed is tried again the next time.
+    /// Only archives of our own format are counted or removed: regular files whose header matches their
+    /// archive name. An archive that cannot be removed is retried the next time.
     pub(super) fn apply(self, live: &Path, now: SystemTime) {
         if self.bytes_max.is_none() && self.age_max.is_none() {
             return;
@@ -40,11 +40,11 @@ impl Retention {
         }
     }
 
-    /// Tells whether an archive ended too long ago, by the time of its last entry.
+    /// Returns whether the last entry of an archive is too old.
     ///
-    /// If that is still to come, the clock has been set back since, and the file's time of change counts. If that is to
-    /// come as well, it is set to now: so the archive has an age from now on, and is neither removed for what a clock
-    /// said nor kept until that comes true.
+    /// If the last entry is in the future, the clock was set back, and the modification time counts instead.
+    /// If that is in the future too, it is set to now: the archive ages from now on, so a wrong clock neither
+    /// removes it nor keeps it forever.
     fn is_too_old(self, file: &File, header: &Header, now: SystemTime) -> io::Result<bool> {
         let Some(age_max) = self.age_max else { return Ok(false) };
         let last_entry =
@@ -59,7 +59,7 @@ impl Retention {
     }
 }
 
-/// Opens an archive, if it is one of a format that this crate writes, and the one that its name says.
+/// Opens an archive if this crate wrote its format and its header matches its name.
 fn open_ours(path: &Path, name: ArchiveName) -> Option<(File, Header)> {
     let file = open_existing(path).ok()??;
     let mut bytes = [0; HEADER_BYTES];

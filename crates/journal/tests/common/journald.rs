@@ -1,4 +1,4 @@
-//! A journald that a test has to itself, in private mounts.
+//! A private journald for one test, in private mounts.
 
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::values::number_at;
+use super::recompress::number_at;
 use super::{Fields, Running, drain, export, files, wait_until};
 use journal::{Start, Tail};
 
-/// Binds the folders that journald uses to those of the test, and becomes journald. The unified hierarchy of control
-/// groups, which only root can mount, lets it tell services apart.
+/// Binds the test's folders over those that journald uses, and runs journald. The unified control group
+/// hierarchy, which only root can mount, lets it tell services apart.
 const START: &str = "mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; mount --bind \"$0/run-systemd\" /run/systemd && mount --bind \"$0/run-log\" /run/log \
     && mount --bind \"$0/var-log-journal\" /var/log/journal && mount --bind \"$0/etc\" /etc/systemd \
     && exec /lib/systemd/systemd-journald test";
 
-/// How the files shall be.
+/// The format of the files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
     pub(crate) compact: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// As journald writes if nobody says otherwise.
+    /// journald's default format.
     pub(crate) const USUAL: Self = Self { compact: true, keyed_hash: true, compressed: true };
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Journald {
     root: tempfile::TempDir,
     format: Format,
     socket: UnixDatagram,
-    /// A namespace's journald that has no such connection ends by itself.
+    /// A namespace's journald exits without such a connection.
     stdout: UnixStream,
 }
 
@@ -43,7 +43,7 @@ impl Journald {
         Self::start_with(format, "")
     }
 
-    /// Starts journald with more lines in its configuration.
+    /// Starts journald with additional configuration lines.
     pub(crate) fn start_with(format: Format, settings: &str) -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["run-systemd", "run-log", "var-log-journal", "etc"] {
@@ -58,33 +58,33 @@ impl Journald {
         Self { process, root, format, socket: UnixDatagram::unbound().unwrap(), stdout }
     }
 
-    /// Kills journald and starts it again, which renames the file that was not closed to `….journal~`.
+    /// Kills and restarts journald, which renames the unclosed file to `….journal~`.
     pub(crate) fn kill_and_start(&mut self) {
         self.kill();
-        self.start_again();
+        self.restart();
     }
 
-    /// Kills journald, which leaves its socket behind.
+    /// Kills journald; its socket stays.
     pub(crate) fn kill(&mut self) {
         self.process.0.kill().unwrap();
         self.process.0.wait().unwrap();
     }
 
     /// Starts journald after it was killed.
-    pub(crate) fn start_again(&mut self) {
+    pub(crate) fn restart(&mut self) {
         std::fs::remove_dir_all(self.root.path().join("run-systemd/journal.test")).unwrap();
         (self.process, self.stdout) = run(self.root.path(), self.format);
-        wait_until("a file put aside", || !self.aside().is_empty());
+        wait_until("a file put aside", || !self.disposed_files().is_empty());
     }
 
-    /// Stops journald where it is, so that it takes nothing from its queue.
+    /// Suspends journald, so that it takes nothing from its queue.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
         let stat = format!("/proc/{}/stat", self.process.0.id());
         wait_until("a stopped journald", || std::fs::read_to_string(&stat).unwrap().contains(") T "));
     }
 
-    /// Lets a stopped journald go on.
+    /// Resumes a suspended journald.
     pub(crate) fn resume(&self) {
         self.signal(Signal::CONT);
     }
@@ -93,28 +93,28 @@ impl Journald {
         kill_process(Pid::from_child(&self.process.0), signal).unwrap();
     }
 
-    /// Where it takes entries.
+    /// Returns the path of its socket.
     pub(crate) fn socket(&self) -> PathBuf {
         socket(self.root.path(), "socket")
     }
 
-    /// The root of the control groups as this journald sees them, if it does.
+    /// Returns the root of the control groups in this journald's view, if there is one.
     pub(crate) fn control_groups(&self) -> Option<PathBuf> {
         let root = PathBuf::from(format!("/proc/{}/root/sys/fs/cgroup", self.process.0.id()));
         root.join("cgroup.procs").exists().then_some(root)
     }
 
-    /// The entries that have a field, of all files, those put aside included, as journalctl exports them.
+    /// Returns the entries with a field in all files, including `….journal~`, as journalctl exports them.
     pub(crate) fn entries_with(&self, field: &str) -> Vec<Fields> {
         let mut entries = export(&self.folder().join("*.journal*"), &[]);
         entries.retain(|entry| entry.iter().any(|(name, _)| name == field));
         entries
     }
 
-    /// The files that were found not closed.
-    pub(crate) fn aside(&self) -> Vec<PathBuf> {
-        let is_aside = |path: &PathBuf| path.to_string_lossy().ends_with(".journal~");
-        files(&self.folder()).into_iter().filter(is_aside).collect()
+    /// Returns the files that were found unclosed.
+    pub(crate) fn disposed_files(&self) -> Vec<PathBuf> {
+        let is_disposed = |path: &PathBuf| path.to_string_lossy().ends_with(".journal~");
+        files(&self.folder()).into_iter().filter(is_disposed).collect()
     }
 
     /// Sends an entry by the native protocol.
@@ -130,7 +130,7 @@ impl Journald {
         self.socket.send_to(&datagram, socket(self.root.path(), "socket")).unwrap();
     }
 
-    /// Asks for new files; the live one is another one afterwards.
+    /// Requests a rotation, and waits for it.
     pub(crate) fn rotate(&self) {
         let before = files(&self.folder()).len();
         self.signal(Signal::USR2);
@@ -139,12 +139,12 @@ impl Journald {
         });
     }
 
-    /// Asks for new files, and does not wait for them.
+    /// Requests a rotation, and does not wait for it.
     pub(crate) fn ask_to_rotate(&self) {
         self.signal(Signal::USR2);
     }
 
-    /// Ends journald, which closes its files.
+    /// Stops journald, which closes its files.
     pub(crate) fn stop(mut self) -> tempfile::TempDir {
         self.signal(Signal::TERM);
         self.process.0.wait().unwrap();
@@ -160,7 +160,7 @@ impl Journald {
     }
 }
 
-/// Text that compresses well, and differs from the next.
+/// Returns text that compresses well and differs from the next.
 fn long(number: u64, bytes: usize) -> Vec<u8> {
     format!("a line of text that is number {number}, repeated; ")
         .into_bytes()
@@ -171,7 +171,7 @@ fn long(number: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// Sends entries with short, long, binary, repeated and empty values.
-pub(crate) fn send_all_sorts(journald: &Journald, numbers: std::ops::Range<u64>) {
+pub(crate) fn send_varied(journald: &Journald, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let text = number.to_string();
         let (kib, large) = (long(number, 1500), long(number % 5, 70_000));
@@ -189,7 +189,7 @@ pub(crate) fn send_all_sorts(journald: &Journald, numbers: std::ops::Range<u64>)
     }
 }
 
-/// Gives the folder of the files below the root of a journald.
+/// Returns the folder of the files below the root of a journald.
 pub(crate) fn folder(root: &Path) -> Option<PathBuf> {
     let journals = root.join("run-log/journal");
     journals.exists().then(|| files(&journals).into_iter().next())?
@@ -199,25 +199,25 @@ fn socket(root: &Path, name: &str) -> PathBuf {
     root.join("run-systemd/journal.test").join(name)
 }
 
-/// Gives what unshare needs to be told for mounts of one's own.
-pub(crate) fn privately() -> &'static [&'static str] {
+/// Returns the arguments of unshare for private mounts.
+pub(crate) fn mount_namespace_args() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["-m"] } else { &["--user", "--map-root-user", "-m"] }
 }
 
 fn run(root: &Path, format: Format) -> (Running, UnixStream) {
     let flag = |on: bool| if on { "1" } else { "0" };
-    let said = root.join("said");
+    let stderr = root.join("stderr");
     let process = Command::new("unshare")
-        .args(privately())
+        .args(mount_namespace_args())
         .args(["--propagation", "private", "sh", "-c", START])
         .arg(root)
         .env("SYSTEMD_JOURNAL_COMPACT", flag(format.compact))
         .env("SYSTEMD_JOURNAL_KEYED_HASH", flag(format.keyed_hash))
         .stdin(Stdio::null())
-        .stderr(std::fs::File::create(&said).unwrap())
+        .stderr(std::fs::File::create(&stderr).unwrap())
         .spawn();
     let mut process = Running(process.expect("unshare cannot be run: install the Debian package util-linux"));
-    // The file has its name before it is a journal, and the socket before it listens.
+    // The file gets its name before it is a journal, and the socket before it listens.
     let is_journal = |folder: PathBuf| Tail::open(&folder.join("system.journal"), Start::File).is_ok();
     let mut stdout = None;
     wait_until("a private journald", || {
@@ -225,7 +225,7 @@ fn run(root: &Path, format: Format) -> (Running, UnixStream) {
             process.0.try_wait().unwrap().is_none(),
             "no private journald can be started: this test needs the Debian package systemd, and root or user \
              namespaces that may mount (and the folders /run/systemd, /run/log, /var/log/journal, /etc/systemd)\n{}",
-            std::fs::read_to_string(&said).unwrap()
+            std::fs::read_to_string(&stderr).unwrap()
         );
         stdout = stdout.take().or_else(|| UnixStream::connect(socket(root, "stdout")).ok());
         stdout.is_some() && folder(root).is_some_and(is_journal)
@@ -233,8 +233,8 @@ fn run(root: &Path, format: Format) -> (Running, UnixStream) {
     (process, stdout.unwrap())
 }
 
-/// Tells whether an entry that the tail read is the one that journalctl exported, as far as it is preserved: of a
-/// repeated field one value remains, and what is not UTF-8 is replaced.
+/// Returns whether an entry read by the tail equals the exported one, as far as it is preserved: one value of
+/// a repeated field is enough, and bytes that are not UTF-8 may be replaced.
 pub(crate) fn is_same(read: &Fields, exported: &Fields) -> bool {
     let lossy = |value: &[u8]| String::from_utf8_lossy(value).into_owned().into_bytes();
     let is_there = |(name, value): &(String, Vec<u8>)| {
@@ -243,16 +243,16 @@ pub(crate) fn is_same(read: &Fields, exported: &Fields) -> bool {
     read.iter().all(is_there) && exported.iter().all(|(name, _)| read.iter().any(|(other, _)| name == other))
 }
 
-/// Has a journald write entries of all sorts, and gives its file without what is allocated beyond its end.
+/// Lets a journald write varied entries, and returns its file without the allocated rest.
 pub(crate) fn written(format: Format, entries: u64) -> Vec<u8> {
     let journald = Journald::start(format);
     let mut tail = Tail::open(&journald.live(), Start::File).unwrap();
     let mut read = 0;
     for number in 0..entries {
-        send_all_sorts(&journald, number..number + 1);
+        send_varied(&journald, number..number + 1);
         wait_until("an entry", || {
             drain(&mut tail, |entry| read += u64::from(entry.text("NUMBER").is_some()));
-            // Its queue is short.
+            // journald's queue is short.
             read + 5 > number || read == entries
         });
     }

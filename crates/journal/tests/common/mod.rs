@@ -1,32 +1,32 @@
-//! What the tests of this crate share.
+//! Shared support for the tests of this crate.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "this is test code, though outside of test functions")]
 
 pub(crate) mod journald;
-pub(crate) mod loose_ends;
 pub(crate) mod not_run;
-pub(crate) mod values;
+pub(crate) mod recompress;
+pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use journal::{Entry, EntryBuf, FileOptions, FileWriter, Progress, Start, Tail, Timestamps};
+use journal::{Entry, EntryBuf, FileOptions, FileWriter, PollProgress, Start, Tail, Timestamps};
 
 /// The fields of an entry, sorted.
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
 
-/// A file that rotates soon.
+/// Returns options for a file that rotates soon.
 pub(crate) fn small() -> FileOptions {
     FileOptions { size_max: 4 << 20, ..FileOptions::default() }
 }
 
-/// Makes a journal file.
+/// Creates a journal file.
 pub(crate) fn create(path: &Path, options: &FileOptions) -> FileWriter {
     FileWriter::create(path, options.clone()).unwrap()
 }
 
-/// A process that ends with the test, however that ends.
+/// A process that is killed when the test ends.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
@@ -36,14 +36,14 @@ impl Drop for Running {
     }
 }
 
-/// A command that runs journalctl on a file.
+/// Returns a command that runs journalctl on a file.
 pub(crate) fn journalctl_command(path: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("journalctl");
     command.arg(format!("--file={}", path.display())).arg("--quiet").args(arguments).stdin(Stdio::null());
     command
 }
 
-/// Runs journalctl on a file and gives what it prints.
+/// Runs journalctl on a file and returns its output.
 pub(crate) fn journalctl(path: &Path, arguments: &[&str]) -> Vec<u8> {
     let output = journalctl_command(path, arguments)
         .output()
@@ -53,12 +53,12 @@ pub(crate) fn journalctl(path: &Path, arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Has journalctl check the structure of a file.
+/// Checks the structure of a file with journalctl.
 pub(crate) fn verify(path: &Path) {
     journalctl(path, &["--verify"]);
 }
 
-/// Gives the fields of all entries of a file as journalctl exports them, its own `__` fields left out.
+/// Returns the fields of all entries as journalctl exports them, without its own `__` fields.
 pub(crate) fn export(path: &Path, matches: &[&str]) -> Vec<Fields> {
     let output = journalctl(path, &[&["-o", "export"], matches].concat());
     let mut rest = output.as_slice();
@@ -88,7 +88,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Gives the fields of an entry and of the common ones, as a reader that keeps bytes should find them.
+/// Returns the fields of an entry and the common fields, sorted, as an exact reader finds them.
 pub(crate) fn fields_of(entry: &EntryBuf, common: &EntryBuf) -> Fields {
     let mut fields: Fields =
         entry.iter().chain(common.iter()).map(|(name, value)| (name.to_owned(), value.to_vec())).collect();
@@ -97,15 +97,15 @@ pub(crate) fn fields_of(entry: &EntryBuf, common: &EntryBuf) -> Fields {
     fields
 }
 
-/// Gives the fields of an entry that was read, sorted.
+/// Returns the fields of an entry that was read, sorted.
 pub(crate) fn fields_read(entry: &Entry) -> Fields {
     let mut fields: Fields = entry.iter().map(|(name, value)| (name.to_owned(), value.to_vec())).collect();
     fields.sort();
     fields
 }
 
-/// Polls until there is nothing more now, and adds up what was found.
-pub(crate) fn drain(tail: &mut Tail, mut each: impl FnMut(&Entry)) -> Progress {
+/// Polls until there is nothing more now, and returns the total progress.
+pub(crate) fn drain(tail: &mut Tail, mut each: impl FnMut(&Entry)) -> PollProgress {
     let mut total = tail.poll(&mut each).unwrap();
     while total.more {
         let progress = tail.poll(&mut each).unwrap();
@@ -118,7 +118,7 @@ pub(crate) fn drain(tail: &mut Tail, mut each: impl FnMut(&Entry)) -> Progress {
     total
 }
 
-/// Reads the values of one field of all entries, from the given beginning.
+/// Reads the values of one field of all entries, from the given start.
 pub(crate) fn values(path: &Path, start: Start, name: &str) -> Vec<String> {
     let mut values = Vec::new();
     let mut tail = Tail::open(path, start).unwrap();
@@ -133,7 +133,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Calls `done` until it says so.
+/// Calls `done` until it returns true.
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !done() {
@@ -142,12 +142,12 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// The numbers as they are found in entries.
+/// Returns numbers as the text of fields.
 pub(crate) fn numbers(range: std::ops::Range<u64>) -> Vec<String> {
     range.map(|number| number.to_string()).collect()
 }
 
-/// An entry that has a number, and a value that all of them share.
+/// Returns an entry with a number, and a value that all such entries share.
 pub(crate) fn numbered(number: u64) -> EntryBuf {
     let mut entry = EntryBuf::new();
     entry.push_display("NUMBER", number);
@@ -165,25 +165,25 @@ pub(crate) fn write_numbers(path: &Path, range: std::ops::Range<u64>) -> FileWri
     writer
 }
 
-/// Starts one test of this program as a process of its own, for the part of it that may not happen in this one.
-pub(crate) fn part(test: &str, path: &Path) -> Command {
-    // A signal that the shell ignores stays ignored in the program it becomes: a file size above the limit is an
-    // error then, as a full disk is.
+/// Returns a command that runs one test of this program in a child process.
+pub(crate) fn child_command(test: &str, path: &Path) -> Command {
+    // The program inherits the signal that the shell ignores, so exceeding the file size limit is an error,
+    // like a full disk.
     let mut command = Command::new("sh");
     command
         .args(["-c", "trap '' XFSZ; ulimit -c 0; exec \"$@\"", "sh"])
         .arg(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])
-        .env("JOURNAL_TEST_PART", path);
+        .env("JOURNAL_TEST_CHILD", path);
     command
 }
 
-/// Tells a test that it is such a part, and the path that it works on.
-pub(crate) fn part_path() -> Option<PathBuf> {
-    std::env::var_os("JOURNAL_TEST_PART").map(Into::into)
+/// Returns the path that a test works on, if it runs in a child process.
+pub(crate) fn child_path() -> Option<PathBuf> {
+    std::env::var_os("JOURNAL_TEST_CHILD").map(Into::into)
 }
 
-/// Numbers from a seed, so that a failure can be had again.
+/// Random numbers from a seed, so that failures are reproducible.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -1,9 +1,9 @@
-//! Tests that cannot run here.
+//! Reports tests that cannot run on this machine.
 
 use std::io::Write;
 
-/// Says that a test cannot run here: past the test harness, which keeps the output of a test that passes to itself, and
-/// where `.ci/test` says it again at its end.
+/// Reports that a test cannot run here. It writes past the test harness, which hides the output of a passing
+/// test, and into the log that `.ci/test` prints at its end.
 pub(crate) fn say_not_run(test: &str, why: &str) {
     let line = format!("NOT RUN: {test}: {why}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();

@@ -1,19 +1,21 @@
-//! The page of two runs compared, both drawn over each other.
+//! The page of two compared runs, drawn over each other.
 
 use maud::{Markup, html};
-use telemetry::model::{Label, MetricSeries};
+use telemetry::model::MetricSeries;
 use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
-use super::plot::{Scale, Tick, short};
+use super::plot::{AxisScale, AxisTick, short};
 use super::tables::latency_table;
 use super::{effects, made_by, page, section, time};
-use crate::comparison::{Comparison, Found, Row, are_open, beside, digits, probability};
-use crate::content::{Column, Latency, Report, columns};
+use crate::columns::{PlotColumn, columns};
+use crate::compare::{Comparison, ComparisonRow, RowOutcome, are_open, digits, probability, side_by_side};
+use crate::latency::ClassLatency;
+use crate::report::Report;
 
 /// Columns of both runs.
-type Both<C> = [Vec<Column<C>>; 2];
+type Both<C> = [Vec<PlotColumn<C>>; 2];
 
 impl Comparison<'_> {
     /// The page.
@@ -41,9 +43,9 @@ impl Comparison<'_> {
         [self.a.report, self.b.report]
     }
 
-    /// The gist, in words.
+    /// The result in a sentence or two.
     fn lead(&self) -> Markup {
-        let has_refused = self.metrics.iter().any(|row| row.outcome == Found::NotComparable);
+        let has_refused = self.metrics.iter().any(|row| row.outcome == RowOutcome::NotComparable);
         html! {
             p.lead { (self.verdict) }
             ul { @for side in self.sides() { li { (side) } } }
@@ -89,10 +91,10 @@ impl Comparison<'_> {
 
     fn curves(&self) -> Markup {
         let pairs = pairs(self.reports()).into_iter();
-        let shown = pairs.filter(|[a, _]| CURVES.contains(&(a.side, a.label)));
+        let shown = pairs.filter(|[a, _]| CURVES.contains(&a.class));
         html! {
             @for [a, b] in shown {
-                (curves::markup(format!("{}, by percentile", curve_name(a.side, a.label)), &[("A", a), ("B", b)]))
+                (curves::markup(format!("{}, by percentile", curve_name(a.class)), &[("A".to_owned(), a), ("B".to_owned(), b)]))
             }
         }
     }
@@ -104,7 +106,7 @@ impl Comparison<'_> {
         let proxy = both(self.reports(), a.run.proxy(), b.run.proxy(), ProxyLatency::Exchange);
         html! {
             @if let Some(load) = &load {
-                (self.latency_plots(&format!("Load: {}", curve_name("load", class.label())), load))
+                (self.latency_plots(&format!("Load: {}", curve_name(class.into())), load))
                 (self.rate("Load: requests answered well", load, LoadCounter::Ok))
             }
             @if let Some(proxy) = &proxy {
@@ -114,13 +116,13 @@ impl Comparison<'_> {
         }
     }
 
-    /// The median and the 99th percentile of both over each other, and their maps one below the other.
+    /// Median and 99th percentile of both runs in one plot each, then both heat maps.
     fn latency_plots<C: Metric>(&self, title: &str, [a, b]: &Both<C>) -> Markup {
         let counted = self.counted();
         let plot = |what: &str, q: f64| {
-            let of = |column: &Column<C>| column.quantile_ms(q);
+            let of = |column: &PlotColumn<C>| column.quantile_ms(q);
             let lines: [time::Line<'_, C>; 2] = [("A", a, &of), ("B", b, &of)];
-            time::markup(format!("{title}, {what}"), ("ms", Scale::Log), &lines, &counted)
+            time::markup(format!("{title}, {what}"), ("ms", AxisScale::Log), &lines, &counted)
         };
         html! {
             (plot("p50", 0.5))
@@ -133,25 +135,25 @@ impl Comparison<'_> {
     }
 
     fn rate<C: Metric>(&self, title: &str, [a, b]: &Both<C>, counter: C) -> Markup {
-        let of = |column: &Column<C>| column.rate(column.counters[counter]);
+        let of = |column: &PlotColumn<C>| column.rate(column.counters[counter]);
         let lines: [time::Line<'_, C>; 2] = [("A", a, &of), ("B", b, &of)];
-        time::markup(title.to_owned(), ("1/s", Scale::Linear), &lines, &self.counted())
+        time::markup(title.to_owned(), ("1/s", AxisScale::Linear), &lines, &self.counted())
     }
 
-    /// Where the blocks begin.
-    fn counted(&self) -> Vec<Tick> {
+    /// A mark where the first block begins.
+    fn counted(&self) -> Vec<AxisTick> {
         if self.discard_s > 0.0 { vec![(self.discard_s, "counted from here".to_owned())] } else { Vec::new() }
     }
 
     fn handshakes(&self) -> Markup {
         let [a, b] = self.reports().map(Report::handshakes);
-        let count = |of: &[(&str, &str, u64)], by: (&str, &str)| {
-            of.iter().find(|(kind, name, _)| (*kind, *name) == by).map_or(0, |(.., count)| *count)
+        let count = |of: &[(&str, String, u64)], by: (&str, &str)| {
+            of.iter().find(|(kind, name, _)| (*kind, &**name) == by).map_or(0, |(.., count)| *count)
         };
         let mut names: Vec<(&str, &str)> = Vec::new();
         for (kind, name, _) in a.iter().chain(&b) {
-            if !names.contains(&(*kind, *name)) {
-                names.push((*kind, *name));
+            if !names.contains(&(*kind, &**name)) {
+                names.push((*kind, name));
             }
         }
         html! {
@@ -187,16 +189,16 @@ impl Comparison<'_> {
         let settings = |report: &Report<'_>| -> Vec<(String, String)> {
             report.settings().into_iter().map(|(name, value, _)| (name, value)).collect()
         };
-        let settings = beside(&settings(a), &settings(b));
+        let settings = side_by_side(&settings(a), &settings(b));
         html! {
             table {
                 thead { tr { th { "" } th { "A" } th { "B" } th { "" } } }
-                tbody { @for (name, a, b) in beside(&a.environment(), &b.environment()) { (told(name, &a, &b)) } }
+                tbody { @for (name, a, b) in side_by_side(&a.environment(), &b.environment()) { (difference_row(name, &a, &b)) } }
             }
             @if !settings.is_empty() {
                 table {
                     thead { tr { th { "setting, at the end" } th { "A" } th { "B" } th { "" } } }
-                    tbody { @for (name, a, b) in settings { (told(&name, &a, &b)) } }
+                    tbody { @for (name, a, b) in settings { (difference_row(&name, &a, &b)) } }
                 }
             }
         }
@@ -207,7 +209,7 @@ impl Comparison<'_> {
     }
 }
 
-fn figure_cells(row: &Row) -> Markup {
+fn figure_cells(row: &ComparisonRow) -> Markup {
     let outcome = row.outcome.to_string().to_uppercase();
     let Some(figures) = &row.estimate else {
         return html! { td { (row.name()) } td colspan="6" { strong { (outcome) } ": " (row.reason) } };
@@ -223,23 +225,23 @@ fn figure_cells(row: &Row) -> Markup {
     }
 }
 
-/// What there is of each of the two, with its name before it.
+/// Both parts, each under its run's name; empty parts are left out.
 fn each([a, b]: [Markup; 2]) -> Markup {
     html! { @for (name, part) in [("A", a), ("B", b)] { @if !part.0.is_empty() { h3 { (name) } (part) } } }
 }
 
-/// The latencies of which both have samples.
-fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[Latency<'a>; 2]> {
+/// The classes of which both runs have samples.
+fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[ClassLatency<'a>; 2]> {
     let of_b = b.latencies();
-    let pair = |a: Latency<'a>| {
-        let b = of_b.iter().find(|b| (b.side, b.label) == (a.side, a.label))?;
+    let pair = |a: ClassLatency<'a>| {
+        let b = of_b.iter().find(|b| b.class == a.class)?;
         Some([a, *b])
     };
     a.latencies().into_iter().filter_map(pair).collect()
 }
 
-/// One side of both runs with a class of its latencies; `None` if either has nothing of it.
-fn both<C: Metric, L: Metric + Label>(
+/// The columns of both runs for one class; `None` if either run has none.
+fn both<C: Metric, L: Metric>(
     [a, b]: [&Report<'_>; 2],
     of_a: Option<&MetricSeries<C, L>>,
     of_b: Option<&MetricSeries<C, L>>,
@@ -249,7 +251,7 @@ fn both<C: Metric, L: Metric + Label>(
     both.iter().all(|columns| !columns.is_empty()).then_some(both)
 }
 
-/// What stands in a table of both runs, marked if it differs.
-fn told(name: &str, a: &str, b: &str) -> Markup {
+/// A row with both runs' values, marked if they differ.
+fn difference_row(name: &str, a: &str, b: &str) -> Markup {
     html! { tr { td { (name) } td { (a) } td { (b) } td { @if a != b { "≠" } } } }
 }

@@ -1,40 +1,39 @@
-//! Percentile curves, on an axis on which each step leaves out a tenth of what was left.
+//! Percentile curves. Each step of the x axis is one more nine.
 
 use maud::Markup;
+use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 
-use super::plot::{Plot, Scale, Series};
-use crate::content::Latency;
+use super::plot::{AxisScale, Plot, Series};
+use crate::latency::ClassLatency;
 
-/// Where the axis ends at the latest.
+/// The most nines of the axis.
 const NINES_MAX: f64 = 6.0;
 /// Points of a curve.
 const STEPS: u32 = 60;
 
 /// The classes whose curves are drawn.
-pub(super) const CURVES: [(&str, &str); 5] = [
-    ("load", "response"),
-    ("load", "service"),
-    ("proxy", "exchange"),
-    ("proxy", "handshake_full"),
-    ("proxy", "handshake_resumed"),
+pub(super) const CURVES: [LatencyClass; 5] = [
+    LatencyClass::Load(LoadLatency::Response),
+    LatencyClass::Load(LoadLatency::Service),
+    LatencyClass::Proxy(ProxyLatency::Exchange),
+    LatencyClass::Proxy(ProxyLatency::HandshakeFull),
+    LatencyClass::Proxy(ProxyLatency::HandshakeResumed),
 ];
 
-/// What people call such a class.
-pub(super) fn curve_name(side: &str, label: &str) -> &'static str {
-    match (side, label) {
-        ("load", "response") => "response (corrected)",
-        ("load", _) => "service (uncorrected)",
-        (_, "exchange") => "exchange",
-        (_, "handshake_full") => "full handshake",
-        _ => "resumed handshake",
+/// The title of a class with its note.
+pub(super) fn curve_name(class: LatencyClass) -> String {
+    match class.info().note {
+        "" => class.title().to_owned(),
+        note => format!("{} ({note})", class.title()),
     }
 }
 
 /// A plot of these curves, each with its name.
-pub(super) fn markup(title: String, curves: &[(&'static str, Latency<'_>)]) -> Markup {
+pub(super) fn markup(title: String, curves: &[(String, ClassLatency<'_>)]) -> Markup {
     let most = curves.iter().map(|(_, latency)| latency.histogram.count()).max().unwrap_or(0);
     let nines = (most.max(10) as f64).log10().min(NINES_MAX);
-    let series = curves.iter().map(|(name, latency)| Series { name, points: points(latency, nines) });
+    let series =
+        curves.iter().map(|(name, latency)| Series { name: name.clone(), points: points(latency, nines) });
     let ticks =
         [(0.0, "0"), (1.0, "90 %"), (2.0, "99 %"), (3.0, "99.9 %"), (4.0, "99.99 %"), (5.0, "99.999 %")];
     let plot = Plot {
@@ -42,15 +41,15 @@ pub(super) fn markup(title: String, curves: &[(&'static str, Latency<'_>)]) -> M
         x_name: "share of samples (nines in the table)",
         x_ticks: ticks.map(|(at, label)| (at, label.to_owned())).to_vec(),
         y_name: "ms",
-        scale: Scale::Log,
+        scale: AxisScale::Log,
         series: series.collect(),
         marks: Vec::new(),
     };
     plot.markup()
 }
 
-/// A curve from the least latency to this many nines.
-fn points(latency: &Latency<'_>, nines: f64) -> Vec<(f64, Option<f64>)> {
+/// A curve from the smallest latency to this many nines.
+fn points(latency: &ClassLatency<'_>, nines: f64) -> Vec<(f64, Option<f64>)> {
     let point = |step: u32| {
         let nines = f64::from(step) / f64::from(STEPS) * nines;
         let above = 10_f64.powf(-nines);

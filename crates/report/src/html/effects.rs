@@ -1,25 +1,25 @@
-//! Differences with their intervals, one below the other: what lies on both sides of the line at 0 is not shown to differ.
+//! Differences with their intervals, one below the other. An interval that crosses the line at 0 shows no difference.
 
 use maud::{Markup, html};
 
 use super::plot::{WIDTH, number, short};
-use crate::comparison::{Figures, Found, Row};
+use crate::compare::{ComparisonRow, RowEstimate, RowOutcome};
 
 const LEFT: f64 = 170.0;
 const RIGHT: f64 = 160.0;
 const ROW_HEIGHT: f64 = 24.0;
 const BOTTOM: f64 = 34.0;
-/// Percent up to which the axis is about even; beyond, each factor takes the same room, so that a wide interval leaves
-/// narrow ones readable.
+/// The axis is about linear up to this percentage and logarithmic beyond it, so that narrow intervals stay readable
+/// beside a wide one.
 const EVEN_TO: f64 = 5.0;
 const TICKS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0];
-/// Ticks that would stand too close where others are further out.
+/// Ticks left out of a wide axis, where they would overlap.
 const TICKS_NEAR: [f64; 2] = [1.0, 2.0];
 const TITLE: &str = "B against A: the difference of each figure, with its interval within the runs";
 
-/// The plot; nothing without differences.
-pub(super) fn markup(rows: &[Row]) -> Markup {
-    let rows: Vec<(&Row, &Figures)> =
+/// The plot; empty without differences.
+pub(super) fn markup(rows: &[ComparisonRow]) -> Markup {
+    let rows: Vec<(&ComparisonRow, &RowEstimate)> =
         rows.iter().filter_map(|row| Some((row, row.estimate.as_ref()?))).collect();
     let low = rows.iter().map(|(_, figures)| figures.low_percent).fold(0.0, f64::min);
     let high = rows.iter().map(|(_, figures)| figures.high_percent).fold(0.0, f64::max);
@@ -55,8 +55,8 @@ fn ticks(low: f64, high: f64) -> impl Iterator<Item = f64> {
     both.filter(move |tick| (low..=high).contains(tick))
 }
 
-fn line(row: &Row, figures: &Figures, y: f64, x: &dyn Fn(f64) -> String) -> Markup {
-    let is_shown = row.outcome == Found::Differs;
+fn line(row: &ComparisonRow, figures: &RowEstimate, y: f64, x: &dyn Fn(f64) -> String) -> Markup {
+    let is_shown = row.outcome == RowOutcome::Differs;
     let ends = [figures.low_percent, figures.high_percent].map(x);
     html! {
         text x=(LEFT - 8.0) y=(number(y + 4.0)) text-anchor="end" { (row.metric) }

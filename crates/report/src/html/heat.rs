@@ -1,21 +1,21 @@
-//! Latency over time as a map: the darker, the more samples of a column lie in a band.
+//! Latency over time as a heat map: the darker a band, the larger its share of the column's samples.
 
 use maud::{Markup, html};
 use telemetry::{Metric, SparseHistogram};
 
 use super::plot::{WIDTH, number, short};
-use crate::content::Column;
+use crate::columns::PlotColumn;
 
 const LEFT: f64 = 60.0;
 const BAND_HEIGHT: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
-/// Bands to a doubling of the latency.
+/// Bands per doubling of the latency.
 const BANDS_A_DOUBLING: f64 = 2.0;
 /// Shades, by the share of a column's samples.
 const SHADES: [(f64, &str); 6] =
     [(0.2, "1"), (0.05, ".8"), (0.01, ".6"), (0.002, ".45"), (0.000_2, ".3"), (0.0, ".18")];
 
-/// What maps show: those that are to be compared have the same.
+/// The axes of a heat map; maps to be compared share them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     lowest: i32,
@@ -25,8 +25,10 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// All of these columns; `None` without samples.
-    pub(super) fn of<'a, C: Metric>(columns: impl Iterator<Item = &'a Column<C>> + Clone) -> Option<Self> {
+    /// Covers all these columns; `None` without samples.
+    pub(super) fn of<'a, C: Metric>(
+        columns: impl Iterator<Item = &'a PlotColumn<C>> + Clone,
+    ) -> Option<Self> {
         let bands = || columns.clone().flat_map(|column| column.latency.buckets().map(|(ns, _)| band(ns)));
         Some(Self {
             lowest: bands().min()?,
@@ -47,7 +49,7 @@ impl Extent {
 }
 
 /// The map of the columns' latencies.
-pub(super) fn markup<C: Metric>(title: &str, columns: &[Column<C>], extent: &Extent) -> Markup {
+pub(super) fn markup<C: Metric>(title: &str, columns: &[PlotColumn<C>], extent: &Extent) -> Markup {
     let Extent { lowest, highest, start_s, end_s } = *extent;
     let bottom = extent.y(lowest - 1);
     html! {
@@ -75,7 +77,7 @@ pub(super) fn markup<C: Metric>(title: &str, columns: &[Column<C>], extent: &Ext
 }
 
 /// The figures of each column.
-fn table<C: Metric>(columns: &[Column<C>]) -> Markup {
+fn table<C: Metric>(columns: &[PlotColumn<C>]) -> Markup {
     html! {
         details {
             summary { "The figures" }

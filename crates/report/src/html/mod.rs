@@ -13,7 +13,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
-/// A page with nothing beside it.
+/// A page without external resources.
 fn page(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)

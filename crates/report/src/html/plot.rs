@@ -1,4 +1,4 @@
-//! Plots as SVG: lines over an axis, each told apart by its dashes too, with the figures in a table behind.
+//! Plots as SVG: lines that differ in colour and dashes, with their figures in a table below.
 
 use std::fmt::Write as _;
 
@@ -10,39 +10,39 @@ const LEFT: f64 = 60.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 34.0;
-/// Beyond this the middle of a label on the axis of x would put its end beyond the edge.
+/// A label centred further right than this would cross the edge.
 const LAST_LABEL: f64 = WIDTH - 24.0;
 
-/// How values become heights.
+/// The scale of the y axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scale {
+pub(super) enum AxisScale {
     Linear,
-    /// Only what is above nothing is drawn.
+    /// Logarithmic; only values above 0 are drawn.
     Log,
 }
 
-/// A place on the axis of x.
-pub(super) type Tick = (f64, String);
+/// A position on the x axis, with its label.
+pub(super) type AxisTick = (f64, String);
 
-/// One line; where a value is not known it is broken.
+/// One line; a `None` breaks it.
 #[derive(Debug)]
 pub(super) struct Series {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
 /// A plot.
 #[derive(Debug)]
 pub(super) struct Plot {
-    /// What it shows; its caption, and what a screen reader says of it.
+    /// The caption, which screen readers read too.
     pub(super) title: String,
     pub(super) x_name: &'static str,
-    pub(super) x_ticks: Vec<Tick>,
+    pub(super) x_ticks: Vec<AxisTick>,
     pub(super) y_name: &'static str,
-    pub(super) scale: Scale,
+    pub(super) scale: AxisScale,
     pub(super) series: Vec<Series>,
-    /// Moments that are marked, by their labels in the list of events.
-    pub(super) marks: Vec<Tick>,
+    /// Vertical marks, labelled as in the list of events.
+    pub(super) marks: Vec<AxisTick>,
 }
 
 impl Plot {
@@ -94,7 +94,7 @@ impl Plot {
         }
     }
 
-    /// The figures; lines that have places of their own have a column of their own for them.
+    /// The figures as a table; lines with other x positions get an x column of their own.
     fn table(&self) -> Markup {
         let has_places_of_last = |a: &Series, b: &Series| {
             let places = |series: &Series| series.points.iter().map(|(x, _)| x.to_bits()).collect::<Vec<_>>();
@@ -124,28 +124,28 @@ impl Plot {
         }
     }
 
-    /// What there is to draw in; `None` if there is nothing to draw.
+    /// The part of the plane to draw; `None` without points.
     fn frame(&self) -> Option<Frame> {
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let is_drawn = |y: &f64| y.is_finite() && (self.scale == Scale::Linear || *y > 0.0);
+        let is_drawn = |y: &f64| y.is_finite() && (self.scale == AxisScale::Linear || *y > 0.0);
         let ys: Vec<f64> = points().filter_map(|(_, y)| *y).filter(is_drawn).collect();
         let max = ys.iter().copied().max_by(f64::total_cmp)?;
         let min = ys.iter().copied().min_by(f64::total_cmp)?;
         let left = points().map(|(x, _)| *x).min_by(f64::total_cmp)?;
         let right = points().map(|(x, _)| *x).max_by(f64::total_cmp)?;
         let (low, high) = match self.scale {
-            Scale::Linear => (0.0, if max > 0.0 { max * 1.05 } else { 1.0 }),
-            Scale::Log => (min / 1.2, max * 1.2),
+            AxisScale::Linear => (0.0, if max > 0.0 { max * 1.05 } else { 1.0 }),
+            AxisScale::Log => (min / 1.2, max * 1.2),
         };
         let right = if right > left { right } else { left + 1.0 };
         Some(Frame { scale: self.scale, left, right, low, high })
     }
 }
 
-/// What of the plane is shown.
+/// The visible part of the plane.
 #[derive(Debug)]
 struct Frame {
-    scale: Scale,
+    scale: AxisScale,
     left: f64,
     right: f64,
     low: f64,
@@ -160,9 +160,9 @@ impl Frame {
 
     fn y(&self, value: f64) -> Option<f64> {
         let share = match self.scale {
-            Scale::Linear => (value - self.low) / (self.high - self.low),
-            Scale::Log if value <= 0.0 => return None,
-            Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            AxisScale::Linear => (value - self.low) / (self.high - self.low),
+            AxisScale::Log if value <= 0.0 => return None,
+            AxisScale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
         };
         share.is_finite().then_some(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP))
     }
@@ -187,8 +187,8 @@ impl Frame {
 
     fn y_ticks(&self) -> Vec<f64> {
         match self.scale {
-            Scale::Linear => round_steps(self.low, self.high, 5.0),
-            Scale::Log => {
+            AxisScale::Linear => round_steps(self.low, self.high, 5.0),
+            AxisScale::Log => {
                 let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
                 let factors: &[f64] = if last - first > 3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
                 let all =
@@ -233,14 +233,14 @@ pub(super) fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn plot(points: Vec<(f64, Option<f64>)>, scale: Scale) -> Plot {
+    fn plot(points: Vec<(f64, Option<f64>)>, scale: AxisScale) -> Plot {
         Plot {
             title: "<b>".to_owned(),
             x_name: "s",
             x_ticks: Vec::new(),
             y_name: "ms",
             scale,
-            series: vec![Series { name: "p50", points }],
+            series: vec![Series { name: "p50".to_owned(), points }],
             marks: vec![(1.0, "1".to_owned())],
         }
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_gap_breaks_the_line_and_a_lone_point_is_a_dot() {
         let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0)), (2.0, None), (3.0, Some(1.0))];
-        let plot = plot(points, Scale::Linear);
+        let plot = plot(points, AxisScale::Linear);
         let path = plot.frame().unwrap().path(&plot.series[0]);
         assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1), "{path}");
     }
@@ -263,7 +263,7 @@ mod tests {
             &[(0.0, Some(1e300)), (1.0, Some(1e-300))],
         ];
         for points in all {
-            for scale in [Scale::Linear, Scale::Log] {
+            for scale in [AxisScale::Linear, AxisScale::Log] {
                 let text = plot(points.to_vec(), scale).markup().into_string();
                 assert!(!text.contains("NaN") && !text.contains("<b>"), "{text}");
                 let coordinates = text

@@ -5,9 +5,10 @@ use telemetry::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
-use super::plot::{Scale, Tick};
+use super::plot::{AxisScale, AxisTick};
 use super::{made_by, page, section, tables, time};
-use crate::content::{Column, Report, columns};
+use crate::columns::{PlotColumn, columns};
+use crate::report::Report;
 
 impl Report<'_> {
     /// The page.
@@ -32,7 +33,7 @@ impl Report<'_> {
         page(&title, &body)
     }
 
-    /// The gist, in words.
+    /// The result in a sentence or two.
     fn lead(&self) -> Markup {
         let (proxy, load) = (self.summary.proxy.as_ref(), self.summary.load.as_ref());
         let is_doubtful = load.is_some_and(|load| !load.generator.limits.is_empty());
@@ -60,8 +61,8 @@ impl Report<'_> {
 
     fn curves(&self) -> Markup {
         let latencies = self.latencies().into_iter();
-        let shown = latencies.filter(|latency| CURVES.contains(&(latency.side, latency.label)));
-        let shown: Vec<_> = shown.map(|latency| (curve_name(latency.side, latency.label), latency)).collect();
+        let shown = latencies.filter(|latency| CURVES.contains(&latency.class));
+        let shown: Vec<_> = shown.map(|latency| (curve_name(latency.class), latency)).collect();
         let title = "Latency by percentile; each step to the right leaves out a tenth of what was left";
         curves::markup(title.to_owned(), &shown)
     }
@@ -71,7 +72,8 @@ impl Report<'_> {
         html! {
             @if let Some(track) = self.run.load() {
                 @let response = !track.whole()[LoadLatency::Response].is_empty();
-                @let (class, name) = if response { (LoadLatency::Response, "response (corrected)") } else { (LoadLatency::Service, "service (uncorrected)") };
+                @let class = if response { LoadLatency::Response } else { LoadLatency::Service };
+                @let name = curve_name(class.into());
                 @let columns = columns(self, track, class);
                 @if !columns.is_empty() {
                     (latency_plot(&format!("Load: {name}"), &columns, &marks))
@@ -93,31 +95,31 @@ impl Report<'_> {
         }
     }
 
-    /// What happened, by its label in the list.
-    pub(super) fn marks(&self) -> Vec<Tick> {
+    /// The events as ticks, with their labels in the list.
+    pub(super) fn marks(&self) -> Vec<AxisTick> {
         let shown = self.events().into_iter().take(tables::EVENTS_LISTED);
         shown.map(|event| (event.after_s, event.label)).collect()
     }
 }
 
-fn latency_plot<C: telemetry::Metric>(title: &str, columns: &[Column<C>], marks: &[Tick]) -> Markup {
+fn latency_plot<C: telemetry::Metric>(title: &str, columns: &[PlotColumn<C>], marks: &[AxisTick]) -> Markup {
     let lines: [time::Line<'_, C>; 3] = [
         ("p50", columns, &|column| column.quantile_ms(0.5)),
         ("p99", columns, &|column| column.quantile_ms(0.99)),
-        ("max", columns, &Column::max_ms),
+        ("max", columns, &PlotColumn::max_ms),
     ];
-    time::markup(title.to_owned(), ("ms", Scale::Log), &lines, marks)
+    time::markup(title.to_owned(), ("ms", AxisScale::Log), &lines, marks)
 }
 
 fn rates<C: telemetry::Metric>(
     title: &str,
-    columns: &[Column<C>],
-    marks: &[Tick],
+    columns: &[PlotColumn<C>],
+    marks: &[AxisTick],
     counters: &[(&'static str, C)],
 ) -> Markup {
-    let rate = |counter: C| move |column: &Column<C>| column.rate(column.counters[counter]);
+    let rate = |counter: C| move |column: &PlotColumn<C>| column.rate(column.counters[counter]);
     let rates: Vec<_> = counters.iter().map(|(name, counter)| (*name, rate(*counter))).collect();
     let lines: Vec<time::Line<'_, C>> =
         rates.iter().map(|(name, rate)| (*name, columns, rate as _)).collect();
-    time::markup(title.to_owned(), ("1/s", Scale::Linear), &lines, marks)
+    time::markup(title.to_owned(), ("1/s", AxisScale::Linear), &lines, marks)
 }

@@ -1,18 +1,20 @@
 //! The tables of a page.
 
 use maud::{Markup, html};
+use telemetry::Percentile;
 use telemetry::model::{ComparedSummary, Level};
 
 use super::plot::short;
-use crate::content::{Latency, QUANTILES, Report};
+use crate::latency::ClassLatency;
+use crate::report::Report;
 
-/// What happened that is listed and marked in the plots; a run may have a thousand lines.
+/// Events that are listed and marked in plots; a run may have a thousand.
 pub(super) const EVENTS_LISTED: usize = 60;
 /// Clients that are listed.
 const CLIENTS_SHOWN: usize = 50;
 const EVENTS_SHOWN: usize = 30;
 
-/// What stands below a percentile.
+/// Explains brackets and intervals.
 const INTERVALS: &str = "In brackets: fewer than ten samples lie above. Below a percentile: its 95 % confidence interval (of order \
     statistics). Of intervals made in this way, 95 in 100 hold the percentile that more and more samples of the same kind would \
     come to, if samples did not depend on each other. Those of one stall do, so the truth is wider; and between runs a percentile \
@@ -153,31 +155,31 @@ impl Report<'_> {
 
     pub(super) fn definitions(&self) -> Markup {
         html! {
-            table { tbody { @for latency in self.latencies() { tr { td { (latency.name()) } td { (latency.meaning) } } } } }
+            table { tbody { @for latency in self.latencies() { tr { td { (latency.name()) } td { (latency.class.meaning()) } } } } }
             p.dim { "Histograms of nanoseconds with three significant digits, merged and never averaged; maxima are exact. In: from the client to the upstream." }
         }
     }
 }
 
-/// Latencies, each with the name that stands before it.
-pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a Latency<'a>)>) -> Markup {
+/// A row for each latency, with its name.
+pub(super) fn latency_table<'a>(rows: impl Iterator<Item = (String, &'a ClassLatency<'a>)>) -> Markup {
     html! {
         table {
-            thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for (name, _) in QUANTILES { th.n { (name) } } th.n { "max" } } }
+            thead { tr { th { "ms" } th.n { "n" } th.n { "mean" } @for percentile in Percentile::TABLE { th.n { (percentile.label) } } th.n { "max" } } }
             tbody { @for (name, latency) in rows { (latency_row(&name, latency)) } }
         }
         p.dim { (INTERVALS) }
     }
 }
 
-fn latency_row(name: &str, latency: &Latency<'_>) -> Markup {
+fn latency_row(name: &str, latency: &ClassLatency<'_>) -> Markup {
     let histogram = latency.histogram;
     html! {
         tr {
             td { (name) }
             td.n { (histogram.count()) }
             td.n { (histogram.mean_ns().map(|ns| short(ns / 1e6)).unwrap_or_default()) }
-            @for (_, q) in QUANTILES {
+            @for Percentile { q, .. } in Percentile::TABLE {
                 td.n {
                     @if let Some(quantile) = latency.quantile(q) {
                         @if quantile.is_thin {

@@ -3,24 +3,24 @@
 use maud::Markup;
 use telemetry::Metric;
 
-use super::plot::{Plot, Scale, Series, Tick, round_steps, short};
-use crate::content::Column;
+use super::plot::{AxisScale, AxisTick, Plot, Series, round_steps, short};
+use crate::columns::PlotColumn;
 
-/// A line: its name, the columns it is of, and its value in each.
-pub(super) type Line<'a, C> = (&'static str, &'a [Column<C>], &'a dyn Fn(&Column<C>) -> Option<f64>);
+/// A line: its name, its columns, and its value in each.
+pub(super) type Line<'a, C> = (&'static str, &'a [PlotColumn<C>], &'a dyn Fn(&PlotColumn<C>) -> Option<f64>);
 
-/// Lines over the time since their runs began, with moments that are marked.
+/// Lines over the time since each run began, with marks.
 pub(super) fn markup<C: Metric>(
     title: String,
-    (y_name, scale): (&'static str, Scale),
+    (y_name, scale): (&'static str, AxisScale),
     lines: &[Line<'_, C>],
-    marks: &[Tick],
+    marks: &[AxisTick],
 ) -> Markup {
     let ends = || lines.iter().flat_map(|(_, columns, _)| columns.iter().map(|column| column.end_s));
     let first = ends().min_by(f64::total_cmp).unwrap_or(0.0);
     let last = ends().max_by(f64::total_cmp).unwrap_or(0.0);
     let series = lines.iter().map(|(name, columns, of)| Series {
-        name,
+        name: (*name).to_owned(),
         points: columns.iter().map(|column| (column.end_s, of(column))).collect(),
     });
     let plot = Plot {

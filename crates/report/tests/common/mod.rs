@@ -25,7 +25,7 @@ fn setting(name: &str, value: &str) -> Setting {
 }
 
 /// Ten seconds of a proxy under load.
-pub(crate) struct Played {
+pub(crate) struct SyntheticRun {
     /// The run's id begins with it.
     pub(crate) id: u16,
     /// How long each exchange takes.
@@ -36,14 +36,14 @@ pub(crate) struct Played {
     pub(crate) without_header: bool,
 }
 
-impl Default for Played {
+impl Default for SyntheticRun {
     fn default() -> Self {
         Self { id: 0xabcd, exchange_ns: 400_000, with_loss: false, without_header: false }
     }
 }
 
-pub(crate) fn model(played: &Played) -> (Model, RunId) {
-    let run = RunId::from_bits(u128::from(played.id) << 112);
+pub(crate) fn model(synthetic: &SyntheticRun) -> (Model, RunId) {
+    let run = RunId::from_bits(u128::from(synthetic.id) << 112);
     let mut publisher = Publisher::new(run, Vec::new(), 60, at(0));
     let settings = vec![setting("proxy.alpn", HOSTILE), setting("load.target", &format!("https://{HOST}/"))];
     let began = RunRecord {
@@ -63,7 +63,7 @@ pub(crate) fn model(played: &Played) -> (Model, RunId) {
     };
     let (mut proxy, mut load) = (ProxyDelta::default(), LoadDelta::default());
     for _ in 0..100 {
-        proxy.latencies[ProxyLatency::Exchange].record_ns(played.exchange_ns);
+        proxy.latencies[ProxyLatency::Exchange].record_ns(synthetic.exchange_ns);
         proxy.latencies[ProxyLatency::HandshakeFull].record_ns(2_000_000);
         load.latencies[LoadLatency::Response].record_ns(900_000);
         load.tally.count(LoadEvent::Status(200), || format!("GET https://{HOST}/{HOSTILE}"));
@@ -91,12 +91,12 @@ pub(crate) fn model(played: &Played) -> (Model, RunId) {
     let is_lost = |record: &Record| {
         let is_first = record.stamp.seq <= 1;
         let is_of_the_fifth = record.stamp.mono_us == at(5).monotonic_us;
-        played.with_loss && is_of_the_fifth || played.without_header && is_first
+        synthetic.with_loss && is_of_the_fifth || synthetic.without_header && is_first
     };
     (read(publisher.into_sink(), 100, is_lost), run)
 }
 
-/// What a reader makes of the records that are not lost, with so many intervals kept.
+/// A model of the records that are not lost, with this many intervals kept.
 pub(crate) fn read(records: Vec<Record>, history: usize, is_lost: impl Fn(&Record) -> bool) -> Model {
     let mut model = Model::new(history);
     records.into_iter().filter(|record| !is_lost(record)).for_each(|record| model.apply(record, None));

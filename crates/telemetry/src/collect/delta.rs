@@ -1,9 +1,9 @@
 //! Deltas: what workers hand over once an interval. The publisher merges them.
 
-use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
-use crate::metric::Counters;
+use crate::metrics::Counters;
+use crate::metrics::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::ClientId;

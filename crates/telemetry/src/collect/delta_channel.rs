@@ -132,7 +132,7 @@ impl<D: Delta> WorkerChannel<D> {
 mod tests {
     use super::*;
     use crate::collect::delta::LoadDelta;
-    use crate::families::LoadCounter;
+    use crate::metrics::LoadCounter;
 
     const LONG: Duration = Duration::from_secs(10);
     const NONE: Duration = Duration::ZERO;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::families::CpuGroup;
-use crate::metric::Counters;
+use crate::metrics::Counters;
+use crate::metrics::CpuGroup;
 use crate::record::HostRecord;
 
 /// The groups of threads of the program, by the beginning of their names.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram as Hdr;
 
 use crate::histogram::sparse::{Buckets, SparseHistogram, UNIT_NS};
-use crate::metric::Metric;
+use crate::metrics::Metric;
 
 /// Latencies below this are not told apart, in nanoseconds.
 pub(crate) const LOWEST_NS: u64 = 100;

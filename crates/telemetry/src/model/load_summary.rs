@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::families::{LoadCounter, LoadLatency, ProxyCounter};
 use crate::histogram::Histograms;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, LoadCounter, LoadLatency, Metric, ProxyCounter, labels};
 use crate::model::run::Run;
 use crate::model::series::MetricSeries;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
@@ -183,18 +182,6 @@ pub struct LoadSummary {
     pub notes: Vec<String>,
 }
 
-/// The causes of failed requests.
-const FAILURES: [(&str, LoadCounter); 8] = [
-    ("connect", LoadCounter::FailedConnect),
-    ("tls", LoadCounter::FailedTls),
-    ("timeout", LoadCounter::FailedTimeout),
-    ("reset", LoadCounter::FailedReset),
-    ("short", LoadCounter::FailedShort),
-    ("body", LoadCounter::FailedBody),
-    ("protocol", LoadCounter::FailedProtocol),
-    ("status", LoadCounter::FailedStatus),
-];
-
 /// What counts as an answer.
 const ANSWERED: [LoadCounter; 3] = [LoadCounter::Ok, LoadCounter::FailedStatus, LoadCounter::FailedBody];
 
@@ -225,7 +212,10 @@ pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> 
         generator,
         requests,
         spans_s: spans,
-        failures: FAILURES.iter().map(|&(cause, counter)| (cause, totals[counter])).collect(),
+        failures: labels::REQUEST_FAILURES
+            .iter()
+            .map(|&(cause, _, counter)| (cause, totals[counter]))
+            .collect(),
         events: record.map(|record| record.tally.iter().cloned().collect()).unwrap_or_default(),
         connections: totals[LoadCounter::Opened],
         handshakes: HandshakeCounts {

@@ -40,7 +40,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::families::{ClientCounter, LoadCounter, ProxyCounter, ProxyLatency};
+    use crate::metrics::{ClientCounter, LoadCounter, ProxyCounter, ProxyLatency};
     use crate::publish::{LoadState, Publisher};
     use crate::record::RunRecord;
     use crate::record::ids::RunId;

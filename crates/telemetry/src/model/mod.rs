@@ -48,8 +48,8 @@ pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
 pub use series::window::Window;
 pub use series::{Interval, MetricSeries};
 pub use summary::{
-    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Label, Observed,
-    Percentiles, ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
+    ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Observed, Percentiles,
+    ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
 
 /// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::collect::host::GROUPS;
-use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
-use crate::metric::Metric;
+use crate::metrics::{ClientCounter, LatencyClass, Metric, Percentile, ProxyCounter, ProxyLatency};
 use crate::model::Model;
 use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::load_summary::{self, LoadSummary};
@@ -207,17 +206,17 @@ pub struct Percentiles {
 impl Percentiles {
     /// Those of a histogram.
     pub fn of(histogram: &Histogram) -> Self {
-        let at = |q| histogram.quantile_ns(q).map(micros);
+        let at = |percentile: Percentile| histogram.quantile_ns(percentile.q).map(micros);
         Self {
             n: histogram.count(),
             min: histogram.min_ns().map(micros),
             mean: histogram.mean_ns().map(|ns| ns / 1e3),
             sd: histogram.stdev_ns().map(|ns| ns / 1e3),
-            p50: at(0.5),
-            p90: at(0.9),
-            p95: at(0.95),
-            p99: at(0.99),
-            p999: at(0.999),
+            p50: at(Percentile::P50),
+            p90: at(Percentile::P90),
+            p95: at(Percentile::P95),
+            p99: at(Percentile::P99),
+            p999: at(Percentile::P999),
             max: (!histogram.is_empty()).then(|| micros(histogram.max_ns())),
         }
     }
@@ -333,50 +332,9 @@ fn proxy_summary(series: &MetricSeries<ProxyCounter, ProxyLatency>, open: u64) -
     }
 }
 
-pub(super) fn latencies<C: Metric, L: Metric + Label>(
+pub(super) fn latencies<C: Metric, L: Metric + Into<LatencyClass>>(
     series: &MetricSeries<C, L>,
     classes: &[L],
 ) -> BTreeMap<&'static str, Percentiles> {
-    classes.iter().map(|&class| (class.label(), Percentiles::of(&series.whole()[class]))).collect()
-}
-
-/// The name of a class of latencies in summaries, reports and assertions.
-pub trait Label {
-    /// The name.
-    fn label(self) -> &'static str;
-}
-
-impl Label for ProxyLatency {
-    fn label(self) -> &'static str {
-        match self {
-            Self::HandshakeFull => "handshake_full",
-            Self::HandshakeResumed => "handshake_resumed",
-            Self::ComputeFull => "compute_full",
-            Self::ComputeResumed => "compute_resumed",
-            Self::Connect => "connect",
-            Self::Exchange => "exchange",
-            Self::Lifetime => "lifetime",
-        }
-    }
-}
-
-impl Label for LoadLatency {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Response => "response",
-            Self::Service => "service",
-            Self::Lag => "lag",
-            Self::Connect => "connect",
-            Self::HandshakeFull => "handshake_full",
-            Self::HandshakeResumed => "handshake_resumed",
-            Self::HandshakeEarly => "handshake_early",
-            Self::FirstByte => "first_byte",
-            Self::Total => "total",
-            Self::TotalPlain => "total_plain",
-            Self::TotalFull => "total_full",
-            Self::TotalResumed => "total_resumed",
-            Self::TotalEarly => "total_early",
-            Self::TotalKept => "total_kept",
-        }
-    }
+    classes.iter().map(|&class| (class.into().key(), Percentiles::of(&series.whole()[class]))).collect()
 }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::collect::delta::ClientDelta;
-use crate::families::ClientCounter;
 use crate::histogram::Sketch;
-use crate::metric::Counters;
+use crate::metrics::ClientCounter;
+use crate::metrics::Counters;
 use crate::record::ClientRecord;
 use crate::record::ids::ClientId;
 

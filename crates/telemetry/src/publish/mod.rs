@@ -23,8 +23,8 @@ use std::collections::VecDeque;
 use journal::Timestamps;
 
 use crate::collect::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
-use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::history::slice::Baseline;
+use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::model::put_setting;
 use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::EventCounts;
@@ -40,7 +40,7 @@ use clients::{ClientTable, Due};
 use events::Events;
 pub use run_totals::LoadState;
 use run_totals::RunTotals;
-pub use sink::{Refusal, Sink};
+pub use sink::{RecordWriter, Refusal, Sink};
 
 /// How long intervals may be put off for lack of budget, in microseconds: somebody who holds down a key that makes
 /// records must not blind the screen.

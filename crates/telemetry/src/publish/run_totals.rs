@@ -1,9 +1,9 @@
 //! The totals of proxy or load, and what of them no record has carried yet.
 
-use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
 use crate::histogram::SparseHistogram;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
+use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::record::event_counts::EventCounts;
 use crate::record::{Latencies, Latency, LoadRecord, ProxyRecord};
 

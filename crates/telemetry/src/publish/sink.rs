@@ -1,6 +1,11 @@
-//! Where records go.
+//! Where records go: anything that accepts them, and a journal file.
+
+use std::path::Path;
+
+use journal::{EntryBuf, FileWriter, WriteError};
 
 use crate::record::Record;
+use crate::record::codec::encode;
 
 /// Where records go.
 pub trait Sink {
@@ -26,6 +31,63 @@ impl Sink for Vec<Record> {
 
     fn flush(&mut self) -> Result<(), String> {
         Ok(())
+    }
+}
+
+/// Writes records to a journal file.
+#[derive(Debug)]
+pub struct RecordWriter {
+    file: FileWriter,
+    entry: EntryBuf,
+}
+
+impl RecordWriter {
+    /// Returns a writer that appends to this file.
+    pub fn new(file: FileWriter) -> Self {
+        Self { file, entry: EntryBuf::new() }
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Appends a record; readers see it after the next [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// As those of [`FileWriter::append`]: the record was not appended.
+    pub fn append(&mut self, record: &Record) -> Result<(), WriteError> {
+        encode(record, &mut self.entry);
+        self.file.append(&self.entry, record.stamp.timestamps())
+    }
+
+    /// Writes all appended records.
+    ///
+    /// # Errors
+    /// As those of [`FileWriter::flush`]: the records are kept, and the next flush retries.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.file.flush()
+    }
+
+    /// Flushes and closes the file.
+    ///
+    /// # Errors
+    /// As those of [`FileWriter::close`].
+    pub fn close(self) -> Result<(), WriteError> {
+        self.file.close()
+    }
+}
+
+impl Sink for RecordWriter {
+    fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
+        self.append(record).map_err(|error| match error {
+            WriteError::Entry { .. } => Refusal::Never(error.to_string()),
+            error => Refusal::Later(error.to_string()),
+        })
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        self.file.flush().map_err(|error| error.to_string())
     }
 }
 

@@ -3,8 +3,8 @@
 use journal::Timestamps;
 
 use super::{PendingRecord, Publisher, Refusal, Sink};
-use crate::families::{LoadLatency, ProxyLatency};
-use crate::metric::Metric;
+use crate::metrics::Metric;
+use crate::metrics::{LoadLatency, ProxyLatency};
 use crate::record::{Body, Record, Stamp};
 
 /// Latencies of the load that each record carries. Those of request phases are carried seldom: they would take more

@@ -3,7 +3,7 @@
 use crate::histogram::Histograms;
 use crate::histogram::Sketch;
 use crate::histogram::SparseHistogram;
-use crate::metric::Metric;
+use crate::metrics::Metric;
 use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::{EventCount, EventCounts};
 use crate::record::setting::{Setting, Value};

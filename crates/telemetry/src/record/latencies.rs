@@ -2,7 +2,7 @@
 
 use crate::histogram::Histograms;
 use crate::histogram::SparseHistogram;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 
 /// The latencies of one class in a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::experiment::{Arm, ExperimentStep, Stage};
-use crate::families::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::histogram::SparseHistogram;
+use crate::metrics::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
     ProxyRecord, Record, RunRecord,

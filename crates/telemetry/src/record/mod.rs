@@ -16,9 +16,12 @@ pub(crate) mod setting;
 pub(crate) mod wire;
 pub(crate) mod words;
 
-use crate::families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use journal::Timestamps;
+
 use crate::histogram::Sketch;
-use crate::metric::Counters;
+use crate::metrics::{
+    ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+};
 use crate::record::connection::{ConnectionRecord, Outcome};
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::{ClientId, ConnId, RunId};
@@ -54,6 +57,11 @@ pub struct Stamp {
 const GAP_SLACK_US_MAX: u64 = 20_000;
 
 impl Stamp {
+    /// Returns the times of the record's journal entry.
+    pub fn timestamps(&self) -> Timestamps {
+        Timestamps { realtime_us: self.realtime_us, monotonic_us: self.mono_us }
+    }
+
     /// True if the record does not cover all the time since `end_us`, where the one before it of its kind ends.
     pub(crate) fn is_after_gap(&self, end_us: u64) -> bool {
         let slack_us = (self.interval_us / 2).min(GAP_SLACK_US_MAX);

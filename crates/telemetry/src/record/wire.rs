@@ -9,7 +9,7 @@ use journal::EntryBuf;
 use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
 use crate::histogram::Sketch;
 use crate::histogram::encoding;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 use crate::record::connection::Outcome;
 use crate::record::event_counts::EventCounts;
 use crate::record::field::{Field, Unit};

@@ -37,6 +37,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) runs: RunsArgs,
     /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 90%' or 'lost == 0'; may be repeated
+    /// (docs/figures.md names the figures)
     #[arg(long, value_name = "CONDITION")]
     pub(crate) assert: Vec<String>,
     /// File of conditions, one a line; # begins a comment
@@ -76,7 +77,7 @@ pub(crate) struct CompareArgs {
     pub(crate) run_b: Option<String>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
-    /// What is compared, such as exchange.p99+cpu.per_exchange [default: what both have of the usual]
+    /// What is compared, such as exchange.p99+cpu.per_exchange (docs/figures.md) [default: what both have of the usual]
     #[arg(long, value_name = "M+M")]
     pub(crate) metric: Option<String>,
     /// Length of the blocks that each run is cut into, four at least [default: 10s]

@@ -168,7 +168,8 @@ pub(crate) struct OutputArgs {
     /// Print every figure by its name as CSV, a line a run
     #[arg(long, conflicts_with_all = ["format", "style"])]
     pub(crate) csv: bool,
-    /// Fail with exit code 99 unless this holds, such as 'response.p99 < 5ms' or 'errors == 0'; may be repeated
+    /// Fail with exit code 99 unless this holds, such as 'response.p99 < 5ms' or 'errors == 0' (docs/figures.md); may be
+    /// repeated
     #[arg(long, value_name = "CONDITION")]
     pub(crate) assert: Vec<String>,
     /// Write the percentiles for HdrHistogram's plotter; - is standard output, after the summary

@@ -1,7 +1,7 @@
 //! What a load leaves behind: the summary in the shape that is wanted, files, and whether its assertions hold.
 
 use loadgen::results::Style;
-use report::{Assertion, Figure, Verdict};
+use report::{Assertion, AssertionOutcome, FigureValue};
 use telemetry::model::Run;
 
 use super::args::LoadArgs;
@@ -27,7 +27,7 @@ pub(crate) struct Output {
     files: Outputs,
     wants_intervals: bool,
     /// The figures of the runs so far, those of one variant together.
-    runs: Vec<(String, Vec<Vec<Figure>>)>,
+    runs: Vec<(String, Vec<Vec<FigureValue>>)>,
     breaches: Vec<String>,
 }
 
@@ -92,10 +92,8 @@ impl Output {
         let Some(figures) = finished.figures() else { return };
         for assertion in &self.assertions {
             match assertion.check(&figures) {
-                Verdict::Holds => {}
-                Verdict::Breached(reason) => self.breaches.push(format!("{assertion}: {reason}")),
-                // Such as a figure of an observed process where none is.
-                Verdict::Unknown => self.breaches.push(format!("{assertion}: there is no such figure")),
+                AssertionOutcome::Holds => {}
+                AssertionOutcome::Breached(reason) => self.breaches.push(format!("{assertion}: {reason}")),
             }
         }
     }

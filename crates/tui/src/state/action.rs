@@ -1,4 +1,4 @@
-//! What happens to the dashboard, and what follows from it.
+//! Events of the dashboard, and their effects.
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use telemetry::model::Level;
@@ -15,7 +15,7 @@ use super::replay::PlayControl;
 use super::seek::SeekTarget;
 use super::tuning::SettingEdit;
 
-/// What a person wants, whatever key says it.
+/// What a person requests, whatever the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     Quit,
@@ -55,66 +55,66 @@ pub(crate) enum Intent {
     Suspend,
 }
 
-/// What happens to the dashboard.
+/// An event of the dashboard.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// A person wants something.
+    /// A person's request.
     Want(Intent),
-    /// A person types.
+    /// A key while a prompt is open.
     Type(KeyEvent),
-    /// The mouse did something.
+    /// A mouse event.
     Point(MouseEvent),
-    /// There is news of the journal.
+    /// An update from the journal.
     Update(Update),
-    /// Something was read again.
+    /// A reply of the history reader.
     History(HistoryReply),
     /// Time has passed.
     Tick,
-    /// The terminal has so many columns and rows.
+    /// The terminal's size changed: columns and rows.
     Resize(u16, u16),
-    /// What was to be done outside was done, or not: a sentence.
+    /// The result of an effect, as a sentence.
     Done(Level, String),
-    /// The program takes no commands at this moment, or none any more.
+    /// The program accepts no commands now, or never again.
     NotSent(&'static str),
 }
 
-/// What is to be done outside.
+/// What the caller has to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// The screen is no longer right.
+    /// Redraw the screen.
     Draw(Urgency),
-    /// Every cell is to be written anew.
+    /// Redraw every cell.
     Redraw,
-    /// The program is to be told.
+    /// Send a command to the program.
     Send(Command),
-    /// A text is to go to the clipboard.
+    /// Copy a text to the clipboard.
     Copy(String),
-    /// The view is to be written to files.
+    /// Write the view to files.
     Export(Box<Export>),
-    /// Back to the shell until the process is continued.
+    /// Suspend the process until it is continued.
     Suspend(Suspend),
-    /// The dashboard ends.
+    /// Exit the dashboard.
     Leave(Exit),
 }
 
-/// What fills the screen.
+/// The screen that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Screen {
     /// The panes.
     Dashboard,
-    /// The keys over them, from this line on.
+    /// The help over the panes.
     Help {
-        /// Lines scrolled away.
+        /// The lines scrolled away.
         offset: usize,
     },
-    /// The panes, with a long log in the place of clients and timeline.
+    /// The panes, with a long log instead of clients and timeline.
     Log,
-    /// The settings over them.
+    /// The settings over the panes.
     Tuning,
-    /// Experiments over them.
+    /// The experiments over the panes.
     Experiments,
-    /// The runs that are watched over them.
+    /// The list of runs over the panes.
     Runs,
-    /// All about a client over them.
+    /// The details of a client over the panes.
     Client(ClientId),
 }

@@ -1,22 +1,22 @@
-//! The order of the clients, which one is selected, and which part of them is in sight.
+//! The table of clients: order, selection and visible part.
 
 use telemetry::ClientId;
 
 use crate::view_model::{ClientRow, ClientTable, Order};
 
-/// The table's state. The selection is a client and not a row, so that it stays on it when the order changes.
+/// The table's state. It selects a client, not a row, so the selection survives a new order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientList {
     pub(crate) order: Order,
     pub(crate) selected: Option<ClientId>,
-    /// What an address must hold for its client to be shown; empty for all.
+    /// The text that an address must contain; empty for all.
     pub(crate) filter: String,
     offset: usize,
-    /// The rows in sight.
+    /// The visible rows.
     page: Vec<ClientRow>,
 }
 
-/// Where a person wants to go in the table.
+/// A movement of the selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListMove {
     Up,
@@ -28,7 +28,7 @@ pub(crate) enum ListMove {
 }
 
 impl ListMove {
-    /// Goes from line `at` of a list whose last line is `last`.
+    /// Returns the new line, from line `at` of a list whose last line is `last`.
     pub(super) fn from(self, at: usize, last: usize) -> usize {
         const PAGE: usize = 10;
         let to = match self {
@@ -44,8 +44,8 @@ impl ListMove {
 }
 
 impl ClientList {
-    /// Puts so many rows in sight in order, lets go of a selected client that is no more, and keeps it in sight
-    /// otherwise.
+    /// Sorts the visible rows. Drops the selection of a client that is gone; keeps any other selection
+    /// visible.
     pub(super) fn arrange(&mut self, table: &mut ClientTable, rows: usize) {
         table.put_in(self.order, &self.filter);
         let at = self.selected.and_then(|selected| table.place(selected));
@@ -57,7 +57,7 @@ impl ClientList {
         self.page.extend(table.page(self.offset..self.offset + rows).copied());
     }
 
-    /// Selects another client; the first step selects the one at the top or the bottom of the rows in sight.
+    /// Selects another client; the first step selects the first or last visible row.
     pub(super) fn go(&mut self, to: ListMove, table: &mut ClientTable, rows: usize) {
         let Some(last) = table.len().checked_sub(1) else { return };
         let stride = rows.max(1);
@@ -80,7 +80,7 @@ impl ClientList {
         &self.page
     }
 
-    /// Clients that come before the rows in sight.
+    /// Returns the number of clients before the visible rows.
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }

@@ -13,7 +13,7 @@ use crate::clock::Now;
 
 /// How long the records may take to show a change before it counts as refused.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(3);
-/// Changes that can be taken back.
+/// The number of changes that can be undone.
 const UNDO_MAX: usize = 100;
 
 /// A change that no record has confirmed yet.
@@ -23,7 +23,7 @@ struct PendingChange {
     before: Value,
     value: Value,
     at: Now,
-    /// True if it takes a change back, and so is not to be taken back itself.
+    /// True for an undo, which cannot be undone itself.
     is_undo: bool,
 }
 
@@ -33,15 +33,15 @@ pub(crate) struct Control {
     asks: Vec<PendingChange>,
     /// Changes that were confirmed, with the values before, the latest at the end.
     done: Vec<(String, Value)>,
-    /// Why a setting did not change when it was last asked to.
+    /// Why a setting did not change at the last request.
     refused: Vec<(String, String)>,
 }
 
 impl Control {
-    /// The command that moves a quick control one step.
+    /// Returns the command that moves a quick control one step.
     ///
     /// # Errors
-    /// With a sentence for the person, where it cannot be moved.
+    /// A message, if it cannot be moved.
     pub(super) fn adjust(
         &mut self,
         run: Option<&Run>,
@@ -60,10 +60,10 @@ impl Control {
         self.ask(Some(run), control.setting(), within(setting, value), now)
     }
 
-    /// The command that gives a setting another value.
+    /// Returns the command that changes a setting.
     ///
     /// # Errors
-    /// With a sentence for the person, where it cannot have it.
+    /// A message, if the value is not allowed.
     pub(super) fn ask(
         &mut self,
         run: Option<&Run>,
@@ -92,17 +92,17 @@ impl Control {
         Ok(Command::Set { name, value })
     }
 
-    /// The command that takes the last confirmed change back.
+    /// Returns the command that undoes the last confirmed change.
     ///
     /// # Errors
-    /// With a sentence for the person, where there is none.
+    /// A message, if there is none.
     pub(super) fn undo(&mut self, run: Option<&Run>, now: Now) -> Result<Command, String> {
         let (name, before) =
             self.done.pop().ok_or("no change was made from here that could be taken back")?;
         self.ask_as(run, &name, before, now, true)
     }
 
-    /// Forgets what the records confirm, and what they do not confirm in time.
+    /// Removes pending changes that the records confirm, and those that have timed out.
     pub(super) fn settle(&mut self, run: &Run, now: Now) {
         let Self { asks, done, refused } = self;
         asks.retain(|ask| {
@@ -122,7 +122,7 @@ impl Control {
         done.drain(..surplus);
     }
 
-    /// Takes a warning of the program for the answer to what was asked of the setting that it names.
+    /// Treats the program's warning about a setting as the answer to its pending change.
     pub(super) fn note_refusal(&mut self, text: &str) {
         if let Some(at) = self.asks.iter().position(|ask| text.contains(&ask.name)) {
             let ask = self.asks.remove(at);
@@ -130,27 +130,27 @@ impl Control {
         }
     }
 
-    /// Forgets everything that was asked.
+    /// Removes all pending changes.
     pub(super) fn give_up(&mut self) {
         self.asks.clear();
     }
 
-    /// True while an answer is due.
+    /// Returns whether a change is pending.
     pub(super) fn is_waiting(&self) -> bool {
         !self.asks.is_empty()
     }
 
-    /// What was asked of a setting and has not been answered.
+    /// Returns the pending value of a setting.
     pub(crate) fn asked(&self, name: &str) -> Option<&Value> {
         self.asks.iter().find(|ask| ask.name == name).map(|ask| &ask.value)
     }
 
-    /// Why a setting kept its value when it was last asked to change.
+    /// Returns why the last change of a setting failed.
     pub(crate) fn refusal(&self, name: &str) -> Option<&str> {
         self.refused.iter().rev().find(|(refused, _)| refused == name).map(|(_, why)| &**why)
     }
 
-    /// What was asked, in words; empty if everything has been answered.
+    /// Returns the pending changes as text; empty if there are none.
     pub(crate) fn pending(&self) -> String {
         let words: Vec<String> =
             self.asks.iter().map(|ask| quick_control::words(&ask.name, &ask.value)).collect();
@@ -166,10 +166,10 @@ fn changeable(run: Option<&Run>) -> Result<&Run, String> {
     }
 }
 
-/// Whether a setting may have a value, as far as its description tells.
+/// Checks a value against the setting's description.
 ///
 /// # Errors
-/// With a sentence for the person, where it may not.
+/// A message, if the value is not allowed.
 pub(super) fn check(setting: &Setting, value: &Value) -> Result<(), String> {
     let name = &setting.name;
     if setting.applies == Applies::Restart {
@@ -183,10 +183,10 @@ pub(super) fn check(setting: &Setting, value: &Value) -> Result<(), String> {
     }
 }
 
-/// Reads a value as a person types it.
+/// Parses a typed value.
 ///
 /// # Errors
-/// With a sentence for the person, where a setting of this kind cannot have it.
+/// A message, if the value does not fit the kind of setting.
 pub(super) fn parse(setting: &Setting, text: &str) -> Result<Value, String> {
     let (name, text) = (&setting.name, text.trim());
     let value = match setting.value {
@@ -205,7 +205,7 @@ pub(super) fn parse(setting: &Setting, text: &str) -> Result<Value, String> {
     check(setting, &value).map(|()| value)
 }
 
-/// The nearest value that a setting may have.
+/// Returns the nearest allowed value.
 pub(super) fn within(setting: &Setting, value: Value) -> Value {
     match (value, setting.range) {
         (Value::Number(number), Some((low, high))) => Value::Number(number.max(low).min(high)),

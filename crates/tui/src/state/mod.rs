@@ -55,7 +55,7 @@ use view::View;
 use view_status::LastRecord;
 pub(crate) use view_status::ViewStatus;
 
-/// The dashboard's own notices that are kept.
+/// The number of the dashboard's own notices that are kept.
 const NOTICES_MAX: usize = 50;
 
 /// The dashboard's state.
@@ -89,7 +89,7 @@ pub(crate) struct State {
     last_record: Option<LastRecord>,
     /// The run that was shown last.
     shown: Option<RunId>,
-    /// The run that began last, whosever it is.
+    /// The run that started last, of any account.
     newest: Option<RunId>,
     notices: VecDeque<LogLine>,
     recorded: RecordingState,
@@ -130,12 +130,12 @@ impl State {
         }
     }
 
-    /// The model, without the rest.
+    /// Returns the model.
     pub(crate) fn into_model(self) -> Model {
         self.model
     }
 
-    /// What is shown.
+    /// Returns the shown snapshot.
     fn snapshot(&self) -> &Snapshot {
         match &self.view {
             View::Live => &self.live,
@@ -143,7 +143,7 @@ impl State {
         }
     }
 
-    /// The figures that are shown.
+    /// Returns the shown figures.
     pub(crate) fn figures(&self) -> Option<&ViewModel> {
         self.snapshot().figures.as_ref()
     }
@@ -167,7 +167,7 @@ impl State {
         }
     }
 
-    /// True if there is what a key needs.
+    /// Returns whether the requirements of a key are met.
     pub(crate) fn can(&self, needs: Needs) -> bool {
         let (figures, may) = (self.figures(), !self.options.read_only);
         match needs {
@@ -198,7 +198,7 @@ impl State {
         self.run().map_or(0, Run::last_us)
     }
 
-    /// All clients of the moment that is shown, in no order.
+    /// Returns all clients at the shown moment, unordered.
     fn client_ids(&self) -> impl Iterator<Item = ClientId> + '_ {
         self.snapshot().table.rows().iter().map(|row| row.id)
     }
@@ -248,7 +248,7 @@ impl State {
         self.time.column_us(self.live.interval_us())
     }
 
-    /// Brings the timeline to the columns that are in sight.
+    /// Updates the timeline to the visible columns.
     fn follow_timeline(&mut self) {
         let (columns, column_us) = (layout::timeline_columns(self), self.column_us());
         let Self { model, options, time, timeline, view, reads, .. } = self;
@@ -285,7 +285,7 @@ impl State {
         let (id, began_us) = (run.id(), run.began_realtime_us());
         let ended = run.stopped().is_some();
         if ended != std::mem::replace(&mut self.end_seen, ended) {
-            // What ended does nothing any more: its totals are what is left to see.
+            // An ended run has no current rates: show its totals.
             self.span = if ended { Span::WholeRun } else { Span::default() };
             self.clients.order.key = if ended { SortKey::Total } else { SortKey::Out };
         }
@@ -299,7 +299,7 @@ impl State {
         self.status = ViewStatus::of(self, now);
     }
 
-    /// Puts the clients in order and keeps the selected one in sight.
+    /// Sorts the clients and keeps the selected one visible.
     fn arrange(&mut self) {
         let rows = layout::client_rows(self);
         let (clients, table) = self.clients_and_table();
@@ -321,7 +321,7 @@ impl State {
         self.notices.push_back(LogLine { mono_us: 0, realtime_us: now.realtime_us, level, text });
     }
 
-    /// Says why a person does not come back to the shell, on a screen that shows it.
+    /// Shows, on a visible screen, why the dashboard does not suspend.
     fn refuse_to_stop(&mut self, now: Now) {
         let is_load = self.run().and_then(Run::began).is_some_and(|began| began.listen.is_empty());
         let what = if is_load { "load" } else { "proxy" };

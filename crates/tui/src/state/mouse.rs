@@ -1,4 +1,4 @@
-//! What a click or the wheel does; there is a key for each of it.
+//! The effects of clicks and the wheel; each has a key, too.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 
@@ -8,7 +8,7 @@ use crate::clock::Now;
 use crate::terminal::pace::Urgency;
 use crate::view::layout::{self, Target};
 
-/// Does what the mouse says.
+/// Handles a mouse event.
 pub(super) fn point(state: &mut State, event: MouseEvent, now: Now) -> Vec<Effect> {
     match event.kind {
         MouseEventKind::ScrollUp => want(state, Intent::Scroll(ListMove::Up), now),

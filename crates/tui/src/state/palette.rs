@@ -7,24 +7,24 @@ use telemetry::{ClientId, RunId};
 use super::State;
 use crate::input::keymap::{BINDINGS, Binding};
 
-/// Entries that are found at the most.
+/// The maximum number of matches.
 const FOUND_MAX: usize = 50;
 
-/// Something that can be found.
+/// An entry that can be found.
 #[derive(Clone, Debug)]
 pub(crate) enum Entry {
-    /// A command, as its line of the keymap.
+    /// A command, by its line in the keymap.
     Command(&'static Binding),
     /// A setting, by its name.
     Setting(String),
     /// A client.
     Client(ClientId),
-    /// A run, with its host and id in words.
+    /// A run, with the text of its host and id.
     Run(RunId, String),
 }
 
 impl Entry {
-    /// What it is found by.
+    /// The text that is searched.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Command(binding) => binding.meaning.to_owned(),
@@ -35,7 +35,7 @@ impl Entry {
     }
 }
 
-/// What matches the text, the best first. Without a text all commands.
+/// Returns the matches, best first; all commands without a text.
 pub(super) fn find(state: &State, text: &str) -> Vec<Entry> {
     let commands = BINDINGS.iter().filter(|binding| state.can(binding.needs)).map(Entry::Command);
     if text.trim().is_empty() {

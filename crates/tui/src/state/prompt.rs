@@ -1,4 +1,4 @@
-//! Typing a text: for a filter, a value, or to find something.
+//! The prompt: typing a filter, a value, or a search.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use telemetry::model::Level;
@@ -14,36 +14,36 @@ use crate::export::Export;
 use crate::format;
 use crate::terminal::pace::Urgency;
 
-/// Characters that are taken at the most.
+/// The maximum number of characters.
 const TEXT_MAX: usize = 200;
 
-/// What is being typed, and what for.
+/// The text that is being typed, and its purpose.
 #[derive(Clone, Debug)]
 pub(crate) struct Prompt {
     pub(crate) purpose: Purpose,
     input: Input,
 }
 
-/// What a text is typed for.
+/// The purpose of a prompt.
 #[derive(Clone, Debug)]
 pub(crate) enum Purpose {
-    /// Which clients are shown.
+    /// A filter of clients.
     Filter,
-    /// Of which hosts runs are shown.
+    /// A filter of runs by host.
     Hosts,
-    /// A value of the setting of this name.
+    /// A value of the setting with this name.
     Value(String),
     /// The plan of an experiment.
     Experiment,
-    /// A moment to go to.
+    /// A moment to seek to.
     Moment,
-    /// The name of files that the view is written to, without their endings.
+    /// The base name of the files for the view.
     FileName,
-    /// What is looked for, with what was found and which of it is selected.
+    /// A search, with its matches and the selected one.
     Palette {
-        /// The best first.
+        /// The matches, best first.
         found: Vec<Entry>,
-        /// The selected one.
+        /// The index of the selected match.
         selected: usize,
     },
 }
@@ -53,40 +53,40 @@ impl Prompt {
         Self { purpose, input: Input::new(text) }
     }
 
-    /// What has been typed.
+    /// Returns the typed text.
     pub(crate) fn text(&self) -> &str {
         self.input.value()
     }
 
-    /// Characters before the cursor.
+    /// Returns the number of characters before the cursor.
     pub(crate) fn cursor(&self) -> usize {
         self.input.cursor()
     }
 }
 
 impl State {
-    /// Begins to type a filter.
+    /// Opens the prompt for a filter of clients.
     pub(super) fn type_filter(&mut self) {
         self.prompt = Some(Prompt::new(Purpose::Filter, self.clients.filter.clone()));
     }
 
-    /// Begins to type what the names of hosts must hold.
+    /// Opens the prompt for a filter of hosts.
     pub(super) fn type_hosts(&mut self) {
         self.prompt = Some(Prompt::new(Purpose::Hosts, self.runs.filter.clone()));
     }
 
-    /// Begins to type a moment to go to.
+    /// Opens the prompt for a moment.
     pub(super) fn type_moment(&mut self) {
         self.prompt = Some(Prompt::new(Purpose::Moment, String::new()));
     }
 
-    /// Begins to type a value of the selected setting.
+    /// Opens the prompt for a value of the selected setting.
     pub(super) fn type_value(&mut self) {
         self.prompt = self.typed_from().map(|(name, value)| Prompt::new(Purpose::Value(name), value));
     }
 
-    /// Begins to type the plan of an experiment, about the setting that is selected in the list, or else the first that can
-    /// change while the run lasts.
+    /// Opens the prompt for an experiment on the selected setting, or else the first one that can change
+    /// during the run.
     pub(super) fn type_experiment(&mut self) {
         let can_change = |setting: &&Setting| {
             setting.applies != Applies::Restart && self.control.refusal(&setting.name).is_none()
@@ -98,7 +98,7 @@ impl State {
         self.prompt = Some(Prompt::new(Purpose::Experiment, plan));
     }
 
-    /// Begins to type the name of files for the view.
+    /// Opens the prompt for the name of the view's files.
     pub(super) fn type_file_name(&mut self, now: Now) {
         let Some(run) = self.figures().map(|figures| figures.run.clone()) else {
             return self.notice(Level::Notice, "there is nothing to write yet", now);
@@ -107,7 +107,7 @@ impl State {
         self.prompt = Some(Prompt::new(Purpose::FileName, name));
     }
 
-    /// The view, to be written to files of this name.
+    /// Returns the effect that writes the view to files of this name.
     fn export_to(&mut self, name: &str, now: Now) -> Vec<Effect> {
         let draw = Effect::Draw(Urgency::Now);
         let name = name.trim();
@@ -120,13 +120,13 @@ impl State {
         vec![draw, Effect::Export(Box::new(Export::of(self, name, &summary)))]
     }
 
-    /// Begins to look for something.
+    /// Opens the search.
     pub(super) fn open_palette(&mut self) {
         let found = palette::find(self, "");
         self.prompt = Some(Prompt::new(Purpose::Palette { found, selected: 0 }, String::new()));
     }
 
-    /// Takes a key while something is typed.
+    /// Handles a key while the prompt is open.
     pub(super) fn typed(&mut self, key: KeyEvent, now: Now) -> Vec<Effect> {
         let draw = vec![Effect::Draw(Urgency::Now)];
         let Some(mut prompt) = self.prompt.take() else { return Vec::new() };
@@ -155,7 +155,7 @@ impl State {
         draw
     }
 
-    /// What changes with each character.
+    /// Updates filters and matches after each character.
     fn follow_typing(&mut self, prompt: &mut Prompt) {
         match &prompt.purpose {
             Purpose::Filter => prompt.text().clone_into(&mut self.clients.filter),

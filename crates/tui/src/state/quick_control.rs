@@ -6,7 +6,7 @@ use crate::format;
 
 /// Steps of the resumption ratio, in points of percent.
 const RESUME_STEP: f64 = 10.0;
-/// Whole numbers below this are stepped through one by one.
+/// Whole numbers below this change in steps of one.
 const SMALL: f64 = 20.0;
 
 /// A setting of the load that has keys.
@@ -16,11 +16,11 @@ pub(crate) enum QuickControl {
     Rate,
     /// Share of resuming connections, in percent.
     Resume,
-    /// Whether requests fall due.
+    /// Whether requests become due.
     Running,
 }
 
-/// Which way a key moves it.
+/// The direction of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Down,
@@ -38,7 +38,7 @@ impl QuickControl {
         }
     }
 
-    /// Why it cannot be moved, where the run has a load without it.
+    /// Returns why it cannot be moved, if the load does not support it.
     pub(super) fn missing(self) -> &'static str {
         match self {
             Self::Rate => "a closed loop has no rate: each request waits for the answer to the last one",
@@ -71,13 +71,13 @@ impl QuickControl {
     }
 }
 
-/// A value of a setting in as few words as its line needs.
+/// Formats a value as briefly as its line needs.
 pub(super) fn words(name: &str, value: &Value) -> String {
     let control = QuickControl::ALL.into_iter().find(|control| control.setting() == name);
     control.map_or_else(|| format!("{name} {value}"), |control| control.words(value))
 }
 
-/// The next value of any setting; `None` if it has no order.
+/// Returns the next value of any setting; `None` if its values have no order.
 pub(super) fn step(value: &Value, direction: Direction) -> Option<Value> {
     let down = direction == Direction::Down;
     match *value {
@@ -91,14 +91,14 @@ pub(super) fn step(value: &Value, direction: Direction) -> Option<Value> {
     }
 }
 
-/// A tenth more or less, to two digits: 1000, 1100, 1200, and never nothing.
+/// Returns a tenth more or less, rounded to two digits: 1000, 1100, 1200; never zero.
 fn tenth_step(number: f64, direction: Direction) -> f64 {
     let second_digit = |number: f64| 10_f64.powf(number.log10().floor() - 1.0);
     let tenth = (number / 10.0).max(second_digit(number));
     let stepped = if direction == Direction::Up { number + tenth } else { number - tenth };
     let unit = second_digit(stepped);
     let rounded = (stepped / unit).round() * unit;
-    // Powers of ten below one are not exact; a thousandth is as fine as it goes.
+    // Powers of ten below one are not exact; a thousandth is the finest step.
     ((rounded * 1e3).round() / 1e3).max(0.001)
 }
 

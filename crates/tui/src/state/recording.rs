@@ -1,4 +1,4 @@
-//! Whether the run is being recorded, and leaving while it is.
+//! The recording of the run, and confirming an exit while it lasts.
 
 use std::time::{Duration, Instant};
 
@@ -8,22 +8,22 @@ use telemetry::model::Level;
 use super::State;
 use crate::clock::Now;
 
-/// So long after the first time leaving is meant by the second.
+/// The time within which a second request to leave confirms the first.
 const MEANT: Duration = Duration::from_secs(10);
 
-/// How the recording goes.
+/// The state of the recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordingState {
-    /// Since when, and whether it fails at present; nothing where none is made.
+    /// Its start, and whether it is failing; `None` without one.
     since: Option<(Instant, bool)>,
-    /// How long it had lasted when the screen was drawn last.
+    /// Its duration when the screen was last drawn.
     seconds: u64,
-    /// When somebody wanted to leave meanwhile.
+    /// The time of a request to leave during the recording.
     leaving: Option<Instant>,
 }
 
 impl State {
-    /// Takes in how the recording goes.
+    /// Updates the state of the recording.
     pub(super) fn note_recording(&mut self, recording: Recording, now: Now) {
         let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
         self.recorded.since = match recording {
@@ -34,7 +34,7 @@ impl State {
         self.stale = true;
     }
 
-    /// True if the recording that is being made shall end by leaving: whoever leaves is asked once.
+    /// Returns whether to leave: during a recording, only a second request within a short time does.
     pub(super) fn may_leave(&mut self, now: Now) -> bool {
         let asked = self.recorded.leaving.replace(now.instant);
         let is_meant = asked.is_some_and(|asked| now.instant.duration_since(asked) < MEANT);
@@ -45,13 +45,13 @@ impl State {
         false
     }
 
-    /// Takes the time that a recording has lasted.
+    /// Updates the duration of the recording.
     pub(super) fn time_recording(&mut self, now: Now) {
         let since = self.recorded.since.map_or(now.instant, |(since, _)| since);
         self.recorded.seconds = now.instant.saturating_duration_since(since).as_secs();
     }
 
-    /// Seconds for which the run has been recorded, and whether that fails; nothing where it is not.
+    /// Returns the seconds recorded so far, and whether recording fails; `None` without a recording.
     pub(crate) fn recording(&self) -> Option<(u64, bool)> {
         self.recorded.since.map(|(_, is_failing)| (self.recorded.seconds, is_failing))
     }

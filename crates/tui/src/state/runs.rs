@@ -1,4 +1,4 @@
-//! Which of several runs is shown: those of many hosts, or one after the other.
+//! Selects which of several runs is shown: runs of many hosts, or one after the other.
 
 use telemetry::RunId;
 use telemetry::model::{Level, Run};
@@ -9,29 +9,29 @@ use crate::clock::Now;
 use crate::format;
 use crate::view_model::RunRow;
 
-/// The list of runs. The selection is a run and not a line, so that it stays on it when others come.
+/// The list of runs. It selects a run, not a line, so the selection survives new runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunList {
-    /// What the name of a host must hold for its runs to be listed; empty for all.
+    /// The text that a host name must contain; empty for all.
     pub(crate) filter: String,
     selected: Option<RunId>,
 }
 
 impl State {
-    /// The runs that are listed, in the order of [`Self::runs`].
+    /// Returns the listed runs, in the order of [`Self::runs`].
     pub(crate) fn run_rows(&self) -> Vec<RunRow> {
         let runs = self.runs().into_iter().filter(|run| run.hostname().contains(&self.runs.filter));
         runs.map(RunRow::of).collect()
     }
 
-    /// The line of the selected run, else of the one that is shown, else the first.
+    /// Returns the line of the selected run, else of the shown one, else the first.
     pub(crate) fn selected_run(&self) -> usize {
         let rows = self.run_rows();
         let place = |id: Option<RunId>| rows.iter().position(|row| Some(row.id) == id);
         place(self.runs.selected).or_else(|| place(self.shown)).unwrap_or(0)
     }
 
-    /// True for the run that is shown.
+    /// Returns whether this run is shown.
     pub(crate) fn is_run_shown(&self, id: RunId) -> bool {
         self.shown == Some(id)
     }
@@ -57,14 +57,14 @@ impl State {
         self.screen = Screen::Dashboard;
     }
 
-    /// All runs that have been read, by host, and of each host in the order in which they began.
+    /// Returns all runs that have been read, by host, and by start within a host.
     fn runs(&self) -> Vec<&Run> {
         let mut runs: Vec<&Run> = self.model.runs().iter().collect();
         runs.sort_by_key(|run| (run.hostname(), run.began_realtime_us()));
         runs
     }
 
-    /// Host and id of every run, for who looks for one; none where only one may be shown.
+    /// Returns host and id of every run for the search; none if only one run may be shown.
     pub(super) fn runs_to_choose(&self) -> Vec<(RunId, String)> {
         if !self.options.read_only {
             return Vec::new();
@@ -76,13 +76,13 @@ impl State {
         self.runs().into_iter().map(|run| (run.id(), words(run))).collect()
     }
 
-    /// Whose the run is that is shown, where it may be another's; empty if the journal does not say.
+    /// Returns the owner of the shown run if it may be another's; empty if the journal does not say.
     pub(crate) fn account(&self) -> String {
         let watched = self.run().filter(|_| self.options.read_only);
         watched.map(|run| run.writer().account()).unwrap_or_default()
     }
 
-    /// Stays with the account of the run that is shown, and says so once of each other run that begins.
+    /// Keeps showing runs of the same account, and reports every run of another one once.
     pub(super) fn stay(&mut self, id: RunId, now: Now) {
         if !self.caught_up || self.options.run.is_some() {
             return;
@@ -102,7 +102,7 @@ impl State {
         }
     }
 
-    /// Which run of how many is shown, and its host; `None` where there is only one.
+    /// Returns the index of the shown run, the number of runs, and its host; `None` for a single run.
     pub(crate) fn run_place(&self) -> Option<(usize, usize, &str)> {
         let shown = shown_run(&self.model, &self.options)?;
         let runs = self.runs();
@@ -110,7 +110,7 @@ impl State {
         (self.options.read_only && runs.len() > 1).then(|| (at + 1, runs.len(), shown.hostname()))
     }
 
-    /// Shows the next run of those that have been read.
+    /// Shows the next run.
     pub(super) fn next_run(&mut self, now: Now) {
         let runs = self.runs();
         let at = self.run().and_then(|shown| runs.iter().position(|run| run.id() == shown.id()));

@@ -1,13 +1,13 @@
 //! Seeking: freezing the view and going to another moment of the run.
 
-use telemetry::Metric;
 use telemetry::model::{Level, MetricSeries};
+use telemetry::{LatencyClass, Metric};
 
 use super::State;
 use super::view::{Past, View};
 use crate::clock::Now;
 use crate::view::layout;
-use crate::view_model::{SortKey, Span, TimelineClass};
+use crate::view_model::{SortKey, Span};
 
 /// The moment to seek to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,8 +168,8 @@ impl State {
     fn worst_us(&self) -> Option<u64> {
         let (run, until_us) = (self.run()?, self.view.past()?.end_us);
         match self.time.class(run) {
-            TimelineClass::Proxy(class) => worst_us(run.proxy()?, class, until_us),
-            TimelineClass::Load(class) => worst_us(run.load()?, class, until_us),
+            LatencyClass::Proxy(class) => worst_us(run.proxy()?, class, until_us),
+            LatencyClass::Load(class) => worst_us(run.load()?, class, until_us),
         }
     }
 }

@@ -241,7 +241,7 @@ fn the_window_at_the_worst_latency_holds_it() {
     for window in 0..4 {
         stage.want(Intent::Seek(SeekTarget::Worst));
         let latencies = &stage.state.figures().unwrap().latencies;
-        let response = latencies.iter().find(|row| row.class.name == "response").unwrap();
+        let response = latencies.iter().find(|row| row.class.title() == "response").unwrap();
         assert!(response.max_ns.unwrap() > 250_000_000, "window {window}: {:?}", response.max_ns);
         stage.want(Intent::Window(Direction::Down));
     }

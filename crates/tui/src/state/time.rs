@@ -1,14 +1,15 @@
-//! Where in time the view stands, and how much of it a column of the timeline shows.
+//! The time shown by the timeline: its position, and the length of a column.
 
+use telemetry::LatencyClass;
 use telemetry::model::Run;
 
-use crate::view_model::TimelineClass;
+use crate::view_model::{first_class, next_class};
 
-/// Lengths of a column that a person can choose, in microseconds.
+/// The selectable lengths of a column, in microseconds.
 const COLUMNS_US: [u64; 8] =
     [1_000_000, 2_000_000, 5_000_000, 10_000_000, 30_000_000, 60_000_000, 120_000_000, 300_000_000];
 
-/// What of the timeline is shown where there is no room for all of it.
+/// The part of the timeline that is shown if there is no room for all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TimelineMode {
     /// The heat map.
@@ -18,12 +19,12 @@ pub(crate) enum TimelineMode {
     Percentiles,
 }
 
-/// How the timeline is looked at.
+/// The settings of the timeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeView {
     pub(crate) mode: TimelineMode,
-    /// `None` for the class that matters most.
-    class: Option<TimelineClass>,
+    /// `None` for the most important class.
+    class: Option<LatencyClass>,
     zoom: usize,
 }
 
@@ -34,18 +35,18 @@ impl Default for TimeView {
 }
 
 impl TimeView {
-    /// The class that is looked at.
-    pub(crate) fn class(&self, run: &Run) -> TimelineClass {
-        self.class.unwrap_or_else(|| TimelineClass::first(run))
+    /// Returns the shown class.
+    pub(crate) fn class(&self, run: &Run) -> LatencyClass {
+        self.class.unwrap_or_else(|| first_class(run))
     }
 
-    /// Length of a column; never shorter than the run's interval, or columns would be blank.
+    /// Returns the length of a column: at least the run's interval, since shorter columns would be blank.
     pub(crate) fn column_us(&self, interval_us: u64) -> u64 {
         COLUMNS_US[self.zoom].max(interval_us)
     }
 
     pub(super) fn next_class(&mut self, run: &Run) {
-        self.class = Some(self.class(run).next(run));
+        self.class = Some(next_class(self.class(run), run));
     }
 
     pub(super) fn toggle_mode(&mut self) {

@@ -1,4 +1,4 @@
-//! The list of settings: which one is selected, and what is staged.
+//! The list of settings: selection and staged values.
 
 use telemetry::model::Level;
 use telemetry::{Applies, Command, Setting, Value};
@@ -8,20 +8,20 @@ use super::quick_control::{self, Direction};
 use super::{Effect, State, shown_run};
 use crate::clock::Now;
 
-/// What is done with the selected setting, or with all that are staged.
+/// An edit of the selected setting, or of all staged ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingEdit {
     /// Stages the next smaller or larger value.
     Step(Direction),
-    /// Begins to type a value.
+    /// Opens the prompt for a value.
     Type,
     Apply,
     Unstage,
-    /// Takes the last change back.
+    /// Undoes the last change.
     Undo,
 }
 
-/// What a person has in mind and has not applied.
+/// Values that are staged and not applied yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tuning {
     /// The selected line.
@@ -32,12 +32,12 @@ pub(crate) struct Tuning {
 }
 
 impl Tuning {
-    /// What is staged for a setting.
+    /// Returns the staged value of a setting.
     pub(crate) fn staged(&self, name: &str) -> Option<&Value> {
         self.staged.iter().find(|(staged, _)| staged == name).map(|(_, value)| value)
     }
 
-    /// Settings with a staged value.
+    /// Returns the number of settings with a staged value.
     pub(crate) fn count(&self) -> usize {
         self.staged.len()
     }
@@ -52,7 +52,7 @@ impl Tuning {
 }
 
 impl State {
-    /// Every setting of the shown run.
+    /// Returns all settings of the shown run.
     pub(crate) fn settings(&self) -> &[Setting] {
         self.run().map_or(&[], |run| run.settings())
     }
@@ -61,12 +61,12 @@ impl State {
         self.settings().get(self.tuning.selected).cloned()
     }
 
-    /// Selects the setting of this name.
+    /// Selects the setting with this name.
     pub(super) fn select_setting(&mut self, name: &str) {
         self.tuning.selected = self.settings().iter().position(|setting| setting.name == name).unwrap_or(0);
     }
 
-    /// Selects the first setting that can be changed, unless another one has been selected.
+    /// Selects the first changeable setting, unless one is already selected.
     pub(super) fn select_what_can_change(&mut self) {
         let changes = |setting: &Setting| setting.applies != Applies::Restart;
         if self.tuning.selected == 0 {
@@ -86,7 +86,7 @@ impl State {
         }
     }
 
-    /// Stages what was typed for a setting.
+    /// Stages a typed value.
     pub(super) fn stage_text(&mut self, name: &str, text: &str) {
         let Some(setting) = self.settings().iter().find(|setting| setting.name == name).cloned() else {
             return;
@@ -97,13 +97,13 @@ impl State {
         }
     }
 
-    /// Drops what is staged for the selected setting.
+    /// Drops the staged value of the selected setting.
     pub(super) fn unstage(&mut self) {
         let Some(setting) = self.selected_setting() else { return };
         self.tuning.stage(&setting, setting.value.clone());
     }
 
-    /// The text from which typing a value begins; `None` where nothing may be typed.
+    /// Returns the initial text of the prompt; `None` if the setting cannot be typed.
     pub(super) fn typed_from(&mut self) -> Option<(String, String)> {
         let setting = self.selected_setting()?;
         let value = self.tuning.staged(&setting.name).unwrap_or(&setting.value).clone();
@@ -114,7 +114,7 @@ impl State {
         Some((setting.name, value.to_string()))
     }
 
-    /// Asks for all that is staged.
+    /// Requests all staged changes.
     pub(super) fn apply_staged(&mut self, now: Now) -> Vec<Effect> {
         let staged = std::mem::take(&mut self.tuning.staged);
         self.tuning.complaint = staged.is_empty().then(|| "nothing is staged".to_owned());
@@ -127,14 +127,14 @@ impl State {
         self.sent(asked, now)
     }
 
-    /// Takes the last change back.
+    /// Undoes the last change.
     pub(super) fn undo(&mut self, now: Now) -> Option<Effect> {
         let run = shown_run(&self.model, &self.options);
         let asked = self.control.undo(run, now);
         self.sent(asked, now)
     }
 
-    /// The command, or a notice that says why there is none.
+    /// Returns the command, or a notice that explains why there is none.
     pub(super) fn sent(&mut self, asked: Result<Command, String>, now: Now) -> Option<Effect> {
         match asked {
             Ok(command) => Some(Effect::Send(command)),

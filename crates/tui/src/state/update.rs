@@ -1,4 +1,4 @@
-//! How everything that happens changes the state.
+//! Updates the state after every event.
 
 use crossterm::event::KeyEvent;
 use telemetry::model::Level;
@@ -18,7 +18,7 @@ use crate::view::{help, layout};
 
 const DRAW: Effect = Effect::Draw(Urgency::Now);
 
-/// Changes the state by what happened at `now`, and says what is to be done outside.
+/// Updates the state after an event at `now`, and returns what the caller has to do.
 pub(crate) fn update(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
     match action {
         Action::Want(intent) => want(state, intent, now),
@@ -76,9 +76,9 @@ fn take_in(state: &mut State, news: Update, now: Now) {
     }
 }
 
-/// Draws only if the passing of time alone changes what is to be seen.
+/// Redraws only if the passing of time changes the screen.
 fn tick(state: &mut State, now: Now) -> Vec<Effect> {
-    // What was asked and never confirmed must not stay on the screen because no record came.
+    // A pending change that is never confirmed must disappear even if no record arrives.
     state.stale |= state.control.is_waiting();
     let has_moved = state.play_on(now);
     let status = ViewStatus::of(state, now);
@@ -92,7 +92,7 @@ fn typed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     effects
 }
 
-/// Does what a person wants.
+/// Executes a person's request.
 pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     match intent {
         Intent::Quit => {
@@ -158,7 +158,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
         Intent::SortReverse => state.clients.order.reversed = !state.clients.order.reversed,
         Intent::Scroll(to) => scroll(state, to),
         Intent::Adjust(control, direction) => return adjust(state, control, direction, now),
-        // The number that a mark is known by is given where its record is made.
+        // The publisher assigns the number of a mark.
         Intent::Mark => return send(state, Command::Mark(String::new()), now),
         Intent::Record => return send(state, Command::Record, now),
     }
@@ -166,7 +166,7 @@ pub(super) fn want(state: &mut State, intent: Intent, now: Now) -> Vec<Effect> {
     vec![DRAW]
 }
 
-/// Only who watches stops: what serves would stop under its clients.
+/// Only a viewer suspends: a server would stop serving its clients.
 fn suspend(state: &mut State, now: Now) -> Vec<Effect> {
     if state.options.read_only {
         return vec![Effect::Suspend(Suspend::Group)];
@@ -176,14 +176,14 @@ fn suspend(state: &mut State, now: Now) -> Vec<Effect> {
     vec![DRAW]
 }
 
-/// What is selected, or else what is seen.
+/// Copies the selection, or else the screen, to the clipboard.
 fn copy(state: &mut State, now: Now) -> Vec<Effect> {
     let (what, text) = match (state.screen, state.clients.selected) {
         (Screen::Client(id), _) => (format!("details of {id}"), crate::view::client::text(state, id)),
         (Screen::Dashboard | Screen::Log, Some(id)) => (id.to_string(), id.to_string()),
         _ => ("the screen".to_owned(), crate::export::screen_text(state)),
     };
-    // Nobody answers whether the terminal has done it.
+    // The terminal does not report whether it copied the text.
     state.notice(Level::Notice, format!("{what} copied to the terminal's clipboard (OSC 52)"), now);
     vec![DRAW, Effect::Copy(text)]
 }

@@ -65,11 +65,11 @@ impl View {
 pub(super) struct Past {
     /// When the view was frozen.
     pub(super) since: Now,
-    /// The latest moment to go to: that of freezing, or the run's last record while it is played.
+    /// The latest moment that can be shown: that of freezing, or the run's last record during a replay.
     pub(super) end_us: u64,
     /// Right edge of the timeline.
     pub(super) edge_us: u64,
-    /// The moment that was gone to; `None` for that of freezing.
+    /// The sought moment; `None` for that of freezing.
     pub(super) cursor_us: Option<u64>,
     /// The settings at the cursor.
     pub(super) settings: Vec<PastSetting>,
@@ -101,20 +101,20 @@ impl Past {
         self.cursor_us.unwrap_or(self.end_us)
     }
 
-    /// Goes to another moment, and shows what the model in memory holds of it.
+    /// Moves to another moment, and shows it from the model in memory.
     pub(super) fn go_to(&mut self, (model, run): (&Model, &Run), us: u64, span_us: u64) {
         let us = us.clamp(run.began_us().min(self.end_us), self.end_us);
         self.snapshot.take_earlier((model, run), us, span_us, &self.clients);
         self.set_cursor(run, us);
     }
 
-    /// Goes to another moment; its snapshot is taken elsewhere.
+    /// Moves to another moment; the caller takes its snapshot.
     pub(super) fn set_cursor(&mut self, run: &Run, us: u64) {
         self.cursor_us = Some(us);
         self.settings = view_model::settings_at(run, us);
     }
 
-    /// What the client had done when the view was frozen.
+    /// Returns the client's totals when the view was frozen.
     pub(super) fn history(&self, id: ClientId) -> History {
         self.histories.get(&id).cloned().unwrap_or_default()
     }

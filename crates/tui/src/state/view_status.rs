@@ -17,13 +17,13 @@ const SILENT_INTERVALS: u32 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastRecord {
     pub(super) at: Now,
-    /// How old it was; nothing if it was read as it was written.
+    /// Its age when it was read; zero if it was read as it was written.
     pub(super) age: Duration,
 }
 
 impl LastRecord {
-    /// What a batch, before the model takes it in, says of the run that is shown, or of one that is not known yet; `None`
-    /// if it holds no record of them. That another process writes under its id does not make it live.
+    /// Returns what a batch, before it is folded, reveals about the shown run or a new one; `None` if it has
+    /// no record of them. Records of another process with the same run id do not make it live.
     pub(super) fn of(batch: &Batch, model: &Model, run: Option<RunId>, now: Now) -> Option<Self> {
         let is_its = |id| model.run(id).is_none_or(|run| run.writer().origin == batch.writer.origin);
         let is_it = |id, other| id == other || model.run(other).is_none();
@@ -43,11 +43,11 @@ impl LastRecord {
 pub(crate) enum ViewStatus {
     /// No record has been read.
     Waiting,
-    /// What the journal already held is being read.
+    /// The existing records are being read.
     Reading,
-    /// Records come in.
+    /// Records are arriving.
     Live,
-    /// No record for so many seconds.
+    /// No record for this many seconds.
     Silent(u64),
     /// The view has been frozen for this many seconds.
     Frozen(u64),

@@ -1,4 +1,4 @@
-//! The terminal itself: taking it over, and giving it back whatever happens.
+//! Takes over the terminal, and restores it in every case.
 
 pub(crate) mod offscreen;
 mod output;
@@ -29,43 +29,43 @@ use crate::channel::Message;
 use crate::options::TuiError;
 use output::{Output, Progress};
 
-/// How long a thread that panics or ends the program waits for a frame that is being written. A terminal that takes
-/// nothing must not keep it back.
+/// How long a thread that panics or ends the program waits for a frame in progress. A terminal that reads
+/// nothing must not block it.
 const RESTORE_PATIENCE: Duration = Duration::from_millis(200);
 
-/// True if standard input and output are a terminal on which a dashboard can be drawn.
+/// Returns whether standard input and output are a terminal on which a dashboard can be drawn.
 pub fn has_terminal() -> bool {
     let draws = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
     draws && io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Whether the terminal is ours at this moment. One for the process, as the terminal is.
+/// Whether the dashboard holds the terminal. It is global, like the terminal.
 ///
-/// A mutex, since a panic on any thread takes the terminal back while the dashboard may be in the midst of a frame:
-/// whoever writes to the terminal holds it.
+/// A mutex, since a panic on any thread restores the terminal while the dashboard may be writing a frame: a
+/// thread that writes to the terminal holds it.
 static TAKEN: Mutex<bool> = Mutex::new(false);
 
 pub(crate) fn lock_taken() -> MutexGuard<'static, bool> {
     TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives the terminal back at once, for a program that ends without waiting for its dashboard. Does nothing where
-/// there is none.
+/// Restores the terminal at once, for a program that exits without waiting for its dashboard. Does nothing
+/// without one.
 pub fn restore() {
     restore_soon(None);
 }
 
-/// Whom the stop signal of a suspension goes to.
+/// The receiver of the stop signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspend {
-    /// This process: it was told so from outside.
+    /// This process: another process sent the signal.
     Process,
-    /// Its process group, as a terminal does it at Ctrl-Z: the shell then sees the whole job stop, also where
+    /// Its process group, as a terminal does on Ctrl-Z: the shell then sees the whole job stop, even if
     /// another program such as cargo started this one.
     Group,
 }
 
-/// The terminal in raw mode on its alternate screen, given back when this is dropped and when any thread panics.
+/// The terminal in raw mode on its alternate screen. It is restored on drop, and if any thread panics.
 pub(crate) struct Terminal {
     drawing: Drawing<CrosstermBackend<Output>>,
     progress: Progress,
@@ -74,10 +74,10 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal over. A panic tells `messages` once the terminal is restored.
+    /// Takes over the terminal. A panic sends an event to `messages` after the terminal is restored.
     ///
     /// # Errors
-    /// When the terminal refuses.
+    /// If the terminal refuses.
     pub(crate) fn take(messages: SyncSender<Message>, mouse: bool) -> Result<Self, TuiError> {
         let setup = |error| TuiError::Setup { what: "set up the terminal", error };
         let progress = Progress::default();
@@ -96,35 +96,36 @@ impl Terminal {
         panic::set_hook(Box::new(move |info| {
             restore_soon(Some(dashboard));
             previous(info);
-            // If the queue is full the dashboard has something to do, and finds its terminal gone by itself.
+            // If the queue is full, the dashboard has events to process, and notices the restored terminal
+            // itself.
             let _ = messages.try_send(Message::Panicked);
         }));
     }
 
-    /// Takes the terminal over anew after something else may have changed it, and forgets what it showed.
+    /// Takes over the terminal again after another program may have changed it, and redraws it completely.
     pub(crate) fn take_again(&mut self) -> io::Result<()> {
         leave();
         enter(self.mouse)?;
         self.clear()
     }
 
-    /// Clears the screen, so that the next frame writes every cell. Not by the method of that name, which asks the
-    /// terminal where its cursor is and waits for the answer.
+    /// Clears the screen, so that the next frame writes every cell. Ratatui's method of this name would query
+    /// the cursor position and wait for the answer.
     fn clear(&mut self) -> io::Result<()> {
         let size = self.drawing.size()?;
         self.drawing.resize(Rect::new(0, 0, size.width, size.height))
     }
 
-    /// True while it has not taken the last frame: another one would only wait.
+    /// Returns whether the last frame is still being written: another one would only wait.
     pub(crate) fn is_busy(&self) -> bool {
         self.progress.is_busy()
     }
 
-    /// Draws a frame; only what changed is written, and soon.
+    /// Draws a frame asynchronously; only changed cells are written.
     ///
     /// # Errors
-    /// [`TuiError::Panicked`] if a panic has taken the terminal back, [`TuiError::Draw`] if the frame before could not
-    /// be written.
+    /// [`TuiError::Panicked`] if a panic has restored the terminal, [`TuiError::Draw`] if the former frame
+    /// could not be written.
     pub(crate) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> Result<(), TuiError> {
         self.check()?;
         if !*lock_taken() {
@@ -144,25 +145,26 @@ impl Terminal {
         self.clear().map_err(TuiError::Draw)
     }
 
-    /// Asks the terminal to put a text on its clipboard. One that does not know how ignores it, and none answers.
+    /// Asks the terminal to copy a text to its clipboard. Terminals do not answer, and ignore the request if
+    /// they do not support it.
     ///
     /// # Errors
-    /// As [`Self::draw`].
+    /// Like [`Self::draw`].
     pub(crate) fn copy(&mut self, text: String) -> Result<(), TuiError> {
         self.check()?;
         execute!(self.drawing.backend_mut(), CopyToClipboard::to_clipboard_from(text)).map_err(TuiError::Draw)
     }
 
-    /// Cells of the terminal, columns and rows.
+    /// Returns the size of the terminal: columns and rows.
     pub(crate) fn size(&self) -> (u16, u16) {
         self.drawing.size().map_or((0, 0), |size| (size.width, size.height))
     }
 
-    /// Gives the terminal back and asks the kernel to stop the process. With several threads that may take effect a
-    /// moment after this returns, so the terminal is only to be taken again when the process is continued.
+    /// Restores the terminal and asks the kernel to stop the process. With several threads, this may take
+    /// effect shortly after the return, so take over the terminal only when the process is continued.
     pub(crate) fn suspend(whom: Suspend) -> io::Result<()> {
         leave();
-        // SIGSTOP and not SIGTSTP, which the program turns into an event for us.
+        // SIGSTOP, since the program handles SIGTSTP as an event.
         match whom {
             Suspend::Process => kill_process(getpid(), Signal::STOP)?,
             Suspend::Group => kill_current_process_group(Signal::STOP)?,
@@ -174,9 +176,9 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         leave();
-        // What `drawing` writes as it is dropped would follow the restoration, and panics if there is no terminal.
+        // Output that `drawing` writes on drop would follow the restoration, and panics without a terminal.
         self.progress.close();
-        // A panicking thread may not touch the hook; it stays, and finds nothing to restore.
+        // A panicking thread may not change the hook; the hook stays, and finds nothing to restore.
         if !thread::panicking() {
             let previous = Arc::clone(&self.previous_hook);
             panic::set_hook(Box::new(move |info| previous(info)));
@@ -192,13 +194,13 @@ fn enter(mouse: bool) -> io::Result<()> {
     if mouse { execute!(io::stdout(), EnableMouseCapture) } else { Ok(()) }
 }
 
-/// A frame that the terminal does not take keeps nobody from leaving it.
+/// A frame that is blocked must not delay the exit.
 fn leave() {
     restore_soon(None);
 }
 
-/// Restores the terminal, and waits for a frame that is being written only for a moment. In a panic the dashboard's
-/// own thread may itself be in the midst of a frame, so it does not wait at all.
+/// Restores the terminal, and waits only briefly for a frame in progress. In a panic, the dashboard's thread
+/// itself may be writing a frame, so it does not wait at all.
 fn restore_soon(dashboard: Option<ThreadId>) {
     let deadline = Instant::now() + RESTORE_PATIENCE;
     loop {
@@ -214,7 +216,7 @@ fn restore_soon(dashboard: Option<ThreadId>) {
     }
 }
 
-/// Puts the terminal back as it was, if it is taken. What fails here fails because the terminal is gone.
+/// Restores the terminal if it is taken. Errors are ignored: they mean that the terminal is gone.
 fn give_back(taken: &mut bool) {
     if std::mem::take(taken) {
         let mut output = io::stdout();
@@ -225,7 +227,7 @@ fn give_back(taken: &mut bool) {
     }
 }
 
-/// True if writing does not wait: a terminal that has stopped taking anything must not keep the program from ending.
+/// Returns whether a write would not block: a terminal that stopped reading must not delay the exit.
 fn takes_output(output: &io::Stdout) -> bool {
     let patience = Timespec { tv_sec: 0, tv_nsec: RESTORE_PATIENCE.subsec_nanos().into() };
     let mut fds = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::OUT)];

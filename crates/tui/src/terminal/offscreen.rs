@@ -1,4 +1,4 @@
-//! The dashboard without a terminal: for benchmarks, and for whoever wants a screen as text.
+//! A dashboard without a terminal, for benchmarks and for screens as text.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use crate::options::Options;
 use crate::state::{Action, Effect, State, update};
 use crate::view::view;
 
-/// Counts what a terminal would be sent.
+/// Counts the bytes that a terminal would receive.
 #[derive(Clone, Debug, Default)]
 struct Count(Rc<Cell<u64>>);
 
@@ -32,7 +32,7 @@ impl Write for Count {
     }
 }
 
-/// A dashboard of a fixed size that nobody sees. Its clock stands still unless it is told.
+/// An invisible dashboard of a fixed size. Its clock advances only on request.
 pub struct Offscreen {
     state: State,
     now: Now,
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Offscreen {
 }
 
 impl Offscreen {
-    /// Nothing has been read yet.
+    /// Returns a dashboard that has read nothing yet.
     pub fn new(options: Options, columns: u16, rows: u16) -> Self {
         let (size, written) = (Rect::new(0, 0, columns, rows), Count::default());
         let options_of_terminal = TerminalOptions { viewport: Viewport::Fixed(size) };
@@ -57,19 +57,19 @@ impl Offscreen {
         Self { state: State::new(options, (columns, rows)), now: Now::read(), size, terminal, written }
     }
 
-    /// Takes in news; true if they are to be drawn.
+    /// Processes an update; returns whether to draw.
     pub fn take(&mut self, news: Update) -> bool {
         self.apply(Action::Update(news))
     }
 
-    /// Lets time pass; true if that is to be drawn.
+    /// Advances the clock; returns whether to draw.
     pub fn wait(&mut self, time: Duration) -> bool {
         self.now.instant += time;
         self.now.realtime_us += time.as_micros() as u64;
         self.apply(Action::Tick)
     }
 
-    /// Presses the key of a character; true if something is to be drawn.
+    /// Presses the key of a character; returns whether to draw.
     pub fn press(&mut self, key: char) -> bool {
         let event = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
         if self.state.prompt.is_some() {
@@ -84,8 +84,7 @@ impl Offscreen {
         effects.iter().any(|effect| matches!(effect, Effect::Draw(_) | Effect::Redraw))
     }
 
-    /// Draws a frame as it is drawn on a terminal, and gives the bytes that one would have been sent: those of cells that
-    /// changed.
+    /// Draws a frame, and returns the bytes that a terminal would receive for the changed cells.
     pub fn draw(&mut self) -> u64 {
         self.state.prepare(self.now);
         let before = self.written.0.get();
@@ -93,7 +92,7 @@ impl Offscreen {
         self.written.0.get() - before
     }
 
-    /// The screen as text, a line for each row.
+    /// Returns the screen as text, a line per row.
     pub fn text(&mut self) -> String {
         self.state.prepare(self.now);
         let backend = TestBackend::new(self.size.width, self.size.height);

@@ -1,7 +1,7 @@
-//! Frames on their way to the terminal, each in one piece, written by a thread of their own.
+//! Writes frames to the terminal on a thread of its own, each in one write.
 //!
-//! A terminal may take a frame slowly, or not at all: behind a slow line, or stopped by Ctrl-S. Then frames are left out,
-//! and reading, keys and the end of the program go on.
+//! A terminal may read slowly, or not at all: over a slow line, or after Ctrl-S. Then frames are dropped,
+//! while reading, keys and the exit of the program continue.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,47 +14,47 @@ use std::thread;
 use crate::channel::Message;
 use crate::terminal::lock_taken;
 
-/// Asks the terminal to show nothing until the frame is whole; one that does not know it ignores it. See "Terminal
-/// Spec: Synchronized Output", contour-terminal.
+/// Asks the terminal to show a frame only when it is complete; others ignore it. See "Terminal Spec:
+/// Synchronized Output", contour-terminal.
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
-/// Pieces that wait to be written at the most: a frame, and what ratatui writes around it.
+/// The maximum number of queued pieces: a frame, and what ratatui writes around it.
 const PIECES_MAX: usize = 32;
 
-/// What both ends know.
+/// The state shared by both ends.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Pieces handed over and not written yet.
+    /// The queued pieces.
     pending: AtomicUsize,
-    /// Once set, everything is swallowed.
+    /// If set, all output is discarded.
     closed: AtomicBool,
-    /// Why the last piece was not written. A mutex, since an error is no atomic; it is held for a moment only.
+    /// The error of the last write. A mutex, since an error cannot be atomic; it is held only briefly.
     failure: Mutex<Option<io::Error>>,
 }
 
-/// How the terminal gets along.
+/// The progress of the output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress(Arc<Shared>);
 
 impl Progress {
-    /// True while it has not taken what was written last.
+    /// Returns whether the last output is still being written.
     pub(crate) fn is_busy(&self) -> bool {
         self.0.pending.load(Ordering::Acquire) > 0
     }
 
-    /// Why it could not be written to, once.
+    /// Returns the last write error, once.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Swallows everything from now on.
+    /// Discards all output from now on.
     pub(crate) fn close(&self) {
         self.0.closed.store(true, Ordering::Relaxed);
     }
 }
 
-/// Gathers a frame and hands it over when it is flushed. What was never flushed is never written: half a frame must not
-/// follow the terminal's restoration.
+/// Collects a frame and queues it on flush. Output that is not flushed is never written: half a frame must
+/// not follow the restoration of the terminal.
 #[derive(Debug)]
 pub(crate) struct Output {
     frame: Vec<u8>,
@@ -63,9 +63,9 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Writes to standard output, and tells `messages` if that is gone.
+    /// Writes to standard output; sends an event to `messages` if it is closed.
     pub(crate) fn open(progress: Progress, messages: SyncSender<Message>) -> io::Result<Self> {
-        // Not `Stdout`: its line buffer of a kilobyte would cut every frame into many writes.
+        // `Stdout` has a line buffer of a kilobyte, which would split every frame into many writes.
         let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let (pieces, handed) = sync_channel(PIECES_MAX);
         let writer = Writer { file, progress: progress.clone(), messages };
@@ -94,7 +94,7 @@ impl Write for Output {
     }
 }
 
-/// The thread's end.
+/// The writer thread's end.
 struct Writer {
     file: File,
     progress: Progress,
@@ -105,7 +105,7 @@ impl Writer {
     fn run(mut self, handed: &Receiver<Vec<u8>>) {
         while let Ok(piece) = handed.recv() {
             let shared = &self.progress.0;
-            // Whoever writes to the terminal holds it, so that it is not given back within a frame.
+            // A writer holds the lock, so that the terminal is not restored within a frame.
             let taken = lock_taken();
             let written = if *taken && !shared.closed.load(Ordering::Relaxed) {
                 self.file.write_all(&piece)
@@ -115,7 +115,7 @@ impl Writer {
             drop(taken);
             if let Err(error) = written {
                 *shared.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                // The next frame finds it too, should the queue be full.
+                // If the queue is full, the next frame reports the error.
                 let _ = self.messages.try_send(Message::NotWritten);
             }
             shared.pending.fetch_sub(1, Ordering::AcqRel);

@@ -1,20 +1,20 @@
-//! When to draw: at once for a person, seldom for data, never for nothing.
+//! Decides when to draw: at once for input, at a limited rate for data, and never without a change.
 
 use std::time::{Duration, Instant};
 
-/// Frames for input are at least this far apart: 30 a second.
+/// The minimum interval between frames for input: 30 per second.
 const INPUT_GAP: Duration = Duration::from_millis(33);
 
-/// How soon a change is to be seen.
+/// The urgency of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
     /// With the next frame of data.
     Soon,
-    /// At once: a person waits for it.
+    /// At once: a person is waiting.
     Now,
 }
 
-/// The frames drawn and asked for.
+/// The schedule of frames.
 #[derive(Debug)]
 pub(crate) struct Pace {
     data_gap: Duration,
@@ -23,18 +23,18 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// At most so many frames a second for data.
+    /// Returns a schedule with at most this many frames per second for data.
     pub(crate) fn new(data_frames_per_second_max: u32) -> Self {
         let data_gap = Duration::from_secs(1) / data_frames_per_second_max.clamp(1, 30);
         Self { data_gap, last: None, wanted: Some(Urgency::Now) }
     }
 
-    /// Something changed.
+    /// Requests a frame after a change.
     pub(crate) fn want(&mut self, urgency: Urgency) {
         self.wanted = self.wanted.max(Some(urgency));
     }
 
-    /// How long to wait until a frame is due; `None` if nothing is to be drawn.
+    /// Returns the time until the next frame is due; `None` if nothing has changed.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         let gap = match self.wanted? {
             Urgency::Now => INPUT_GAP,
@@ -43,7 +43,7 @@ impl Pace {
         Some(self.last.map_or(Duration::ZERO, |last| (last + gap).saturating_duration_since(now)))
     }
 
-    /// A frame was drawn.
+    /// Records that a frame was drawn.
     pub(crate) fn drawn(&mut self, now: Instant) {
         self.last = Some(now);
         self.wanted = None;
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn data_waits_for_its_turn_and_input_overtakes_it() {
+    fn data_is_rate_limited_and_input_is_drawn_at_once() {
         let start = Instant::now();
         let mut pace = Pace::new(4);
         pace.drawn(start);

@@ -16,8 +16,8 @@ pub enum Glyphs {
 }
 
 impl Glyphs {
-    /// [`Glyphs::Unicode`] where the locale's character set is UTF-8, by the environment's `LC_ALL`, `LC_CTYPE` and
-    /// `LANG`, the first that is set and not empty.
+    /// Returns [`Glyphs::Unicode`] if the locale's character set is UTF-8. The locale is the first of the
+    /// environment's `LC_ALL`, `LC_CTYPE` and `LANG` that is set and not empty.
     pub fn detect() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .iter()
@@ -40,12 +40,12 @@ impl Glyphs {
         self.pick('─', '-')
     }
 
-    /// Stands where text was cut.
+    /// Marks truncated text.
     pub(crate) fn ellipsis(self) -> char {
         self.pick('…', '~')
     }
 
-    /// Stands where there is no figure.
+    /// Replaces a missing figure.
     pub(crate) fn none(self) -> char {
         self.pick('–', '-')
     }
@@ -55,7 +55,8 @@ impl Glyphs {
         self.pick('▶', '>')
     }
 
-    /// A column with the direction in which it is sorted; in ASCII as the sort keys of `ps` and `git` say it.
+    /// Returns a column name with its sort direction; in ASCII in the notation of the sort keys of `ps` and
+    /// `git`.
     pub(crate) fn sorted(self, column: &str, descending: bool) -> String {
         match (self, descending) {
             (Self::Unicode, true) => format!("{column}▼"),
@@ -65,32 +66,32 @@ impl Glyphs {
         }
     }
 
-    /// Stands behind how many times as fast something is.
+    /// The sign after a speed factor.
     pub(crate) fn times(self) -> char {
         self.pick('×', 'x')
     }
 
-    /// It is played, it pauses, it is at its end.
+    /// The signs for playing, paused, and ended.
     pub(crate) fn playback(self) -> [&'static str; 3] {
         self.pick(["▶", "⏸", "■"], [">", "||", "[]"])
     }
 
-    /// The part of a length that is over, its end, and the rest of it.
+    /// The past part of a length, its end, and the rest.
     pub(crate) fn bar(self) -> [char; 3] {
         self.pick(['━', '●', '─'], ['=', 'O', '-'])
     }
 
-    /// Stands where a setting was changed.
+    /// Marks a changed setting.
     pub(crate) fn marker(self) -> char {
         self.pick('▲', '^')
     }
 
-    /// Cells of the heat map, from a single sample to most of them.
+    /// The cells of the heat map, from a single sample to most of them.
     pub(crate) fn shades(self) -> [char; 7] {
         self.pick(['·', ':', '-', '░', '▒', '▓', '█'], ['.', ':', '-', '=', '+', '*', '#'])
     }
 
-    /// Levels of a sparkline, from nothing to the most.
+    /// The levels of a sparkline, from zero to the maximum.
     pub(crate) fn levels(self) -> &'static [char] {
         self.pick(&['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'], &['_', '.', ':', '-', '=', '+', '*', '#'])
     }
@@ -99,32 +100,32 @@ impl Glyphs {
 /// Colours, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Palette {
-    /// These.
+    /// These colours.
     Coloured(Colours),
-    /// None; bold, dim and reversed only.
+    /// No colours: bold, dim and reversed only.
     Monochrome,
 }
 
 macro_rules! colours {
     ($($(#[$doc:meta])* $role:ident = $sixteen:expr, $dark:expr, $light:expr;)*) => {
-        /// A colour for each role. It only repeats what words, brackets and places say.
+        /// The colour of each role. Colour only repeats what words, brackets and positions say.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct Colours { $($(#[$doc])* $role: Color,)* }
 
         impl Colours {
-            /// The terminal's own.
+            /// The terminal's own sixteen colours.
             pub const SIXTEEN: Self = Self { $($role: $sixteen,)* };
-            /// Of 256, for a dark background.
+            /// Of the 256 colours, for a dark background.
             pub const DARK: Self = Self { $($role: Color::Indexed($dark),)* };
-            /// Of 256, for a light background.
+            /// Of the 256 colours, for a light background.
             pub const LIGHT: Self = Self { $($role: Color::Indexed($light),)* };
 
-            /// Each role with its colour.
+            /// Returns each role with its colour.
             pub fn entries(&self) -> impl Iterator<Item = (&'static str, String)> {
                 [$((stringify!($role), self.$role.to_string().to_lowercase())),*].into_iter()
             }
 
-            /// The same with every colour changed so.
+            /// Returns the colours after applying a function to each.
             pub(crate) fn map(self, change: impl Fn(Color) -> Color) -> Self {
                 Self { $($role: change(self.$role),)* }
             }
@@ -138,11 +139,11 @@ macro_rules! colours {
 colours! {
     /// Headings and keys.
     heading = Color::Cyan, 80, 24;
-    /// All goes well.
+    /// Success.
     good = Color::Green, 114, 28;
-    /// A person did something, or should look.
+    /// Actions by a person, and notices.
     notice = Color::Yellow, 221, 130;
-    /// Something is wrong.
+    /// Errors.
     warning = Color::Red, 203, 160;
     /// Graphs.
     graph = Color::Blue, 75, 25;
@@ -158,27 +159,27 @@ colours! {
     heat5 = Color::Red, 209, 124;
 }
 
-/// Colours cannot be configured so.
+/// Why a colour cannot be configured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColourError {
-    /// There is no such role.
+    /// The role does not exist.
     #[error("there is no colour for {0}; --print-config lists them")]
     Role(String),
-    /// It is no colour.
+    /// The colour is invalid.
     #[error("{role}: {colour} is no colour, such as lightblue, 75 or #5fafff")]
     Colour {
         /// The role.
         role: String,
-        /// What it was to have.
+        /// The invalid colour.
         colour: String,
     },
 }
 
 impl Colours {
-    /// The same with another colour for a role.
+    /// Returns the colours with another colour for a role.
     ///
     /// # Errors
-    /// When there is no such role, or it is no colour.
+    /// If the role does not exist, or the colour is invalid.
     pub fn with(mut self, role: &str, colour: &str) -> Result<Self, ColourError> {
         let place = self.role(role).ok_or_else(|| ColourError::Role(role.to_owned()))?;
         let wrong = |_| ColourError::Colour { role: role.to_owned(), colour: colour.to_owned() };
@@ -187,7 +188,7 @@ impl Colours {
     }
 }
 
-/// Glyphs and the styles of everything; colour only repeats what words, brackets and places say.
+/// The glyphs and all styles. Colour only repeats what words, brackets and positions say.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Theme {
     pub(crate) glyphs: Glyphs,
@@ -227,17 +228,17 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// All goes well.
+    /// The style of success.
     pub(crate) fn good(self) -> Style {
         self.coloured(|colours| colours.good).add_modifier(Modifier::BOLD)
     }
 
-    /// A person did something, or should look.
+    /// The style of actions by a person, and of notices.
     pub(crate) fn notice(self) -> Style {
         self.coloured(|colours| colours.notice).add_modifier(Modifier::BOLD)
     }
 
-    /// Something is wrong.
+    /// The style of errors.
     pub(crate) fn warning(self) -> Style {
         self.coloured(|colours| colours.warning).add_modifier(Modifier::BOLD)
     }

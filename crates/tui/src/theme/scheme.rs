@@ -1,4 +1,4 @@
-//! Which colours the dashboard has, by what a person asked for and what the terminal shows.
+//! Selects the dashboard's colours from the options and the terminal's abilities.
 
 use std::env;
 use std::io;
@@ -10,15 +10,15 @@ use termprofile::{DetectorSettings, TermProfile};
 
 use crate::theme::{ColourError, Colours, Palette};
 
-/// How long a terminal may take to tell its background. One that tells of itself at all answers at once what it knows
-/// and what not, so only a slow line takes long.
+/// The time limit for a terminal to report its background. A terminal that supports the query answers at
+/// once, so only a slow line takes long.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(600);
 
-/// Colours as they are asked for; see [`Scheme::palette`] for what becomes of them.
+/// The requested colours; [`Scheme::palette`] resolves them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheme {
     base: Base,
-    /// Roles and their colours, each of which has been checked.
+    /// Validated colours of roles.
     changes: Vec<(String, String)>,
 }
 
@@ -32,7 +32,7 @@ enum Base {
 }
 
 impl Scheme {
-    /// The scheme of a name: `auto`, `dark`, `light`, `16` or `none`; `None` if there is no such.
+    /// Returns the scheme of a name: `auto`, `dark`, `light`, `16` or `none`; `None` for any other.
     pub fn named(name: &str) -> Option<Self> {
         let base = match name {
             "auto" => Base::Auto,
@@ -45,26 +45,26 @@ impl Scheme {
         Some(Self { base, changes: Vec::new() })
     }
 
-    /// The same with another colour for a role, such as `lightblue`, `75` or `#5fafff`.
+    /// Returns the scheme with another colour for a role, such as `lightblue`, `75` or `#5fafff`.
     ///
     /// # Errors
-    /// When there is no such role, or it is no colour.
+    /// If the role does not exist, or the colour is invalid.
     pub fn with(mut self, role: &str, colour: &str) -> Result<Self, ColourError> {
         Colours::SIXTEEN.with(role, colour)?;
         self.changes.push((role.to_owned(), colour.to_owned()));
         Ok(self)
     }
 
-    /// The colours for the terminal of standard output.
+    /// Returns the colours for the terminal of standard output.
     ///
-    /// `auto` gives none where `NO_COLOR` is set and not empty (no-color.org); those for a dark or a light background
-    /// where the terminal has 256 colours and its background is known; else the terminal's own sixteen, which suit
-    /// whatever background they were chosen for. Its background is what the terminal says, or else `COLORFGBG`. A
-    /// colour that the terminal cannot show becomes the nearest one it can, by `COLORTERM` and `TERM`; the colours of a
-    /// theme that is named are taken to be shown.
+    /// `auto` selects no colours if `NO_COLOR` is set and not empty (no-color.org); those for a dark or light
+    /// background if the terminal has 256 colours and its background is known; else the terminal's own
+    /// sixteen. The background is what the terminal reports, else `COLORFGBG`. A colour that the terminal
+    /// lacks, by `COLORTERM` and `TERM`, is replaced by the nearest one. A theme that is named explicitly is
+    /// taken as supported.
     ///
-    /// This may write to the terminal and wait for its answer, for 600 ms at the most: call it before
-    /// [`run`](crate::run()) and not while a dashboard is drawn.
+    /// This may write to the terminal and wait up to 600 ms for its answer: call it before
+    /// [`run`](crate::run()), and never while a dashboard is drawn.
     pub fn palette(&self) -> Palette {
         self.palette_in(&Surroundings::real())
     }
@@ -95,16 +95,16 @@ impl Scheme {
     }
 }
 
-/// The nearest colour that a terminal shows.
+/// Returns the nearest colour that a terminal shows.
 fn nearest(profile: TermProfile, colour: Color) -> Color {
     profile.adapt_color(colour).unwrap_or(colour)
 }
 
-/// What the choice of colours depends on.
+/// The environment that determines the colours.
 struct Surroundings<'a> {
     no_color: bool,
     profile: TermProfile,
-    /// Asked for only where it matters.
+    /// Queried only if needed.
     background: &'a dyn Fn() -> Option<ThemeMode>,
 }
 
@@ -127,7 +127,8 @@ fn background_by_answer() -> Option<ThemeMode> {
     theme_mode(options).ok()
 }
 
-/// What `COLORFGBG` says, such as `15;default;0`: the last word is the background's number among the sixteen colours.
+/// Returns the background from `COLORFGBG`, such as `15;default;0`: the last part is its number among the
+/// sixteen colours.
 fn background_by_name(value: &str) -> Option<ThemeMode> {
     match value.rsplit(';').next()?.parse::<u8>().ok()? {
         7 | 15 => Some(ThemeMode::Light),
@@ -156,7 +157,7 @@ mod tests {
             ("auto", TermProfile::NoColor, dark, Palette::Monochrome),
             ("none", TermProfile::TrueColor, dark, Palette::Monochrome),
             ("16", TermProfile::TrueColor, dark, Palette::Coloured(Colours::SIXTEEN)),
-            // Who names a theme knows the terminal better than its environment does.
+            // An explicit theme takes precedence over the environment.
             ("dark", TermProfile::NoColor, light, Palette::Coloured(Colours::DARK)),
             ("light", TermProfile::Ansi16, dark, Palette::Coloured(Colours::LIGHT)),
         ] {

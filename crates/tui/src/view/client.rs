@@ -1,4 +1,4 @@
-//! All about one client.
+//! Everything about one client.
 //!
 //! ```text
 //! +- client 10.0.0.12 ------------------------------------------------------+
@@ -28,7 +28,7 @@ use crate::view_model::{self, ClientDetail, ClientLatency};
 const LINE_CELLS: usize = 96;
 const NAME_CELLS: usize = 12;
 
-/// Draws it.
+/// Draws the client.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
     let theme = state.theme;
     let texts = state.client_detail(id).map_or_else(
@@ -48,7 +48,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, id: ClientId) {
     overlay::render(state, frame, area, &format!("client {id}"), &lines);
 }
 
-/// The same as lines of text.
+/// Returns the lines of the view.
 pub(crate) fn text(state: &State, id: ClientId) -> String {
     let mut text = format!("client {id}\n");
     for (name, what) in state.client_detail(id).map_or_else(Vec::new, |detail| texts(state, &detail)) {
@@ -103,7 +103,8 @@ fn texts(state: &State, detail: &ClientDetail) -> Vec<(&'static str, String)> {
     texts
 }
 
-/// Percentiles of the time to the first byte of an answer; in brackets what rests on fewer than ten samples above it.
+/// Returns percentiles of the time to the first byte of an answer. A percentile in brackets has fewer than
+/// ten samples above it.
 fn latency(theme: Theme, latency: Option<ClientLatency>, span: &str) -> String {
     let Some(ClientLatency { p50, p99, max_ns, n }) = latency else {
         return format!("{} in {span}", theme.glyphs.none());
@@ -113,7 +114,7 @@ fn latency(theme: Theme, latency: Option<ClientLatency>, span: &str) -> String {
     format!("p50 {p50}  p99 {p99}  max {max} ms  n {n} in {span}")
 }
 
-/// What a connection negotiated.
+/// Returns what a connection negotiated.
 fn negotiated(connection: &ConnectionRecord) -> String {
     let or_none = |text: &str| if text.is_empty() { "none".to_owned() } else { text.to_owned() };
     let resumed = if connection.resumed { "resumed" } else { "full" };

@@ -1,4 +1,4 @@
-//! The clients, sorted, with what each one does now and has done so far.
+//! The table of clients, sorted, with current rates and totals.
 //!
 //! ```text
 //! ─ clients 1-4/20, 10 s ────    out▼       in  exch/s  p99 ms  open   full  errors   total
@@ -16,14 +16,14 @@ use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::{ClientRow, Order, SortKey, ViewModel};
 
-/// Cells of an address at the least and at the most.
+/// The minimum and maximum cells of an address.
 const ADDRESS_CELLS: (usize, usize) = (15, 39);
-/// Cells below which a sparkline says nothing.
+/// The minimum cells of a sparkline.
 const SPARKLINE_CELLS_MIN: usize = 12;
-/// Intervals of a sparkline.
+/// The intervals of a sparkline.
 const SPARKLINE_CELLS_MAX: usize = 60;
 
-/// The columns of figures, in their order.
+/// The columns of figures, in order.
 const COLUMNS: [SortKey; 9] = [
     SortKey::Out,
     SortKey::In,
@@ -35,7 +35,7 @@ const COLUMNS: [SortKey; 9] = [
     SortKey::Errors,
     SortKey::Total,
 ];
-/// What gives way first.
+/// The columns in the order in which they are left out.
 const DISPENSABLE: [SortKey; 8] = [
     SortKey::Connections,
     SortKey::Total,
@@ -57,7 +57,7 @@ fn cells(column: SortKey) -> usize {
     }
 }
 
-/// How the width is shared out.
+/// The widths of the columns.
 struct Widths {
     address: usize,
     columns: Vec<SortKey>,
@@ -77,18 +77,18 @@ impl Widths {
         let address = longest_address.clamp(ADDRESS_CELLS.0, ADDRESS_CELLS.1).min(room);
         let left = room.saturating_sub(address + 2);
         let sparkline = if left < SPARKLINE_CELLS_MIN { 0 } else { left.min(SPARKLINE_CELLS_MAX) };
-        // Without a sparkline the figures stand at the right edge.
+        // Without a sparkline, the figures are aligned right.
         let address = if sparkline == 0 { room.min(ADDRESS_CELLS.1) } else { address };
         Self { address, columns, sparkline }
     }
 }
 
-/// Clients that fit below the heading.
+/// Returns how many clients fit below the heading.
 pub(super) fn rows(area: Rect) -> usize {
     usize::from(area.height.saturating_sub(1))
 }
 
-/// Draws the part of the table that is in sight.
+/// Draws the visible part of the table.
 pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
@@ -110,8 +110,8 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
     put(frame, area, &lines);
 }
 
-/// Which clients are in sight, over which time their rates are taken, and their order if no column shows it; shorter
-/// ones follow.
+/// Returns the titles, longest first: the visible clients, the window of their rates, and their order if no
+/// column shows it.
 fn titles(state: &State, figures: &ViewModel, shown: usize, widths: &Widths) -> Vec<String> {
     let order = state.clients.order;
     let word = if order.key == SortKey::Client {
@@ -135,7 +135,7 @@ fn titles(state: &State, figures: &ViewModel, shown: usize, widths: &Widths) -> 
     vec![with_span, format!("{part}{by}"), if is_hidden { format!("{word}{by}") } else { part }]
 }
 
-/// The name of a column, with the direction of the order if it is sorted by.
+/// Returns the name of a column, with the sort direction if it is the sort key.
 fn marked(theme: Theme, column: SortKey, order: Order) -> String {
     if column == order.key {
         theme.glyphs.sorted(column.heading(), order.is_descending())
@@ -200,7 +200,7 @@ fn cell(theme: Theme, row: &ClientRow, column: SortKey) -> Span<'static> {
     Span::styled(format!("{text:>0$}", cells(column)), style)
 }
 
-/// In brackets if it rests on fewer than ten samples above it, as in the table of latencies.
+/// Formats a percentile, in brackets if fewer than ten samples lie above it, as in the latency table.
 fn latency_cell(theme: Theme, row: &ClientRow, cells: usize) -> Span<'static> {
     match row.latency.map(|latency| latency.p99) {
         None => Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet()),
@@ -208,14 +208,14 @@ fn latency_cell(theme: Theme, row: &ClientRow, cells: usize) -> Span<'static> {
     }
 }
 
-/// The latest slots, each on the scale of the largest of them; blank where records are missing.
+/// Returns a sparkline of the latest slots, scaled to their maximum; missing records are blank.
 pub(super) fn sparkline(theme: Theme, history: &[Option<f64>], cells: usize) -> String {
     let shown = &history[history.len().saturating_sub(cells)..];
     let most = shown.iter().flatten().fold(0.0_f64, |most, &value| most.max(value));
     let levels = theme.glyphs.levels();
     let level = |value: f64| {
         let share = if most > 0.0 { value / most } else { 0.0 };
-        // Only nothing is drawn as nothing.
+        // Only zero is drawn as an empty cell.
         (share * (levels.len() - 1) as f64).ceil() as usize
     };
     let graph: String = shown.iter().map(|slot| slot.map_or(' ', |value| levels[level(value)])).collect();

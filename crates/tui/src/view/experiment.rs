@@ -1,4 +1,4 @@
-//! Experiments: two values of a setting compared in pairs of blocks, and what they came to.
+//! Experiments: two values of a setting compared in pairs of blocks, and the result.
 //!
 //! ```text
 //! +- A/B 1: proxy.workers, A 1, B 2 ------------------------------------------------+
@@ -20,16 +20,16 @@ use crate::format;
 use crate::state::State;
 
 const LINE_CELLS: usize = 114;
-/// Earlier experiments that are told in a line each.
+/// The earlier experiments that are shown, one line each.
 const EARLIER_MAX: usize = 8;
 
-/// Cells of the columns.
+/// The widths of the columns.
 #[derive(Clone, Copy)]
 struct Widths {
     name: usize,
     figure: usize,
     effect: usize,
-    /// None where there is no room for what follows the effect: that stands in a line of its own then.
+    /// 0 if the verdict needs a line of its own for lack of room.
     chance: usize,
 }
 
@@ -47,7 +47,7 @@ impl Widths {
     }
 }
 
-/// Draws the latest experiment, and the ones before it in a line each.
+/// Draws the latest experiment, and a line for each earlier one.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     let theme = state.theme;
     let cells = LINE_CELLS.min(usize::from(frame.area().width.saturating_sub(overlay::SIDES)));
@@ -104,7 +104,7 @@ fn latest(state: &State, experiment: &Experiment, cells: usize) -> Vec<Line<'sta
     lines
 }
 
-/// Where the experiment stands.
+/// Returns the progress of the experiment.
 fn progress(state: &State, experiment: &Experiment) -> String {
     let plan = &experiment.state;
     if experiment.verdict().is_some() {
@@ -126,7 +126,7 @@ fn progress(state: &State, experiment: &Experiment) -> String {
     format!("{what}, pair {} of {}{in_block}", plan.pair, plan.pairs)
 }
 
-/// What is known of a figure: in a line, or in two where there is little room.
+/// Returns the result for a figure: in one line, or in two if there is little room.
 fn figure_lines(state: &State, compared: &Compared, widths: Widths) -> Vec<Line<'static>> {
     let theme = state.theme;
     let Widths { name: name_cells, figure, effect: effect_cells, chance: chance_cells } = widths;
@@ -160,7 +160,7 @@ fn figure_lines(state: &State, compared: &Compared, widths: Widths) -> Vec<Line<
     vec![Line::from(line)]
 }
 
-/// What it came to, or that it is not over.
+/// Returns the verdict, or that there is none yet.
 fn outcome(state: &State, compared: &Compared) -> (String, Style) {
     let theme = state.theme;
     match (&compared.verdict, &compared.calibration) {
@@ -177,7 +177,7 @@ fn outcome(state: &State, compared: &Compared) -> (String, Style) {
     }
 }
 
-/// In six cells, if it is below a million.
+/// Formats a number below a million in six cells.
 fn short(number: f64) -> String {
     let decimals = match number.abs() {
         ..10.0 => 3,
@@ -188,7 +188,7 @@ fn short(number: f64) -> String {
     format!("{number:.decimals$}")
 }
 
-/// In a few letters, for the top of the screen; nothing where none is under way.
+/// Returns a short text for the status line; `None` without a running experiment.
 pub(super) fn badge(state: &State) -> Option<String> {
     let experiment = *state.experiments().last()?;
     let plan = &experiment.state;

@@ -1,4 +1,4 @@
-//! The most wanted keys, or what is being typed.
+//! The most important keys, or the text that is being typed.
 //!
 //! ```text
 //! q quit  ? help  space freeze  -+ window  s sort  l load  [] rate  {} resume  m mark
@@ -13,7 +13,7 @@ use crate::format;
 use crate::input::keymap::{EXPERIMENT_HINTS, HINTS, Hint, Keymap, REPLAY_HINTS, RUN_HINTS, TUNING_HINTS};
 use crate::state::{Screen, State};
 
-/// Says at the right why keys are missing.
+/// Shown at the right if keys that change anything are missing.
 const READ_ONLY: &str = "read-only";
 
 /// Draws as many hints as fit.
@@ -38,7 +38,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         }
         let word = format!(" {}  ", hint.word);
         let cells = format::width(&keys) + format::width(&word);
-        // The two blanks at the end may stand beyond the edge.
+        // The two trailing blanks may lie beyond the edge.
         if used + cells > usize::from(area.width) + 2 {
             break;
         }
@@ -52,7 +52,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &[Line::from(spans)]);
 }
 
-/// The keys of a hint, the first of each intent.
+/// Returns the keys of a hint, the first of each intent.
 fn keys(keymap: &Keymap, hint: &Hint) -> String {
     let keys: Vec<String> =
         hint.intents.iter().filter_map(|&intent| keymap.names(intent).into_iter().next()).collect();

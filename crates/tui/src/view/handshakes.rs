@@ -1,4 +1,4 @@
-//! Handshakes: one line, or a table where there is room.
+//! Handshakes: one line, or a table if there is room.
 //!
 //! ```text
 //! ─ handshakes  full 100/s (20.0%)  resumed 400/s (80.0%)  failed 3  alert 2, not … ─
@@ -25,13 +25,13 @@ use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::{Handshakes, ViewModel};
 
-/// Rows of the table with its heading.
+/// The rows of the table with its heading.
 pub(super) const HEIGHT: u16 = 9;
-/// Cells of the table's names.
+/// The cells of the table's names.
 const NAME_CELLS: usize = 10;
-/// Cells below which the beginning of a cause says nothing.
+/// The minimum cells for a truncated cause.
 const CAUSES_CELLS_MIN: usize = 8;
-/// Cells of the table of rates.
+/// The cells of the table of rates.
 const WIDTH_MAX: u16 = 76;
 
 /// Draws the line or the table.
@@ -59,7 +59,7 @@ fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
     segments.push(if h.failed.recent == 0 {
         Segment::figure(theme, 1, "failed", h.failed.words())
     } else {
-        // Their causes, which follow, are worth more than those of before.
+        // The causes that follow are more important than the earlier segments.
         Segment::text(1, format!("failed {}", format::count(h.failed.recent)), theme.warning())
     });
     let mut spans = vec![

@@ -1,4 +1,4 @@
-//! All keys and what the figures mean, over the panes.
+//! All keys, and the meaning of the figures, over the panes.
 //!
 //! ```text
 //! +- help --------------------------------------------+
@@ -19,12 +19,12 @@ use crate::input::keymap::{BINDINGS, Context};
 use crate::state::State;
 use crate::theme::Theme;
 
-/// Cells of the keys' names, and of the figures'.
+/// The cells of the keys' names, and of the figures' names.
 const NAME_CELLS: usize = 18;
-/// Cells of the longest line.
+/// The cells of the longest line.
 const LINE_CELLS: usize = NAME_CELLS + 52;
 
-/// What a person may not know of the figures.
+/// The figures that are not plain from their labels.
 const FIGURES: &[(&str, &str)] = &[
     ("(1.23)", "fewer than ten samples lie above this percentile"),
     ("p99 95 %", "where the percentile lies, if samples are independent"),
@@ -45,14 +45,15 @@ const FIGURES: &[(&str, &str)] = &[
     ("p99 ms", "of a client: its exchanges, to an eighth"),
     ("journal lag", "from a record's making to its reading here"),
     ("gaps, lost", "holes in the records read, and records missing"),
+    ("docs/figures.md", "defines every figure"),
 ];
 
-/// Lines of the help: the keys, a blank one, the figures.
+/// Returns the number of lines: the keys, a blank line, the figures.
 pub(crate) fn lines(state: &State) -> usize {
     texts(state).len()
 }
 
-/// Lines that can be scrolled away.
+/// Returns how many lines can be scrolled away.
 pub(crate) fn offset_max(state: &State) -> usize {
     let (columns, rows) = state.size();
     let lines = lines(state);
@@ -77,7 +78,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, offset: usize) {
     overlay::render(state, frame, area, &title, &lines);
 }
 
-/// Names and meanings, line by line; keys that do nothing here are left out.
+/// Returns names and meanings, line by line; keys without effect are left out.
 fn texts(state: &State) -> Vec<(String, &'static str)> {
     let is_there = |binding: &&crate::input::keymap::Binding| state.can(binding.needs);
     let keys = |contexts: &[Context]| {

@@ -12,6 +12,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use telemetry::Percentile;
 
 use super::parts::{heading, put, quantile};
 use crate::format;
@@ -19,21 +20,21 @@ use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::{Bounds, Change, Latency, ViewModel};
 
-/// Cells of a class's name with its note.
+/// The cells of a class name and its note.
 const NAME_CELLS: u16 = 21;
-/// Cells of a percentile: a blank, five digits, and a bracket or a blank on either side of them.
+/// The cells of a percentile: a blank, five digits, and a bracket or blank on either side.
 const QUANTILE_CELLS: u16 = 8;
-/// Cells of a rate.
+/// The cells of a rate.
 const RATE_CELLS: u16 = 7;
-/// Cells of a number of samples.
+/// The cells of a number of samples.
 const SAMPLES_CELLS: u16 = 8;
-/// Cells of a percentile's interval: two figures, and a blank on either side of them.
+/// The cells of a percentile's interval: two figures, and a blank on either side.
 const BOUNDS_CELLS: u16 = 13;
-/// Cells of what has changed since a mark.
+/// The cells of the change since a mark.
 const CHANGE_CELLS: u16 = 12;
-/// Cells of a name beside figures at the most: further apart the eye loses the row.
+/// The maximum cells of a name beside its figures: across a wider gap, the eye loses the row.
 const NAME_CELLS_MAX: u16 = 30;
-/// Cells that it can use; two more than it needs, for the title with the longest window.
+/// The maximum width: two cells more than the table needs, for the title with the longest window.
 const WIDTH_MAX: u16 =
     NAME_CELLS + 2 + 6 * QUANTILE_CELLS + BOUNDS_CELLS + RATE_CELLS + SAMPLES_CELLS + CHANGE_CELLS;
 
@@ -61,7 +62,7 @@ impl Column {
         Self::Samples,
         Self::Change,
     ];
-    /// What gives way first.
+    /// The columns in the order in which they are left out.
     const DISPENSABLE: [Self; 8] = [
         Self::Bounds,
         Self::Quantile(4),
@@ -83,7 +84,7 @@ impl Column {
         }
     }
 
-    /// The columns that fit.
+    /// Returns the columns that fit.
     fn fitting(width: u16, figures: &ViewModel) -> Vec<Self> {
         let mut columns = Self::ALL.to_vec();
         columns.retain(|&column| column != Self::Change || figures.against.is_some());
@@ -99,7 +100,7 @@ impl Column {
     fn name(self, figures: &ViewModel) -> String {
         let cells = usize::from(self.cells());
         match self {
-            Self::Quantile(at) => format!("{:>1$} ", Latency::QUANTILES[at].1, cells - 1),
+            Self::Quantile(at) => format!("{:>1$} ", Percentile::TABLE[at].label, cells - 1),
             Self::Bounds => format!("{:>1$} ", "p99 95 %", cells - 1),
             Self::Change => {
                 let against = figures.against.as_deref().unwrap_or_default();
@@ -133,7 +134,7 @@ impl Column {
     }
 }
 
-/// From where to where, or from where on; `None` where too few samples tell.
+/// Formats an interval, or its lower end; `None` for too few samples.
 fn bounds(p99: Bounds) -> Option<String> {
     let low = format::millis(p99.low_ns?);
     Some(match p99.high_ns {
@@ -142,7 +143,7 @@ fn bounds(p99: Bounds) -> Option<String> {
     })
 }
 
-/// What is told is marked, and stands out; the rest may be chance.
+/// A significant change is marked and highlighted; any other may be chance.
 fn change(theme: Theme, change: Change, cells: usize) -> Span<'static> {
     let percent = match change.percent {
         percent if percent > 999.0 => ">+999%".to_owned(),
@@ -153,18 +154,18 @@ fn change(theme: Theme, change: Change, cells: usize) -> Span<'static> {
     Span::styled(format!("{:>cells$}", format!("{percent} {sign}")), style)
 }
 
-/// Cells that it can use.
+/// Returns the width that it can use.
 pub(super) fn width(state: &State) -> u16 {
     let compares = state.figures().is_some_and(|figures| figures.against.is_some());
     if compares { WIDTH_MAX } else { WIDTH_MAX - CHANGE_CELLS }
 }
 
-/// Rows that it takes where there is room, with the heading.
+/// Returns the rows that it needs, with the heading.
 pub(super) fn height(state: &State) -> u16 {
     state.figures().map_or(0, |figures| 1 + figures.latencies.len() as u16)
 }
 
-/// Draws the rows that fit; those of lesser interest give way.
+/// Draws the rows that fit; less important ones are left out.
 pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
@@ -186,21 +187,18 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
     put(frame, table, &lines);
 }
 
-/// The rows that matter most, in their order.
+/// Returns the most important rows, in order.
 fn fitting(rows: &[Latency], n: usize) -> impl Iterator<Item = &Latency> {
-    let mut ranks: Vec<(u8, usize)> = rows.iter().map(|row| row.class.rank).zip(0..).collect();
+    let mut ranks: Vec<(u8, usize)> = rows.iter().map(|row| row.rank).zip(0..).collect();
     ranks.sort_unstable();
     ranks.truncate(n);
-    rows.iter()
-        .enumerate()
-        .filter(move |(at, row)| ranks.contains(&(row.class.rank, *at)))
-        .map(|(_, row)| row)
+    rows.iter().enumerate().filter(move |(at, row)| ranks.contains(&(row.rank, *at))).map(|(_, row)| row)
 }
 
 fn name(theme: Theme, row: &Latency, cells: usize) -> Vec<Span<'static>> {
-    let name = format::cut(row.class.name, cells, theme.glyphs);
+    let name = format::cut(row.class.title(), cells, theme.glyphs);
     let note_cells = cells.saturating_sub(format::width(&name) + 1);
-    let note = format::cut(row.class.note, note_cells, theme.glyphs);
+    let note = format::cut(row.class.info().note, note_cells, theme.glyphs);
     let fill = cells.saturating_sub(format::width(&name) + 1 + format::width(&note));
     vec![
         Span::styled(name, theme.label()),

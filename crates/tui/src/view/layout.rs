@@ -1,4 +1,4 @@
-//! Which pane stands where, at every size.
+//! The position of each pane, at every screen size.
 //!
 //! ```text
 //!  narrow                          wide (150 × 30 and up)
@@ -14,8 +14,8 @@
 //! +---------------------------+
 //! ```
 //!
-//! Where there is less room the timeline goes first, then the clients, then the log; below 40 × 10 one line is left. A
-//! run without a proxy has no clients. What the others do not need the log gets.
+//! With less room, the timeline is left out first, then the clients, then the log; below 40 × 10 cells there
+//! is one line. A run without a proxy has no clients. The log gets the remaining rows.
 
 use ratatui::layout::Rect;
 
@@ -26,31 +26,31 @@ use crate::state::{Screen, State};
 const PANES_MIN: (u16, u16) = (40, 10);
 /// The smallest screen with two columns.
 const WIDE_MIN: (u16, u16) = (150, 30);
-/// Cells that the table of handshakes needs beside the latencies.
+/// The cells that the handshakes table needs beside the latencies.
 const HANDSHAKES_WIDTH_MIN: u16 = 44;
-/// Below this there is no room for all status lines, nor for clients.
+/// The minimum height for all status lines and for clients.
 const TALL_MIN: u16 = 20;
-/// Rows that the clients get before latencies of lesser interest do, with the heading.
+/// The rows, with the heading, that clients get before less important latencies.
 const CLIENTS_MIN: u16 = 5;
-/// Rows with the heading below which clients are not shown at all.
+/// The minimum rows for clients, with the heading.
 const CLIENTS_USEFUL: u16 = 3;
-/// Clients for which there is room even if there are fewer.
+/// The number of clients for which rows are reserved.
 const CLIENTS_KEPT: u16 = 8;
-/// Rows that the latencies get before the clients do, with the heading.
+/// The rows, with the heading, that latencies get before clients.
 const LATENCY_MIN: u16 = 6;
 
-/// What stands on the screen.
+/// The layout of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// There is not a single cell.
+    /// The screen has no cell.
     Nothing,
-    /// Everything in a line.
+    /// Everything in one line.
     OneLine(Rect),
-    /// Panes, some of them perhaps without rows.
+    /// Panes; some may have no rows.
     Panes(Panes),
 }
 
-/// Where each pane stands.
+/// The area of each pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Panes {
     pub(crate) status: Rect,
@@ -58,20 +58,20 @@ pub(crate) struct Panes {
     pub(crate) timeline: Rect,
     pub(crate) handshakes: Rect,
     pub(crate) clients: Rect,
-    /// Nothing where nothing is played.
+    /// Empty unless a run is replayed.
     pub(crate) playback: Rect,
     pub(crate) log: Rect,
     pub(crate) footer: Rect,
 }
 
 impl Panes {
-    /// The room of latency, handshakes and clients together.
+    /// The area of latencies, handshakes and clients together.
     pub(super) fn body(&self) -> Rect {
         self.latency.union(self.timeline).union(self.handshakes).union(self.clients)
     }
 }
 
-/// The layout of an area.
+/// Returns the layout of an area.
 pub(crate) fn of(area: Rect, state: &State) -> Layout {
     if area.is_empty() {
         return Layout::Nothing;
@@ -152,18 +152,18 @@ fn wide(area: Rect, state: &State) -> Panes {
     }
 }
 
-/// Rows that nobody has yet.
+/// The rows that are not assigned yet.
 struct Rest(u16);
 
 impl Rest {
-    /// Brings a pane to so many rows, as far as there are any.
+    /// Extends a pane to this many rows, as far as possible.
     fn give(&mut self, pane: &mut u16, rows: u16) {
         let given = rows.saturating_sub(*pane).min(self.0);
         *pane += given;
         self.0 -= given;
     }
 
-    /// Brings a pane to so many rows, or gives it none.
+    /// Extends a pane to this many rows, or removes it.
     fn give_all(&mut self, pane: &mut u16, rows: u16) {
         if rows.saturating_sub(*pane) <= self.0 {
             self.give(pane, rows);
@@ -171,8 +171,8 @@ impl Rest {
     }
 }
 
-/// Rows that the clients can use, with the heading; some are kept for clients that are still to come, so that the
-/// panes do not move with each.
+/// Returns the rows that clients can use, with the heading. Some are reserved for future clients, so that the
+/// panes do not move for each new one.
 fn clients_wanted(state: &State) -> u16 {
     match state.figures() {
         Some(figures) if figures.proxy.is_none() => 0,
@@ -183,25 +183,25 @@ fn clients_wanted(state: &State) -> u16 {
     }
 }
 
-/// True if there is room for more than what must be known.
+/// Returns whether there is room for more than the essential panes.
 pub(super) fn is_roomy(state: &State) -> bool {
     state.size().1 >= WIDE_MIN.1
 }
 
-/// Rows of the log; one more where it tells of an earlier moment that is not played.
+/// Returns the rows of the log; one more if it describes an earlier moment that is not replayed.
 fn log_height(height: u16, state: &State) -> u16 {
     let of_moment = u16::from(state.earlier().is_some() && !state.is_replay() && height >= TALL_MIN);
     of_moment
         + match height {
             0..14 => 1,
             14..TALL_MIN => 2,
-            // The line of what is played takes one of them, not the clients.
+            // The playback line takes one of its rows, not one of the clients'.
             TALL_MIN..30 => 3 - u16::from(state.is_replay()),
             _ => height / 6,
         }
 }
 
-/// Hands out rows from the top.
+/// Assigns rows from the top.
 struct Rows {
     area: Rect,
 }
@@ -216,22 +216,22 @@ impl Rows {
     }
 }
 
-/// What stands at a place of the screen.
+/// The target of a mouse click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// The heading of the clients.
     Clients,
-    /// A client, by its row among those in sight.
+    /// A client, by its visible row.
     Client(usize),
     /// The heading of the timeline.
     Timeline,
-    /// A column of the timeline, by its place.
+    /// A column of the timeline, by its index.
     Column(usize),
-    /// A place on the line of what is played, in thousandths of its length.
+    /// A position on the playback line, in thousandths of its length.
     Played(u64),
 }
 
-/// What stands at a column and row of the screen, if it is something that can be clicked.
+/// Returns the target at a column and row of the screen.
 pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
     let (columns, rows) = state.size();
     let Layout::Panes(panes) = of(Rect::new(0, 0, columns, rows), state) else { return None };
@@ -250,7 +250,7 @@ pub(crate) fn target(state: &State, (x, y): (u16, u16)) -> Option<Target> {
     latency_timeline::place_at(state, panes.timeline, x).map(Target::Column)
 }
 
-/// Columns of time that are in sight at once.
+/// Returns the number of visible columns of the timeline.
 pub(crate) fn timeline_columns(state: &State) -> usize {
     let (columns, rows) = state.size();
     match of(Rect::new(0, 0, columns, rows), state) {
@@ -259,7 +259,7 @@ pub(crate) fn timeline_columns(state: &State) -> usize {
     }
 }
 
-/// Clients that are in sight at once.
+/// Returns the number of visible clients.
 pub(crate) fn client_rows(state: &State) -> usize {
     let (columns, rows) = state.size();
     match of(Rect::new(0, 0, columns, rows), state) {

@@ -1,4 +1,4 @@
-//! The latest news, and above them what must not be overlooked. The heading is left out where there is little room.
+//! The latest events, below active warnings. The heading is left out if there is little room.
 //!
 //! ```text
 //! ─ log, UTC ─────────────────────────────────────────────────────────────────
@@ -16,13 +16,13 @@ use crate::format;
 use crate::state::{State, ViewStatus};
 use crate::view_model::Warning;
 
-/// Rows from which on a heading is worth one of them.
+/// The minimum rows for a heading.
 const HEADING_HEIGHT_MIN: u16 = 5;
 
-/// Cells of a line's level.
+/// The cells of a line's level.
 const LEVEL_CELLS: usize = 5;
 
-/// Draws the warnings, if there are any, and as many lines as fit.
+/// Draws the warnings, and as many lines as fit.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
     if area.height >= HEADING_HEIGHT_MIN {
@@ -36,7 +36,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &lines);
 }
 
-/// The worst warning, and how many there are besides.
+/// Returns the most severe warning, and the number of others.
 fn banner(state: &State, width: u16) -> Option<Line<'static>> {
     let silence = match state.status {
         ViewStatus::Silent(seconds) => Some(Warning(format!(

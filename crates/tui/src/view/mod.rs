@@ -1,4 +1,4 @@
-//! The screen: layout and formatting of what stands in the state, and nothing else.
+//! The screen: layout and formatting of the state.
 
 pub(crate) mod client;
 mod clients;
@@ -67,7 +67,7 @@ pub(crate) fn view(state: &State, frame: &mut Frame<'_>) {
     }
 }
 
-/// Says what is missing where there are no figures yet.
+/// Explains why there are no figures yet.
 fn waiting(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;

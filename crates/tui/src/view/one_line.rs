@@ -1,4 +1,4 @@
-//! Everything that matters, where there is room for a line only.
+//! The essential figures, on a screen with room for one line only.
 //!
 //! ```text
 //!  LIVE 03:12   exchange p99 1.90 ms  full 100/s  resumed 400/s  out 31.2 MB/s
@@ -7,6 +7,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
+use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 
 use super::parts::{Segment, byte_rate, fit, put, rate};
 use super::status;
@@ -36,10 +37,12 @@ fn of(state: &State, figures: &ViewModel) -> Vec<Segment> {
         let quantile = row.quantiles[2]?;
         let text = format!("{} ms", format::millis(quantile.ns));
         let text = if quantile.thin { format!("({text})") } else { text };
-        Some(Segment::figure(theme, 2, &format!("{} p99", row.class.name), text))
+        Some(Segment::figure(theme, 2, &format!("{} p99", row.class.title()), text))
     };
-    let named = |name| figures.latencies.iter().find(|row| row.class.name == name);
-    segments.extend(named("exchange").or_else(|| named("service")).and_then(p99));
+    let of = |class| figures.latencies.iter().find(|row| row.class == class);
+    let exchange = of(LatencyClass::Proxy(ProxyLatency::Exchange));
+    let shown = exchange.or_else(|| of(LatencyClass::Load(LoadLatency::Service)));
+    segments.extend(shown.and_then(p99));
     let handshakes = &figures.handshakes;
     segments.push(Segment::figure(theme, 3, "full", rate(theme, handshakes.full_per_second)));
     segments.push(Segment::figure(theme, 3, "resumed", rate(theme, handshakes.resumed_per_second)));

@@ -21,10 +21,10 @@ const ASCII_BORDER: border::Set<'_> = border::Set {
     horizontal_bottom: "-",
 };
 
-/// Cells of border and blanks at both sides.
+/// The cells of border and blanks on both sides.
 pub(super) const SIDES: u16 = 4;
 
-/// A place in the middle of the screen, above the keys; `None` where there is no room for a border and a line.
+/// Returns an area in the middle of the screen, above the keys; `None` without room for a border and a line.
 pub(super) fn place(screen: Rect, (columns, rows): (usize, usize)) -> Option<Rect> {
     let area = Rect { height: screen.height.saturating_sub(1), ..screen };
     let width = area.width.min(u16::try_from(columns).unwrap_or(u16::MAX).saturating_add(SIDES));

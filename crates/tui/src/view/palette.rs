@@ -1,4 +1,4 @@
-//! What was found for the letters typed: commands with their keys, settings, clients.
+//! The matches for the typed letters: commands with their keys, settings, clients.
 
 use ratatui::Frame;
 use ratatui::text::{Line, Span};
@@ -7,14 +7,14 @@ use super::overlay;
 use crate::format;
 use crate::state::{Entry, State};
 
-/// Cells of a line.
+/// The cells of a line.
 const LINE_CELLS: usize = 66;
-/// Cells of a command's keys.
+/// The cells of a command's keys.
 const KEY_CELLS: usize = 14;
-/// Lines in sight at the most.
+/// The maximum number of visible lines.
 const ROWS_MAX: usize = 16;
 
-/// Draws the list with the selected entry in sight.
+/// Draws the list around the selected entry.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[Entry], selected: usize) {
     let theme = state.theme;
     let Some(area) = overlay::place(frame.area(), (LINE_CELLS, ROWS_MAX)) else { return };

@@ -1,4 +1,4 @@
-//! What was at the moment that a person went back to: exact counts, and the settings then in force.
+//! The state at a past moment: exact counts, and the settings then in force.
 //!
 //! ```text
 //! at 12:04:10Z, 2 s  n 9996  p50 0.41  p90 0.83  p99 1.90  p99.9 4.03  max 19.8 ms
@@ -7,6 +7,7 @@
 //! ```
 
 use ratatui::text::Line;
+use telemetry::Percentile;
 
 use super::layout;
 use super::parts::{Segment, fit};
@@ -14,13 +15,13 @@ use crate::format;
 use crate::state::State;
 use crate::view_model::{Column, PastSetting, levels};
 
-/// The lines, or none in the present.
+/// Returns the lines; none in the present.
 pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     let Some((us, settings)) = state.earlier() else { return Vec::new() };
     let column = state.timeline.place(us).and_then(|place| state.timeline.columns().get(place));
     let cells = usize::from(width);
     let settings = Line::from(fit(then(state, settings), cells));
-    // Where it is played time has a line of its own, and the news are what happens.
+    // In a replay, the playback line shows the time and the log the events.
     if state.is_replay() && !layout::is_roomy(state) {
         return vec![settings];
     }
@@ -38,7 +39,7 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
         segments.push(Segment::text(0, text, theme.notice()));
     }
     let Some(column) = column.filter(|column| column.is_covered) else {
-        // While it is read nobody knows that yet.
+        // The count is unknown until the moment has been read.
         let none = Segment::text(0, "no records of this time", theme.warning());
         segments.extend(share.is_none().then_some(none));
         return segments;
@@ -46,8 +47,8 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
     let figure = |rank, name: &str, text: String| Segment::figure(theme, rank, name, text);
     let n = format!("{} in {}", format::count(column.n), format::span(column.span_us));
     segments.push(figure(1, "n", n));
-    for (at, (_, name)) in Column::QUANTILES.iter().enumerate() {
-        segments.extend(column.quantiles[at].map(|ns| figure(2, name, format::millis(ns))));
+    for (at, percentile) in Percentile::TIMELINE.iter().enumerate() {
+        segments.extend(column.quantiles[at].map(|ns| figure(2, percentile.label, format::millis(ns))));
     }
     if column.n > 0 {
         segments.push(figure(1, "max", format!("{} ms", format::millis(column.max_ns))));
@@ -55,7 +56,7 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
     segments
 }
 
-/// Samples of each power of two.
+/// Returns the samples of each power of two.
 fn counts(state: &State, column: Option<&Column>) -> Vec<Segment> {
     let theme = state.theme;
     let mut segments = vec![Segment::text(0, "ms from", theme.label())];

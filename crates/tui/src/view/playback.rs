@@ -1,4 +1,4 @@
-//! Where a replay is, how fast it goes, and the whole of it as a line.
+//! The position and speed of a replay, and a line for the whole run.
 //!
 //! ```text
 //! ▶ 4×  01:12 / 1:00:00  12:05:12Z  ━━━●───────1────────▲──────────────────────
@@ -12,10 +12,10 @@ use super::parts::put;
 use crate::format;
 use crate::state::{PlaybackLine, PlaybackState, State};
 
-/// Cells of the line below which it says nothing.
+/// The minimum cells of the line.
 const BAR_CELLS_MIN: usize = 10;
 
-/// Draws it.
+/// Draws the playback line.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(line) = state.playback_line().filter(|_| !area.is_empty()) else { return };
     let theme = state.theme;
@@ -39,7 +39,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &[Line::from(spans)]);
 }
 
-/// How far it is, of how much, and when that was; while it is read again how far that is.
+/// Returns position, length and time of day; while the run is read again, the progress of that.
 fn words(state: &State, line: &PlaybackLine) -> String {
     let clock = |us: u64| format::clock(us / 1_000_000);
     let whole = clock(line.length_us);
@@ -53,7 +53,7 @@ fn bar_cells(state: &State, line: &PlaybackLine, width: u16) -> usize {
     usize::from(width).saturating_sub(SIGN_CELLS + SPEED_CELLS + format::width(&words(state, line)) + 2)
 }
 
-/// Cells of the sign with the blank behind it; the one in ASCII has two.
+/// The cells of the sign and the blank after it; in ASCII the sign has two.
 const SIGN_CELLS: usize = 3;
 const SPEED_CELLS: usize = 5;
 
@@ -75,7 +75,7 @@ fn drawn_bar(state: &State, line: &PlaybackLine, cells: usize) -> Vec<Span<'stat
     ]
 }
 
-/// Which part of the run, in thousandths, stands in a cell of the line.
+/// Returns the part of the run, in thousandths, at a cell of the line.
 pub(super) fn place_at(state: &State, area: Rect, x: u16) -> Option<u64> {
     let line = state.playback_line()?;
     let cells = bar_cells(state, &line, area.width);

@@ -1,4 +1,4 @@
-//! The runs that are watched, to choose the one that is shown.
+//! The list of runs, to select the one that is shown.
 //!
 //! ```text
 //! +- runs 1-3/3: figures of the last interval ------------------------------------------+
@@ -21,19 +21,19 @@ use crate::state::State;
 use crate::theme::Theme;
 use crate::view_model::RunRow;
 
-/// Cells of a line.
+/// The cells of a line.
 const LINE_CELLS: usize = 120;
-/// Cells of a host's name at the least and at the most.
+/// The minimum and maximum cells of a host name.
 const HOST_CELLS: (usize, usize) = (8, 28);
 const RUN_CELLS: usize = 9;
-/// Cells of a user or a unit at the least and at the most.
+/// The minimum and maximum cells of a user or unit.
 const ACCOUNT_CELLS: (usize, usize) = (12, 22);
 const LAST_CELLS: usize = 12;
 const FIGURE_CELLS: usize = 8;
-/// Cells that a target must have to be shown.
+/// The minimum cells of a target.
 const TARGET_CELLS_MIN: usize = 10;
 
-/// Draws the list with the selected run in sight.
+/// Draws the list around the selected run.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     let theme = state.theme;
     let (rows, selected) = (state.run_rows(), state.selected_run());
@@ -63,15 +63,15 @@ fn title(state: &State, first: usize, shown: usize, of: usize) -> String {
     }
 }
 
-/// The time of its last record, unless it has ended.
+/// Returns the time of its last record, unless it has ended.
 fn last(row: &RunRow) -> String {
     if row.ended { "ended".to_owned() } else { format::time_of_day(row.last_realtime_us) }
 }
 
-/// What fits into a line.
+/// The columns that fit into a line.
 struct Columns {
     host: usize,
-    /// Nothing where there is no room for it; so are the others.
+    /// 0 without room, like the others.
     run: usize,
     account: usize,
     last: usize,

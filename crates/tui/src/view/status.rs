@@ -1,4 +1,4 @@
-//! The lines at the top: what is watched, and how far it can be trusted.
+//! The status lines: what is watched, and how reliable the figures are.
 //!
 //! ```text
 //! tlsdash :8443 > unix:/tmp/app.sock  ECDSA P-256, 2 workers             LIVE 03:12
@@ -8,7 +8,7 @@
 //! cpu    proxy 88%  load 61%  upstream 20%  ui 0.4%  journal 1.0%  of one core
 //! ```
 //!
-//! Who watches a journal reads in front of the target whose run it is.
+//! With a journal of others, the owner of the run precedes the target.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -21,10 +21,10 @@ use crate::state::{State, ViewStatus};
 use crate::theme::Theme;
 use crate::view_model::{Count, LoadFigures, Loop, ProxyFigures, ViewModel};
 
-/// Cells below which the end of a path says nothing.
+/// The minimum cells for the end of a path.
 const SOURCE_CELLS_MIN: usize = 12;
 
-/// Rows that it takes where there is room.
+/// Returns the rows that it needs.
 pub(super) fn height(state: &State) -> u16 {
     let optional = state.figures().map_or(0, |figures| {
         u16::from(figures.load.is_some())
@@ -34,7 +34,7 @@ pub(super) fn height(state: &State) -> u16 {
     2 + optional
 }
 
-/// Draws as many lines as fit; CPU and proxy give way first.
+/// Draws as many lines as fit; CPU and proxy are left out first.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let width = area.width;
     let mut lines = vec![(0, title(state, width))];
@@ -54,7 +54,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &lines);
 }
 
-/// The badge: where the view stands towards the run, and the run's time.
+/// Returns the badge: the status of the view, and the run's time.
 pub(super) fn badge(state: &State) -> (String, Style) {
     let theme = state.theme;
     let time =
@@ -88,7 +88,7 @@ fn title(state: &State, width: u16) -> Line<'static> {
     let (badge, badge_style) = badge(state);
     let (recording, recording_style) = recording(state);
     let room = usize::from(width).saturating_sub(format::width(&badge) + format::width(&recording) + 9);
-    // What a run says of itself its writer has chosen, but not who that is.
+    // The writer chooses the contents of a run, but not its own identity.
     let account = match &*state.account() {
         "" => String::new(),
         account => format!("{}  ", format::cut(account, room.saturating_sub(2) / 2, theme.glyphs)),
@@ -120,7 +120,7 @@ fn title(state: &State, width: u16) -> Line<'static> {
     ])
 }
 
-/// For how long the run has been recorded; nothing where it is not.
+/// Returns how long the run has been recorded; empty if it is not.
 fn recording(state: &State) -> (String, Style) {
     match state.recording() {
         None => (String::new(), state.theme.quiet()),
@@ -190,7 +190,7 @@ fn proxy_line(state: &State, figures: &ViewModel, proxy: &ProxyFigures, width: u
             figure(1, "out", byte_rate(theme, proxy.out_per_second)),
         ]);
     }
-    // What is wrong stays where there is little room; an upstream's errors say most of why connections failed.
+    // Errors stay if there is little room; the upstream's errors explain best why connections failed.
     for (name, count, rank) in [("failed", proxy.failed, 2), ("upstream errors", proxy.upstream_errors, 0)] {
         let none = || Segment::text(3, format!("{name} 0"), theme.label());
         segments.push(failures(theme, name, count, (rank, 3)).unwrap_or_else(none));
@@ -198,7 +198,7 @@ fn proxy_line(state: &State, figures: &ViewModel, proxy: &ProxyFigures, width: u
     status_line(theme, "proxy", segments, width)
 }
 
-/// What failed in the window stands out, with a rank of its own; what failed before it does not.
+/// Failures within the window are highlighted and have their own rank; earlier ones do not.
 fn failures(theme: Theme, name: &str, count: Count, (rank, rank_before): (u8, u8)) -> Option<Segment> {
     let text = format!("{name} {}", count.words());
     match (count.recent, count.total) {

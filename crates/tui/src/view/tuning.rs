@@ -1,4 +1,5 @@
-//! Every setting of proxy and load: how it stands, what is staged, when a change acts, what came of the last.
+//! The settings of proxy and load: value, staged value, when a change takes effect, and the result of the
+//! last one.
 //!
 //! ```text
 //! +- settings, 2 staged ----------------------------------------------------------+
@@ -21,10 +22,10 @@ const NAME_CELLS: usize = 30;
 const VALUE_CELLS: usize = 16;
 const STAGED_CELLS: usize = 14;
 const APPLIES_CELLS: usize = 16;
-/// Cells of a note at the most.
+/// The maximum cells of a note.
 const NOTE_CELLS: usize = 50;
 
-/// Draws the list, with the selected line in sight.
+/// Draws the list around the selected line.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>) {
     let settings = state.settings();
     let wanted = NAME_CELLS + VALUE_CELLS + STAGED_CELLS + APPLIES_CELLS + NOTE_CELLS;
@@ -89,7 +90,8 @@ fn range(setting: &Setting) -> String {
         .map_or_else(String::new, |(low, high)| format!("{} to {}", format::plain(low), format::plain(high)))
 }
 
-/// What stands in the way, else all of the selected setting, for where its line was cut.
+/// Returns why a value cannot be staged, else the whole text of the selected setting, in case its line was
+/// truncated.
 fn below(state: &State, cells: usize) -> Line<'static> {
     let theme = state.theme;
     if let Some(why) = &state.tuning.complaint {

@@ -2,42 +2,49 @@
 
 use telemetry::model::Run;
 use telemetry::{
-    LoadCounter, LoadLatency, ProxyCounter, ProxyLatency, percentile_interval_ns, quantile_is_thin,
+    LatencyClass, LoadCounter, LoadLatency, Metric, Percentile, ProxyCounter, ProxyLatency,
+    percentile_interval_ns, quantile_is_thin,
 };
 
-use super::span::{LoadSpanData, ProxySpanData, Samples};
+use super::span::{LoadSpanData, ProxySpanData, Samples, SpanData};
 
 /// A class of latencies as the table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Class {
-    /// Its name.
-    pub(crate) name: &'static str,
-    /// What must be known to read it; may be empty.
-    pub(crate) note: &'static str,
+struct Row<L, C> {
+    latency: L,
+    /// Gives the rate of the class.
+    counter: C,
     /// Rows with a higher rank are left out first where there is no room.
-    pub(crate) rank: u8,
+    rank: u8,
 }
 
-const fn class(name: &'static str, note: &'static str, rank: u8) -> Class {
-    Class { name, note, rank }
+const fn row<L, C>(latency: L, counter: C, rank: u8) -> Row<L, C> {
+    Row { latency, counter, rank }
 }
 
-/// The proxy's classes in the order of the table, with the counter that gives each one's rate.
-const PROXY: &[(Class, ProxyLatency, ProxyCounter)] = &[
-    (class("full handshake", "", 0), ProxyLatency::HandshakeFull, ProxyCounter::HandshakesFull),
-    (class("resumed handshake", "", 0), ProxyLatency::HandshakeResumed, ProxyCounter::HandshakesResumed),
-    (class("compute full", "", 2), ProxyLatency::ComputeFull, ProxyCounter::HandshakesFull),
-    (class("compute resumed", "", 2), ProxyLatency::ComputeResumed, ProxyCounter::HandshakesResumed),
-    (class("connect", "", 3), ProxyLatency::Connect, ProxyCounter::UpstreamConnects),
-    (class("exchange", "", 0), ProxyLatency::Exchange, ProxyCounter::Exchanges),
-    (class("lifetime", "", 4), ProxyLatency::Lifetime, ProxyCounter::Closed),
+impl<L: Metric + Into<LatencyClass>, C: Metric> Row<L, C> {
+    fn over(&self, taken: &SpanData<'_, C, L>) -> Latency {
+        let Self { latency, counter, rank } = *self;
+        Latency::of(latency.into(), rank, taken.samples(latency), taken.rate(counter))
+    }
+}
+
+/// The proxy's classes in the order of the table.
+const PROXY: &[Row<ProxyLatency, ProxyCounter>] = &[
+    row(ProxyLatency::HandshakeFull, ProxyCounter::HandshakesFull, 0),
+    row(ProxyLatency::HandshakeResumed, ProxyCounter::HandshakesResumed, 0),
+    row(ProxyLatency::ComputeFull, ProxyCounter::HandshakesFull, 2),
+    row(ProxyLatency::ComputeResumed, ProxyCounter::HandshakesResumed, 2),
+    row(ProxyLatency::Connect, ProxyCounter::UpstreamConnects, 3),
+    row(ProxyLatency::Exchange, ProxyCounter::Exchanges, 0),
+    row(ProxyLatency::Lifetime, ProxyCounter::Closed, 4),
 ];
 
 /// The load's classes.
-const LOAD: &[(Class, LoadLatency, LoadCounter)] = &[
-    (class("response", "CO-corrected", 0), LoadLatency::Response, LoadCounter::Ok),
-    (class("service", "uncorrected", 1), LoadLatency::Service, LoadCounter::Ok),
-    (class("send lag", "", 1), LoadLatency::Lag, LoadCounter::Sent),
+const LOAD: &[Row<LoadLatency, LoadCounter>] = &[
+    row(LoadLatency::Response, LoadCounter::Ok, 0),
+    row(LoadLatency::Service, LoadCounter::Ok, 1),
+    row(LoadLatency::Lag, LoadCounter::Sent, 1),
 ];
 
 /// A percentile.
@@ -82,8 +89,10 @@ pub(crate) struct Change {
 /// The latencies of one class over the span.
 #[derive(Clone, Debug)]
 pub(crate) struct Latency {
-    pub(crate) class: Class,
-    /// At each of [`Latency::QUANTILES`]; `None` without samples.
+    pub(crate) class: LatencyClass,
+    /// Rows with a higher rank are left out first where there is no room.
+    pub(crate) rank: u8,
+    /// At each of [`Percentile::TABLE`]; `None` without samples.
     pub(crate) quantiles: [Option<Quantile>; 5],
     /// Of the 99th percentile.
     pub(crate) p99: Bounds,
@@ -97,23 +106,20 @@ pub(crate) struct Latency {
     pub(crate) n: u64,
 }
 
-/// The percentile that is compared and has an interval.
-const P99: f64 = 0.99;
-/// Its place among those of the table.
+/// The place of the 99th percentile among those of the table.
 const P99_AT: usize = 2;
 
 impl Latency {
-    /// The percentiles that are taken, with their names.
-    pub(crate) const QUANTILES: [(f64, &'static str); 5] =
-        [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
-
-    fn of(class: Class, samples: Samples<'_>, per_second: Option<f64>) -> Self {
+    fn of(class: LatencyClass, rank: u8, samples: Samples<'_>, per_second: Option<f64>) -> Self {
         let n = samples.count();
-        let at = |(q, _)| Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q) });
+        let at = |Percentile { q, .. }| {
+            Some(Quantile { ns: samples.quantile_ns(q)?, thin: quantile_is_thin(n, q) })
+        };
         Self {
             class,
-            quantiles: Self::QUANTILES.map(at),
-            p99: Bounds::of(samples, P99),
+            rank,
+            quantiles: Percentile::TABLE.map(at),
+            p99: Bounds::of(samples, Percentile::P99.q),
             change: None,
             max_ns: (n > 0).then(|| samples.max_ns()),
             per_second,
@@ -141,19 +147,15 @@ pub(super) fn all(
 ) -> Vec<Latency> {
     let mut rows = Vec::new();
     if let Some(taken) = proxy {
-        let row =
-            |&(class, latency, counter): &_| Latency::of(class, taken.samples(latency), taken.rate(counter));
-        rows.extend(PROXY.iter().map(row));
+        rows.extend(PROXY.iter().map(|row| row.over(taken)));
     }
     if let Some((taken, track)) = load.zip(run.load()) {
         let is_closed = run.load_record().is_some_and(|record| record.rate <= 0.0);
         // A closed loop has no schedule, and so neither an intended send nor a lag behind it.
-        let applies = |(_, latency, _): &&(_, LoadLatency, _)| {
-            !is_closed || *latency == LoadLatency::Service || track.samples_total(*latency) > 0
+        let applies = |row: &&Row<LoadLatency, LoadCounter>| {
+            !is_closed || row.latency == LoadLatency::Service || track.samples_total(row.latency) > 0
         };
-        let row =
-            |&(class, latency, counter): &_| Latency::of(class, taken.samples(latency), taken.rate(counter));
-        rows.extend(LOAD.iter().filter(applies).map(row));
+        rows.extend(LOAD.iter().filter(applies).map(|row| row.over(taken)));
     }
     rows
 }

@@ -1,7 +1,7 @@
 //! Handshakes: how many, how, and why not.
 
 use telemetry::model::Run;
-use telemetry::{Counters, LoadCounter, Metric, ProxyCounter};
+use telemetry::{Counters, LoadCounter, Metric, ProxyCounter, labels};
 
 use super::span::{Count, LoadSpanData, ProxySpanData, SpanData};
 
@@ -41,38 +41,16 @@ pub(crate) struct Handshakes {
     pub(crate) reasons: Vec<(String, u64)>,
 }
 
-const GROUPS: &[(&str, ProxyCounter)] = &[
-    ("X25519MLKEM768", ProxyCounter::GroupMlkem),
-    ("X25519", ProxyCounter::GroupX25519),
-    ("P-256", ProxyCounter::GroupP256),
-    ("P-384", ProxyCounter::GroupP384),
-    ("other", ProxyCounter::GroupOther),
-];
-const CIPHERS: &[(&str, ProxyCounter)] = &[
-    ("AES-128-GCM", ProxyCounter::CipherAes128),
-    ("AES-256-GCM", ProxyCounter::CipherAes256),
-    ("ChaCha20", ProxyCounter::CipherChacha),
-    ("other", ProxyCounter::CipherOther),
-];
-const CAUSES: &[(&str, ProxyCounter)] = &[
-    ("timeout", ProxyCounter::FailedTimeout),
-    ("client left", ProxyCounter::FailedEof),
-    ("alert", ProxyCounter::FailedAlert),
-    ("not TLS", ProxyCounter::FailedNotTls),
-    ("incompatible", ProxyCounter::FailedIncompatible),
-    ("other", ProxyCounter::FailedOther),
-];
-
 impl Handshakes {
     /// As the proxy counts them.
     pub(super) fn of_proxy(totals: &Counters<ProxyCounter>, taken: &ProxySpanData<'_>) -> Self {
         use ProxyCounter::{HandshakesFailed, HandshakesFull, HandshakesResumed};
         Self {
             versions: versions(totals),
-            groups: seen(GROUPS, totals),
-            ciphers: seen(CIPHERS, totals),
-            recent_causes: seen(CAUSES, &taken.counters),
-            causes: seen(CAUSES, totals),
+            groups: seen(labels::GROUPS, totals),
+            ciphers: seen(labels::CIPHERS, totals),
+            recent_causes: seen(labels::HANDSHAKE_FAILURES, &taken.counters),
+            causes: seen(labels::HANDSHAKE_FAILURES, totals),
             ..Self::of(totals, taken, [HandshakesFull, HandshakesResumed, HandshakesFailed])
         }
     }
@@ -118,17 +96,17 @@ fn share(full: u64, resumed: u64) -> Option<f64> {
 }
 
 fn versions(totals: &Counters<ProxyCounter>) -> Vec<(&'static str, u64, u64)> {
-    let rows = [
-        ("TLS 1.3", totals[ProxyCounter::Tls13Full], totals[ProxyCounter::Tls13Resumed]),
-        ("TLS 1.2", totals[ProxyCounter::Tls12Full], totals[ProxyCounter::Tls12Resumed]),
-    ];
+    let rows = labels::VERSIONS.map(|(name, [full, resumed])| (name, totals[full], totals[resumed]));
     rows.into_iter().filter(|&(_, full, resumed)| full.saturating_add(resumed) > 0).collect()
 }
 
 /// The counters that are above nothing, the largest first.
-pub(super) fn seen<C: Metric>(table: &[(&'static str, C)], totals: &Counters<C>) -> Vec<Named> {
-    let mut rows: Vec<Named> =
-        table.iter().map(|&(name, counter)| (name, totals[counter])).filter(|&(_, n)| n > 0).collect();
+pub(super) fn seen<C: Metric>(
+    table: impl IntoIterator<Item = (&'static str, C)>,
+    totals: &Counters<C>,
+) -> Vec<Named> {
+    let counted = table.into_iter().map(|(name, counter)| (name, totals[counter]));
+    let mut rows: Vec<Named> = counted.filter(|&(_, n)| n > 0).collect();
     rows.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
     rows
 }

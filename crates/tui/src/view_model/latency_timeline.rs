@@ -3,52 +3,38 @@
 use std::collections::VecDeque;
 
 use telemetry::model::{Marker, MetricSeries, Run};
-use telemetry::{LoadLatency, Metric, ProxyLatency, RunId, SparseHistogram};
+use telemetry::{LatencyClass, LoadLatency, Metric, Percentile, ProxyLatency, RunId, SparseHistogram};
 
 use super::levels::{self, LEVELS, Levels};
 
-/// A latency class that has a timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TimelineClass {
-    Proxy(ProxyLatency),
-    Load(LoadLatency),
-}
-
-/// All of them, in the order in which a key goes through them.
-const CLASSES: &[(TimelineClass, &str)] = &[
-    (TimelineClass::Load(LoadLatency::Response), "response"),
-    (TimelineClass::Load(LoadLatency::Service), "service"),
-    (TimelineClass::Proxy(ProxyLatency::Exchange), "exchange"),
-    (TimelineClass::Proxy(ProxyLatency::HandshakeFull), "full handshake"),
-    (TimelineClass::Proxy(ProxyLatency::HandshakeResumed), "resumed handshake"),
-    (TimelineClass::Proxy(ProxyLatency::ComputeFull), "compute full"),
-    (TimelineClass::Proxy(ProxyLatency::ComputeResumed), "compute resumed"),
+/// The classes that have a timeline, in the order in which a key goes through them.
+const CLASSES: &[LatencyClass] = &[
+    LatencyClass::Load(LoadLatency::Response),
+    LatencyClass::Load(LoadLatency::Service),
+    LatencyClass::Proxy(ProxyLatency::Exchange),
+    LatencyClass::Proxy(ProxyLatency::HandshakeFull),
+    LatencyClass::Proxy(ProxyLatency::HandshakeResumed),
+    LatencyClass::Proxy(ProxyLatency::ComputeFull),
+    LatencyClass::Proxy(ProxyLatency::ComputeResumed),
 ];
 
-impl TimelineClass {
-    /// Its name.
-    pub(crate) fn name(self) -> &'static str {
-        CLASSES.iter().find(|(class, _)| *class == self).map_or("", |(_, name)| name)
-    }
+/// The class that matters most of those with samples: what the load waits for, else what the upstream takes.
+pub(crate) fn first_class(run: &Run) -> LatencyClass {
+    let found = CLASSES.iter().copied().find(|&class| has_samples(class, run));
+    found.unwrap_or(LatencyClass::Proxy(ProxyLatency::Exchange))
+}
 
-    /// The one that matters most of those with samples: what the load waits for, else what the upstream takes.
-    pub(crate) fn first(run: &Run) -> Self {
-        let all = CLASSES.iter().map(|(class, _)| *class);
-        all.clone().find(|class| class.has_samples(run)).unwrap_or(Self::Proxy(ProxyLatency::Exchange))
-    }
+/// The next class with samples.
+pub(crate) fn next_class(class: LatencyClass, run: &Run) -> LatencyClass {
+    let at = CLASSES.iter().position(|other| *other == class).unwrap_or(0);
+    let others = (1..=CLASSES.len()).map(|step| CLASSES[(at + step) % CLASSES.len()]);
+    others.clone().find(|&other| has_samples(other, run)).unwrap_or(class)
+}
 
-    /// The next one with samples.
-    pub(crate) fn next(self, run: &Run) -> Self {
-        let at = CLASSES.iter().position(|(class, _)| *class == self).unwrap_or(0);
-        let others = (1..=CLASSES.len()).map(|step| CLASSES[(at + step) % CLASSES.len()].0);
-        others.clone().find(|class| class.has_samples(run)).unwrap_or(self)
-    }
-
-    fn has_samples(self, run: &Run) -> bool {
-        match self {
-            Self::Proxy(class) => run.proxy().is_some_and(|track| track.samples_total(class) > 0),
-            Self::Load(class) => run.load().is_some_and(|track| track.samples_total(class) > 0),
-        }
+fn has_samples(class: LatencyClass, run: &Run) -> bool {
+    match class {
+        LatencyClass::Proxy(class) => run.proxy().is_some_and(|track| track.samples_total(class) > 0),
+        LatencyClass::Load(class) => run.load().is_some_and(|track| track.samples_total(class) > 0),
     }
 }
 
@@ -64,16 +50,10 @@ pub(crate) struct Column {
     /// Time of which the samples are, in microseconds: older records are kept in stretches that may be longer than a
     /// column.
     pub(crate) span_us: u64,
-    /// At each of [`Self::QUANTILES`], in nanoseconds.
+    /// At each of [`Percentile::TIMELINE`], in nanoseconds.
     pub(crate) quantiles: [Option<u64>; 4],
     /// Exact maximum in nanoseconds; 0 without samples.
     pub(crate) max_ns: u64,
-}
-
-impl Column {
-    /// The percentiles that are taken, with their names.
-    pub(crate) const QUANTILES: [(f64, &'static str); 4] =
-        [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9")];
 }
 
 /// What a timeline is of.
@@ -82,7 +62,7 @@ struct TimelineKey {
     run: RunId,
     /// Which reading of it.
     reading: u64,
-    class: TimelineClass,
+    class: LatencyClass,
     column_us: u64,
 }
 
@@ -104,7 +84,7 @@ impl LatencyTimeline {
     pub(crate) fn refresh(
         &mut self,
         (run, reading): (&Run, u64),
-        class: TimelineClass,
+        class: LatencyClass,
         column_us: u64,
         until_us: u64,
         columns: usize,
@@ -137,8 +117,8 @@ impl LatencyTimeline {
 
     fn column(&self, run: &Run, number: u64) -> Column {
         match self.of.map(|of| of.class) {
-            Some(TimelineClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
-            Some(TimelineClass::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
+            Some(LatencyClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
+            Some(LatencyClass::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
             None => None,
         }
         .unwrap_or_default()
@@ -164,7 +144,7 @@ impl LatencyTimeline {
         let latency = SparseHistogram::merged(taken);
         levels::add(&mut column.levels, &latency);
         column.n = latency.count();
-        column.quantiles = Column::QUANTILES.map(|(q, _)| latency.quantile_ns(q));
+        column.quantiles = Percentile::TIMELINE.map(|Percentile { q, .. }| latency.quantile_ns(q));
         column.max_ns = latency.max_ns();
         column
     }
@@ -190,7 +170,7 @@ impl LatencyTimeline {
     }
 
     /// What the columns are of.
-    pub(crate) fn class(&self) -> Option<TimelineClass> {
+    pub(crate) fn class(&self) -> Option<LatencyClass> {
         self.of.map(|of| of.class)
     }
 

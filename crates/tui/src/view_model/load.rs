@@ -1,20 +1,10 @@
 //! The load as a whole.
 
 use telemetry::model::Run;
-use telemetry::{Counters, LoadCounter, Value};
+use telemetry::{Counters, LoadCounter, Value, labels};
 
 use super::handshakes::{Named, seen};
 use super::span::{Count, LoadSpanData};
-
-/// Why requests fail.
-const CAUSES: &[(&str, LoadCounter)] = &[
-    ("no connection", LoadCounter::FailedConnect),
-    ("TLS", LoadCounter::FailedTls),
-    ("timeout", LoadCounter::FailedTimeout),
-    ("cut off", LoadCounter::FailedReset),
-    ("not HTTP", LoadCounter::FailedProtocol),
-    ("status 4xx 5xx", LoadCounter::FailedStatus),
-];
 
 /// How the load goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +49,7 @@ impl LoadFigures {
     /// With what is asked for by the run's last record.
     pub(super) fn of(run: &Run, totals: &Counters<LoadCounter>, taken: &LoadSpanData<'_>) -> Option<Self> {
         let record = run.load_record()?;
+        let causes = labels::REQUEST_FAILURES.map(|(_, label, counter)| (label, counter));
         Some(Self {
             kind: kind(record.running && run.stopped().is_none(), record.rate),
             offered_per_second: record.rate,
@@ -74,7 +65,7 @@ impl LoadFigures {
             sent: totals[LoadCounter::Sent],
             ok: totals[LoadCounter::Ok],
             failed: Count::of(totals, taken, &[LoadCounter::Failed]),
-            causes: seen(CAUSES, &taken.counters),
+            causes: seen(causes, &taken.counters),
             never_sent: Count::of(totals, taken, &[LoadCounter::NeverSent]),
             unfinished: totals[LoadCounter::Unfinished],
         })

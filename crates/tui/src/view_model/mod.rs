@@ -29,7 +29,7 @@ pub(crate) use client_table::ClientTable;
 pub(crate) use clients::{ClientLatency, ClientRow, latency_span};
 pub(crate) use handshakes::Handshakes;
 pub(crate) use health::{Health, Warning};
-pub(crate) use latency_timeline::{Column, LatencyTimeline, TimelineClass};
+pub(crate) use latency_timeline::{Column, LatencyTimeline, first_class, next_class};
 pub(crate) use load::{LoadFigures, Loop};
 pub(crate) use order::{Order, SortKey};
 pub(crate) use past::{PastSetting, client_at, settings_at};

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::families::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::history::slice::simulated;
+use crate::metrics::{ClientCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::{Batch, Metric, Model};
 
 fn thinned(records: Vec<Record>) -> Vec<Record> {

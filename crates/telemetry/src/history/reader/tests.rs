@@ -2,12 +2,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use journal::{EntryBuf, FileOptions, FileWriter, Timestamps};
+use journal::{FileOptions, FileWriter};
 
 use super::*;
-use crate::families::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
 use crate::history::slice::simulated;
+use crate::metrics::{ClientCounter, CpuGroup, LoadCounter, ProxyCounter, ProxyLatency};
 use crate::model::Run;
+use crate::publish::RecordWriter;
 
 const SECONDS: u64 = 60;
 /// The run's monotonic clock at its beginning, in seconds.
@@ -21,14 +22,11 @@ fn us(second: u64) -> u64 {
 fn recording(folder: &Path) -> (PathBuf, Vec<Record>) {
     let path = folder.join("a.journal");
     let records = simulated(SECONDS);
-    let mut writer = FileWriter::create(&path, FileOptions::default()).unwrap();
-    let mut entry = EntryBuf::new();
+    let mut writer = RecordWriter::new(FileWriter::create(&path, FileOptions::default()).unwrap());
     for record in &records {
         let stamp = record.stamp;
-        let at = Timestamps { realtime_us: stamp.realtime_us, monotonic_us: stamp.mono_us };
         for run in [RunId::from_bits(77), stamp.run] {
-            crate::encode(&Record { stamp: crate::Stamp { run, ..stamp }, ..record.clone() }, &mut entry);
-            writer.append(&entry, at).unwrap();
+            writer.append(&Record { stamp: crate::Stamp { run, ..stamp }, ..record.clone() }).unwrap();
         }
     }
     writer.close().unwrap();

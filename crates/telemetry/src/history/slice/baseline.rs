@@ -3,8 +3,8 @@
 use foldhash::HashMap;
 
 use crate::collect::delta::CLIENTS_MAX;
-use crate::families::ClientCounter;
-use crate::metric::Counters;
+use crate::metrics::ClientCounter;
+use crate::metrics::Counters;
 use crate::model::put_setting;
 use crate::record::ids::{ClientId, RunId};
 use crate::record::{

@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use super::*;
-use crate::families::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::publish::{LoadState, Publisher};
 use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{ClientRecord, SettingRecord};

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::families::ClientCounter;
 use crate::histogram::Sketch;
-use crate::metric::Counters;
+use crate::metrics::ClientCounter;
+use crate::metrics::Counters;
 use crate::record::connection::ConnectionRecord;
 use crate::record::heap_size::HeapSize;
 use crate::record::ids::ClientId;

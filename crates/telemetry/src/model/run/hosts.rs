@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::merged::Member;
-use crate::families::CpuGroup;
+use crate::metrics::CpuGroup;
 use crate::record::{HostRecord, Stamp};
 
 /// CPU that a group of threads used.

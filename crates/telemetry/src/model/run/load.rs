@@ -2,8 +2,8 @@
 
 use super::merged::{Member, covered_us};
 use super::retention::SeriesStart;
-use crate::families::{LoadCounter, LoadLatency};
-use crate::metric::Counters;
+use crate::metrics::Counters;
+use crate::metrics::{LoadCounter, LoadLatency};
 use crate::model::series::MetricSeries;
 use crate::record::event_counts::EventCounts;
 use crate::record::heap_size::HeapSize as _;

@@ -2,7 +2,7 @@
 
 use super::merged::Member;
 use super::retention::SeriesStart;
-use crate::families::{ProxyCounter, ProxyLatency};
+use crate::metrics::{ProxyCounter, ProxyLatency};
 use crate::model::series::MetricSeries;
 use crate::record::{ProxyRecord, Stamp};
 

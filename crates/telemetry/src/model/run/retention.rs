@@ -1,6 +1,6 @@
 //! How much of a run is kept, and from where.
 
-use crate::metric::Metric;
+use crate::metrics::Metric;
 use crate::model::series::MetricSeries;
 
 /// How much of a run is kept.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{Interval, MetricSeries};
-use crate::metric::Metric;
+use crate::metrics::Metric;
 
 /// Length of rolled-up intervals, in microseconds.
 const ROLLUP_US: u64 = 10_000_000;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::histogram::Histograms;
 use crate::histogram::SparseHistogram;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 use crate::model::HISTORY;
 use crate::model::series::rollup::Rollup;
 use crate::model::series::window::Window;

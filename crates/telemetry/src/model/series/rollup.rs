@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::histogram::SparseHistogram;
-use crate::metric::Metric;
+use crate::metrics::Metric;
 use crate::model::series::Interval;
 
 /// Length of what intervals are merged to, in microseconds.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::histogram::WindowHistogram;
-use crate::metric::{Counters, Metric};
+use crate::metrics::{Counters, Metric};
 use crate::model::series::{Interval, MetricSeries};
 
 /// Several intervals taken together: counters added, latencies merged.

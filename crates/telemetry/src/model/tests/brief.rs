@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::client_record;
-use crate::families::{ProxyCounter, ProxyLatency};
 use crate::histogram::Histogram;
 use crate::histogram::Sketch;
 use crate::history::slice::simulated;
-use crate::metric::Metric;
+use crate::metrics::Metric;
+use crate::metrics::{ProxyCounter, ProxyLatency};
 use crate::model::{Model, RUNS_KNOWN_MAX, RUNS_MAX, Run, UNCHECKED_BYTES_MAX};
 use crate::record::ids::RunId;
 use crate::record::{Body, Latency, ProxyRecord, Record, Stamp};

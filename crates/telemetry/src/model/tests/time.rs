@@ -1,8 +1,8 @@
 //! Looking back: windows that slide, and what is kept of a long run.
 
-use crate::families::{ProxyCounter, ProxyLatency};
 use crate::histogram::Histograms;
-use crate::metric::Counters;
+use crate::metrics::Counters;
+use crate::metrics::{ProxyCounter, ProxyLatency};
 use crate::model::{HISTORY, Model, Run, Window};
 use crate::record::ids::RunId;
 use crate::record::setting::{Applies, Setting, Value};

@@ -1,7 +1,7 @@
 //! Whose records count, and which numbers are believed.
 
 use super::client_record;
-use crate::families::{ClientCounter, ProxyCounter};
+use crate::metrics::{ClientCounter, ProxyCounter};
 use crate::model::*;
 use crate::record::origin::Origin;
 use crate::record::{Body, NoticeRecord, Phase, ProxyRecord, RunRecord, Stamp};

@@ -10,10 +10,10 @@ use crate::clock::Now;
 use crate::state::{State, ViewStatus};
 use crate::view_model::{SortKey, Span};
 
-/// What a key does to the playback.
+/// A control of the playback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlayControl {
-    /// Plays, or pauses.
+    /// Toggles between playing and paused.
     Toggle,
     Slower,
     Faster,
@@ -21,11 +21,12 @@ pub(crate) enum PlayControl {
     Normal,
 }
 
-/// How a run is played.
+/// The state of the playback.
 #[derive(Debug)]
 pub(in crate::state) struct Playback {
     speed: Speed,
-    /// When it began to play, and from which moment of the run's monotonic clock; `None` while paused.
+    /// The start of playing, and the moment of the run's monotonic clock from which it plays; `None` while
+    /// paused.
     playing: Option<(Instant, u64)>,
 }
 
@@ -38,14 +39,14 @@ impl Playback {
         self.speed
     }
 
-    /// The moment of the run that it is at.
+    /// Returns the current moment of the run.
     fn moment_us(&self, now: Now) -> Option<u64> {
         let (since, from_us) = self.playing?;
         let passed = now.instant.saturating_duration_since(since).as_secs_f64() * self.speed.times();
         Some(from_us.saturating_add((passed * 1e6) as u64))
     }
 
-    /// Goes on from a moment.
+    /// Continues from a moment.
     pub(in crate::state) fn go_on_from(&mut self, us: u64, now: Now) {
         if let Some(playing) = &mut self.playing {
             *playing = (now.instant, us);
@@ -53,7 +54,7 @@ impl Playback {
     }
 }
 
-/// Whether a replay plays.
+/// The state of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlaybackState {
     Playing,
@@ -62,22 +63,22 @@ pub(crate) enum PlaybackState {
     AtEnd,
 }
 
-/// What the playback line shows.
+/// The contents of the playback line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlaybackLine {
     pub(crate) state: PlaybackState,
     pub(crate) speed: Speed,
-    /// From the run's first record to the moment, and to its last, in microseconds.
+    /// The time from the run's first record to the moment, and to its last record, in microseconds.
     pub(crate) at_us: u64,
     pub(crate) length_us: u64,
     /// `CLOCK_REALTIME` of the moment, in microseconds.
     pub(crate) realtime_us: u64,
-    /// Marks and changes, as shares of the length; true for marks.
+    /// Marks and changes at shares of the length; true for marks.
     pub(crate) marks: Vec<(f64, bool)>,
 }
 
 impl State {
-    /// What the playback line shows; `None` outside a replay.
+    /// Returns the contents of the playback line; `None` outside a replay.
     pub(crate) fn playback_line(&self) -> Option<PlaybackLine> {
         let playback = self.view.playback()?;
         let (run, us) = self.run().zip(self.cursor_us())?;
@@ -99,17 +100,17 @@ impl State {
         })
     }
 
-    /// True while a run is played, or pauses in that.
+    /// Returns whether a replay is playing or paused.
     pub(crate) fn is_replay(&self) -> bool {
         self.view.playback().is_some()
     }
 
-    /// True while a run is playing.
+    /// Returns whether a replay is playing.
     pub(crate) fn is_playing(&self) -> bool {
         self.view.playback().is_some_and(Playback::is_playing)
     }
 
-    /// Plays from the moment that is shown, or pauses. At its end a run is played from its beginning.
+    /// Toggles playing from the shown moment. At its end, a run is played from its start.
     fn toggle_play(&mut self, now: Now) {
         if self.options.history.is_none() {
             return self.notice(Level::Notice, "only tlsdash watch can play a run", now);
@@ -131,7 +132,7 @@ impl State {
         Some(us.filter(|us| *us < run.last_us()).unwrap_or_else(|| run.began_us()))
     }
 
-    /// Goes to a moment, and plays from there, or pauses there without a speed.
+    /// Moves to a moment, and plays from there; without a speed, it pauses.
     fn play_from(&mut self, us: u64, speed: Option<Speed>, now: Now) {
         // First, because freezing an ended run selects the whole run as the window.
         self.freeze(now);
@@ -147,7 +148,7 @@ impl State {
         self.go_to(us, now);
     }
 
-    /// Does what the program was asked for on the command line, once everything has been read.
+    /// Executes the command line's request, once everything has been read.
     pub(in crate::state) fn open_replay(&mut self, now: Now) {
         let Some(opening) = self.options.opening.take() else { return };
         let Some(run) = self.run() else { return };
@@ -161,7 +162,7 @@ impl State {
         }
     }
 
-    /// Goes to a moment that a person has typed.
+    /// Seeks to a typed moment.
     pub(in crate::state) fn go_to_typed(&mut self, text: &str, now: Now) {
         let us = match (text.trim().parse::<Moment>(), self.run()) {
             (_, None) => Err("there is no run yet".to_owned()),
@@ -174,7 +175,7 @@ impl State {
         }
     }
 
-    /// Plays, pauses, or plays at another speed.
+    /// Executes a control of the playback.
     pub(in crate::state) fn play(&mut self, control: PlayControl, now: Now) {
         match control {
             PlayControl::Toggle => self.toggle_play(now),
@@ -194,7 +195,7 @@ impl State {
         }
     }
 
-    /// Plays as far as time has passed; true if something is to be drawn.
+    /// Advances the playback to the current time; returns whether to draw.
     pub(in crate::state) fn play_on(&mut self, now: Now) -> bool {
         let wanted_us = self.view.playback().and_then(|playback| playback.moment_us(now));
         let Some((wanted_us, cursor_us)) = wanted_us.zip(self.cursor_us()) else { return false };
@@ -219,7 +220,7 @@ impl State {
         us > cursor_us || us >= end_us
     }
 
-    /// At the end a run that is over pauses; one that goes on is live from there.
+    /// At its end, an ended run pauses; a running one becomes live.
     fn end_play(&mut self, has_ended: bool, now: Now) {
         if !has_ended && ViewStatus::of_present(self, now) == ViewStatus::Live {
             self.go_live();

@@ -1,10 +1,10 @@
-//! How fast a recording is played.
+//! The speed at which a recording is played.
 
 use std::str::FromStr;
 
 use crate::theme::Glyphs;
 
-/// The choices, slowest first.
+/// The selectable speeds, slowest first.
 const CHOICES: [(f64, &str); 9] = [
     (0.25, "1/4"),
     (0.5, "1/2"),
@@ -17,14 +17,14 @@ const CHOICES: [(f64, &str); 9] = [
     (64.0, "64"),
 ];
 
-/// The recording's own pace.
+/// The recording's own speed.
 const OWN: usize = 2;
 
-/// How fast a recording is played, against its own pace.
+/// The speed at which a recording is played, as a multiple of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed(usize);
 
-/// The text says no speed.
+/// The text is not a selectable speed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a speed: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64")]
 pub struct ParseSpeedError;
@@ -46,12 +46,12 @@ impl FromStr for Speed {
 }
 
 impl Speed {
-    /// Seconds of the recording in one of the person's.
+    /// Returns the seconds of the recording per second of playing.
     pub(crate) fn times(self) -> f64 {
         CHOICES[self.0].0
     }
 
-    /// In words, such as `4×`.
+    /// Returns the speed as text, such as `4×`.
     pub(crate) fn words(self, glyphs: Glyphs) -> String {
         format!("{}{}", CHOICES[self.0].1, glyphs.times())
     }

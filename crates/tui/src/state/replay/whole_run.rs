@@ -1,4 +1,4 @@
-//! A run of which little is kept, read again as a whole because it is shown.
+//! Reads the whole run again if the model keeps only a part of the shown run.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use telemetry::{HistoryRequest, Model, Record, RunId, Writer};
 use super::shown_run;
 use crate::state::State;
 
-/// A run that was read as a whole.
+/// A run that was read completely.
 #[derive(Debug)]
 pub(super) struct WholeRun {
     pub(super) ticket: u64,
@@ -16,12 +16,12 @@ pub(super) struct WholeRun {
 }
 
 impl State {
-    /// True if the run that is shown has still to be read as a whole.
+    /// Returns whether the shown run must still be read completely.
     pub(crate) fn is_run_being_read(&self) -> bool {
         self.options.history.is_some() && self.run().is_some_and(telemetry::model::Run::is_brief)
     }
 
-    /// Asks for the whole of the run that is shown, if little of it is kept, or for what has come since it was read.
+    /// Requests the whole shown run, if the model keeps only a part, or the records since it was read.
     pub(super) fn request_whole_run(&mut self) -> Option<HistoryRequest> {
         let run = shown_run(&self.model, &self.options).filter(|run| run.is_brief())?;
         let (id, began_us) = (run.id(), run.began_us());
@@ -36,7 +36,7 @@ impl State {
         }
     }
 
-    /// Puts it in its place, unless more has come while it was read.
+    /// Replaces the run in the model, unless more records have arrived meanwhile.
     pub(super) fn restore(&mut self, whole: WholeRun) {
         let WholeRun { ticket, run, model } = whole;
         self.model.hold(Some(run));
@@ -47,12 +47,12 @@ impl State {
         self.stale = true;
     }
 
-    /// True if a run that was read as a whole lacks what comes with this number.
+    /// Returns whether the completely read run lacks records before this number.
     pub(super) fn is_pending(&self, ticket: u64) -> bool {
         self.reads.pending.as_ref().is_some_and(|whole| whole.ticket == ticket)
     }
 
-    /// Adds what has come since; true if that was all.
+    /// Adds the records since; returns whether these were all.
     pub(super) fn complete(&mut self, records: Vec<(Arc<Writer>, Record)>, is_all: bool) -> bool {
         let Some(whole) = &mut self.reads.pending else { return false };
         for (writer, record) in records {

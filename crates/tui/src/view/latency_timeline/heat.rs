@@ -1,4 +1,4 @@
-//! The heat map: powers of two of a millisecond upwards, time to the right, the darker the more samples.
+//! The heat map: latency in powers of two upwards, time to the right, darker for more samples.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,20 +8,21 @@ use crate::format;
 use crate::state::State;
 use crate::view_model::{Column, levels};
 
-/// Shares of a column's samples from which on a cell gets the next stronger glyph; any sample at all gets the first.
+/// The shares of a column's samples from which a cell gets the next stronger glyph; a single sample gets the
+/// first.
 const SHARES: [f64; 6] = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5];
 
-/// Which levels each row shows.
+/// The levels that each row shows.
 struct Rows {
-    /// The level at the bottom.
+    /// The lowest level.
     first: usize,
-    /// Levels in a row.
+    /// The levels per row.
     stride: usize,
     count: usize,
 }
 
 impl Rows {
-    /// As many levels in a row as it takes for all that have samples.
+    /// Chooses as many levels per row as all levels with samples need.
     fn of(state: &State, height: u16) -> Option<Self> {
         let (lowest, highest) = state.timeline.levels()?;
         let stride = (highest - lowest + 1).div_ceil(usize::from(height)).max(1);
@@ -29,7 +30,7 @@ impl Rows {
         Some(Self { first: lowest, stride, count })
     }
 
-    /// Samples of a column in a row, counted from the bottom.
+    /// Returns the samples of a column in a row, counted from the bottom.
     fn samples(&self, column: &Column, row: usize) -> u64 {
         let from = self.first + row * self.stride;
         let to = (from + self.stride).min(column.levels.len());
@@ -46,7 +47,7 @@ impl Rows {
     }
 }
 
-/// Draws it.
+/// Draws the heat map.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The line of time at the bottom: marks and changes where they were made. It is missing where records are.
+//! The time line at the bottom, with marks and changes. It is blank where records are missing.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use super::{LABEL_CELLS, column_x, cursor};
 use crate::format;
 use crate::state::State;
 
-/// Draws it.
+/// Draws the line.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
@@ -30,11 +30,11 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         .filter_map(|(place, marker)| Some((column_x(state, area, *place)?, marker)))
         .collect();
     for (i, (x, marker)) in places.iter().enumerate() {
-        // As much of its words as stands before the next one.
+        // As much of its text as fits before the next one.
         let end =
             places[i + 1..].iter().map(|(x, _)| *x).find(|next| next > x).unwrap_or_else(|| area.right());
         let text = words(marker, theme.glyphs.marker());
-        // A sign alone says more than a mark that something is missing.
+        // A sign alone is better than a truncated number.
         let text = match usize::from(end - x) {
             1 => text.chars().take(1).collect(),
             cells => format::cut(&text, cells, theme.glyphs),
@@ -43,7 +43,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-/// The number of a mark or a sign for a change, and what it was.
+/// Returns the number of a mark, or a sign for a change, and its text.
 fn words(marker: &Marker, sign: char) -> String {
     match &marker.event {
         TimelineEvent::Mark { number, text } => format!("{number} {text}").trim_end().to_owned(),

@@ -1,4 +1,4 @@
-//! One class of latencies over time: a heat map, its percentiles, and below them what people did.
+//! One class of latencies over time: a heat map, percentiles, and marks and changes below them.
 //!
 //! ```text
 //! ─ over time: response, ms ──────────────────────────── 2 min 16 s, 2 s a column ─
@@ -23,24 +23,24 @@ use super::parts::{heading, put};
 use crate::format;
 use crate::state::{State, TimelineMode};
 
-/// Cells at the left for what a row is.
+/// The cells of the row labels at the left.
 const LABEL_CELLS: u16 = 12;
-/// Rows of the heading and of the marks.
+/// The rows of the heading and of the marks.
 const FRAME_ROWS: u16 = 2;
-/// Rows of the heat map below which it says nothing.
+/// The minimum rows of the heat map.
 const HEAT_ROWS_MIN: u16 = 3;
 
-/// The fewest rows that say something, with heading and marks.
+/// The minimum rows, with heading and marks.
 pub(super) const HEIGHT_MIN: u16 = FRAME_ROWS + HEAT_ROWS_MIN;
-/// Rows for the percentiles and a heat map that tells powers of two apart.
+/// The rows for the percentiles and a heat map that separates powers of two.
 pub(super) const HEIGHT_WANTED: u16 = FRAME_ROWS + 6 + percentiles::ROWS;
 
-/// Columns of time in a pane of this width.
+/// Returns the number of columns in a pane of this width.
 pub(super) fn columns(width: u16) -> usize {
     usize::from(width.saturating_sub(LABEL_CELLS + 1))
 }
 
-/// Where the parts stand.
+/// The areas of the parts.
 struct Parts {
     heat: Rect,
     percentiles: Rect,
@@ -62,13 +62,13 @@ impl Parts {
     }
 }
 
-/// Draws what fits.
+/// Draws the parts that fit.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if area.height < HEIGHT_MIN || columns(area.width) == 0 {
         return;
     }
     let theme = state.theme;
-    let class = state.timeline.class().map_or("", |class| class.name());
+    let class = state.timeline.class().map_or("", |class| class.title());
     let column_us = state.timeline.column_us();
     let whole = format::span(column_us.saturating_mul(columns(area.width) as u64));
     let right = format!("{whole}, {} a column", format::span(column_us));
@@ -83,21 +83,21 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     highlight_cursor(state, frame, body);
 }
 
-/// The cell of a column in a part of the pane; the newest stands at the right edge.
+/// Returns the cell of a column; the newest is at the right edge.
 fn column_x(state: &State, area: Rect, place: usize) -> Option<u16> {
     let behind = state.timeline.columns().len().checked_sub(place + 1)?;
     let x = area.right().checked_sub(u16::try_from(behind).ok()? + 1)?;
     (x >= area.x + LABEL_CELLS).then_some(x)
 }
 
-/// The column in a cell of the pane.
+/// Returns the column at a cell of the pane.
 pub(super) fn place_at(state: &State, area: Rect, x: u16) -> Option<usize> {
     let behind = usize::from(area.right().checked_sub(x + 1)?);
     let place = state.timeline.columns().len().checked_sub(behind + 1)?;
     (x >= area.x + LABEL_CELLS).then_some(place)
 }
 
-/// The place of the column at the moment that a person went back to.
+/// Returns the index of the column at the past moment.
 fn cursor(state: &State) -> Option<usize> {
     state.earlier().and_then(|(us, _)| state.timeline.place(us))
 }

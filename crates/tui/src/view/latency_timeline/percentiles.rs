@@ -1,15 +1,17 @@
-//! Percentiles over time, each a graph on one common logarithmic scale, with its value at the cursor or at the end.
+//! Percentiles over time, each a graph on a common logarithmic scale, with its value at the cursor or at the
+//! end.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use telemetry::Percentile;
 
 use super::{LABEL_CELLS, column_x, cursor};
 use crate::format;
 use crate::state::State;
 use crate::view_model::Column;
 
-/// Rows: the maximum and each percentile.
-pub(super) const ROWS: u16 = 1 + Column::QUANTILES.len() as u16;
+/// The rows: the maximum and each percentile.
+pub(super) const ROWS: u16 = 1 + Percentile::TIMELINE.len() as u16;
 
 /// A row: its name, and its value in a column.
 struct Row {
@@ -19,15 +21,15 @@ struct Row {
 }
 
 impl Row {
-    /// From the top, the highest first.
+    /// Returns the rows, highest first.
     fn all() -> impl Iterator<Item = Self> {
         let max = Self { name: "max", value: |column, _| (column.n > 0).then_some(column.max_ns), at: 0 };
-        let quantile = |(at, &(_, name)): (usize, &(f64, &'static str))| Self {
-            name,
+        let quantile = |(at, percentile): (usize, &Percentile)| Self {
+            name: percentile.label,
             value: |column, at| column.quantiles[at],
             at,
         };
-        std::iter::once(max).chain(Column::QUANTILES.iter().enumerate().rev().map(quantile))
+        std::iter::once(max).chain(Percentile::TIMELINE.iter().enumerate().rev().map(quantile))
     }
 
     fn of(&self, column: &Column) -> Option<u64> {
@@ -35,7 +37,7 @@ impl Row {
     }
 }
 
-/// Draws them, as many as fit from the top.
+/// Draws as many as fit, from the top.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let theme = state.theme;
     let columns = state.timeline.columns();
@@ -44,7 +46,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let highest = columns.iter().map(|column| column.max_ns).max().unwrap_or(1).max(lowest);
     let scale = (highest as f64 / lowest as f64).ln().max(f64::MIN_POSITIVE);
     let looked_at = cursor(state).and_then(|place| columns.get(place)).or_else(|| {
-        // The newest may hold nothing yet.
+        // The newest column may still be empty.
         columns.iter().rev().find(|column| column.n > 0)
     });
     for (row, y) in Row::all().zip(area.y..area.bottom()) {

@@ -1,0 +1,91 @@
+//! Plans as they are written, and as they fit the settings.
+
+use super::*;
+
+fn setting(name: &str, value: Value, applies: Applies) -> Setting {
+    let range = matches!(value, Value::Number(_)).then_some((1.0, 256.0));
+    Setting { name: name.to_owned(), value, unit: String::new(), applies, range }
+}
+
+fn settings() -> Vec<Setting> {
+    vec![
+        setting("proxy.workers", Value::Number(1.0), Applies::Live),
+        setting("proxy.resumption", Value::Flag(true), Applies::NewConnections),
+        setting("proxy.ciphers", Value::Text("default".to_owned()), Applies::NewConnections),
+        setting("proxy.rate", Value::Number(1.0), Applies::Live),
+        setting("load.rate", Value::Number(1.0), Applies::Live),
+        setting("proxy.listen", Value::Text(":8443".to_owned()), Applies::Restart),
+    ]
+}
+
+fn resolve(words: &str) -> Result<SettingChange, PlanError> {
+    words.parse::<Plan>()?.resolve(&settings(), Duration::from_secs(1))
+}
+
+#[test]
+fn a_plan_has_defaults_and_each_word_changes_one() {
+    let plan: Plan = "workers=1..2".parse().unwrap();
+    assert_eq!((plan.pairs, plan.calibration_pairs, plan.length()), (12, 6, Duration::from_secs(360)));
+    let words = " proxy.workers = 1 .. 2 , metric=exchange.p99+cpu.per_exchange, pairs=20, aa=0, block=5s, discard=500ms, keep";
+    let plan: Plan = words.parse().unwrap();
+    let names: Vec<_> = plan.metrics.iter().map(ComparableFigure::name).collect();
+    assert_eq!(names, ["exchange.p99", "cpu.per_exchange"]);
+    assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("proxy.workers", "1", "2"));
+    assert_eq!((plan.pairs, plan.calibration_pairs, plan.flush), (20, 0, Some(false)));
+    assert_eq!((plan.block, plan.discard), (Duration::from_secs(5), Duration::from_millis(500)));
+    assert!((plan.alpha() - 0.025).abs() < 1e-12);
+}
+
+#[test]
+fn values_may_hold_commas() {
+    let plan: Plan = "ciphers=A,B..C, D,E,pairs=20,flush".parse().unwrap();
+    assert_eq!((&*plan.setting, &*plan.a, &*plan.b), ("ciphers", "A,B", "C, D,E"));
+    assert_eq!((plan.pairs, plan.flush), (20, Some(true)));
+    let plan: Plan = "groups=x25519..x25519,p256".parse().unwrap();
+    assert_eq!((&*plan.a, &*plan.b, plan.flush), ("x25519", "x25519,p256", None));
+}
+
+#[test]
+fn words_that_mean_nothing_are_refused_in_one_line() {
+    for (words, expected) in [
+        ("", "expected SETTING=A..B"),
+        ("workers", "expected SETTING=A..B"),
+        ("workers=1", "expected SETTING=A..B"),
+        ("workers=1..", "expected SETTING=A..B"),
+        ("workers=1..2,keep,often", "expected metric="),
+        ("workers=1..2,often=3", "expected metric="),
+        ("workers=1..2,metric=p99", "there is no figure p99"),
+        ("workers=1..2,metric=exchange.max", "exchange.max cannot be compared"),
+        ("workers=1..2,pairs=many", "a number of pairs"),
+        ("workers=1..2,pairs=5", "6 pairs are the fewest"),
+        ("workers=1..2,aa=3", "6 pairs are the fewest"),
+        ("workers=1..2,metric=exchange.p50+exchange.p99,pairs=12,aa=6", "7 pairs are the fewest"),
+        ("workers=1..2,block=10", "a time with its unit"),
+    ] {
+        let error = words.parse::<Plan>().unwrap_err().to_string();
+        assert!(error.contains(expected) && !error.contains('\n'), "{words}: {error}");
+    }
+}
+
+#[test]
+fn values_are_read_as_the_setting_has_them() {
+    let change = resolve("workers=1..2").unwrap();
+    assert_eq!((change.a, change.b, change.flush), (Value::Number(1.0), Value::Number(2.0), false));
+    let change = resolve("proxy.resumption=on..off").unwrap();
+    assert_eq!((change.a, change.b, change.flush), (Value::Flag(true), Value::Flag(false), true));
+    assert!(!resolve("proxy.resumption=on..off,keep").unwrap().flush);
+    assert_eq!(resolve("ciphers=x..y").unwrap().b, Value::Text("y".to_owned()));
+    for (words, expected) in [
+        ("rate=1..2", "there is no setting rate"),
+        ("listen=:1..:2", "there is no setting listen"),
+        ("workers=1..1000", "a number from 1 to 256"),
+        ("workers=1..2,often", "a number from 1 to 256"),
+        ("workers=1..two", "a number from 1 to 256"),
+        ("resumption=on..maybe", "on or off"),
+        ("workers=2..2.0", "both values are the same"),
+        ("workers=1..2,block=3s", "less than two intervals"),
+    ] {
+        let error = resolve(words).unwrap_err().to_string();
+        assert!(error.contains(expected), "{words}: {error}");
+    }
+}

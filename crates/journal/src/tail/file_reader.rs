@@ -1,0 +1,163 @@
+//! Reads the entries of one journal file.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::data_reader::DataReader;
+use super::entry::Entry;
+use super::entry_scanner::{EntryScanner, SkippedEntries};
+use super::field_cache::FieldCache;
+use super::filter::{Filter, MatchIndex};
+use super::object_reader::{HeaderError, ObjectReader};
+use crate::ReadError;
+use crate::layout::Header;
+
+/// The reason given for a file that journald is creating: it gets its name before its header.
+pub(super) const EMPTY: &str = "it is empty";
+
+/// An open file, the scanner for its entries, and the cache of their fields.
+pub(super) struct FileReader {
+    objects: ObjectReader,
+    scanner: EntryScanner,
+    matches: MatchIndex,
+    data: DataReader,
+    cache: FieldCache,
+    /// Entries of the last step that were not returned yet.
+    entries: VecDeque<Entry>,
+    walked_bytes: u64,
+}
+
+/// The result of one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The position moved; there may be more.
+    Advanced,
+    /// There is nothing more to read now.
+    CaughtUp,
+}
+
+impl FileReader {
+    pub(super) fn open(path: &Path, filter: &Filter) -> Result<Self, ReadError> {
+        let objects = open(path)?;
+        Ok(Self {
+            scanner: EntryScanner::new(&objects),
+            matches: MatchIndex::new(filter.clone()),
+            data: DataReader::new(),
+            cache: FieldCache::default(),
+            entries: VecDeque::new(),
+            walked_bytes: 0,
+            objects,
+        })
+    }
+
+    /// Returns only entries that match the filter from now on.
+    pub(super) fn set_filter(&mut self, filter: &Filter) {
+        self.matches = MatchIndex::new(filter.clone());
+        self.entries.retain(|entry| filter.matches(entry));
+    }
+
+    /// Skips some of the entries.
+    pub(super) fn skip(&mut self, skipped: SkippedEntries) {
+        self.scanner.skip(skipped);
+    }
+
+    /// Skips the existing entries before the given time.
+    pub(super) fn skip_before(&mut self, realtime_us: u64) {
+        self.scanner.skip(SkippedEntries::before(realtime_us, self.objects.header()));
+    }
+
+    pub(super) fn file(&self) -> &File {
+        self.objects.file()
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        self.objects.header()
+    }
+
+    /// Returns the bytes skipped since the last call, because they are damaged or exceed a bound.
+    pub(super) fn take_skipped_bytes(&mut self) -> u64 {
+        self.scanner.take_skipped_bytes() + self.data.take_skipped_bytes()
+    }
+
+    /// Returns the bytes scanned since the last call.
+    pub(super) fn take_walked_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.walked_bytes)
+    }
+
+    /// Passes the entries found to `each`, until it has accepted `entries_max`; returns how many it accepted.
+    pub(super) fn read(&mut self, entries_max: u64, each: &mut impl FnMut(&Entry) -> bool) -> u64 {
+        let mut entries = 0;
+        while entries < entries_max {
+            let Some(entry) = self.entries.pop_front() else { break };
+            entries += u64::from(each(&entry));
+            self.cache.recycle(entry);
+        }
+        entries
+    }
+
+    /// Scans the next part of the file for entries.
+    pub(super) fn step(&mut self) -> io::Result<Step> {
+        self.cache.begin_step();
+        self.objects.refresh()?;
+        if self.scanner.is_at_end(&self.objects) {
+            return Ok(Step::CaughtUp);
+        }
+        let start = self.scanner.position();
+        self.matches.refresh(&self.objects, &mut self.data)?;
+        if let Some(last) = self.scanner.last_skippable(&self.objects, self.matches.may_match_any())
+            && let Some(offset) = self.objects.entry_offset(last)?
+        {
+            self.scanner.jump(last, offset);
+        }
+        let window_start = self.scanner.position();
+        self.objects.load_window(window_start)?;
+        while !self.cache.is_step_full()
+            && let Some(object) = self.scanner.find_entry(&self.objects)
+        {
+            if !self.scanner.is_skipped(object) && self.matches.may_match(object) {
+                let entry = self.cache.entry(object, &self.objects, &mut self.data)?;
+                if self.matches.filter().matches(&entry) {
+                    self.entries.push_back(entry);
+                }
+            }
+            self.scanner.advance_past(object);
+        }
+        self.data.note_scanned(self.scanner.position() - window_start);
+        self.walked_bytes += self.scanner.position() - start;
+        // Otherwise the rest of a truncated file would be scanned again forever.
+        Ok(if self.scanner.position() == start { Step::CaughtUp } else { Step::Advanced })
+    }
+}
+
+/// Opens a file that may be a journal.
+pub(super) fn open(path: &Path) -> Result<ObjectReader, ReadError> {
+    // A pipe or a device must not block.
+    let nonblocking = OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
+    let file = file.map_err(ReadError::io("open", path))?;
+    let metadata = file.metadata().map_err(ReadError::io("inspect", path))?;
+    if !metadata.is_file() {
+        return Err(ReadError::NotAJournal { path: path.to_owned(), reason: "it is not a regular file" });
+    }
+    if metadata.len() == 0 {
+        return Err(ReadError::NotAJournal { path: path.to_owned(), reason: EMPTY });
+    }
+    let opened = ObjectReader::new(file).map_err(ReadError::io("read", path))?;
+    opened.map_err(|refusal| match refusal {
+        HeaderError::NotAJournal(reason) => ReadError::NotAJournal { path: path.to_owned(), reason },
+        HeaderError::Unsupported(feature) => ReadError::Unsupported { path: path.to_owned(), feature },
+    })
+}
+
+/// Returns whether the path refers to this file.
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}

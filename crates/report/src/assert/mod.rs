@@ -1,0 +1,7 @@
+//! Conditions on a run, and their results.
+
+mod assertion;
+mod junit;
+
+pub use assertion::{Assertion, AssertionError, AssertionOutcome, WrongUnit};
+pub use junit::{AssertionResult, junit};

@@ -1,0 +1,99 @@
+//! Settings and hosts that differ between two runs, and why a figure may not be comparable.
+
+use experiment::ComparableFigure;
+use serde::Serialize;
+use telemetry::Setting;
+use telemetry::model::Run;
+
+use crate::report::Report;
+
+/// With a larger share of records lost, figures are not compared.
+const LOST_MAX: f64 = 0.01;
+/// Settings that differ between any two runs, that follow from others (`connections-max` follows from the limit on
+/// descriptors), or that no figure depends on.
+const OWN: [&str; 6] =
+    ["load.running", "load.target", "load.plan", "proxy.listen", "proxy.upstream", "proxy.connections-max"];
+/// The parts of the environment that make figures differ.
+const ENVIRONMENT: [&str; 6] =
+    ["tlsdash", "processor", "frequency set by", "memory", "kernel", "clock source"];
+
+/// A setting's name, its value in the first run, and in the second.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Difference(pub(crate) String, pub(crate) String, pub(crate) String);
+
+/// The name of a setting that changed during the run, or that an experiment switched.
+pub(super) fn changed_during(run: &Run) -> Option<String> {
+    if let Some(experiment) = run.experiments().next() {
+        return Some(experiment.state.setting.clone());
+    }
+    let before = &run.began()?.settings;
+    let differs = |now: &&Setting| {
+        let is_own = OWN.contains(&&*now.name);
+        !is_own && before.iter().any(|then| then.name == now.name && then.value != now.value)
+    };
+    run.settings().iter().find(differs).map(|setting| setting.name.clone())
+}
+
+/// The settings that differ.
+pub(super) fn differences(a: &Run, b: &Run) -> Vec<Difference> {
+    let value = |run: &Run, name: &str| {
+        run.setting(name).map_or_else(|| "not there".to_owned(), |setting| setting.value.to_string())
+    };
+    let mut names: Vec<&str> =
+        a.settings().iter().chain(b.settings()).map(|setting| &*setting.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let both = names.into_iter().map(|name| Difference(name.to_owned(), value(a, name), value(b, name)));
+    // A certificate made for each run differs in its dates; its kind is in the run's first record.
+    let is_listed = |name: &str| !OWN.contains(&name) && !name.starts_with("proxy.certificate");
+    let mut all: Vec<_> = both.filter(|Difference(name, a, b)| is_listed(name) && a != b).collect();
+    let kind = |run: &Run| run.began().map(|began| began.certificate.clone()).unwrap_or_default();
+    if kind(a) != kind(b) {
+        all.push(Difference("certificate".to_owned(), kind(a), kind(b)));
+    }
+    all
+}
+
+/// Why a figure is not comparable.
+pub(super) fn obstacle(metric: &ComparableFigure, a: &Report<'_>, b: &Report<'_>) -> Option<String> {
+    [("first", a), ("second", b)].iter().find_map(|(name, side)| {
+        let journal = side.summary.journal.as_ref();
+        let lost = journal.map_or(0.0, |journal| journal.lost as f64 / journal.made.max(1) as f64);
+        if lost > LOST_MAX {
+            return Some(format!("losses: {:.1} % of the {name} run's records", lost * 100.0));
+        }
+        let limit = side.summary.load.as_ref().and_then(|load| load.generator.limits.first());
+        let limit = limit.filter(|_| metric.is_of_generator())?;
+        Some(format!("generator-bound in the {name} run: {limit}"))
+    })
+}
+
+/// What limits the comparison.
+pub(super) fn notes(a: &Report<'_>, b: &Report<'_>, differs: &[Difference]) -> Vec<String> {
+    let mut all = vec![
+        "one run of each cannot tell a setting from the hour: whatever else differed between the runs is in the difference, and the intervals are of what varied within them; which setting is better takes alternation (--ab)".to_owned(),
+    ];
+    if a.run.hostname() != b.run.hostname() {
+        all.push(format!("the runs were on different hosts: {} and {}", a.run.hostname(), b.run.hostname()));
+    }
+    let elsewhere = side_by_side(&a.environment(), &b.environment())
+        .into_iter()
+        .filter(|(name, a, b)| a != b && ENVIRONMENT.contains(name));
+    all.extend(elsewhere.map(|(name, a, b)| format!("the runs differ in {name}: {a} and {b}")));
+    if differs.len() > 1 {
+        all.push("several settings differ: which of them made a difference is not told".to_owned());
+    }
+    all
+}
+
+/// The values of both runs by name; a dash where one run has none.
+pub(crate) fn side_by_side<N: PartialEq + Clone>(
+    a: &[(N, String)],
+    b: &[(N, String)],
+) -> Vec<(N, String, String)> {
+    let value = |of: &[(N, String)], name: &N| {
+        of.iter().find(|(known, _)| known == name).map_or_else(|| "–".to_owned(), |(_, value)| value.clone())
+    };
+    let only_b = b.iter().filter(|(name, _)| a.iter().all(|(known, _)| known != name));
+    a.iter().chain(only_b).map(|(name, _)| (name.clone(), value(a, name), value(b, name))).collect()
+}

@@ -1,0 +1,173 @@
+//! A comparison for people, as text and as Markdown.
+
+use std::fmt::Write as _;
+
+use super::{Comparison, ComparisonRow, RowEstimate, RowOutcome};
+use crate::text::markdown;
+
+const HEADS: [&str; 5] = ["figure", "A", "B", "difference, %", "B against A"];
+
+/// What one run of each cannot show.
+const NOT_BETTER: &str =
+    "One run of each cannot tell a setting from the hour: which setting is better takes alternation (--ab).";
+
+/// The result in sentences.
+pub(super) fn verdict(rows: &[ComparisonRow]) -> String {
+    let of = |found: RowOutcome| rows.iter().filter(move |row| row.outcome == found);
+    let differ: Vec<String> = of(RowOutcome::Differs).map(ComparisonRow::described).collect();
+    let mut sentences = Vec::new();
+    if !differ.is_empty() {
+        sentences.push(format!("These runs differ: {}.", differ.join(", ")));
+    }
+    let same: Vec<&str> = of(RowOutcome::NoDifference).map(|row| &*row.metric).collect();
+    if !same.is_empty() {
+        sentences.push(format!("No difference is shown in {}.", same.join(", ")));
+    }
+    for (found, what) in
+        [(RowOutcome::Inconclusive, "Nothing can be said of"), (RowOutcome::NotComparable, "Not comparable:")]
+    {
+        let of_it: Vec<&ComparisonRow> = of(found).collect();
+        for alike in of_it.chunk_by(|a, b| a.reason == b.reason) {
+            let names: Vec<&str> = alike.iter().map(|row| &*row.metric).collect();
+            let reason = alike.first().map_or("", |row| &*row.reason);
+            sentences.push(format!("{what} {} ({reason}).", names.join(", ")));
+        }
+    }
+    if !differ.is_empty() {
+        sentences.push(NOT_BETTER.to_owned());
+    }
+    sentences.join(" ")
+}
+
+/// A figure with four significant digits, at most four of them decimals.
+pub(crate) fn digits(value: f64) -> String {
+    let before = value.abs().max(f64::MIN_POSITIVE).log10().floor() as i32;
+    let behind = (3 - before).clamp(0, 4) as usize;
+    format!("{value:.behind$}")
+}
+
+/// A p-value; never shown as 0.
+pub(crate) fn probability(p: f64) -> String {
+    if p < 0.000_1 { "<0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+impl ComparisonRow {
+    /// Its name, difference and interval.
+    fn described(&self) -> String {
+        let Some(figures) = &self.estimate else { return self.metric.clone() };
+        let RowEstimate { effect_percent, low_percent, high_percent, .. } = figures;
+        let unit = self.unit_of_effect();
+        format!(
+            "{} by {effect_percent:+.2} {unit} ({low_percent:+.2} to {high_percent:+.2} within the runs)",
+            self.metric
+        )
+    }
+
+    /// The unit of its difference.
+    pub(crate) fn unit_of_effect(&self) -> &'static str {
+        if self.unit.is_empty() { "points" } else { "%" }
+    }
+
+    /// Its name, with its unit if it has one.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.metric, self.unit).trim_end().to_owned()
+    }
+
+    /// The cells of a table: name, both figures, the difference with its interval, and the outcome.
+    pub(crate) fn cells(&self) -> [String; 5] {
+        let mut outcome = self.outcome.to_string().to_uppercase();
+        if !self.reason.is_empty() {
+            let _ = write!(outcome, ": {}", self.reason);
+        }
+        let Some(figures) = &self.estimate else {
+            return [self.name(), "-".to_owned(), "-".to_owned(), "-".to_owned(), outcome];
+        };
+        let RowEstimate { a, b, effect_percent, low_percent, high_percent, confidence_percent, p } = figures;
+        let difference = format!(
+            "{effect_percent:+.2} ({low_percent:+.2} to {high_percent:+.2} at {confidence_percent:.1} %), p {}",
+            probability(*p)
+        );
+        [self.name(), digits(*a), digits(*b), difference, outcome]
+    }
+}
+
+impl Comparison<'_> {
+    /// A table for people.
+    pub fn text(&self) -> String {
+        let mut out = format!("{}\n\n", self.verdict);
+        for line in self.heads() {
+            let _ = writeln!(out, "{line}");
+        }
+        out.push('\n');
+        let rows: Vec<[String; 5]> = std::iter::once(HEADS.map(str::to_owned))
+            .chain(self.metrics.iter().map(ComparisonRow::cells))
+            .collect();
+        let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+        let widths: [usize; 4] = std::array::from_fn(width);
+        for row in &rows {
+            let _ = write!(out, "{:<w$}", row[0], w = widths[0]);
+            let _ = write!(out, "  {:>a$}  {:>b$}", row[1], row[2], a = widths[1], b = widths[2]);
+            let _ = writeln!(out, "  {:<w$}  {}", row[3], row[4], w = widths[3]);
+        }
+        for note in &self.notes {
+            let _ = writeln!(out, "note: {note}");
+        }
+        for (name, line) in self.quality() {
+            let _ = writeln!(out, "{name}: {line}");
+        }
+        out
+    }
+
+    /// A line for each run: source, id, account, length and blocks.
+    pub(crate) fn sides(&self) -> [String; 2] {
+        [("A", &self.a), ("B", &self.b)].map(|(name, side)| {
+            let account = match &*side.report.account() {
+                "" => String::new(),
+                account => format!(" of {account}"),
+            };
+            format!(
+                "{name}: {}, run {}{account}, {:.1} s, blocks of {} s: {}",
+                side.source, side.run, side.duration_s, self.block_s, side.blocks
+            )
+        })
+    }
+
+    fn heads(&self) -> Vec<String> {
+        let mut all = self.sides().to_vec();
+        all.extend(
+            self.differs
+                .iter()
+                .map(|differs| format!("differs: {} {} and {}", differs.0, differs.1, differs.2)),
+        );
+        if self.differs.is_empty() {
+            all.push("no setting differs".to_owned());
+        }
+        all
+    }
+
+    /// How far the figures of each can be trusted.
+    fn quality(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        [("A", &self.a), ("B", &self.b)]
+            .into_iter()
+            .flat_map(|(name, side)| side.quality.iter().map(move |line| (name, line)))
+    }
+
+    /// The same in Markdown.
+    pub fn markdown(&self) -> String {
+        let mut out = format!("# tlsdash: two runs compared\n\n{}\n\n", markdown::escaped(&self.verdict));
+        for line in self.heads() {
+            let _ = writeln!(out, "- {}", markdown::escaped(&line));
+        }
+        markdown::table(&mut out, "Figures", &HEADS, self.metrics.iter().map(|row| row.cells().to_vec()));
+        out.push('\n');
+        for note in &self.notes {
+            let _ = writeln!(out, "- {}", markdown::escaped(note));
+        }
+        let _ = writeln!(out, "\n## Quality of the data\n");
+        for (name, line) in self.quality() {
+            let _ = writeln!(out, "- {name}: {}", markdown::escaped(line));
+        }
+        let _ = writeln!(out, "\nMade by {}", markdown::escaped(self.command));
+        out
+    }
+}

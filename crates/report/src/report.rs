@@ -1,0 +1,265 @@
+//! The contents of a report, whatever its form.
+
+use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
+
+use telemetry::model::{ClientSummary, LogLine, Marker, Run, Summary, TimelineEvent};
+use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, TimeRange, labels};
+
+use crate::anonymous::{self, LEFT_OUT};
+use crate::latency::ClassLatency;
+
+/// A report on a run.
+#[derive(Debug)]
+pub struct Report<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) summary: Summary,
+    /// Where it was read.
+    pub(crate) source: String,
+    /// The command that makes this report again.
+    pub(crate) command: String,
+    /// The runs that were merged, if there are several.
+    pub(crate) parts: Vec<RunPart>,
+    /// The stretch that was asked for.
+    asked: TimeRange,
+    is_anonymous: bool,
+}
+
+/// One of several merged runs.
+#[derive(Clone, Debug)]
+pub struct RunPart {
+    /// A name that no other part has, such as its host.
+    pub name: String,
+    /// Its id.
+    pub run: RunId,
+    /// The user or unit that it is of; may be empty.
+    pub account: String,
+    /// When it began after the first of them, in seconds.
+    pub from_s: f64,
+    /// When it ended.
+    pub to_s: f64,
+    /// By how much its wall clock was set meanwhile, in seconds.
+    pub clock_step_s: f64,
+}
+
+impl fmt::Display for RunPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, run, account, from_s, to_s, clock_step_s } = self;
+        let of = if account.is_empty() { "" } else { " of " };
+        write!(f, "{name}: run {run}{of}{account}, from {from_s:.3} s to {to_s:.3} s")?;
+        if *clock_step_s != 0.0 {
+            write!(f, "; its wall clock was set by {clock_step_s:+.3} s meanwhile")?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Report<'a> {
+    /// A report on a run that was read from `source`, made by `command`.
+    pub fn new(model: &Model, run: &'a Run, source: &str, command: String) -> Self {
+        let summary = model.summary(run, Some(source));
+        Self {
+            run,
+            summary,
+            source: source.to_owned(),
+            command,
+            parts: Vec::new(),
+            asked: TimeRange::ALL,
+            is_anonymous: false,
+        }
+    }
+
+    /// The same, for several merged runs.
+    pub fn of_parts(self, parts: Vec<RunPart>) -> Self {
+        Self { parts, ..self }
+    }
+
+    /// The same, for a stretch of time that was asked for.
+    pub fn of_stretch(self, asked: TimeRange) -> Self {
+        Self { asked, ..self }
+    }
+
+    /// The same without anything that names somebody: clients are numbered, and hosts, addresses, and the texts of
+    /// settings and messages left out.
+    pub fn anonymised(mut self) -> Self {
+        self.is_anonymous = true;
+        let shown: Vec<String> = self.shown_settings().map(|setting| setting.name.clone()).collect();
+        self.summary = anonymous::summary(self.summary, |name| shown.iter().any(|shown| shown == name));
+        for (number, part) in (1..).zip(&mut self.parts) {
+            (part.name, part.account) = (format!("host {number}"), String::new());
+        }
+        LEFT_OUT.clone_into(&mut self.source);
+        LEFT_OUT.clone_into(&mut self.command);
+        self
+    }
+
+    /// A heading: the run, and whose it is.
+    pub(crate) fn title(&self) -> String {
+        let run = self.run.id().short();
+        match &*self.account() {
+            "" => format!("tlsdash: run {run}"),
+            account => format!("tlsdash: run {run} of {account}"),
+        }
+    }
+
+    /// The user or unit that wrote the run, by the fields that journald adds; empty if unknown.
+    pub(crate) fn account(&self) -> String {
+        if self.is_anonymous { String::new() } else { self.run.writer().account() }
+    }
+
+    /// The environment of the run, as far as its records say.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        let run = self.run;
+        let mut all = vec![("run", run.id().to_string()), ("user or unit", self.account())];
+        if let Some(began) = run.began() {
+            all.push(("tlsdash", began.version.clone()));
+            if !self.is_anonymous {
+                all.push(("host", run.hostname().to_owned()));
+                all.push(("listening on", began.listen.clone()));
+                all.push(("aimed at", began.upstream.clone()));
+            }
+            all.push(("certificate", began.certificate.clone()));
+            let workers = if began.workers > 0 { began.workers.to_string() } else { String::new() };
+            all.push(("workers at the beginning", workers));
+            let cores = if began.cores > 0 { format!(", {} cores", began.cores) } else { String::new() };
+            all.push(("processor", format!("{}{cores}", began.cpu_model)));
+            all.push(("frequency set by", began.governor.clone()));
+            let memory = began.host_memory_bytes as f64 / 1e9;
+            all.push(("memory", if memory > 0.0 { format!("{memory:.1} GB") } else { String::new() }));
+            all.push(("kernel", began.kernel.clone()));
+            all.push(("clock source", began.clock_source.clone()));
+        }
+        all.push(("began, seconds since 1970 (UTC)", format!("{:.3}", run.began_realtime_us() as f64 / 1e6)));
+        if self.asked != TimeRange::ALL {
+            let end_us = run.began_realtime_us().saturating_add(run.duration_us());
+            all.push(("stretch asked for", from_to(self.asked.from_us, self.asked.until_us)));
+            all.push(("stretch used, of whole intervals", from_to(run.began_realtime_us(), end_us)));
+        }
+        all.push(("lasted", format!("{:.1} s", run.duration_us() as f64 / 1e6)));
+        all.push(("read from", self.source.clone()));
+        all.retain(|(_, value)| !value.is_empty());
+        all
+    }
+
+    /// Name, value and reach of every setting, as it stood at the end.
+    pub(crate) fn settings(&self) -> Vec<(String, String, String)> {
+        self.shown_settings()
+            .map(|setting| {
+                let value = format!("{} {}", setting.value, setting.unit).trim_end().to_owned();
+                (setting.name.clone(), value, setting.applies.to_string())
+            })
+            .collect()
+    }
+
+    /// The settings that may be seen.
+    pub(crate) fn shown_settings(&self) -> impl Iterator<Item = &'a Setting> {
+        let (is_anonymous, is_of_several) = (self.is_anonymous, !self.parts.is_empty());
+        self.run
+            .settings()
+            .iter()
+            .filter(move |setting| !is_anonymous || anonymous::shows(setting, is_of_several))
+    }
+
+    /// The events in order; none in an anonymous report, because they name clients.
+    pub(crate) fn events(&self) -> Vec<RunEvent<'a>> {
+        let lines = self.run.log().filter(|_| !self.is_anonymous);
+        let mut events = 0;
+        let event = |line: &'a LogLine| {
+            let mark = self.mark_of(line);
+            let label = mark.map_or_else(
+                || {
+                    events += 1;
+                    format!("e{events}")
+                },
+                |number| number.to_string(),
+            );
+            RunEvent { after_s: self.seconds_at(line.mono_us), label, mark, line }
+        };
+        lines.map(event).collect()
+    }
+
+    /// The number of the mark that a line of the log is about.
+    fn mark_of(&self, line: &LogLine) -> Option<u64> {
+        let at_once = self.run.markers().filter(|marker| marker.mono_us == line.mono_us);
+        let number = |marker: &Marker| match marker.event {
+            TimelineEvent::Mark { number, .. } if line.text.starts_with(&format!("mark {number}")) => {
+                Some(number)
+            }
+            TimelineEvent::Mark { .. } | TimelineEvent::Change { .. } => None,
+        };
+        at_once.filter_map(number).max()
+    }
+
+    pub(crate) fn seconds_at(&self, mono_us: u64) -> f64 {
+        let began_us = self.run.last_us().saturating_sub(self.run.duration_us());
+        mono_us.saturating_sub(began_us) as f64 / 1e6
+    }
+
+    /// The latencies that have samples.
+    pub(crate) fn latencies(&self) -> Vec<ClassLatency<'a>> {
+        let proxy = self.run.proxy().into_iter().flat_map(|track| {
+            ProxyLatency::ALL
+                .iter()
+                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
+        });
+        let load = self.run.load().into_iter().flat_map(|track| {
+            LoadLatency::ALL
+                .iter()
+                .map(move |&class| ClassLatency { class: class.into(), histogram: &track.whole()[class] })
+        });
+        proxy.chain(load).filter(|latency| !latency.histogram.is_empty()).collect()
+    }
+
+    /// Handshakes by version, group and cipher, and failures by cause; counts of 0 are left out.
+    pub(crate) fn handshakes(&self) -> Vec<(&'static str, String, u64)> {
+        let Some(track) = self.run.proxy() else { return Vec::new() };
+        let versions = labels::VERSIONS.into_iter().flat_map(|(name, counters)| {
+            let kinds = ["full", "resumed"].into_iter().zip(counters);
+            kinds.map(move |(kind, counter)| ("version", format!("{name}, {kind}"), counter))
+        });
+        let retried =
+            ("version", "full with a HelloRetryRequest".to_owned(), ProxyCounter::HandshakesRetried);
+        let upstream = ("failed", "upstream not reached".to_owned(), ProxyCounter::UpstreamConnectsFailed);
+        let of = |kind, table: &[(&str, ProxyCounter)]| -> Vec<_> {
+            table.iter().map(|&(name, counter)| (kind, name.to_owned(), counter)).collect()
+        };
+        let rows = versions
+            .chain([retried])
+            .chain(of("group", &labels::GROUPS))
+            .chain(of("cipher", &labels::CIPHERS))
+            .chain(of("failed", &labels::HANDSHAKE_FAILURES))
+            .chain([upstream]);
+        let counted = rows.map(|(kind, name, counter)| (kind, name, track.totals()[counter]));
+        counted.filter(|(.., count)| *count > 0).collect()
+    }
+
+    pub(crate) fn clients(&self) -> &[ClientSummary] {
+        &self.summary.clients
+    }
+}
+
+/// An event of a run.
+#[derive(Debug)]
+pub(crate) struct RunEvent<'a> {
+    /// Since the run began.
+    pub(crate) after_s: f64,
+    /// The number of a mark, as in `mark:3`; `e1`, `e2` and so on for other events.
+    pub(crate) label: String,
+    /// The number of the mark.
+    pub(crate) mark: Option<u64>,
+    pub(crate) line: &'a LogLine,
+}
+
+/// Two moments of the wall clock, in microseconds since 1970; an open end is named.
+fn from_to(from_us: u64, until_us: u64) -> String {
+    let at = |us: u64| match us {
+        // What is written with four digits of the year.
+        0..253_402_300_800_000_000 => {
+            humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_micros(us)).to_string()
+        }
+        _ => format!("{} s after 1970", us / 1_000_000),
+    };
+    let from = if from_us == TimeRange::ALL.from_us { "the beginning".to_owned() } else { at(from_us) };
+    let until = if until_us == TimeRange::ALL.until_us { "the end".to_owned() } else { at(until_us) };
+    format!("{from} to {until}")
+}

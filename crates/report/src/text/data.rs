@@ -1,0 +1,144 @@
+//! A report for programs: JSON, and the intervals as CSV.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use telemetry::model::{Interval, MetricSeries, Summary};
+use telemetry::{LatencyClass, Metric, Percentile, Setting, SparseHistogram};
+
+use crate::report::Report;
+
+/// Version of the shape; later versions only add to it.
+const SCHEMA: u64 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u64,
+    began_unix_s: f64,
+    environment: Map<String, Value>,
+    settings: Vec<&'a Setting>,
+    happened: Vec<Value>,
+    summary: &'a Summary,
+    proxy_intervals: Vec<Value>,
+    load_intervals: Vec<Value>,
+}
+
+impl Report<'_> {
+    /// The documented JSON (docs/reports.md).
+    ///
+    /// # Errors
+    /// None for any run that a journal can hold.
+    pub fn json(&self) -> serde_json::Result<String> {
+        let happened = self.events().into_iter().map(|event| {
+            let mut value = json!({"after_s": event.after_s, "text": event.line.text});
+            if let Some(number) = event.mark {
+                value["mark"] = number.into();
+            }
+            value
+        });
+        let document = Document {
+            schema: SCHEMA,
+            began_unix_s: self.run.began_realtime_us() as f64 / 1e6,
+            environment: self
+                .environment()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.into()))
+                .collect(),
+            settings: self.shown_settings().collect(),
+            happened: happened.collect(),
+            summary: &self.summary,
+            proxy_intervals: self.run.proxy().map(|track| self.intervals(track)).unwrap_or_default(),
+            load_intervals: self.run.load().map(|track| self.intervals(track)).unwrap_or_default(),
+        };
+        Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+
+    fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(&self, track: &MetricSeries<C, L>) -> Vec<Value> {
+        track.timeline().map(|interval| self.interval(interval)).collect()
+    }
+
+    fn interval<C: Metric, L: Metric + Into<LatencyClass>>(&self, interval: &Interval<C, L>) -> Value {
+        let counters: Map<String, Value> = interval
+            .counters
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(counter, n)| (word(counter), n.into()))
+            .collect();
+        let timed = L::ALL.iter().map(|&class| (class.into().key(), interval.latency(class)));
+        let latencies: Map<String, Value> = timed
+            .filter(|(_, latency)| !latency.is_empty())
+            .map(|(label, latency)| (label.to_owned(), of(latency)))
+            .collect();
+        json!({
+            "start_s": self.seconds_at(interval.start_us),
+            "end_s": self.seconds_at(interval.end_us),
+            "after_loss": interval.after_loss,
+            "counters": counters,
+            "latency_us": latencies,
+        })
+    }
+
+    /// Every interval in long form, as one table: a line for each counter, and for each class of latencies. What the run
+    /// never counted or timed is left out.
+    pub fn csv(&self) -> String {
+        let mut out =
+            String::from("side,start_s,end_s,after_loss,kind,name,count,p50_us,p90_us,p99_us,max_us\n");
+        if let Some(track) = self.run.proxy() {
+            self.lines("proxy", track, &mut out);
+        }
+        if let Some(track) = self.run.load() {
+            self.lines("load", track, &mut out);
+        }
+        out
+    }
+
+    fn lines<C: Metric, L: Metric + Into<LatencyClass>>(
+        &self,
+        side: &str,
+        track: &MetricSeries<C, L>,
+        out: &mut String,
+    ) {
+        let counters: Vec<C> =
+            C::ALL.iter().copied().filter(|&counter| track.totals()[counter] > 0).collect();
+        let classes: Vec<L> =
+            L::ALL.iter().copied().filter(|&class| !track.whole()[class].is_empty()).collect();
+        for interval in track.timeline() {
+            let (start_s, end_s) = (self.seconds_at(interval.start_us), self.seconds_at(interval.end_us));
+            let of_interval = format!("{side},{start_s},{end_s},{}", u8::from(interval.after_loss));
+            for &counter in &counters {
+                let (name, count) = (word(counter), interval.counters[counter]);
+                let _ = writeln!(out, "{of_interval},counter,{name},{count},,,,");
+            }
+            for &class in &classes {
+                let latency = interval.latency(class);
+                let _ = write!(out, "{of_interval},latency,{},{}", class.into().key(), latency.count());
+                for Percentile { q, .. } in Percentile::INTERVAL {
+                    let _ = write!(out, ",{}", latency.quantile_ns(q).map(micros).unwrap_or_default());
+                }
+                let max = (!latency.is_empty()).then(|| micros(latency.max_ns()));
+                let _ = writeln!(out, ",{}", max.unwrap_or_default());
+            }
+        }
+    }
+}
+
+fn micros(ns: u64) -> String {
+    (ns as f64 / 1e3).to_string()
+}
+
+/// A counter's name: its field without the common prefix and suffix.
+fn word<C: Metric>(counter: C) -> String {
+    let name = counter.field().name.trim_start_matches("TLSDASH_");
+    name.trim_start_matches("LOAD_").trim_end_matches("_TOTAL").to_ascii_lowercase()
+}
+
+fn of(latency: &SparseHistogram) -> Value {
+    let mut all = Map::new();
+    all.insert("n".to_owned(), latency.count().into());
+    for percentile in Percentile::INTERVAL {
+        all.insert(percentile.key(), latency.quantile_ns(percentile.q).map(|ns| ns as f64 / 1e3).into());
+    }
+    all.insert("max".to_owned(), (latency.max_ns() as f64 / 1e3).into());
+    Value::Object(all)
+}

@@ -1,0 +1,280 @@
+//! Figures by their names.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Figure, FigureSide, Statistic};
+use crate::metrics::{LatencyClass, parse_percentile};
+
+/// The least similarity of a name that is suggested, from 0 to 1.
+const SIMILARITY_MIN: f64 = 0.85;
+/// Names that are suggested at the most.
+const SUGGESTIONS_MAX: usize = 3;
+
+/// The name of a figure as it was written, such as `response.p99`.
+///
+/// The side may be left out, and so may what stands before the last part of a name if no other figure ends so
+/// (`never_sent`). Classes of latencies are also known by their titles on the screen (`full_handshake.p99`, `full.p99`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct FigureName {
+    text: String,
+    figures: Vec<Figure>,
+}
+
+/// There is no figure of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct UnknownFigure {
+    name: String,
+    /// Figures of similar names.
+    similar: Vec<String>,
+}
+
+impl FigureName {
+    /// The figures that it may stand for, at least one. Where both sides have such a figure, the proxy's comes first.
+    pub fn figures(&self) -> impl Iterator<Item = Figure> {
+        self.figures.iter().copied()
+    }
+}
+
+impl fmt::Display for FigureName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl FromStr for FigureName {
+    type Err = UnknownFigure;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFigure> {
+        let text = crate::clean::text(text.trim());
+        let mut figures = named(&text);
+        if figures.is_empty() {
+            return Err(UnknownFigure { similar: similar(&text), name: text });
+        }
+        figures.sort_by_key(|figure| figure.side());
+        Ok(Self { text, figures })
+    }
+}
+
+impl fmt::Display for UnknownFigure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, similar } = self;
+        match &**similar {
+            [] => write!(f, "there is no figure {name}; there are {}", known()),
+            [one] => write!(f, "there is no figure {name}; did you mean {one}?"),
+            [all @ .., last] => {
+                write!(f, "there is no figure {name}; did you mean {} or {last}?", all.join(", "))
+            }
+        }
+    }
+}
+
+/// Every figure that this may be the name of.
+fn named(text: &str) -> Vec<Figure> {
+    let (side, rest) = match text.split_once('.') {
+        Some(("proxy", rest)) => (Some(FigureSide::Proxy), rest),
+        Some(("load", rest)) => (Some(FigureSide::Load), rest),
+        _ => (None, text),
+    };
+    let is_meant = |figure: &Figure| side.is_none_or(|side| figure.side() == side);
+    let latencies: Vec<Figure> = latencies(rest).into_iter().filter(is_meant).collect();
+    if !latencies.is_empty() {
+        return latencies;
+    }
+    let others: Vec<Figure> = others().filter(is_meant).collect();
+    let exact: Vec<Figure> = others.iter().copied().filter(|figure| figure.short_name() == rest).collect();
+    if !exact.is_empty() {
+        return exact;
+    }
+    let ending = format!(".{rest}");
+    let found: Vec<Figure> =
+        others.into_iter().filter(|figure| figure.short_name().ends_with(&ending)).collect();
+    let is_one = found.iter().all(|figure| figure.short_name() == found[0].short_name());
+    if is_one { found } else { Vec::new() }
+}
+
+fn others() -> impl Iterator<Item = Figure> {
+    Figure::scalars().chain(Figure::quotients())
+}
+
+/// A statistic of the classes that are called so.
+fn latencies(text: &str) -> Vec<Figure> {
+    let Some((class, statistic)) = text.split_once('.') else { return Vec::new() };
+    let Some(statistic) = Statistic::parse(statistic) else { return Vec::new() };
+    let class = class.replace([' ', '-'], "_");
+    let is_called_so = |candidate: &LatencyClass| {
+        let info = candidate.info();
+        [info.key, &info.title.replace(' ', "_"), info.alias].contains(&&*class)
+    };
+    LatencyClass::all().filter(is_called_so).map(|class| Figure::Latency(class, statistic)).collect()
+}
+
+/// The names most like this one, the best first.
+fn similar(text: &str) -> Vec<String> {
+    let text = text.strip_prefix("proxy.").or_else(|| text.strip_prefix("load.")).unwrap_or(text);
+    // What is asked of a class may be right where the class is misspelt.
+    let statistic = text.split_once('.').and_then(|(_, rest)| Statistic::parse(rest));
+    let statistic = statistic.unwrap_or(Statistic::Percentile(0.99));
+    let latencies = LatencyClass::all().map(|class| Figure::Latency(class, statistic));
+    let names = others().chain(latencies).map(Figure::short_name);
+    let ending = format!(".{text}");
+    let mut found: Vec<(f64, String)> = names
+        .map(|name| {
+            let is_part = name.ends_with(&ending);
+            (if is_part { 1.0 } else { strsim::jaro_winkler(&name, text) }, name)
+        })
+        .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
+        .collect();
+    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let mut seen = HashSet::new();
+    let names = found.into_iter().map(|(_, name)| name).filter(|name| seen.insert(name.clone()));
+    names.take(SUGGESTIONS_MAX).collect()
+}
+
+/// All names without their sides, with those of latencies told as classes and statistics.
+fn known() -> String {
+    let once = |names: &mut dyn Iterator<Item = String>| {
+        let mut seen = HashSet::new();
+        names.filter(|name| seen.insert(name.clone())).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "{}; and n, min, mean, sd, p50, p99 or any other percentile, and max of {} (proxy. or load. may stand before; \
+         docs/figures.md defines them)",
+        once(&mut others().map(Figure::short_name)),
+        once(&mut LatencyClass::all().map(|class| class.key().to_owned())),
+    )
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => f.pad("n"),
+            Self::Min => f.pad("min"),
+            Self::Mean => f.pad("mean"),
+            Self::StandardDeviation => f.pad("sd"),
+            // As digits after the point of a percentage: 0.999 is p999.
+            Self::Percentile(q) => f.pad(&percentile_name(*q)),
+            Self::Max => f.pad("max"),
+        }
+    }
+}
+
+/// The inverse of [`parse_percentile`], without a point.
+fn percentile_name(q: f64) -> String {
+    let percent = format!("{:.9}", q * 100.0);
+    let (whole, decimals) = percent.split_once('.').unwrap_or((&percent, ""));
+    format!("p{whole:0>2}{}", decimals.trim_end_matches('0'))
+}
+
+impl Statistic {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "n" => Self::Count,
+            "min" => Self::Min,
+            "mean" => Self::Mean,
+            "sd" => Self::StandardDeviation,
+            "max" => Self::Max,
+            _ => Self::Percentile(parse_percentile(name)?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{LoadLatency, ProxyLatency};
+
+    fn names(text: &str) -> Vec<String> {
+        text.parse::<FigureName>().unwrap().figures().map(Figure::name).collect()
+    }
+
+    fn refusal(text: &str) -> String {
+        text.parse::<FigureName>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_name_without_a_side_means_both_the_proxys_first() {
+        assert_eq!(names("connect.p50"), ["proxy.connect.p50", "load.connect.p50"]);
+        assert_eq!(names("handshakes.full"), ["proxy.handshakes.full", "load.handshakes.full"]);
+        assert_eq!(names("load.handshakes.full"), ["load.handshakes.full"]);
+        assert_eq!(names(" response.p99.9 "), ["load.response.p999"]);
+        assert_eq!(names("errors"), ["errors", "load.errors"], "those of both sides come first");
+    }
+
+    #[test]
+    fn every_figure_is_found_by_its_name() {
+        let latencies = LatencyClass::all().flat_map(Figure::of_class);
+        let mut seen = HashSet::new();
+        for figure in others().chain(latencies) {
+            let name = figure.name();
+            assert!(names(&name).contains(&name), "{name}");
+            assert!(!figure.definition().is_empty(), "{name}");
+            assert!(seen.insert(name.clone()), "{name} stands twice");
+        }
+    }
+
+    #[test]
+    fn what_the_screen_calls_a_class_is_its_name_too() {
+        let full = [LatencyClass::Proxy(ProxyLatency::HandshakeFull), LoadLatency::HandshakeFull.into()];
+        let full = full.map(|class| Figure::Latency(class, Statistic::Percentile(0.99)).name());
+        for name in ["full.p99", "full_handshake.p99", "full handshake.p99", "handshake_full.p99"] {
+            assert_eq!(names(name), full, "{name}");
+        }
+        assert_eq!(names("proxy.compute resumed.mean"), ["proxy.compute_resumed.mean"]);
+        assert_eq!(names("send-lag.max"), ["load.lag.max"]);
+        for class in LatencyClass::all() {
+            let figure = Figure::Latency(class, Statistic::Mean);
+            assert!(names(&format!("{}.mean", class.title())).contains(&figure.name()), "{}", class.title());
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_name_is_enough_if_no_other_ends_so() {
+        assert_eq!(names("never_sent"), ["load.requests.never_sent"]);
+        assert_eq!(names("full"), ["proxy.handshakes.full", "load.handshakes.full"]);
+        let error = refusal("failed");
+        assert_eq!(
+            error,
+            "there is no figure failed; did you mean connections.failed, handshakes.failed or requests.failed?"
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_misspelt_gets_the_one_that_is_like_it() {
+        for (name, meant) in [
+            ("exchnge.p99", "exchange.p99"),
+            ("respose.mean", "response.mean"),
+            ("load.request.ok", "requests.ok"),
+            ("cpu.per_exchanges", "cpu.per_exchange"),
+            ("exchange", "exchange.p99"),
+        ] {
+            let error = refusal(name);
+            assert!(error.contains("did you mean") && error.contains(meant), "{error}");
+        }
+        let error = refusal("speed");
+        for part in ["there is no figure speed; there are connections.accepted", "response, service"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_figure_is_refused() {
+        for text in [
+            "",
+            "p99",
+            "exchange.p",
+            "exchange.p100",
+            "exchange.p0",
+            "proxy.response.p50",
+            "load.exchange.p50",
+            "exchange.pp9",
+            "exchange.p-1",
+            "exchange.pNaN",
+            "proxy.load.errors",
+            "in",
+        ] {
+            assert!(text.parse::<FigureName>().is_err(), "{text}");
+        }
+    }
+}

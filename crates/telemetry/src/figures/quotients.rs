@@ -1,0 +1,155 @@
+//! Figures that are one amount divided by another; over several blocks of an experiment, sum by sum.
+
+use super::{FigureSide, FigureUnit};
+use crate::metrics::{Counters, CpuGroup, LoadCounter, ProxyCounter};
+use crate::model::Run;
+
+/// What was counted in some time.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Length of the time, in microseconds.
+    pub span_us: u64,
+    /// What the proxy counted.
+    pub proxy: Counters<ProxyCounter>,
+    /// What the load counted.
+    pub load: Counters<LoadCounter>,
+    /// CPU time that was used, in microseconds.
+    pub cpu: Counters<CpuGroup>,
+}
+
+/// Which way a figure should go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+}
+
+/// A figure that is one amount divided by another.
+#[derive(Debug)]
+pub struct Quotient {
+    /// Without the side.
+    pub(super) name: &'static str,
+    pub(super) side: FigureSide,
+    pub(super) unit: FigureUnit,
+    pub(super) definition: &'static str,
+    /// Whether lower or higher is better.
+    pub better: Better,
+    /// The dividend.
+    pub of: fn(&Totals) -> f64,
+    /// The divisor.
+    pub per: fn(&Totals) -> f64,
+}
+
+impl PartialEq for Quotient {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Totals {
+    /// Those of a whole run.
+    pub fn of(run: &Run) -> Self {
+        Self {
+            span_us: run.duration_us(),
+            proxy: run.proxy().map(|track| *track.totals()).unwrap_or_default(),
+            load: run.load().map(|track| *track.totals()).unwrap_or_default(),
+            cpu: run.host().map(|host| host.cpu).unwrap_or_default(),
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.span_us as f64 / 1e6
+    }
+
+    fn handshakes(&self) -> f64 {
+        self.proxy.sum(&[ProxyCounter::HandshakesFull, ProxyCounter::HandshakesResumed]) as f64
+    }
+
+    fn exchanges(&self) -> f64 {
+        self.proxy[ProxyCounter::Exchanges] as f64
+    }
+
+    fn proxy_cpu_us(&self) -> f64 {
+        self.cpu[CpuGroup::Proxy] as f64
+    }
+}
+
+impl Quotient {
+    /// `None` if there is nothing to divide by.
+    pub fn value(&self, totals: &Totals) -> Option<f64> {
+        let per = (self.per)(totals);
+        (per > 0.0).then(|| (self.of)(totals) / per)
+    }
+}
+
+const fn rate(
+    side: FigureSide,
+    name: &'static str,
+    definition: &'static str,
+    of: fn(&Totals) -> f64,
+) -> Quotient {
+    let (unit, better) = (FigureUnit::PerSecond, Better::Higher);
+    Quotient { name, side, unit, definition, better, of, per: Totals::seconds }
+}
+
+const fn cpu(name: &'static str, definition: &'static str, per: fn(&Totals) -> f64) -> Quotient {
+    let (side, unit, better) = (FigureSide::Proxy, FigureUnit::Micros, Better::Lower);
+    Quotient { name, side, unit, definition, better, of: Totals::proxy_cpu_us, per }
+}
+
+pub(super) static QUOTIENTS: [Quotient; 8] = [
+    rate(
+        FigureSide::Proxy,
+        "exchanges.rate",
+        "Exchanges that the proxy counted, over the run's duration.",
+        Totals::exchanges,
+    ),
+    rate(
+        FigureSide::Proxy,
+        "handshakes.rate",
+        "Full and resumed handshakes that the proxy completed, over the run's duration.",
+        Totals::handshakes,
+    ),
+    rate(
+        FigureSide::Load,
+        "requests.rate",
+        "Requests answered whole with a status below 400, over the run's duration, pauses included; `rate.achieved` leaves pauses and warm-up out.",
+        |totals| totals.load[LoadCounter::Ok] as f64,
+    ),
+    rate(
+        FigureSide::Proxy,
+        "bytes.rate",
+        "Plaintext bytes both ways through the proxy, over the run's duration.",
+        |totals| totals.proxy.sum(&[ProxyCounter::BytesIn, ProxyCounter::BytesOut]) as f64,
+    ),
+    cpu(
+        "cpu.per_exchange",
+        "CPU time of the proxy's workers, over the exchanges that they counted.",
+        Totals::exchanges,
+    ),
+    cpu(
+        "cpu.per_handshake",
+        "CPU time of the proxy's workers, whatever they used it for, over the full and resumed handshakes that they completed.",
+        Totals::handshakes,
+    ),
+    Quotient {
+        name: "resumed.ratio",
+        side: FigureSide::Proxy,
+        unit: FigureUnit::Ratio,
+        definition: "Resumed handshakes over full and resumed ones, as the proxy counts them.",
+        better: Better::Higher,
+        of: |totals| totals.proxy[ProxyCounter::HandshakesResumed] as f64,
+        per: Totals::handshakes,
+    },
+    Quotient {
+        name: "failed.ratio",
+        side: FigureSide::Load,
+        unit: FigureUnit::Ratio,
+        definition: "Failed requests over those that failed or were answered with a status below 400.",
+        better: Better::Lower,
+        of: |totals| totals.load[LoadCounter::Failed] as f64,
+        per: |totals| totals.load.sum(&[LoadCounter::Ok, LoadCounter::Failed]) as f64,
+    },
+];

@@ -1,0 +1,87 @@
+//! Labels of counters that the screen and reports share: TLS parameters, and why handshakes and requests fail.
+
+use super::{LoadCounter, ProxyCounter};
+
+/// Key exchange groups, by their IANA names.
+pub const GROUPS: [(&str, ProxyCounter); 5] = [
+    ("X25519MLKEM768", ProxyCounter::GroupMlkem),
+    ("X25519", ProxyCounter::GroupX25519),
+    ("secp256r1", ProxyCounter::GroupP256),
+    ("secp384r1", ProxyCounter::GroupP384),
+    ("other", ProxyCounter::GroupOther),
+];
+
+/// Ciphers, without the key exchange and the hash of their suites.
+pub const CIPHERS: [(&str, ProxyCounter); 4] = [
+    ("AES-256-GCM", ProxyCounter::CipherAes256),
+    ("AES-128-GCM", ProxyCounter::CipherAes128),
+    ("ChaCha20-Poly1305", ProxyCounter::CipherChacha),
+    ("other", ProxyCounter::CipherOther),
+];
+
+/// Versions, with the counters of full and of resumed handshakes.
+pub const VERSIONS: [(&str, [ProxyCounter; 2]); 2] = [
+    ("TLS 1.3", [ProxyCounter::Tls13Full, ProxyCounter::Tls13Resumed]),
+    ("TLS 1.2", [ProxyCounter::Tls12Full, ProxyCounter::Tls12Resumed]),
+];
+
+/// Why handshakes fail.
+pub const HANDSHAKE_FAILURES: [(&str, ProxyCounter); 6] = [
+    ("timeout", ProxyCounter::FailedTimeout),
+    ("client left", ProxyCounter::FailedEof),
+    ("alert", ProxyCounter::FailedAlert),
+    ("not TLS", ProxyCounter::FailedNotTls),
+    ("incompatible", ProxyCounter::FailedIncompatible),
+    ("other", ProxyCounter::FailedOther),
+];
+
+/// Why requests fail: the name in figures and JSON, the label on the screen, and the counter. The counters add up to
+/// [`LoadCounter::Failed`].
+pub const REQUEST_FAILURES: [(&str, &str, LoadCounter); 8] = [
+    ("connect", "no connection", LoadCounter::FailedConnect),
+    ("tls", "TLS", LoadCounter::FailedTls),
+    ("timeout", "timeout", LoadCounter::FailedTimeout),
+    ("reset", "reset", LoadCounter::FailedReset),
+    ("short", "cut short", LoadCounter::FailedShort),
+    ("body", "wrong body", LoadCounter::FailedBody),
+    ("protocol", "not HTTP", LoadCounter::FailedProtocol),
+    ("status", "status 4xx 5xx", LoadCounter::FailedStatus),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::metrics::{LatencyClass, Metric};
+
+    /// The counters whose field begins like this, less `less`.
+    fn fields<M: Metric>(prefix: &str, less: &[&str]) -> usize {
+        let names = M::ALL.iter().map(|metric| metric.field().name.trim_start_matches("TLSDASH_"));
+        names.filter(|name| name.starts_with(prefix) && !less.contains(name)).count()
+    }
+
+    #[test]
+    fn no_counter_lacks_a_label() {
+        assert_eq!(fields::<ProxyCounter>("GROUP_", &[]), GROUPS.len());
+        assert_eq!(fields::<ProxyCounter>("CIPHER_", &[]), CIPHERS.len());
+        assert_eq!(
+            fields::<ProxyCounter>("HANDSHAKES_FAILED_", &["HANDSHAKES_FAILED_TOTAL"]),
+            HANDSHAKE_FAILURES.len()
+        );
+        assert_eq!(fields::<LoadCounter>("LOAD_FAILED_", &["LOAD_FAILED_TOTAL"]), REQUEST_FAILURES.len());
+    }
+
+    #[test]
+    fn names_and_titles_of_classes_are_unique_on_each_side() {
+        let mut seen = HashSet::new();
+        for class in LatencyClass::all() {
+            let info = class.info();
+            let names =
+                HashSet::from([info.key.to_owned(), info.title.replace(' ', "_"), info.alias.to_owned()]);
+            for name in names.into_iter().filter(|name| !name.is_empty()) {
+                assert!(seen.insert((class.side(), name.clone())), "{name}");
+            }
+        }
+    }
+}

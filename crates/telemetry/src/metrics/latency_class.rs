@@ -1,0 +1,165 @@
+//! The classes of latencies: what people and programs call them, and what each one times.
+
+use super::{LoadLatency, Metric, ProxyLatency};
+
+/// A class of latencies of either side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyClass {
+    /// Timed by the proxy.
+    Proxy(ProxyLatency),
+    /// Timed by the load generator.
+    Load(LoadLatency),
+}
+
+/// The names of a class, and the moments between which it times.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassInfo {
+    /// Its name in figures, JSON and CSV.
+    pub key: &'static str,
+    /// Its label on the screen and in plots.
+    pub title: &'static str,
+    /// A short form of the title that the screen uses too; empty if it has none.
+    pub alias: &'static str,
+    /// What a reader must know beside the title; may be empty.
+    pub note: &'static str,
+    /// When a sample starts.
+    pub start: &'static str,
+    /// When a sample ends.
+    pub end: &'static str,
+}
+
+impl From<ProxyLatency> for LatencyClass {
+    fn from(class: ProxyLatency) -> Self {
+        Self::Proxy(class)
+    }
+}
+
+impl From<LoadLatency> for LatencyClass {
+    fn from(class: LoadLatency) -> Self {
+        Self::Load(class)
+    }
+}
+
+impl LatencyClass {
+    /// Every class: the proxy's, then the load's.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let proxy = ProxyLatency::ALL.iter().copied().map(Self::Proxy);
+        proxy.chain(LoadLatency::ALL.iter().copied().map(Self::Load))
+    }
+
+    /// `proxy` or `load`.
+    pub fn side(self) -> &'static str {
+        match self {
+            Self::Proxy(_) => "proxy",
+            Self::Load(_) => "load",
+        }
+    }
+
+    /// Its name in figures, JSON and CSV, such as `handshake_full`.
+    pub fn key(self) -> &'static str {
+        self.info().key
+    }
+
+    /// Its label on the screen and in plots, such as `full handshake`.
+    pub fn title(self) -> &'static str {
+        self.info().title
+    }
+
+    /// What it times, in a sentence.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Proxy(class) => &class.field().meaning,
+            Self::Load(class) => &class.field().meaning,
+        }
+    }
+
+    /// Its names and what it times.
+    pub fn info(self) -> ClassInfo {
+        match self {
+            Self::Proxy(class) => of_proxy(class),
+            Self::Load(class) => of_load(class),
+        }
+    }
+}
+
+/// A class without alias and note.
+fn timed(key: &'static str, title: &'static str, start: &'static str, end: &'static str) -> ClassInfo {
+    ClassInfo { key, title, alias: "", note: "", start, end }
+}
+
+fn of_proxy(class: ProxyLatency) -> ClassInfo {
+    const HELLO: &str = "first byte of the ClientHello read";
+    const DONE: &str = "handshake complete";
+    const CALL: &str = "each call into the TLS library";
+    match class {
+        ProxyLatency::HandshakeFull => {
+            ClassInfo { alias: "full", ..timed("handshake_full", "full handshake", HELLO, DONE) }
+        }
+        ProxyLatency::HandshakeResumed => {
+            ClassInfo { alias: "resumed", ..timed("handshake_resumed", "resumed handshake", HELLO, DONE) }
+        }
+        ProxyLatency::ComputeFull => {
+            timed("compute_full", "compute full", CALL, "its return; summed over a full handshake")
+        }
+        ProxyLatency::ComputeResumed => {
+            timed("compute_resumed", "compute resumed", CALL, "its return; summed over a resumed handshake")
+        }
+        ProxyLatency::Connect => {
+            timed("connect", "connect", "connecting to the upstream begun", "connected to the upstream")
+        }
+        ProxyLatency::Exchange => timed(
+            "exchange",
+            "exchange",
+            "last byte from the client before the upstream answered",
+            "first byte of the upstream's answer",
+        ),
+        ProxyLatency::Lifetime => timed("lifetime", "lifetime", "connection accepted", "connection closed"),
+    }
+}
+
+fn of_load(class: LoadLatency) -> ClassInfo {
+    const DUE: &str = "request due by the schedule";
+    const SENT: &str = "first byte of the request sent";
+    const ANSWERED: &str = "whole answer received";
+    const CONNECTED: &str = "TCP connected";
+    let total = |key, title, start| timed(key, title, start, ANSWERED);
+    match class {
+        LoadLatency::Response => {
+            ClassInfo { note: "CO-corrected", ..timed("response", "response", DUE, ANSWERED) }
+        }
+        LoadLatency::Service => {
+            ClassInfo { note: "uncorrected", ..timed("service", "service", SENT, ANSWERED) }
+        }
+        LoadLatency::Lag => timed("lag", "send lag", DUE, SENT),
+        LoadLatency::Connect => timed("connect", "connect", "connecting begun", CONNECTED),
+        LoadLatency::HandshakeFull => ClassInfo {
+            alias: "full",
+            ..timed("handshake_full", "full handshake", CONNECTED, "full handshake complete")
+        },
+        LoadLatency::HandshakeResumed => {
+            let end = "resumed handshake complete, without early data that was accepted";
+            ClassInfo { alias: "resumed", ..timed("handshake_resumed", "resumed handshake", CONNECTED, end) }
+        }
+        LoadLatency::HandshakeEarly => {
+            let end = "resumed handshake complete whose early data was accepted";
+            timed("handshake_early", "handshake with early data", CONNECTED, end)
+        }
+        LoadLatency::FirstByte => {
+            timed("first_byte", "first byte", SENT, "first byte of the answer received")
+        }
+        LoadLatency::Total => total("total", "total", "connection taken or opened for the request"),
+        LoadLatency::TotalPlain => total("total_plain", "total, plain", "new connection without TLS begun"),
+        LoadLatency::TotalFull => {
+            total("total_full", "total, full handshake", "new connection with a full handshake begun")
+        }
+        LoadLatency::TotalResumed => total(
+            "total_resumed",
+            "total, resumed handshake",
+            "new connection with a resumed handshake begun",
+        ),
+        LoadLatency::TotalEarly => {
+            total("total_early", "total, early data", "new connection with accepted early data begun")
+        }
+        LoadLatency::TotalKept => total("total_kept", "total, kept alive", "kept-alive connection taken"),
+    }
+}

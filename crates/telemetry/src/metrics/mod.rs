@@ -1,0 +1,14 @@
+//! What is counted and timed: the families of metrics, their labels, and percentiles.
+
+mod counters;
+mod families;
+pub mod labels;
+mod latency_class;
+mod percentile;
+mod percentile_interval;
+
+pub use counters::{Counters, Metric};
+pub use families::{ClientCounter, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+pub use latency_class::{ClassInfo, LatencyClass};
+pub use percentile::{Percentile, parse_percentile};
+pub use percentile_interval::percentile_interval_ns;
