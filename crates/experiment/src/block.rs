@@ -3,8 +3,8 @@
 use telemetry::figures::Totals;
 use telemetry::model::Interval;
 use telemetry::{
-    Counters, CpuGroup, Distribution, Histogram, Histograms, LatencyClass, LoadCounter, LoadLatency,
-    ProxyCounter, ProxyLatency,
+    Counters, CpuGroup, Histogram, Histograms, LatencyClass, LoadCounter, LoadLatency, ProxyCounter,
+    ProxyLatency, SparseHistogram,
 };
 
 use crate::comparable_figure::{ComparableFigure, FigureKind};
@@ -23,7 +23,7 @@ impl<L: telemetry::Metric> LatencySource<L> for Histograms<L> {
 
 impl<C: telemetry::Metric, L: telemetry::Metric> LatencySource<L> for Interval<C, L> {
     fn add_to(&self, class: L, into: &mut Histogram) {
-        into.add_distribution(self.latency(class));
+        into.add_sparse(self.latency(class));
     }
 }
 
@@ -70,7 +70,7 @@ impl Observation<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockValue {
     /// All samples of a class of latencies.
-    Latencies(Distribution),
+    Latencies(SparseHistogram),
     /// The two amounts of a quotient or mean.
     Quotient {
         /// The dividend.
@@ -147,7 +147,7 @@ impl Block {
         }
         let value = |(metric, histogram): (&ComparableFigure, &Option<Histogram>)| match metric.kind {
             FigureKind::Quantile(..) => {
-                BlockValue::Latencies(histogram.as_ref().map(Histogram::to_distribution).unwrap_or_default())
+                BlockValue::Latencies(histogram.as_ref().map(Histogram::to_sparse).unwrap_or_default())
             }
             FigureKind::Mean(_) => BlockValue::Quotient {
                 of: histogram.as_ref().map_or(0.0, |histogram| histogram.sum_ns() as f64 / 1e3),

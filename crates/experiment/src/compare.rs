@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use telemetry::model::{Run, Track};
+use telemetry::model::{MetricSeries, Run};
 use telemetry::{Counters, CpuGroup};
 
 use crate::block::{Block, BlockValue, Observation, SideInterval};
@@ -81,8 +81,8 @@ pub fn blocks(
 
 /// The intervals of both sides; those that end together are joined.
 fn observations(run: &Run) -> Vec<Observation<'_>> {
-    let mut proxy = run.proxy().into_iter().flat_map(Track::intervals).peekable();
-    let mut load = run.load().into_iter().flat_map(Track::intervals).peekable();
+    let mut proxy = run.proxy().into_iter().flat_map(MetricSeries::intervals).peekable();
+    let mut load = run.load().into_iter().flat_map(MetricSeries::intervals).peekable();
     let (has_proxy, has_load) = (proxy.peek().is_some(), load.peek().is_some());
     let mut all = Vec::new();
     loop {

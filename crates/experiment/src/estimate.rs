@@ -198,7 +198,7 @@ mod tests {
             for us in us {
                 histogram.record_ns(us * 1_000);
             }
-            BlockValue::Latencies(histogram.to_distribution())
+            BlockValue::Latencies(histogram.to_sparse())
         };
         let full = || (value(&[100; 50]), value(&[110; 50]));
         let mut pairs: Vec<_> = (0..7).map(|_| full()).collect();

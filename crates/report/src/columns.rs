@@ -1,7 +1,7 @@
 //! The series of a run as columns of a plot.
 
-use telemetry::model::{Interval, Track};
-use telemetry::{Counters, Distribution, Histogram, Metric};
+use telemetry::model::{Interval, MetricSeries};
+use telemetry::{Counters, Metric, SparseHistogram};
 
 use crate::report::Report;
 
@@ -16,7 +16,7 @@ pub(crate) struct PlotColumn<C: Metric> {
     /// A part of its time has no records.
     pub(crate) is_gap: bool,
     pub(crate) counters: Counters<C>,
-    pub(crate) latency: Distribution,
+    pub(crate) latency: SparseHistogram,
 }
 
 impl<C: Metric> PlotColumn<C> {
@@ -37,7 +37,7 @@ impl<C: Metric> PlotColumn<C> {
 /// A series as the columns of a plot, with one class of its latencies.
 pub(crate) fn columns<C: Metric, L: Metric>(
     report: &Report<'_>,
-    track: &Track<C, L>,
+    track: &MetricSeries<C, L>,
     class: L,
 ) -> Vec<PlotColumn<C>> {
     let intervals: Vec<&Interval<C, L>> = track.timeline().map(|interval| &**interval).collect();
@@ -54,13 +54,10 @@ pub(crate) fn columns<C: Metric, L: Metric>(
     let is_together = |a: &&Interval<C, L>, b: &&Interval<C, L>| {
         is_rest(a, b) || (intervals.len() > COLUMNS_MAX as usize && at(a) == at(b))
     };
-    let mut merged = Histogram::new();
     let column = |chunk: &[&Interval<C, L>]| {
         let (first, last) = (chunk.first()?, chunk.last()?);
-        merged.clear();
         let mut counters = Counters::default();
         for interval in chunk {
-            merged.add_distribution(interval.latency(class));
             counters.add(&interval.counters);
         }
         Some(PlotColumn {
@@ -68,7 +65,7 @@ pub(crate) fn columns<C: Metric, L: Metric>(
             end_s: report.seconds_at(last.end_us),
             is_gap: chunk.iter().any(|interval| interval.after_loss),
             counters,
-            latency: merged.to_distribution(),
+            latency: SparseHistogram::merged(chunk.iter().map(|interval| interval.latency(class))),
         })
     };
     intervals.chunk_by(is_together).filter_map(column).collect()

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use telemetry::model::{ClientSummary, Deed, LogLine, Marker, Run, Summary};
-use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, Stretch, labels};
+use telemetry::model::{ClientSummary, LogLine, Marker, Run, Summary, TimelineEvent};
+use telemetry::{LoadLatency, Metric, Model, ProxyCounter, ProxyLatency, RunId, Setting, TimeRange, labels};
 
 use crate::anonymous::{self, LEFT_OUT};
 use crate::latency::ClassLatency;
@@ -20,8 +20,8 @@ pub struct Report<'a> {
     pub(crate) command: String,
     /// The runs that were merged, if there are several.
     pub(crate) parts: Vec<RunPart>,
-    /// The stretch that was asked for.
-    asked: Stretch,
+    /// The time range that was asked for.
+    asked: TimeRange,
     is_anonymous: bool,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Report<'a> {
             source: source.to_owned(),
             command,
             parts: Vec::new(),
-            asked: Stretch::ALL,
+            asked: TimeRange::ALL,
             is_anonymous: false,
         }
     }
@@ -74,8 +74,8 @@ impl<'a> Report<'a> {
         Self { parts, ..self }
     }
 
-    /// The same, for a stretch of time that was asked for.
-    pub fn of_stretch(self, asked: Stretch) -> Self {
+    /// The same, for a time range that was asked for.
+    pub fn of_range(self, asked: TimeRange) -> Self {
         Self { asked, ..self }
     }
 
@@ -130,10 +130,10 @@ impl<'a> Report<'a> {
             all.push(("clock source", began.clock_source.clone()));
         }
         all.push(("began, seconds since 1970 (UTC)", format!("{:.3}", run.began_realtime_us() as f64 / 1e6)));
-        if self.asked != Stretch::ALL {
+        if self.asked != TimeRange::ALL {
             let end_us = run.began_realtime_us().saturating_add(run.duration_us());
-            all.push(("stretch asked for", from_to(self.asked.from_us, self.asked.until_us)));
-            all.push(("stretch used, of whole intervals", from_to(run.began_realtime_us(), end_us)));
+            all.push(("time range asked for", from_to(self.asked.from_us, self.asked.until_us)));
+            all.push(("time range used, of whole intervals", from_to(run.began_realtime_us(), end_us)));
         }
         all.push(("lasted", format!("{:.1} s", run.duration_us() as f64 / 1e6)));
         all.push(("read from", self.source.clone()));
@@ -181,9 +181,11 @@ impl<'a> Report<'a> {
     /// The number of the mark that a line of the log is about.
     fn mark_of(&self, line: &LogLine) -> Option<u64> {
         let at_once = self.run.markers().filter(|marker| marker.mono_us == line.mono_us);
-        let number = |marker: &Marker| match marker.deed {
-            Deed::Mark { number, .. } if line.text.starts_with(&format!("mark {number}")) => Some(number),
-            Deed::Mark { .. } | Deed::Change { .. } => None,
+        let number = |marker: &Marker| match marker.event {
+            TimelineEvent::Mark { number, .. } if line.text.starts_with(&format!("mark {number}")) => {
+                Some(number)
+            }
+            TimelineEvent::Mark { .. } | TimelineEvent::Change { .. } => None,
         };
         at_once.filter_map(number).max()
     }
@@ -257,7 +259,7 @@ fn from_to(from_us: u64, until_us: u64) -> String {
         }
         _ => format!("{} s after 1970", us / 1_000_000),
     };
-    let from = if from_us == Stretch::ALL.from_us { "the beginning".to_owned() } else { at(from_us) };
-    let until = if until_us == Stretch::ALL.until_us { "the end".to_owned() } else { at(until_us) };
+    let from = if from_us == TimeRange::ALL.from_us { "the beginning".to_owned() } else { at(from_us) };
+    let until = if until_us == TimeRange::ALL.until_us { "the end".to_owned() } else { at(until_us) };
     format!("{from} to {until}")
 }

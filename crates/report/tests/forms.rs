@@ -8,7 +8,7 @@ use common::{CLIENT, HOST, HOSTILE, SyntheticRun, assert_harmless, at, model};
 use report::{Report, RunPart};
 use telemetry::{
     Applies, Level, Model, NoticeRecord, ProxyCounter, ProxyDelta, ProxyLatency, Publisher, RunId, RunRecord,
-    Setting, Stretch, Timestamps, Value,
+    Setting, TimeRange, Timestamps, Value,
 };
 
 fn forms(is_anonymous: bool) -> [String; 4] {
@@ -201,16 +201,16 @@ fn a_short_interval_at_the_end_is_not_drawn_as_a_drop() {
 #[test]
 fn a_stretch_states_what_was_asked_for_and_what_is_used() {
     let (model, run) = model(&SyntheticRun::default());
-    let asked = Stretch { from_us: at(0).realtime_us - 400_000, until_us: u64::MAX };
+    let asked = TimeRange { from_us: at(0).realtime_us - 400_000, until_us: u64::MAX };
     let report = Report::new(&model, model.run(run).unwrap(), "file:x@-10m..", String::new());
-    let markdown = report.of_stretch(asked).markdown();
+    let markdown = report.of_range(asked).markdown();
     for row in [
-        "| stretch asked for | 2023-11-14T22:13:19.600Z to the end |",
-        "| stretch used, of whole intervals | 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:31.000Z |",
+        "| time range asked for | 2023-11-14T22:13:19.600Z to the end |",
+        "| time range used, of whole intervals | 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:31.000Z |",
     ] {
         assert!(markdown.contains(row), "{row}: {markdown}");
     }
-    let late = Stretch { from_us: u64::MAX - 1, until_us: u64::MAX - 1 };
+    let late = TimeRange { from_us: u64::MAX - 1, until_us: u64::MAX - 1 };
     let report = Report::new(&model, model.run(run).unwrap(), "file:x", String::new());
-    assert!(report.of_stretch(late).markdown().contains("s after 1970"), "no date has so many digits");
+    assert!(report.of_range(late).markdown().contains("s after 1970"), "no date has so many digits");
 }

@@ -1,37 +1,6 @@
 //! The words of experiments: two values of a setting compared in pairs of blocks (see `docs/experiments.md`).
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::ids::ParseIdError;
-
-/// Declares an enum that travels as one of its words.
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(match self { $(Self::$variant => $word,)* })
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = ParseIdError;
-
-            fn from_str(text: &str) -> Result<Self, ParseIdError> {
-                match text {
-                    $($word => Ok(Self::$variant),)*
-                    _ => Err(ParseIdError),
-                }
-            }
-        }
-    };
-}
+use crate::record::words::words;
 
 words! {
     /// Which of the two values.

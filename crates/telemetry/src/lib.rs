@@ -3,78 +3,54 @@
 
 #![forbid(unsafe_code)]
 
-pub mod clean;
-mod codec;
-mod connection;
-mod delta;
-mod distribution;
-mod encoding;
-mod excerpt;
-mod exchange;
+mod collect;
 pub mod experiment;
-mod field;
 pub mod figures;
-mod follow;
-mod heap_size;
 mod histogram;
-mod history_reader;
-mod host;
-mod ids;
-mod merged;
-mod message;
+mod history;
 mod metrics;
 pub mod model;
-mod moment;
-mod observe;
-mod origin;
 pub mod output_file;
 mod publish;
 mod record;
-mod run_filter;
-mod setting;
-mod sketch;
-mod tally;
 #[cfg(test)]
 mod testing;
-mod thin;
-mod update;
-mod wire;
 
-pub use codec::{IDENTIFIER, decode, decode_fields, encode};
-pub use connection::{ConnectionRecord, Outcome};
-pub use delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
-pub use distribution::Distribution;
-pub use encoding::interval_log_line;
-pub use excerpt::{Excerpt, Stretch};
-pub use exchange::{Asked, Collector, Reporter};
-pub use field::{Field, Unit, common as common_fields};
-pub use follow::{FollowError, Follower};
-pub use histogram::{HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
-pub use history_reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
-pub use host::HostSampler;
-pub use ids::{ClientId, ConnId, ParseIdError, RunId};
+pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
+pub use collect::delta_channel::{Collector, HandOver, Reporter};
+pub use collect::host::HostSampler;
+pub use collect::observe::ProcessTree;
+pub use histogram::encoding::interval_log_line;
+pub use histogram::{
+    HIGHEST_NS, Histogram, Histograms, Sketch, SparseHistogram, WindowHistogram, quantile_is_thin,
+};
+pub use history::downsample::Downsampler;
+pub use history::follow::{FollowError, Follower};
+pub use history::moment::{Moment, MomentRange, ParseMomentError};
+pub use history::reader::{HistoryReader, HistoryReply, HistoryRequest, Seek};
+pub use history::run_filter::{EntryFilter, RunFilter, WriterFilter};
+pub use history::slice::{Baseline, RunSlice, TimeRange};
+pub use history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Recording, Update};
 pub use journal::Timestamps;
-pub use merged::Merged;
 pub use metrics::{
     ClassInfo, ClientCounter, Counters, CpuGroup, LatencyClass, LoadCounter, LoadLatency, Metric, Percentile,
     ProxyCounter, ProxyLatency, labels, parse_percentile, percentile_interval_ns,
 };
 pub use model::Model;
-pub use moment::{Moment, NoMoment, Window};
-pub use observe::ProcessTree;
-pub use origin::{Origin, Suppressed, Writer};
 pub use publish::{
     LoadState, Publisher, RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM, RecordWriter, Refusal, Sink,
 };
+pub use record::clean;
+pub use record::codec::{IDENTIFIER, decode, decode_fields, encode};
+pub use record::connection::{ConnectionRecord, Outcome};
+pub use record::event_counts::{EventCount, EventCounts, LoadEvent};
+pub use record::field::{Field, Unit, common as common_fields};
+pub use record::ids::{ClientId, ConnId, ParseIdError, RunId};
+pub use record::origin::{Origin, Suppressed, Writer};
+pub use record::setting::{Applies, Command, Setting, SettingError, Value};
+pub use record::wire::DecodeError;
 pub use record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,
     Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,
     SettingRecord, Stamp,
 };
-pub use run_filter::{EntryFilter, RunFilter, WriterFilter};
-pub use setting::{Applies, Command, Setting, SettingError, Value};
-pub use sketch::Sketch;
-pub use tally::{LoadEvent, Tallied, Tally};
-pub use thin::Thinner;
-pub use update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, Foreign, Recording, Update};
-pub use wire::DecodeError;

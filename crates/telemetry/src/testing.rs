@@ -3,18 +3,18 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use crate::connection::{ConnectionRecord, Outcome};
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
 use crate::histogram::Histograms;
-use crate::ids::{ClientId, ConnId};
+use crate::histogram::Sketch;
 use crate::metrics::{Counters, Metric};
+use crate::record::connection::{ConnectionRecord, Outcome};
+use crate::record::event_counts::{EventCounts, LoadEvent};
+use crate::record::ids::{ClientId, ConnId};
+use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{
     Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Latencies, Level,
     LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
 };
-use crate::setting::{Applies, Setting, Value};
-use crate::sketch::Sketch;
-use crate::tally::{LoadEvent, Tally};
 
 pub(crate) fn client(n: u8) -> ClientId {
     IpAddr::from(Ipv4Addr::new(127, 0, 0, n)).into()
@@ -63,8 +63,8 @@ fn sketch(numbers: &[u64]) -> Sketch {
     sketch
 }
 
-fn tally(numbers: &[u64], text: &str) -> Tally {
-    let mut tally = Tally::default();
+fn tally(numbers: &[u64], text: &str) -> EventCounts {
+    let mut tally = EventCounts::default();
     tally.count(LoadEvent::Status(numbers[0] as u16), || text.to_owned());
     tally.count(LoadEvent::AlertReceived(numbers[1] as u8), String::new);
     tally

@@ -178,7 +178,7 @@ fn model_of(batches: Vec<Batch>) -> Model {
 }
 
 #[test]
-fn records_come_with_their_writer_and_those_of_others_are_no_records_of_the_run() {
+fn records_of_another_writer_are_not_records_of_the_run() {
     let (_folder, path, mut writer) = journal_of_many();
     let mut alien = EntryBuf::new();
     alien.push("MESSAGE", b"of something else");
@@ -362,11 +362,11 @@ fn records_that_are_short_and_hold_much_travel_in_small_batches() {
     (0..60_000_000).step_by(1_000).for_each(|us| full.record_ns(us * 1_000));
     let mut proxy = ProxyRecord::default();
     for class in [ProxyLatency::Exchange, ProxyLatency::Lifetime, ProxyLatency::Connect] {
-        proxy.latencies[class] = Latency { samples_total: 1, interval: full.to_distribution() };
+        proxy.latencies[class] = Latency { samples_total: 1, interval: full.to_sparse() };
     }
     write(&mut writer, (1..=100).map(|seq| record(1, seq, Body::Proxy(Box::new(proxy.clone())))));
     let batches = batches_of(read_only(&path, RunFilter::default()));
-    let one = 3 * full.to_distribution().buckets().len() * 8;
+    let one = 3 * full.to_sparse().buckets().len() * 8;
     let most = batches.iter().map(|batch| batch.records.len()).max().unwrap();
     assert!(most > 1 && most <= BATCH_BYTES_MAX / one + 1, "{most} records of {one} bytes");
     assert_eq!(batches.iter().map(|batch| batch.records.len()).sum::<usize>(), 100);

@@ -7,7 +7,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
-use telemetry::{Batch, HistoryReader, Record, Stretch, Update};
+use telemetry::{Batch, HistoryReader, Record, TimeRange, Update};
 
 use crate::clock::Now;
 use crate::options::Options;
@@ -43,7 +43,7 @@ pub(crate) fn options() -> Options {
 
 /// The same of one who watches a journal that can be read again.
 pub(crate) fn watching() -> Options {
-    let history = HistoryReader::start(|_| unreachable!("nobody asks it"), Stretch::ALL, |_| true).unwrap();
+    let history = HistoryReader::start(|_| unreachable!("nobody asks it"), TimeRange::ALL, |_| true).unwrap();
     Options { read_only: true, history: Some(history), ..options() }
 }
 

@@ -109,7 +109,7 @@ mod tests {
         for us in latencies_us {
             histogram.record_ns(us * 1_000);
         }
-        (BlockValue::Latencies(histogram.to_distribution()), histogram)
+        (BlockValue::Latencies(histogram.to_sparse()), histogram)
     }
 
     proptest! {

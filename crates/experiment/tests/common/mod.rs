@@ -83,7 +83,7 @@ impl System {
                     histogram.clear();
                     (0..2).for_each(|_| self.second(factor, |_| {}));
                     (0..8).for_each(|_| self.second(factor, |ns| histogram.record_ns(ns)));
-                    BlockValue::Latencies(histogram.to_distribution())
+                    BlockValue::Latencies(histogram.to_sparse())
                 });
                 if is_swapped { (second, first) } else { (first, second) }
             })
@@ -98,7 +98,7 @@ impl System {
             .map(|_| {
                 histogram.clear();
                 (0..3).for_each(|_| self.second(factor, |ns| histogram.record_ns(ns)));
-                vec![BlockValue::Latencies(histogram.to_distribution()); metrics]
+                vec![BlockValue::Latencies(histogram.to_sparse()); metrics]
             })
             .collect()
     }

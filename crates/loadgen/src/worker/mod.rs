@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use mio::{Events, Poll, Token};
 use slab::Slab;
-use telemetry::{Asked, LoadDelta, Reporter};
+use telemetry::{HandOver, LoadDelta, Reporter};
 
 use crate::clock::{Timer, now_ns};
 use crate::plan::{KeepAlive, Share};
@@ -306,9 +306,9 @@ impl<S: ProtocolSession> Worker<S> {
     /// Hands the counts over if the collector asks; ends the load if the collector is gone.
     fn report(&mut self) {
         match self.reporter.answer(&mut self.stats.delta, |_| {}) {
-            Asked::Yes => self.setup.note_span(&self.load, &self.stats),
-            Asked::Gone => self.give_up(now_ns()),
-            Asked::No => {}
+            HandOver::Done => self.setup.note_span(&self.load, &self.stats),
+            HandOver::CollectorGone => self.give_up(now_ns()),
+            HandOver::NotRequested => {}
         }
     }
 

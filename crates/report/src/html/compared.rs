@@ -1,7 +1,7 @@
 //! The page of two compared runs, drawn over each other.
 
 use maud::{Markup, html};
-use telemetry::model::Track;
+use telemetry::model::MetricSeries;
 use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency};
 
 use super::curves::{self, CURVES, curve_name};
@@ -168,7 +168,7 @@ impl Comparison<'_> {
 
     fn cpu(&self) -> Markup {
         let used = self.reports().map(|report| &report.summary.cpu_s);
-        let whole_s = self.reports().map(|report| report.summary.duration_s);
+        let whole_s = self.reports().map(|report| report.run.recorded_us() as f64 / 1e6);
         let share = |at: usize, name: &str| {
             let seconds = used[at].get(name).copied().filter(|_| whole_s[at] > 0.0);
             seconds.map_or_else(|| "–".to_owned(), |seconds| short(seconds / whole_s[at] * 100.0))
@@ -243,8 +243,8 @@ fn pairs<'a>([a, b]: [&Report<'a>; 2]) -> Vec<[ClassLatency<'a>; 2]> {
 /// The columns of both runs for one class; `None` if either run has none.
 fn both<C: Metric, L: Metric>(
     [a, b]: [&Report<'_>; 2],
-    of_a: Option<&Track<C, L>>,
-    of_b: Option<&Track<C, L>>,
+    of_a: Option<&MetricSeries<C, L>>,
+    of_b: Option<&MetricSeries<C, L>>,
     class: L,
 ) -> Option<Both<C>> {
     let both = [columns(a, of_a?, class), columns(b, of_b?, class)];

@@ -1,7 +1,7 @@
 //! Latency over time as a heat map: the darker a band, the larger its share of the column's samples.
 
 use maud::{Markup, html};
-use telemetry::{Distribution, Metric};
+use telemetry::{Metric, SparseHistogram};
 
 use super::plot::{WIDTH, number, short};
 use crate::columns::PlotColumn;
@@ -103,7 +103,7 @@ fn band(ns: u64) -> i32 {
 }
 
 /// The share of samples in each band.
-fn shares(latency: &Distribution) -> Vec<(i32, f64)> {
+fn shares(latency: &SparseHistogram) -> Vec<(i32, f64)> {
     let mut counts: Vec<(i32, u64)> = Vec::new();
     for (ns, count) in latency.buckets() {
         match counts.last_mut().filter(|(last, _)| *last == band(ns)) {

@@ -95,7 +95,7 @@ impl Report<'_> {
 
     pub(super) fn cpu_table(&self) -> Markup {
         let used: Vec<_> = self.summary.cpu_s.iter().filter(|(_, seconds)| **seconds > 0.0).collect();
-        let whole_s = self.summary.duration_s;
+        let whole_s = self.run.recorded_us() as f64 / 1e6;
         html! {
             @if !used.is_empty() && whole_s > 0.0 {
                 table {

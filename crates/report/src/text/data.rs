@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use telemetry::model::{Interval, Summary, Track};
-use telemetry::{Distribution, LatencyClass, Metric, Percentile, Setting};
+use telemetry::model::{Interval, MetricSeries, Summary};
+use telemetry::{LatencyClass, Metric, Percentile, Setting, SparseHistogram};
 
 use crate::report::Report;
 
@@ -54,7 +54,7 @@ impl Report<'_> {
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
 
-    fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(&self, track: &Track<C, L>) -> Vec<Value> {
+    fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(&self, track: &MetricSeries<C, L>) -> Vec<Value> {
         track.timeline().map(|interval| self.interval(interval)).collect()
     }
 
@@ -96,7 +96,7 @@ impl Report<'_> {
     fn lines<C: Metric, L: Metric + Into<LatencyClass>>(
         &self,
         side: &str,
-        track: &Track<C, L>,
+        track: &MetricSeries<C, L>,
         out: &mut String,
     ) {
         let counters: Vec<C> =
@@ -133,7 +133,7 @@ fn word<C: Metric>(counter: C) -> String {
     name.trim_start_matches("LOAD_").trim_end_matches("_TOTAL").to_ascii_lowercase()
 }
 
-fn of(latency: &Distribution) -> Value {
+fn of(latency: &SparseHistogram) -> Value {
     let mut all = Map::new();
     all.insert("n".to_owned(), latency.count().into());
     for percentile in Percentile::INTERVAL {

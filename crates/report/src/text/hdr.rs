@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use telemetry::model::{Run, Track};
+use telemetry::model::{MetricSeries, Run};
 use telemetry::{Histogram, LatencyClass, LoadLatency, Metric, ProxyLatency};
 
 /// Lines for each halving of the distance to 100 %, as plotters expect.
@@ -101,7 +101,7 @@ pub fn interval_log(run: &Run) -> Option<(String, u64)> {
 /// Adds a line for each interval with samples; gives the number of samples that have none.
 fn intervals<C: Metric, L: Metric + Into<LatencyClass>>(
     run: &Run,
-    track: &Track<C, L>,
+    track: &MetricSeries<C, L>,
     class: L,
     text: &mut String,
 ) -> u64 {

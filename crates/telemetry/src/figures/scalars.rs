@@ -3,7 +3,7 @@
 use super::{FigureSide, FigureUnit};
 use crate::metrics::{CpuGroup, LoadCounter, Metric, ProxyCounter};
 use crate::model::{JournalSummary, LoadSummary, Observed, Run, Summary};
-use crate::tally::LoadEvent;
+use crate::record::event_counts::LoadEvent;
 
 /// A figure that is one number of a run.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-use crate::field::Field;
+use crate::record::field::Field;
 
 /// One family of metrics, indexed by an enum and described by one field each.
 pub trait Metric: Copy + Eq + fmt::Debug + 'static {
@@ -106,11 +106,11 @@ macro_rules! metrics {
                 self as usize
             }
 
-            fn field(self) -> &'static $crate::field::Field {
-                static FIELDS: [$crate::field::Field; [$($family::$name),*].len()] = [$(
-                    $crate::field::Field {
+            fn field(self) -> &'static $crate::record::field::Field {
+                static FIELDS: [$crate::record::field::Field; [$($family::$name),*].len()] = [$(
+                    $crate::record::field::Field {
                         name: std::borrow::Cow::Borrowed(concat!("TLSDASH_", $field)),
-                        unit: $crate::field::Unit::$unit,
+                        unit: $crate::record::field::Unit::$unit,
                         example: $example,
                         meaning: std::borrow::Cow::Borrowed($meaning),
                     },

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::experiment::Outcome;
-use crate::model::experiment::{Compared, Experiment, Verdict};
+use crate::model::run::experiment::{Compared, Experiment, Verdict};
 use crate::record::EstimateRecord;
 
 /// One experiment of a summary.

@@ -7,11 +7,11 @@ use serde::Serialize;
 use crate::histogram::Histograms;
 use crate::metrics::{Counters, LoadCounter, LoadLatency, Metric, ProxyCounter, labels};
 use crate::model::run::Run;
+use crate::model::series::MetricSeries;
 use crate::model::summary::{ByteCounts, HandshakeCounts, Percentiles, latencies};
-use crate::model::track::Track;
 use crate::record::LoadRecord;
-use crate::setting::Value;
-use crate::tally::Tallied;
+use crate::record::event_counts::EventCount;
+use crate::record::setting::Value;
 
 /// The setting that says whose certificates the load trusts.
 pub const TRUST: &str = "load.trust";
@@ -161,7 +161,7 @@ pub struct LoadSummary {
     /// Failed requests by cause; they add up to `requests.failed`.
     pub failures: BTreeMap<&'static str, u64>,
     /// Statuses, failures and what TLS negotiated, told apart, each with its first example.
-    pub events: Vec<Tallied>,
+    pub events: Vec<EventCount>,
     /// Connections that were established.
     pub connections: u64,
     /// Handshakes.
@@ -186,10 +186,10 @@ pub struct LoadSummary {
 const ANSWERED: [LoadCounter; 3] = [LoadCounter::Ok, LoadCounter::FailedStatus, LoadCounter::FailedBody];
 
 /// The summary of a run's load.
-pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSummary {
-    let totals = track.totals();
+pub(super) fn of(run: &Run, series: &MetricSeries<LoadCounter, LoadLatency>) -> LoadSummary {
+    let totals = series.totals();
     let record = run.load_record();
-    let spans = Spans::of(record, track.whole());
+    let spans = Spans::of(record, series.whole());
     let requests = RequestCounts {
         scheduled: totals[LoadCounter::Scheduled],
         sent: totals[LoadCounter::Sent],
@@ -236,7 +236,7 @@ pub(super) fn of(run: &Run, track: &Track<LoadCounter, LoadLatency>) -> LoadSumm
             head_out: totals[LoadCounter::HeadOut],
             head_plain: totals[LoadCounter::HeadPlain],
         },
-        latency_us: latencies(track, LoadLatency::ALL),
+        latency_us: latencies(series, LoadLatency::ALL),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Runs of several hosts as one.
 //!
-//! Counters and CPU times add up, latencies are merged bucket by bucket, clients are told apart by their addresses.
-//! Hosts have no clock in common but the wall's: the merged run's monotonic clock is `CLOCK_REALTIME`, as each host
+//! Counters and CPU times add up, latencies are merged bucket by bucket, clients are told apart by their addresses. What runs
+//! have at a moment (connections, memory, the rate asked for) adds up only where they take place at the same time; a host
+//! counts once. Hosts have no clock in common but the wall's: the merged run's monotonic clock is `CLOCK_REALTIME`, as each host
 //! had it when its last record was made.
 
-use crate::ids::RunId;
 use crate::model::Model;
 use crate::model::run::Run;
 
@@ -37,19 +37,15 @@ impl Model {
     }
 }
 
-/// An id for all of them together, the same whenever they are the same.
-pub(super) fn id(runs: &[(&str, &Run)]) -> RunId {
-    runs.iter().fold(RunId::from_bits(0), |id, (_, run)| id.with(run.id()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{ClientCounter, ProxyCounter, ProxyLatency};
-    use crate::publish::Publisher;
+    use crate::metrics::{ClientCounter, LoadCounter, ProxyCounter, ProxyLatency};
+    use crate::publish::{LoadState, Publisher};
     use crate::record::RunRecord;
-    use crate::setting::{Applies, Setting, Value};
-    use crate::{ClientDelta, Counters, CpuGroup, HostRecord, ProxyDelta, Sketch, Timestamps};
+    use crate::record::ids::RunId;
+    use crate::record::setting::{Applies, Setting, Value};
+    use crate::{ClientDelta, Counters, CpuGroup, HostRecord, LoadDelta, ProxyDelta, Sketch, Timestamps};
 
     /// Ten seconds of a host that began `late_us` after the first, booted at another time, with so many exchanges a
     /// second.
@@ -102,9 +98,9 @@ mod tests {
         let part = |name, model| Part { name, run: Model::current(model).unwrap(), model };
         let merged = Model::merged(&[part("box1", &a), part("box2", &b)]);
         let run = merged.current().unwrap();
-        let track = run.proxy().unwrap();
-        assert_eq!(track.totals()[ProxyCounter::Exchanges], 1_500);
-        let exchange = &track.whole()[ProxyLatency::Exchange];
+        let series = run.proxy().unwrap();
+        assert_eq!(series.totals()[ProxyCounter::Exchanges], 1_500);
+        let exchange = &series.whole()[ProxyLatency::Exchange];
         assert_eq!(
             (exchange.count(), exchange.max_ns(), exchange.sum_ns()),
             (1_500, 2_000_000, 2_000_000_000)
@@ -121,12 +117,100 @@ mod tests {
         assert_eq!(run.setting("proxy.workers").unwrap().value, Value::Text("1 (box1), 2 (box2)".to_owned()));
         let reading = (a.current().unwrap().reading().read(), b.current().unwrap().reading().read());
         assert_eq!((run.reading().read(), run.reading().lost()), (reading.0 + reading.1, 0));
-        let rates: Vec<f64> = track.timeline().filter_map(|it| it.rate(ProxyCounter::Exchanges)).collect();
+        let rates: Vec<f64> = series.timeline().filter_map(|it| it.rate(ProxyCounter::Exchanges)).collect();
         assert_eq!(rates, [vec![100.0; 2], vec![150.0; 8], vec![50.0; 2]].concat());
-        let samples: u64 = track.timeline().map(|it| it.latency(ProxyLatency::Exchange).count()).sum();
+        let samples: u64 = series.timeline().map(|it| it.latency(ProxyLatency::Exchange).count()).sum();
         assert_eq!(samples, 1_500);
         let log: Vec<_> = run.log().map(|line| &*line.text).filter(|text| text.contains("mark")).collect();
         assert_eq!(log, ["box1: mark 1 here", "box2: mark 1 here"]);
+    }
+
+    /// A load of 800 requests a second for ten seconds on a host of two cores, that began so much later.
+    fn load(number: u128, late_s: u64) -> Model {
+        let at = |second: u64| Timestamps {
+            realtime_us: 1_700_000_000_000_000 + (late_s + second) * 1_000_000,
+            monotonic_us: (50 + late_s + second) * 1_000_000,
+        };
+        let run = RunRecord {
+            host: "box".to_owned(),
+            cores: 2,
+            workers: 1,
+            host_memory_bytes: 8_000_000_000,
+            ..RunRecord::default()
+        };
+        let mut publisher = Publisher::new(RunId::from_bits(number), Vec::new(), 60, at(0));
+        publisher.start(run, at(0));
+        let mut ended = None;
+        for second in 1..=10 {
+            let mut delta = LoadDelta::default();
+            delta.counters[LoadCounter::Scheduled] = 800;
+            delta.counters[LoadCounter::Ok] = 800;
+            let mut host = HostRecord { memory_bytes: 50_000_000, threads: 9, ..HostRecord::default() };
+            host.cpu[CpuGroup::Load] = second * 500_000;
+            let us = second * 1_000_000;
+            let (due_us, sending_us, measured_us) = (us, us, us);
+            let state = LoadState {
+                rate: 800.0,
+                connections: 4,
+                threads: 1,
+                due_us,
+                sending_us,
+                measured_us,
+                ..LoadState::default()
+            };
+            publisher.interval(None, Some((&delta, state)), Some(host.clone()), at(second));
+            ended = Some((state, host));
+        }
+        let (state, host) = ended.unwrap();
+        publisher.stop(RunRecord::default(), None, Some((&LoadDelta::default(), state)), Some(host), at(10));
+        let mut model = Model::new(1_000);
+        publisher.into_sink().into_iter().for_each(|record| model.apply(record, None));
+        model
+    }
+
+    /// Rates achieved and wanted, requests, memory and CPU seconds of a load and one so much later.
+    fn both(late_s: u64) -> (Model, [u64; 2], [u64; 6]) {
+        let (a, b) = (load(1, 0), load(2, late_s));
+        let part = |name, model| Part { name, run: Model::current(model).unwrap(), model };
+        let merged = Model::merged(&[part("a", &a), part("b", &b)]);
+        let run = merged.current().unwrap();
+        let summary = run.summary();
+        let load = summary.load.unwrap();
+        let process = summary.process.unwrap();
+        let began = run.began().unwrap();
+        let rates =
+            [load.rate_per_s.achieved, load.rate_per_s.wanted.unwrap()].map(|rate| rate.round() as u64);
+        let amounts = [
+            load.requests.ok,
+            run.load_record().unwrap().connections,
+            process.memory_bytes,
+            began.cores,
+            began.host_memory_bytes,
+            summary.cpu_s["load"] as u64,
+        ];
+        (merged, rates, amounts)
+    }
+
+    #[test]
+    fn runs_one_after_the_other_do_not_add_up_rates_nor_the_host() {
+        for late_s in [10, 60] {
+            let (merged, rates, amounts) = both(late_s);
+            assert_eq!(rates, [800, 800], "{late_s}");
+            assert_eq!(amounts, [16_000, 4, 50_000_000, 2, 8_000_000_000, 10], "{late_s}");
+            let run = merged.current().unwrap();
+            assert_eq!((run.duration_us(), run.recorded_us()), ((late_s + 10) * 1_000_000, 20_000_000));
+            let busy = run.summary().load.unwrap().generator.busy;
+            assert!((busy - 0.5).abs() < 1e-9, "{busy}");
+        }
+    }
+
+    #[test]
+    fn runs_at_the_same_time_add_up_but_their_host() {
+        let (_, rates, amounts) = both(0);
+        assert_eq!(rates, [1_600, 1_600]);
+        assert_eq!(amounts, [16_000, 8, 100_000_000, 2, 8_000_000_000, 10]);
+        let (_, rates, _) = both(5);
+        assert_eq!(rates, [1_067, 1_067], "half of the time both ran");
     }
 
     #[test]

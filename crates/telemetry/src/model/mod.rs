@@ -1,81 +1,69 @@
 //! The pure fold of records into what a screen or a report shows.
 //!
-//! No clock, no I/O, and it cannot fail: live, replay and report feed it the same records and get the same figures.
-//! Everything in it is bounded, however long or hostile the journal is.
+//! It has no clock, does no I/O and cannot fail: live view, replay and report feed it the same records and get the
+//! same figures. Everything in it is bounded, however long or hostile the journal is.
 //!
 //! # Whose records count
 //!
-//! Anyone may write records with any run's id, so a run belongs to one [`Origin`](crate::Origin): the process that,
-//! by the journal's own stamps, wrote the earliest of its records that were read. Records of others change nothing
-//! in it but a count ([`Reading::foreign`]). A run's id is drawn at random and stands nowhere before its first record
-//! does, so a forger is always later, in whichever order files are read. What this does not promise: where reading
-//! begins in the middle of a run, or the wall clock was set back during it, a forger may come first, and a run that
-//! was forgotten (see [`RUNS_KNOWN_MAX`]) is so with its owner. In files that journald did not write, nothing is
-//! trusted more than the file.
+//! Anyone may write records with the id of any run, so a run belongs to one [`Origin`](crate::Origin): the process
+//! that wrote the earliest record that was read, by the journal's own stamps. Records of other processes are only
+//! counted ([`Reading::foreign`]). The id of a run is random and appears nowhere before its first record, so a forger
+//! always comes later, in whichever order files are read. This does not hold where reading begins in the middle of a
+//! run or the wall clock was set back during it: a forger may come first there. When a run is forgotten (see
+//! [`RUNS_KNOWN_MAX`]), so is its owner. A file that journald did not write is trusted as a whole.
 //!
-//! Whose runs come here at all is the reader's choice ([`RunFilter`](crate::RunFilter)). Whoever is let in may still
-//! begin runs with clients and latencies without end: [`RUNS_BYTES_MAX`] bounds what is kept of all of them together.
+//! The reader chooses whose runs are read at all ([`RunFilter`](crate::RunFilter)). A writer that is let in may still
+//! write runs with clients and latencies without end: [`RUNS_BYTES_MAX`] bounds what is kept of all runs together.
 
-#[cfg(test)]
-mod brief_tests;
-mod clients;
-mod experiment;
 mod experiment_summary;
-mod failures;
 mod load_summary;
 mod merged;
-mod older;
-mod reading;
 mod run;
+mod series;
 mod summary;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod time_tests;
-mod timeline;
-mod track;
-#[cfg(test)]
-mod trust_tests;
-mod window;
 
-use crate::heap_size::HeapSize as _;
-use crate::ids::RunId;
-use crate::origin::{Suppressed, Writer};
+use crate::history::update::ForeignRecords;
 use crate::record::Record;
-use crate::update::Foreign;
+use crate::record::heap_size::HeapSize as _;
+use crate::record::ids::RunId;
+use crate::record::origin::{Suppressed, Writer};
 
 pub use crate::record::Level;
-pub use clients::{Client, ClientRate, Clients};
-pub use experiment::{Compared, Experiment, Switch, Verdict};
 pub use experiment_summary::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
-pub use failures::Failures;
 pub use load_summary::{
     BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans,
     TRUST,
 };
 pub use merged::Part;
-pub use reading::{Gap, Reading};
+pub use run::client::{Client, ClientRate};
+pub use run::clients::Clients;
+pub use run::experiment::{Compared, Experiment, Switch, Verdict};
+pub use run::failures::Failures;
+pub use run::reading::{Gap, Reading};
+pub(crate) use run::settings::put as put_setting;
+pub use run::timeline::{Marker, TimelineEvent};
 pub use run::{CpuUse, DEFERRED_US_MAX, LogLine, Run};
+pub use series::window::Window;
+pub use series::{Interval, MetricSeries};
 pub use summary::{
     ByteCounts, ClientSummary, ConnectionCounts, HandshakeCounts, JournalSummary, Observed, Percentiles,
     ProcessSummary, ProxySummary, SUMMARY_SCHEMA, Summary,
 };
-pub use timeline::{Deed, Marker};
-pub use track::{Interval, Track};
-pub use window::Window;
 
-/// Runs that a model keeps with all that is to be known of them; of the one that has been silent longest little is kept
-/// when another one comes ([`Run::is_brief`]).
+/// Runs that a model keeps whole. When another one comes, the run that has been silent longest is abridged
+/// ([`Run::is_brief`]).
 pub const RUNS_MAX: usize = 16;
 
-/// Runs of which a model knows anything; the one that has been silent longest is forgotten.
+/// Runs that a model keeps, whole or abridged; beyond it the run that has been silent longest is forgotten.
 pub const RUNS_KNOWN_MAX: usize = 1_024;
 
-/// What a model keeps of all runs together, in bytes. Beyond it little is kept of those that have been silent longest,
-/// and then nothing; one run, that which is shown, is kept whole within bounds of its own.
+/// What a model keeps of all runs together, in bytes. Beyond it, the runs that have been silent longest are abridged,
+/// then forgotten. The run that is shown is kept whole, within bounds of its own.
 pub const RUNS_BYTES_MAX: usize = 256 << 20;
 
-/// So many bytes of records are taken in before it is looked how much is kept.
+/// Bytes of records that are taken in between two checks of how much is kept.
 const UNCHECKED_BYTES_MAX: usize = 4 << 20;
 
 /// What a new run may take besides its first record: the histograms of a whole run are dense.
@@ -89,13 +77,13 @@ pub const HISTORY: usize = 900;
 pub struct Model {
     history: usize,
     runs: Vec<Run>,
-    /// Where the last record's run is: the next one is mostly of the same.
+    /// Index of the last record's run: the next record is mostly of the same run.
     latest: usize,
-    /// The run that is kept whole whatever comes.
+    /// The run that is always kept whole.
     held: Option<RunId>,
     /// [`RUNS_BYTES_MAX`], and less in tests.
     bytes_max: usize,
-    /// What was taken in since it was last looked how much is kept.
+    /// Bytes taken in since the last check of how much is kept.
     unchecked_bytes: usize,
     malformed: u64,
     skipped_bytes: u64,
@@ -122,14 +110,14 @@ impl Model {
         }
     }
 
-    /// A model of one run for reading it again from a moment on, given what is known of it: what its later records do not
-    /// repeat is as it was then. Counted from there are gaps and losses, reasons of failures, experiments, latencies of
-    /// the whole run and the series.
+    /// A model of one run for reading it again from a moment on. It holds what later records do not repeat, as it
+    /// stood then. Gaps and losses, reasons of failures, experiments, latencies of the whole run and the series count
+    /// from there.
     pub fn joining(run: &Run, us: u64) -> Self {
         Self { runs: vec![run.joined_at(us, HISTORY)], ..Self::default() }
     }
 
-    /// Takes in one record of a writer of whom nothing is known, as [`Self::apply_from`] does.
+    /// Takes in one record of an unknown writer, as [`Self::apply_from`] does.
     pub fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
         self.apply_from(&Writer::default(), record, read_mono_us);
     }
@@ -148,13 +136,13 @@ impl Model {
     }
 
     /// Counts records that were not decoded, since another process wrote them under the id of a run.
-    pub fn note_foreign(&mut self, foreign: &Foreign) {
+    pub fn note_foreign(&mut self, foreign: &ForeignRecords) {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id() == foreign.run) {
             run.note_foreign(foreign.records, foreign.realtime_us);
         }
     }
 
-    /// Counts messages that journald dropped, to the newest run that may have lost records by that.
+    /// Counts messages that journald dropped, for the newest run that may have lost records by it.
     pub fn note_suppressed(&mut self, notice: &Suppressed) {
         let concerns = |run: &&mut Run| {
             let Writer { origin, unit, .. } = run.writer();
@@ -176,8 +164,8 @@ impl Model {
         self.skipped_bytes = self.skipped_bytes.saturating_add(bytes);
     }
 
-    /// The run that began last, which is what a screen shows unless told otherwise: of those of the account of the run
-    /// that is held, if there is one. What users of other machines began comes after the services there.
+    /// The run that began last: the one that a screen shows by default. If a run is held, only runs of its account
+    /// count. On other machines, services come before users.
     pub fn current(&self) -> Option<&Run> {
         let held = self.held.and_then(|id| self.run(id));
         let is_its = |run: &&Run| held.is_none_or(|held| run.writer().is_same_account(held.writer()));
@@ -223,7 +211,7 @@ impl Model {
         self.runs.len() - 1
     }
 
-    /// Keeps little of one of the runs if one more could not be kept whole.
+    /// Abridges a run if there is no room to keep one more whole.
     fn make_room(&mut self) {
         let whole = self.runs.iter().filter(|run| !run.is_brief()).count();
         let held = self.held;
@@ -235,7 +223,7 @@ impl Model {
         }
     }
 
-    /// Lets go of what is too much for all runs together.
+    /// Abridges and forgets runs until all together are within bounds.
     fn bound_bytes(&mut self) {
         let mut bytes: usize = self.runs.iter().map(Run::bytes).sum();
         let shown = self.held.or_else(|| self.current().map(Run::id));
@@ -258,16 +246,15 @@ impl Model {
         all.min_by_key(|(_, run)| run.last_realtime_us()).map(|(at, _)| at)
     }
 
-    /// Keeps this run whole whatever comes, and stays with its account; none in particular without one.
+    /// Holds a run: it is always kept whole, and [`Self::current`] stays with its account. `None` holds no run.
     pub fn hold(&mut self, id: Option<RunId>) {
         self.held = id;
     }
 
-    /// Puts a run that was read again in the place of what little is kept of it. It must not lack records that are known
-    /// here: then nothing is done, and the other model comes back.
+    /// Replaces an abridged run by one that was read again.
     ///
     /// # Errors
-    /// With the other model, if it knows less of the run, or neither knows it.
+    /// With the other model, if it lacks records of the run that are known here, or either lacks the run.
     pub fn restore(&mut self, id: RunId, mut from: Self) -> Result<(), Self> {
         let place = |model: &Self| model.runs.iter().position(|run| run.id() == id);
         let (Some(at), Some(other)) = (place(self), place(&from)) else { return Err(from) };

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::collect::host::GROUPS;
 use crate::histogram::Histogram;
-use crate::host::GROUPS;
 use crate::metrics::{ClientCounter, LatencyClass, Metric, Percentile, ProxyCounter, ProxyLatency};
 use crate::model::Model;
 use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
-use crate::model::track::Track;
+use crate::model::series::MetricSeries;
 
 /// Version of the summary's shape; later versions only add to it.
 pub const SUMMARY_SCHEMA: u64 = 1;
@@ -263,8 +263,8 @@ impl Run {
             unit: self.writer().unit.clone(),
             duration_s: self.duration_us() as f64 / 1e6,
             ended: self.stopped().is_some(),
-            proxy: self.proxy().map(|track| proxy_summary(track, self.proxy_open())),
-            load: self.load().map(|track| load_summary::of(self, track)),
+            proxy: self.proxy().map(|series| proxy_summary(series, self.proxy_open())),
+            load: self.load().map(|series| load_summary::of(self, series)),
             clients: self.client_summaries(),
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
             journal: None,
@@ -281,7 +281,7 @@ impl Run {
 
     fn observed(&self) -> Option<Observed> {
         let host = self.host().filter(|host| host.observed_pid > 0)?;
-        let (cpu_s, run_s) = (host.observed_cpu_us as f64 / 1e6, self.duration_us() as f64 / 1e6);
+        let (cpu_s, run_s) = (host.observed_cpu_us as f64 / 1e6, self.recorded_us() as f64 / 1e6);
         Some(Observed {
             pid: host.observed_pid,
             cpu_s,
@@ -314,8 +314,8 @@ impl Run {
     }
 }
 
-fn proxy_summary(track: &Track<ProxyCounter, ProxyLatency>, open: u64) -> ProxySummary {
-    let totals = track.totals();
+fn proxy_summary(series: &MetricSeries<ProxyCounter, ProxyLatency>, open: u64) -> ProxySummary {
+    let totals = series.totals();
     ProxySummary {
         connections: ConnectionCounts {
             accepted: totals[ProxyCounter::Accepted],
@@ -328,13 +328,13 @@ fn proxy_summary(track: &Track<ProxyCounter, ProxyLatency>, open: u64) -> ProxyS
             failed: totals[ProxyCounter::HandshakesFailed],
         },
         bytes: ByteCounts { r#in: totals[ProxyCounter::BytesIn], out: totals[ProxyCounter::BytesOut] },
-        latency_us: latencies(track, ProxyLatency::ALL),
+        latency_us: latencies(series, ProxyLatency::ALL),
     }
 }
 
 pub(super) fn latencies<C: Metric, L: Metric + Into<LatencyClass>>(
-    track: &Track<C, L>,
+    series: &MetricSeries<C, L>,
     classes: &[L],
 ) -> BTreeMap<&'static str, Percentiles> {
-    classes.iter().map(|&class| (class.into().key(), Percentiles::of(&track.whole()[class]))).collect()
+    classes.iter().map(|&class| (class.into().key(), Percentiles::of(&series.whole()[class]))).collect()
 }

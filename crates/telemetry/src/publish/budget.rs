@@ -1,16 +1,16 @@
-//! How many records may be written: one token bucket over all kinds.
+//! Bounds how many records are written: one token bucket for all kinds.
 
 /// Records a second into a file of our own.
 pub const RECORDS_PER_SECOND_OWN: u32 = 60;
 
-/// Records a second into the system's journal: journald drops without a word what a service logs above 10,000
-/// messages in 30 s (`RateLimitBurst=` of journald.conf(5)), and the service may log more than these.
+/// Records a second into the system's journal. journald silently drops what a service logs above 10,000 messages in
+/// 30 s (`RateLimitBurst=` of journald.conf(5)), and the service may log other messages too.
 pub const RECORDS_PER_SECOND_SYSTEM: u32 = 20;
 
-/// What a run may write at once at its end, in seconds of its budget: half of what journald lets through.
+/// Records that a run may write at once at its end, in seconds of its budget: half of what journald accepts.
 const BURST_SECONDS: u32 = 250;
 
-/// A token bucket that lets the necessary through and makes the optional wait for it.
+/// A token bucket: necessary records always pass, optional ones wait until those are paid for.
 #[derive(Debug)]
 pub(crate) struct Budget {
     per_second: f64,

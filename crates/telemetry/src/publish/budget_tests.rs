@@ -5,12 +5,13 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::tests::{Paper, STATE, at, begun, count_of, load_delta, proxy_delta, read};
 use super::*;
-use crate::connection::Outcome;
-use crate::delta::ClientDelta;
-use crate::ids::ClientId;
-use crate::metrics::{ClientCounter, Counters};
+use crate::collect::delta::ClientDelta;
+use crate::histogram::Sketch;
+use crate::metrics::ClientCounter;
+use crate::metrics::Counters;
 use crate::record::Record;
-use crate::sketch::Sketch;
+use crate::record::connection::Outcome;
+use crate::record::ids::ClientId;
 use crate::testing::{client, connection};
 
 #[test]
@@ -92,7 +93,7 @@ fn longest_silence_us(publisher: &Publisher<Paper>, end_us: u64) -> HashMap<Stri
 }
 
 #[test]
-fn two_hundred_clients_keep_to_the_budget_of_the_system_and_have_their_turn() {
+fn two_hundred_clients_fit_the_system_budget_and_each_gets_records() {
     for (per_second, within_s) in [(RECORDS_PER_SECOND_SYSTEM, 20), (RECORDS_PER_SECOND_OWN, 10)] {
         let mut publisher = begun(per_second);
         for second in 1..=120 {
@@ -110,7 +111,7 @@ fn two_hundred_clients_keep_to_the_budget_of_the_system_and_have_their_turn() {
 }
 
 #[test]
-fn short_intervals_go_together_rather_than_exceed_the_budget_or_starve_clients() {
+fn short_intervals_are_merged_before_they_exceed_the_budget() {
     let mut publisher = begun(RECORDS_PER_SECOND_SYSTEM);
     for tick in 1..=600_u64 {
         // As a real clock would have it.
@@ -142,7 +143,7 @@ fn somebody_who_makes_records_without_end_does_not_blind_the_screen() {
 }
 
 #[test]
-fn a_run_of_many_clients_does_not_end_in_a_burst_that_journald_would_drop() {
+fn the_end_of_a_run_of_many_clients_fits_the_rate_limit_of_journald() {
     let mut publisher = begun(RECORDS_PER_SECOND_SYSTEM);
     let mut delta = ProxyDelta::default();
     for n in 0..9_000 {

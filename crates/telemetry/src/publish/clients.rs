@@ -1,27 +1,30 @@
-//! The bounded table of clients on the writing side: totals, what of them has been sent, and whose turn it is.
+//! The publisher's bounded table of clients: totals, what records have carried of them, and which records are due.
 
 use std::collections::HashMap;
 
-use crate::delta::ClientDelta;
-use crate::ids::ClientId;
-use crate::metrics::{ClientCounter, Counters};
+use crate::collect::delta::ClientDelta;
+use crate::histogram::Sketch;
+use crate::metrics::ClientCounter;
+use crate::metrics::Counters;
 use crate::record::ClientRecord;
-use crate::sketch::Sketch;
+use crate::record::ids::ClientId;
 
-/// How soon a client that changed gets a record while the budget allows, in microseconds; a reader shows its last rate
-/// so long.
+/// How soon a changed client gets a record while the budget allows, in microseconds. Until then a reader shows its
+/// last rate.
 const TURN_US_MAX: u64 = 10_000_000;
 
-/// How long a client's latencies are gathered before a record carries them, in microseconds; a little less than five
-/// intervals of a second. Each record would cost a tenth more with them.
+/// How long a client's latencies are gathered before a record carries them, in microseconds: a little less than five
+/// intervals of a second. Latencies make a record a tenth larger.
 const SKETCH_US_MIN: u64 = 4_500_000;
 
-/// A client's record that is due, and since when it covers.
+/// A client's record that is due, and the beginning of the time that it covers.
 #[derive(Debug)]
 pub(crate) struct Due {
     pub(crate) record: ClientRecord,
     /// Beginning of the time that its changes fall into, `CLOCK_MONOTONIC` in microseconds.
     pub(crate) since_us: u64,
+    /// What records have carried before.
+    written: Counters<ClientCounter>,
 }
 
 #[derive(Debug)]
@@ -67,7 +70,7 @@ impl Row {
     }
 }
 
-/// The clients that are told apart, at most `max` besides `other`.
+/// The table of clients, at most `max` besides `other`.
 #[derive(Debug)]
 pub(crate) struct ClientTable {
     rows: HashMap<ClientId, Row>,
@@ -138,7 +141,7 @@ impl ClientTable {
             let Some(row) = self.rows.get(&id) else { continue };
             match row.due_since(u64::MAX) {
                 Some(since_us) if self.leaving.len() < leaving_max => {
-                    self.leaving.push(Due { record: row.last_record(id), since_us });
+                    self.leaving.push(Due { record: row.last_record(id), since_us, written: row.sent });
                     self.rows.remove(&id);
                 }
                 _ => self.fold(id),
@@ -170,7 +173,7 @@ impl ClientTable {
             changed.sort_unstable_by_key(|&(id, _, _)| id);
         }
         let record = |(id, since_us, _)| {
-            self.rows.get(&id).map(|row| Due { record: row.record(id, now_us), since_us })
+            self.rows.get(&id).map(|row| Due { record: row.record(id, now_us), since_us, written: row.sent })
         };
         due.extend(changed.into_iter().filter_map(record));
         due
@@ -195,6 +198,17 @@ impl ClientTable {
         }
     }
 
+    /// Epoch and totals of each client, as far as records have carried them; also of those that have left and whose record
+    /// is still to be written.
+    pub(crate) fn written<'d>(
+        &'d self,
+        planned: impl Iterator<Item = &'d Due>,
+    ) -> foldhash::HashMap<ClientId, (u64, Counters<ClientCounter>)> {
+        let leaving = self.leaving.iter().chain(planned);
+        let leaving = leaving.map(|due| (due.record.client, (due.record.epoch, due.written)));
+        leaving.chain(self.rows.iter().map(|(id, row)| (*id, (row.epoch, row.sent)))).collect()
+    }
+
     /// Clients with changes that no record has carried yet.
     pub(crate) fn deferred(&self) -> usize {
         self.rows.values().filter(|row| row.unsent_since_us.is_some()).count()
@@ -217,6 +231,7 @@ impl ClientTable {
         let last = |(id, row): (&ClientId, &Row)| Due {
             record: row.last_record(*id),
             since_us: row.unsent_since_us.unwrap_or(now_us),
+            written: row.sent,
         };
         all.extend(self.rows.iter().map(last));
         all.sort_unstable_by_key(|due| due.record.client);

@@ -1,13 +1,13 @@
-//! Records of what happened once, which wait for the journal as they are: nothing later would say the same.
+//! The queue of events, which wait for the journal unchanged: no later record would say the same.
 
 use std::collections::VecDeque;
 
 use crate::record::{Body, Record};
 
-/// Events that wait at the most; a person leaves no more in the time that a journal is away.
+/// Most events that wait; a person causes fewer while a journal is away.
 pub(crate) const EVENTS_MAX: usize = 64;
 
-/// Events in the order in which they happened, with their stamps; numbers are given when the journal takes them.
+/// Events in the order in which they happened, with their stamps. `seq` is assigned when the journal accepts them.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     waiting: VecDeque<Record>,
@@ -25,8 +25,8 @@ impl Events {
         !is_crowded
     }
 
-    /// The event that says least: a change of a setting that was changed again since, else the oldest notice, else the
-    /// oldest mark, else the oldest change. That a run begins is said nowhere else.
+    /// The least important event: a change of a setting that was changed again since, else the oldest notice, else
+    /// the oldest mark, else the oldest change. The beginning of a run is never dropped: no other record tells of it.
     fn least(&self) -> usize {
         let is_superseded = |at: usize| {
             let name = changed(&self.waiting[at]);
@@ -67,7 +67,7 @@ fn changed(event: &Record) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::RunId;
+    use crate::record::ids::RunId;
     use crate::record::{MarkRecord, NoticeRecord, SettingRecord, Stamp};
 
     fn push(events: &mut Events, body: Body) -> bool {

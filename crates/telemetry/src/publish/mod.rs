@@ -1,21 +1,20 @@
-//! From what workers counted to records: totals, budget, turns, and what happens when the journal refuses.
+//! Makes records of what workers counted: totals, budget, and what happens when the journal refuses a record.
 //!
-//! Two things wait for the journal, and the first goes before the second:
+//! Two queues wait for the journal; the first is written before the second:
 //!
-//! - *events*, which happened once (`run`, `setting`, `mark`, `experiment`, `notice`): kept as they are, with their
-//!   stamps, up to a bound;
-//! - the *turn*: what is still to be written of the interval that ended last. When the next interval ends before the
-//!   journal has taken it, it is made anew from the totals: counters go with the later record, and nothing but
-//!   resolution is lost.
+//! - *events*, which happened once (`run`, `setting`, `mark`, `experiment`, `notice`): kept with their stamps, up to a
+//!   bound;
+//! - *pending records* of the interval that ended last. If the next interval ends before the journal has taken them, they
+//!   are made anew from the totals: the later record carries their counters, and only resolution is lost.
 //!
-//! Both are offered again by [`Publisher::retry`], in order, and numbers are given as the journal takes records: so
-//! they have no hole, and what is written is in their order.
+//! [`Publisher::retry`] offers both again, in order. `seq` is assigned when the journal accepts a record, so it has no
+//! hole, and records are written in its order.
 
 mod budget;
 mod clients;
 mod events;
 mod plan;
-mod side;
+mod run_totals;
 mod sink;
 mod write;
 
@@ -23,31 +22,33 @@ use std::collections::VecDeque;
 
 use journal::Timestamps;
 
-use crate::connection::ConnectionRecord;
-use crate::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
-use crate::ids::RunId;
+use crate::collect::delta::{CLIENTS_MAX, LoadDelta, ProxyDelta};
+use crate::history::slice::Baseline;
 use crate::metrics::{LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::model::put_setting;
+use crate::record::connection::ConnectionRecord;
+use crate::record::event_counts::EventCounts;
+use crate::record::ids::RunId;
 use crate::record::{
     Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase, RunRecord,
     SettingRecord,
 };
-use crate::tally::Tally;
 
 use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
 use clients::{ClientTable, Due};
 use events::Events;
-pub use side::LoadState;
-use side::Side;
+pub use run_totals::LoadState;
+use run_totals::RunTotals;
 pub use sink::{RecordWriter, Refusal, Sink};
 
 /// How long intervals may be put off for lack of budget, in microseconds: somebody who holds down a key that makes
 /// records must not blind the screen.
 const PUT_OFF_US_MAX: u64 = 2_000_000;
 
-/// A record that is still to be written of the interval that ended last, or of the end; made when its turn comes.
+/// A record of the interval that ended last, or of the end, that is not written yet. It is made when it is offered.
 #[derive(Debug)]
-enum Turn {
+enum PendingRecord {
     Health,
     Proxy { clients_deferred: u64 },
     Load,
@@ -64,10 +65,10 @@ pub struct Publisher<S> {
     sink: S,
     seq: u64,
     budget: Budget,
-    proxy: Option<Side<ProxyCounter, ProxyLatency>>,
-    load: Option<Side<LoadCounter, LoadLatency>>,
+    proxy: Option<RunTotals<ProxyCounter, ProxyLatency>>,
+    load: Option<RunTotals<LoadCounter, LoadLatency>>,
     load_state: LoadState,
-    load_tally: Tally,
+    load_tally: EventCounts,
     /// End of the last time of which nothing is known, `CLOCK_MONOTONIC` in microseconds; 0 if there was none.
     gap_end_us: u64,
     /// Records of the load so far, but for its last.
@@ -78,14 +79,15 @@ pub struct Publisher<S> {
     connections: VecDeque<ConnectionRecord>,
     marks: u64,
     events: Events,
-    turn: VecDeque<Turn>,
-    /// When intervals had a turn last, `CLOCK_MONOTONIC` in microseconds.
+    pending_records: VecDeque<PendingRecord>,
+    /// When an interval was planned last, `CLOCK_MONOTONIC` in microseconds.
     planned_us: u64,
     /// Why the journal takes nothing at the moment.
     refusal: Option<String>,
     health: HealthRecord,
     stalled: Option<String>,
-    health_sent: HealthRecord,
+    /// How the run stands by the records that the journal has taken, but for its clients.
+    written: Baseline,
     /// When it was sent, `CLOCK_MONOTONIC` in microseconds.
     health_sent_us: Option<u64>,
     started_us: u64,
@@ -105,7 +107,7 @@ impl<S: Sink> Publisher<S> {
             proxy: None,
             load: None,
             load_state: LoadState::default(),
-            load_tally: Tally::default(),
+            load_tally: EventCounts::default(),
             gap_end_us: 0,
             load_records: 0,
             host: None,
@@ -114,12 +116,12 @@ impl<S: Sink> Publisher<S> {
             connections: VecDeque::new(),
             marks: 0,
             events: Events::default(),
-            turn: VecDeque::new(),
+            pending_records: VecDeque::new(),
             planned_us: now.monotonic_us,
             refusal: None,
             health: HealthRecord::default(),
             stalled: None,
-            health_sent: HealthRecord::default(),
+            written: Baseline::default(),
             health_sent_us: None,
             started_us: now.monotonic_us,
             ticked: now,
@@ -132,18 +134,24 @@ impl<S: Sink> Publisher<S> {
         self.planned_us = now.monotonic_us;
         self.host_sent_us = now.monotonic_us;
         self.ticked = now;
-        self.event(Body::Run(Box::new(RunRecord { phase: Phase::Start, ..run })), now);
+        let run = Box::new(RunRecord { phase: Phase::Start, ..run });
+        self.written.began = Some(run.clone());
+        self.written.began_us = now.monotonic_us;
+        self.event(Body::Run(run), now);
     }
 
     /// Records a change of a setting.
     pub fn setting(&mut self, change: SettingRecord, now: Timestamps) {
+        if let Some((after, began)) = change.after.as_ref().zip(self.written.began.as_mut()) {
+            put_setting(&mut began.settings, after.clone());
+        }
         self.event(Body::Setting(change), now);
     }
 
     /// Records a note, cleaned, and numbers it.
     pub fn mark(&mut self, text: &str, now: Timestamps) {
         self.marks += 1;
-        let mark = MarkRecord { number: self.marks, text: crate::clean::text(text) };
+        let mark = MarkRecord { number: self.marks, text: crate::record::clean::text(text) };
         self.event(Body::Mark(mark), now);
     }
 
@@ -174,7 +182,7 @@ impl<S: Sink> Publisher<S> {
     ) {
         self.tick(proxy, load, host, now);
         // What is left after them is for clients and connections: half of the budget at least.
-        let is_affordable = self.budget.left() >= 2 * self.sides();
+        let is_affordable = self.budget.left() >= 2 * self.records_each_interval();
         if is_affordable || now.monotonic_us - self.planned_us >= PUT_OFF_US_MAX {
             self.plan_interval();
         }
@@ -194,15 +202,15 @@ impl<S: Sink> Publisher<S> {
         now: Timestamps,
     ) {
         self.tick(proxy, load, host, now);
-        self.plan_sides(0);
+        self.plan_totals(0);
         self.plan_connections(self.budget.left());
         let finals = self.clients.finish(now.monotonic_us, self.budget.burst());
-        self.turn.extend(finals.into_iter().map(Turn::Client));
-        self.turn.push_back(Turn::Health);
-        self.turn.push_back(Turn::Stop(Box::new(RunRecord {
+        self.pending_records.extend(finals.into_iter().map(PendingRecord::Client));
+        self.pending_records.push_back(PendingRecord::Health);
+        self.pending_records.push_back(PendingRecord::Stop(Box::new(RunRecord {
             phase: Phase::Stop,
-            proxy: self.proxy.as_ref().map(Side::<ProxyCounter, _>::final_record),
-            load: self.load.as_ref().map(|side| side.final_record(self.load_state, &self.load_tally)),
+            proxy: self.proxy.as_ref().map(RunTotals::<ProxyCounter, _>::final_record),
+            load: self.load.as_ref().map(|totals| totals.final_record(self.load_state, &self.load_tally)),
             ..run
         })));
         self.retry();
@@ -212,7 +220,7 @@ impl<S: Sink> Publisher<S> {
     pub fn retry(&mut self) {
         self.write_events();
         if self.events.len() == 0 {
-            self.write_turn();
+            self.write_pending();
         }
         // What was accepted is not refused by this: it waits, and the next flush tries again.
         self.stalled = self.sink.flush().err();
@@ -223,7 +231,7 @@ impl<S: Sink> Publisher<S> {
 
     /// Records that the journal has not taken yet.
     pub fn pending(&self) -> usize {
-        self.events.len() + self.turn.len()
+        self.events.len() + self.pending_records.len()
     }
 
     /// Tells how many messages of this service journald has dropped by its rate limit, as far as was read from it.
@@ -249,6 +257,23 @@ impl<S: Sink> Publisher<S> {
     /// Records that the sink has accepted.
     pub fn made(&self) -> u64 {
         self.seq
+    }
+
+    /// How the run stands by the records that the sink has accepted: what a recording that begins now counts from.
+    pub fn baseline(&self) -> Baseline {
+        if self.written.last.is_none() {
+            return Baseline::default();
+        }
+        let planned = self.pending_records.iter().filter_map(|pending| match pending {
+            PendingRecord::Client(due) => Some(due),
+            PendingRecord::Health
+            | PendingRecord::Proxy { .. }
+            | PendingRecord::Load
+            | PendingRecord::Host
+            | PendingRecord::Connection(_)
+            | PendingRecord::Stop(_) => None,
+        });
+        Baseline { clients: self.clients.written(planned), ..self.written.clone() }
     }
 
     /// Where records go.

@@ -1,19 +1,19 @@
-//! What is to be written of an interval, within the budget.
+//! Plans which records of an interval are written, within the budget.
 
 use journal::Timestamps;
 
-use super::{LoadState, Publisher, Side, Sink, Turn};
-use crate::connection::ConnectionRecord;
-use crate::delta::{LoadDelta, ProxyDelta};
+use super::{LoadState, PendingRecord, Publisher, RunTotals, Sink};
+use crate::collect::delta::{LoadDelta, ProxyDelta};
+use crate::record::connection::ConnectionRecord;
 use crate::record::{HealthRecord, HostRecord};
 
 /// Connection records that wait for room in the budget.
 const CONNECTIONS_WAITING_MAX: usize = 256;
 /// Connection errors for which room is kept each interval, however many clients changed.
 const ERRORS_RESERVED: usize = 4;
-/// While the budget drops errors, this is said so often at the most, in microseconds.
+/// Shortest time between two reports that the budget drops errors, in microseconds.
 const OVER_BUDGET_TOLD_US_MIN: u64 = 10_000_000;
-/// Jump of the wall clock against the monotonic one that is reported, in microseconds.
+/// Smallest step of the wall clock against the monotonic one that is reported, in microseconds.
 const CLOCK_STEP_US_MIN: i64 = 100_000;
 
 impl<S: Sink> Publisher<S> {
@@ -27,36 +27,36 @@ impl<S: Sink> Publisher<S> {
     ) {
         self.budget.refill(now.monotonic_us);
         self.note_clock(now);
-        self.take_turn_back();
+        self.take_back_pending();
         let start_us = self.ticked.monotonic_us;
         self.ticked = now;
         self.host = host;
         if let Some(delta) = proxy {
-            let side = self.proxy.get_or_insert_with(|| Side::new(self.started_us));
-            side.add(&delta.counters, &delta.latencies);
+            let totals = self.proxy.get_or_insert_with(|| RunTotals::new(self.started_us));
+            totals.add(&delta.counters, &delta.latencies);
             let leaving_max = self.budget.left() / 2;
             self.clients.add(&delta.clients, start_us, now.monotonic_us, leaving_max);
             self.queue_connections(&delta.connections);
         }
         if let Some((delta, state)) = load {
-            let side = self.load.get_or_insert_with(|| Side::new(self.started_us));
-            side.add(&delta.counters, &delta.latencies);
+            let totals = self.load.get_or_insert_with(|| RunTotals::new(self.started_us));
+            totals.add(&delta.counters, &delta.latencies);
             self.load_tally.add(&delta.tally);
             self.load_state = state;
         }
     }
 
-    /// What the journal has not taken of the interval before goes with the one that ends now.
-    fn take_turn_back(&mut self) {
-        for turn in std::mem::take(&mut self.turn) {
-            match turn {
-                Turn::Connection(record) => {
+    /// Takes back the records of the interval before that the journal has not taken: this one carries their counters.
+    fn take_back_pending(&mut self) {
+        for pending in std::mem::take(&mut self.pending_records) {
+            match pending {
+                PendingRecord::Connection(record) => {
                     self.connections.push_back(*record);
                     continue;
                 }
-                Turn::Client(due) => self.clients.refused(due),
-                Turn::Proxy { .. } | Turn::Load => self.health.merged_total += 1,
-                Turn::Health | Turn::Host | Turn::Stop(_) => {}
+                PendingRecord::Client(due) => self.clients.refused(due),
+                PendingRecord::Proxy { .. } | PendingRecord::Load => self.health.merged_total += 1,
+                PendingRecord::Health | PendingRecord::Host | PendingRecord::Stop(_) => {}
             }
             self.health.refused_total += 1;
         }
@@ -66,14 +66,14 @@ impl<S: Sink> Publisher<S> {
     }
 
     /// Records that every interval has.
-    pub(super) fn sides(&self) -> usize {
+    pub(super) fn records_each_interval(&self) -> usize {
         [self.proxy.is_some(), self.load.is_some(), self.host.is_some()].iter().filter(|is| **is).count()
     }
 
     /// Decides what is written of the interval, within the budget.
     pub(super) fn plan_interval(&mut self) {
         // One is for health, which is written in any case.
-        let spare = self.budget.left().saturating_sub(self.sides() + 1);
+        let spare = self.budget.left().saturating_sub(self.records_each_interval() + 1);
         let errors = self.connections.iter().filter(|record| record.outcome.is_error()).count();
         let for_errors = errors.min(ERRORS_RESERVED).min(spare / 2);
         let span_us = self.ticked.monotonic_us - self.planned_us;
@@ -81,28 +81,30 @@ impl<S: Sink> Publisher<S> {
         let present = due.iter().filter(|due| !due.record.last).count();
         let deferred = self.clients.deferred().saturating_sub(present);
         let spare = spare.saturating_sub(due.len());
-        self.plan_sides(deferred as u64);
-        self.turn.extend(due.into_iter().map(Turn::Client));
+        self.plan_totals(deferred as u64);
+        self.pending_records.extend(due.into_iter().map(PendingRecord::Client));
         self.plan_connections(spare);
         if self.is_health_due() {
-            self.turn.push_front(Turn::Health);
+            self.pending_records.push_front(PendingRecord::Health);
         }
         self.planned_us = self.ticked.monotonic_us;
     }
 
-    pub(super) fn plan_sides(&mut self, clients_deferred: u64) {
-        self.turn.extend(self.proxy.is_some().then_some(Turn::Proxy { clients_deferred }));
-        self.turn.extend(self.load.is_some().then_some(Turn::Load));
-        self.turn.extend(self.host.is_some().then_some(Turn::Host));
+    pub(super) fn plan_totals(&mut self, clients_deferred: u64) {
+        self.pending_records
+            .extend(self.proxy.is_some().then_some(PendingRecord::Proxy { clients_deferred }));
+        self.pending_records.extend(self.load.is_some().then_some(PendingRecord::Load));
+        self.pending_records.extend(self.host.is_some().then_some(PendingRecord::Host));
     }
 
     pub(super) fn plan_connections(&mut self, room: usize) {
         let mut waiting = std::mem::take(&mut self.connections).into_iter();
-        self.turn.extend(waiting.by_ref().take(room).map(|record| Turn::Connection(Box::new(record))));
+        self.pending_records
+            .extend(waiting.by_ref().take(room).map(|record| PendingRecord::Connection(Box::new(record))));
         waiting.for_each(|record| self.drop_connection(&record));
     }
 
-    /// Errors wait before samples. Errors that find no room are counted; a sample is none the worse for being smaller.
+    /// Errors come before samples. Errors without room are counted; samples without room are just dropped.
     fn queue_connections(&mut self, records: &[ConnectionRecord]) {
         let (errors, samples): (Vec<_>, Vec<_>) = records.iter().partition(|r| r.outcome.is_error());
         for record in errors.into_iter().chain(samples) {
@@ -118,9 +120,10 @@ impl<S: Sink> Publisher<S> {
         self.health.over_budget_total += u64::from(record.outcome.is_error());
     }
 
-    /// True if there is something new to tell. A wait is none, and a budget that is short for long not each interval.
+    /// True if there is something new to report. Waits alone are not; a budget that stays short is not reported each
+    /// interval.
     fn is_health_due(&self) -> bool {
-        let sent = &self.health_sent;
+        let sent = &self.written.health;
         let but_waits = HealthRecord { waits_total: sent.waits_total, ..self.health.clone() };
         let but_budget = HealthRecord { over_budget_total: sent.over_budget_total, ..but_waits.clone() };
         let told_lately = self

@@ -14,7 +14,7 @@ fn what_the_sink_refuses_goes_with_a_later_record() {
     assert_eq!(run.reading().lost(), 0);
     assert!(run.health().merged_total > 0);
     assert_eq!(run.health().error, "no space left");
-    // Merged intervals are no gap: one record covers them all, histograms included.
+    // WindowHistogram intervals are no gap: one record covers them all, histograms included.
     assert!(run.proxy().unwrap().intervals().all(|interval| !interval.after_loss));
 }
 

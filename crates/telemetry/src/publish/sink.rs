@@ -4,8 +4,8 @@ use std::path::Path;
 
 use journal::{EntryBuf, FileWriter, WriteError};
 
-use crate::codec::encode;
 use crate::record::Record;
+use crate::record::codec::encode;
 
 /// Where records go.
 pub trait Sink {
@@ -15,14 +15,14 @@ pub trait Sink {
     /// When the record is not in the journal; the same record may be offered again after [`Refusal::Later`].
     fn accept(&mut self, record: &Record) -> Result<(), Refusal>;
 
-    /// Called when no further record is to be had for the moment.
+    /// Called when there is no further record for the moment.
     ///
     /// # Errors
     /// When records that were accepted may not be readable.
     fn flush(&mut self) -> Result<(), String>;
 }
 
-/// Keeps them in memory, all of them.
+/// Keeps all records in memory.
 impl Sink for Vec<Record> {
     fn accept(&mut self, record: &Record) -> Result<(), Refusal> {
         self.push(record.clone());
@@ -91,7 +91,7 @@ impl Sink for RecordWriter {
     }
 }
 
-/// Why a journal does not take a record, in words.
+/// Why a journal does not accept a record, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// It may take the record, or any other, later: a full disk, a journald that is busy or away.

@@ -5,12 +5,13 @@ use proptest::prelude::*;
 
 use super::write::PHASES_EVERY;
 use super::*;
-use crate::codec;
-use crate::delta::ClientDelta;
-use crate::metrics::{ClientCounter, Counters};
+use crate::collect::delta::ClientDelta;
+use crate::histogram::Sketch;
+use crate::metrics::ClientCounter;
+use crate::metrics::Counters;
 use crate::model::Model;
+use crate::record::codec;
 use crate::record::{Record, Stamp};
-use crate::sketch::Sketch;
 use crate::testing::{bodies, client};
 
 /// Keeps records as journal entries, as a file would, and refuses those it is told to.

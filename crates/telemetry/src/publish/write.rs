@@ -1,15 +1,16 @@
-//! From what waits to records, one after the other, as the journal takes them.
+//! Writes events and pending records, one after the other, as the journal takes them.
 
 use journal::Timestamps;
 
-use super::{Publisher, Refusal, Sink, Turn};
-use crate::metrics::{LoadLatency, Metric, ProxyLatency};
+use super::{PendingRecord, Publisher, Refusal, Sink};
+use crate::metrics::Metric;
+use crate::metrics::{LoadLatency, ProxyLatency};
 use crate::record::{Body, Record, Stamp};
 
-/// The load's latencies that travel each interval. Those of the phases of its requests are for the end, where the final
-/// record has them all, so they travel seldom: they would take more room than everything else of a load.
+/// Latencies of the load that each record carries. Those of request phases are carried seldom: they would take more
+/// room than the rest of the load, and the final record has them all.
 const EACH_INTERVAL: &[LoadLatency] = &[LoadLatency::Response, LoadLatency::Service, LoadLatency::Lag];
-/// How many of the load's records there are to one that carries the phases.
+/// One of so many records of the load carries the latencies of request phases.
 pub(super) const PHASES_EVERY: u64 = 60;
 
 impl<S: Sink> Publisher<S> {
@@ -22,7 +23,7 @@ impl<S: Sink> Publisher<S> {
         self.retry();
     }
 
-    /// A record without its number, which it gets when it is offered.
+    /// A record without `seq`, which is assigned when it is offered.
     fn stamped(&self, body: Body, interval_us: u64, at: Timestamps) -> Record {
         let Timestamps { realtime_us, monotonic_us: mono_us } = at;
         Record { stamp: Stamp { run: self.run, seq: 0, mono_us, realtime_us, interval_us }, body }
@@ -36,37 +37,41 @@ impl<S: Sink> Publisher<S> {
         }
     }
 
-    pub(super) fn write_turn(&mut self) {
-        while let Some(turn) = self.turn.pop_front() {
-            let Some(mut record) = self.record_of(&turn) else { continue };
+    pub(super) fn write_pending(&mut self) {
+        while let Some(pending) = self.pending_records.pop_front() {
+            let Some(mut record) = self.record_of(&pending) else { continue };
             if !self.offer(&mut record) {
-                return self.turn.push_front(turn);
+                return self.pending_records.push_front(pending);
             }
-            self.settle(turn, record);
+            self.note_written(pending, record);
         }
     }
 
-    /// The record whose turn it is; `None` if there is nothing to say.
-    fn record_of(&self, turn: &Turn) -> Option<Record> {
+    /// The record itself; `None` if there is nothing to say.
+    fn record_of(&self, pending: &PendingRecord) -> Option<Record> {
         let now_us = self.ticked.monotonic_us;
-        let (body, since_us) = match turn {
-            Turn::Health if self.health == self.health_sent => return None,
-            Turn::Health => (Body::Health(self.health.clone()), now_us),
-            Turn::Proxy { clients_deferred } => {
-                let side = self.proxy.as_ref()?;
-                (Body::Proxy(Box::new(side.record(*clients_deferred))), side.sent_us.max(self.gap_end_us))
+        let (body, since_us) = match pending {
+            PendingRecord::Health if self.health == self.written.health => return None,
+            PendingRecord::Health => (Body::Health(self.health.clone()), now_us),
+            PendingRecord::Proxy { clients_deferred } => {
+                let totals = self.proxy.as_ref()?;
+                (Body::Proxy(Box::new(totals.record(*clients_deferred))), totals.sent_us.max(self.gap_end_us))
             }
-            Turn::Load => {
-                let side = self.load.as_ref()?;
+            PendingRecord::Load => {
+                let totals = self.load.as_ref()?;
                 (
-                    Body::Load(Box::new(side.record(self.load_classes(), self.load_state, &self.load_tally))),
-                    side.sent_us.max(self.gap_end_us),
+                    Body::Load(Box::new(totals.record(
+                        self.load_classes(),
+                        self.load_state,
+                        &self.load_tally,
+                    ))),
+                    totals.sent_us.max(self.gap_end_us),
                 )
             }
-            Turn::Host => (Body::Host(self.host.clone()?), self.host_sent_us),
-            Turn::Client(due) => (Body::Client(due.record.clone()), due.since_us),
-            Turn::Connection(record) => (Body::Connection(record.clone()), now_us),
-            Turn::Stop(run) => (Body::Run(run.clone()), self.started_us),
+            PendingRecord::Host => (Body::Host(self.host.clone()?), self.host_sent_us),
+            PendingRecord::Client(due) => (Body::Client(due.record.clone()), due.since_us),
+            PendingRecord::Connection(record) => (Body::Connection(record.clone()), now_us),
+            PendingRecord::Stop(run) => (Body::Run(run.clone()), self.started_us),
         };
         Some(self.stamped(body, now_us.saturating_sub(since_us), self.ticked))
     }
@@ -76,35 +81,45 @@ impl<S: Sink> Publisher<S> {
         if self.load_records % PHASES_EVERY == PHASES_EVERY - 1 { LoadLatency::ALL } else { EACH_INTERVAL }
     }
 
-    /// Notes that a record is in the journal, or never will be: its counters are cumulative, and the next carries them.
-    fn settle(&mut self, turn: Turn, record: Record) {
+    /// Notes that a record is in the journal, or never will be: counters are cumulative, so the next record carries
+    /// them.
+    fn note_written(&mut self, pending: PendingRecord, record: Record) {
         let now_us = self.ticked.monotonic_us;
-        match (turn, record.body) {
+        match (pending, record.body) {
             (_, Body::Health(health)) => {
-                self.health_sent = health;
+                self.written.health = health;
                 self.health_sent_us = Some(now_us);
             }
-            (Turn::Proxy { .. }, _) => {
-                self.proxy.iter_mut().for_each(|side| side.sent(ProxyLatency::ALL, now_us));
+            (_, Body::Proxy(proxy)) => {
+                self.written.proxy = proxy.without_intervals();
+                self.written.ticked = Some(record.stamp);
+                self.proxy.iter_mut().for_each(|totals| totals.sent(ProxyLatency::ALL, now_us));
             }
-            (Turn::Load, _) => {
+            (_, Body::Load(load)) => {
+                self.written.load = load.without_intervals();
+                self.written.ticked = Some(record.stamp);
                 let classes = self.load_classes();
                 self.load_records += 1;
-                self.load.iter_mut().for_each(|side| side.sent(classes, now_us));
+                self.load.iter_mut().for_each(|totals| totals.sent(classes, now_us));
             }
-            (Turn::Host, _) => self.host_sent_us = now_us,
-            (Turn::Client(due), _) => self.clients.sent(&due.record, now_us),
+            (_, Body::Host(host)) => {
+                self.written.host = host;
+                self.host_sent_us = now_us;
+            }
+            (PendingRecord::Client(due), _) => self.clients.sent(&due.record, now_us),
             _ => {}
         }
     }
 
-    /// Numbers a record and offers it; false if it is to be offered again, in which case its number is not used up.
+    /// Assigns `seq` and offers the record. False if it must be offered again: then `seq` is not used up.
     fn offer(&mut self, record: &mut Record) -> bool {
         record.stamp.seq = self.seq + 1;
         match self.sink.accept(record) {
             Ok(()) => {
                 self.budget.spend();
                 self.seq += 1;
+                self.written.ticked.get_or_insert(record.stamp);
+                self.written.last = Some(record.stamp);
                 self.refusal = None;
                 true
             }

@@ -1,8 +1,8 @@
 //! How experiments are recorded.
 
 use crate::experiment::{self, Arm, ExperimentStep, Stage};
-use crate::field;
-use crate::wire::wire;
+use crate::record::field;
+use crate::record::wire::wire;
 
 wire! {
     /// How an experiment goes: its plan, each switch, how the figures stand after each pair, what it came to.

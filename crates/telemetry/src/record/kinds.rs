@@ -1,4 +1,4 @@
-//! Which kinds of records there are, and how each travels.
+//! The kinds of records, and how each is encoded.
 
 use journal::EntryBuf;
 
@@ -6,9 +6,9 @@ use super::{
     Body, ClientRecord, ExperimentRecord, HealthRecord, HostRecord, LoadRecord, MarkRecord, NoticeRecord,
     ProxyRecord, RunRecord, SettingRecord,
 };
-use crate::connection::ConnectionRecord;
-use crate::field::Field;
-use crate::wire::{DecodeError, Source, Wire};
+use crate::record::connection::ConnectionRecord;
+use crate::record::field::Field;
+use crate::record::wire::{DecodeError, Source, Wire};
 
 /// One kind of record: its word, its `MESSAGE_ID`, and its syslog priority.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Latencies as records carry them.
 
-use crate::distribution::Distribution;
 use crate::histogram::Histograms;
+use crate::histogram::SparseHistogram;
 use crate::metrics::{Counters, Metric};
 
 /// The latencies of one class in a record.
@@ -11,7 +11,7 @@ pub struct Latency {
     /// histogram was lost.
     pub samples_total: u64,
     /// The samples of this record's interval.
-    pub interval: Distribution,
+    pub interval: SparseHistogram,
 }
 
 /// The latencies of all classes of a family in a record.
@@ -32,9 +32,30 @@ impl<M: Metric> Latencies<M> {
     pub fn new(interval: &Histograms<M>, samples_total: &Counters<M>) -> Self {
         let class = |(class, histogram): (M, &crate::Histogram)| Latency {
             samples_total: samples_total[class],
-            interval: histogram.to_distribution(),
+            interval: histogram.to_sparse(),
         };
         Self { classes: interval.iter().map(class).collect(), family: std::marker::PhantomData }
+    }
+
+    /// Counts samples from an earlier record on.
+    pub(crate) fn rebase(&mut self, before: &Self) {
+        for (latency, before) in self.classes.iter_mut().zip(&before.classes) {
+            latency.samples_total = latency.samples_total.saturating_sub(before.samples_total);
+        }
+    }
+
+    /// Takes in the samples of the record before.
+    pub(crate) fn downsample(&mut self, earlier: &Self) {
+        for (latency, earlier) in self.classes.iter_mut().zip(&earlier.classes) {
+            latency.interval = SparseHistogram::merged([&latency.interval, &earlier.interval]);
+        }
+    }
+
+    /// The same without histograms: the samples that were counted.
+    pub(crate) fn without_intervals(&self) -> Self {
+        let counted =
+            |latency: &Latency| Latency { samples_total: latency.samples_total, ..Latency::default() };
+        Self { classes: self.classes.iter().map(counted).collect(), family: self.family }
     }
 
     /// Each class with its latencies.

@@ -231,7 +231,7 @@ pub(crate) struct DemoArgs {
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
     /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME`; with @FROM..TO behind
-    /// it a stretch of its run, such as @13:05..13:10, @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
+    /// it a time range of its run, such as @13:05..13:10, @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<OsString>,
     /// Play what was recorded, from its beginning or --from, so many times as fast: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64

@@ -21,7 +21,7 @@ use crate::journals::writers::WriterArgs;
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
     /// Journals to read, each a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several
-    /// are taken together. Behind an @ may stand a stretch of the run, such as @13:05..13:10 (UTC), @-10m.. or
+    /// are taken together. Behind an @ may stand a time range of the run, such as @13:05..13:10 (UTC), @-10m.. or
     /// @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<OsString>,
@@ -69,7 +69,7 @@ pub(crate) struct CompactArgs {
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
     /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`; behind an @
-    /// may stand a stretch of the run, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
+    /// may stand a time range of the run, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
     #[arg(value_name = "A")]
     pub(crate) a: OsString,
     /// Journal of the second run, which is compared with the first

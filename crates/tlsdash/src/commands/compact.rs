@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use journal::{Entry, EntryBuf, FileOptions, FileWriter, Start, Tail, Timestamps};
 use telemetry::model::Run;
-use telemetry::{EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, Thinner, Writer};
+use telemetry::{
+    Downsampler, EntryFilter, LoadLatency, Metric, Model, ProxyLatency, Record, RunFilter, Writer,
+};
 use tempfile::TempPath;
 
 use crate::cli::{CompactArgs, usage};
@@ -107,8 +109,12 @@ fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
     // The trusted fields are those of the original's process.
     let options = FileOptions { size_max: FILE_BYTES_MAX, common: EntryBuf::new(), ..FileOptions::default() };
     let file = FileWriter::create(out, options)?;
-    let mut copy =
-        CompactCopy { file, thinner: Thinner::new(STRETCH), entry: EntryBuf::new(), thin: Vec::new() };
+    let mut copy = CompactCopy {
+        file,
+        downsampler: Downsampler::new(STRETCH),
+        entry: EntryBuf::new(),
+        thin: Vec::new(),
+    };
     let mut writers = Writers::new();
     let mut filter = EntryFilter::new(whole.filter.clone());
     read(&mut tail, source, |entry| {
@@ -116,7 +122,7 @@ fn write(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<()> {
         if is_record && !filter.admits(entry) { Ok(()) } else { copy.take(entry, &mut writers) }
     })?;
     for (writer, trusted) in writers.values() {
-        copy.thinner.finish(writer, &mut copy.thin);
+        copy.downsampler.finish(writer, &mut copy.thin);
         copy.flush(trusted)?;
     }
     Ok(copy.file.close()?)
@@ -152,7 +158,7 @@ fn read(
 
 struct CompactCopy {
     file: FileWriter,
-    thinner: Thinner,
+    downsampler: Downsampler,
     entry: EntryBuf,
     thin: Vec<Record>,
 }
@@ -166,7 +172,7 @@ impl CompactCopy {
             let trusted = trusted(entry);
             (writer, trusted)
         });
-        self.thinner.take(writer, record, &mut self.thin);
+        self.downsampler.take(writer, record, &mut self.thin);
         self.flush(trusted)
     }
 
@@ -229,7 +235,7 @@ fn compare(whole: &CopySource<'_>, out: &Path) -> anyhow::Result<String> {
 }
 
 /// What must be equal: totals, clients, losses, and every bucket of every latency.
-fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetry::Distribution>) {
+fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetry::SparseHistogram>) {
     let mut summary = model.summary(run, Some(""));
     if let Some(journal) = &mut summary.journal {
         (journal.made, journal.read) = (0, 0);
@@ -237,10 +243,10 @@ fn figures(model: &Model, run: &Run) -> (Option<serde_json::Value>, Vec<telemetr
     let proxy = run
         .proxy()
         .into_iter()
-        .flat_map(|track| ProxyLatency::ALL.iter().map(|&class| track.whole()[class].to_distribution()));
+        .flat_map(|track| ProxyLatency::ALL.iter().map(|&class| track.whole()[class].to_sparse()));
     let load = run
         .load()
         .into_iter()
-        .flat_map(|track| LoadLatency::ALL.iter().map(|&class| track.whole()[class].to_distribution()));
+        .flat_map(|track| LoadLatency::ALL.iter().map(|&class| track.whole()[class].to_sparse()));
     (serde_json::to_value(summary).ok(), proxy.chain(load).collect())
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     let report = |recorded: &'_ RecordedRun, run| {
         Report::new(recorded.model(), run, &recorded.source, command.clone())
             .of_parts(recorded.parts.clone())
-            .of_stretch(recorded.stretch)
+            .of_range(recorded.range)
     };
     let (of_a, of_b) = (report(&a, run_a), report(&b, run_b));
     let comparison = ::report::comparison(&of_a, &of_b, &how, &command)?;

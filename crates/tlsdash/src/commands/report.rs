@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let run = recorded.run()?;
     let report = Report::new(recorded.model(), run, &recorded.source, command())
         .of_parts(recorded.parts.clone())
-        .of_stretch(recorded.stretch);
+        .of_range(recorded.range);
     let report = if args.anonymise { report.anonymised() } else { report };
     output_files.write("--html", || Ok(report.html()))?;
     output_files.write("--json", || Ok(report.json()?))?;

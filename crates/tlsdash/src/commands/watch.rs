@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 
 use anyhow::Context;
 use telemetry::model::Level;
-use telemetry::{Excerpt, Follower, HistoryReader, Update, WriterFilter};
+use telemetry::{Follower, HistoryReader, RunSlice, Update, WriterFilter};
 use tui::{Event, Opening, Sender};
 
 use crate::cli::appearance::Appearance;
@@ -86,12 +86,12 @@ fn follow(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<Follower> {
         // Only fails once the front end has ended.
         let _ = warned.send(Event::Update(Update::Notice(Level::Warning, text)));
     };
-    let mut excerpt = Excerpt::new(part.filter.stretch);
+    let mut slice = RunSlice::new(part.filter.range);
     let mut ignored = IgnoredRuns::default();
     let is_default = matches!(part.filter.writers, WriterFilter::Trusted(_));
     let deliver = move |update| {
         let update = match update {
-            Update::Batch(batch) => Update::Batch(excerpt.cut(batch)),
+            Update::Batch(batch) => Update::Batch(slice.cut(batch)),
             Update::Ignored(_, writer) => match ignored.note_first(writer).filter(|_| is_default) {
                 Some(line) => Update::Notice(Level::Notice, line),
                 None => return true,
@@ -108,5 +108,5 @@ fn history_reader(part: &SourcePart<'_>, events: Sender) -> anyhow::Result<Histo
     let place = part.place.clone();
     let open = move |start| place.opener(start)();
     let deliver = move |news| events.history(news).is_ok();
-    HistoryReader::start(open, part.filter.stretch, deliver).context("cannot start the thread dashboard-read")
+    HistoryReader::start(open, part.filter.range, deliver).context("cannot start the thread dashboard-read")
 }

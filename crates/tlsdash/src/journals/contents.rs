@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use anyhow::Context;
 use journal::{ReadError, Start, Tail};
 use telemetry::model::{RUNS_BYTES_MAX, RUNS_MAX, Run};
-use telemetry::{Excerpt, Follower, Model, RunFilter, RunId, Update};
+use telemetry::{Follower, Model, RunFilter, RunId, RunSlice, Update};
 
 use crate::cli::usage;
 use crate::journals::source::Source;
@@ -40,13 +40,13 @@ impl<'a> JournalContents<'a> {
         let ending = spawn("ending", move || follower.finish())?;
         let mut contents =
             Self { place, writers, model: Model::new(history), ignored: IgnoredRuns::default() };
-        let mut excerpt = Excerpt::new(filter.stretch);
+        let mut slice = RunSlice::new(filter.range);
         let mut bar = Bar::new(|| place.size_bytes());
         let mut notices = Vec::new();
         for update in read {
             bar.show(walked.load(Ordering::Relaxed));
             match update {
-                Update::Batch(batch) => contents.model.apply_batch(excerpt.cut(batch)),
+                Update::Batch(batch) => contents.model.apply_batch(slice.cut(batch)),
                 Update::Notice(_, text) => notices.push(text),
                 Update::Ignored(_, writer) => drop(contents.ignored.note(writer)),
                 Update::CaughtUp | Update::Recording(_) => {}

@@ -9,7 +9,7 @@ use anyhow::Context;
 use journal::Timestamps;
 use report::RunPart;
 use telemetry::model::{self, Run};
-use telemetry::{Model, Moment, RunFilter, RunId, Stretch, Window};
+use telemetry::{Model, Moment, MomentRange, RunFilter, RunId, TimeRange};
 
 use crate::cli::value::{Expected, Parsed};
 use crate::cli::{RunsArgs, usage};
@@ -68,14 +68,14 @@ impl<'a> SourcePart<'a> {
         let RunChoice { mode, run, writers } = choice;
         let (place, window) = place_and_window(mode, source, writers)?;
         let id_prefix = run.unwrap_or_default().to_owned();
-        let filter = RunFilter { writers: writers.filter(&place), id_prefix, stretch: Stretch::ALL };
+        let filter = RunFilter { writers: writers.filter(&place), id_prefix, range: TimeRange::ALL };
         let mut part = Self { name: place.to_string(), place, filter, writers };
         if let Some(window) = window {
             let contents = part.read(1)?;
             let place = &part.place;
-            let stretch =
+            let range =
                 window.of_run(contents.run(run)?).map_err(|error| usage(format!("{place}: {error}")))?;
-            part.filter.stretch = stretch;
+            part.filter.range = range;
             part.name = shown(source);
         }
         Ok(part)
@@ -96,8 +96,8 @@ pub(crate) struct RecordedRun {
     pub(crate) source: String,
     /// What is to be known of runs that were taken together.
     pub(crate) parts: Vec<RunPart>,
-    /// The stretch that was asked of every source; all of the run where they differ.
-    pub(crate) stretch: Stretch,
+    /// The time range asked of every source; all of the run where they differ.
+    pub(crate) range: TimeRange,
 }
 
 impl RecordedRun {
@@ -112,19 +112,19 @@ impl RecordedRun {
             [] => vec![None],
             sources => sources.iter().map(|source| Some(&**source)).collect(),
         };
-        let (mut read, mut stretches) = (Vec::new(), Vec::new());
+        let (mut read, mut ranges) = (Vec::new(), Vec::new());
         for source in each {
             let mut part = SourcePart::parse(source, choice)?;
-            part.filter.stretch = within(clock, part.filter.stretch);
-            stretches.push(part.filter.stretch);
+            part.filter.range = within(clock, part.filter.range);
+            ranges.push(part.filter.range);
             let contents = part.read(history)?;
             let runs = contents.chosen(choice.run)?;
             contents.say_ignored();
             read.push((contents.model, runs, part.name));
         }
-        stretches.dedup();
-        let stretch = if let [one] = *stretches { one } else { Stretch::ALL };
-        Ok(Self { stretch, ..Self::of(read)? })
+        ranges.dedup();
+        let range = if let [one] = *ranges { one } else { TimeRange::ALL };
+        Ok(Self { range, ..Self::of(read)? })
     }
 
     fn of(mut read: Vec<(Model, Vec<RunId>, String)>) -> anyhow::Result<Self> {
@@ -132,7 +132,7 @@ impl RecordedRun {
             && let [run] = **runs
         {
             let (model, _, source) = read.remove(0);
-            return Ok(Self { model, run, source, parts: Vec::new(), stretch: Stretch::ALL });
+            return Ok(Self { model, run, source, parts: Vec::new(), range: TimeRange::ALL });
         }
         let runs = read
             .iter()
@@ -151,7 +151,7 @@ impl RecordedRun {
         let model = Model::merged(&parts);
         let run = model.current().context("there is nothing to take together")?.id();
         let source = read.iter().map(|(.., name)| &**name).collect::<Vec<_>>().join(", ");
-        Ok(Self { parts: described(&parts), model, run, source, stretch: Stretch::ALL })
+        Ok(Self { parts: described(&parts), model, run, source, range: TimeRange::ALL })
     }
 
     pub(crate) fn model(&self) -> &Model {
@@ -204,24 +204,24 @@ fn described(parts: &[model::Part<'_>]) -> Vec<RunPart> {
 }
 
 /// The time range of `--since` and `--until`.
-fn by_clock(wanted: &RunQuery<'_>) -> anyhow::Result<Stretch> {
+fn by_clock(wanted: &RunQuery<'_>) -> anyhow::Result<TimeRange> {
     let now_us = Timestamps::now().realtime_us;
     let place = |flag: &str, moment: Option<&Parsed<Moment>>, open: u64| {
         let Some(moment) = moment else { return Ok(open) };
         moment.by_clock(now_us).map_err(|error| usage(format!("--{flag} {}: {error}", moment.text())))
     };
-    let stretch = Stretch {
-        from_us: place("since", wanted.since, Stretch::ALL.from_us)?,
-        until_us: place("until", wanted.until, Stretch::ALL.until_us)?,
+    let range = TimeRange {
+        from_us: place("since", wanted.since, TimeRange::ALL.from_us)?,
+        until_us: place("until", wanted.until, TimeRange::ALL.until_us)?,
     };
-    if stretch.from_us >= stretch.until_us {
+    if range.from_us >= range.until_us {
         return Err(usage("--until is not later than --since"));
     }
-    Ok(stretch)
+    Ok(range)
 }
 
-fn within(a: Stretch, b: Stretch) -> Stretch {
-    Stretch { from_us: a.from_us.max(b.from_us), until_us: a.until_us.min(b.until_us) }
+fn within(a: TimeRange, b: TimeRange) -> TimeRange {
+    TimeRange { from_us: a.from_us.max(b.from_us), until_us: a.until_us.min(b.until_us) }
 }
 
 fn shown(source: Option<&OsStr>) -> String {
@@ -243,7 +243,7 @@ fn place_and_window(
     mode: &str,
     source: Option<&OsStr>,
     writers: &WriterArgs,
-) -> anyhow::Result<(Source, Option<Window>)> {
+) -> anyhow::Result<(Source, Option<MomentRange>)> {
     let parts = source.and_then(OsStr::to_str).and_then(|text| text.rsplit_once('@'));
     match parts.filter(|(_, window)| {
         window.contains("..") && !source.is_some_and(|text| std::path::Path::new(text).exists())

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use journal::{EntryBuf, SendError, WriteError};
-use telemetry::{Batch, Excerpt, Record, RecordWriter, Refusal, Sink, Stretch, Update, Writer};
+use telemetry::{Baseline, Batch, Record, RecordWriter, Refusal, Sink, Update};
 use tui::{Event, Sender};
 
 use crate::journals::choice::OpenJournal;
@@ -19,8 +19,6 @@ const PATIENCE: Duration = Duration::from_millis(50);
 pub(crate) struct RecordSink {
     journal: RecordTarget,
     recording: Option<Recording>,
-    /// The run's state so far, for a recording that begins in mid-run.
-    history: Excerpt,
     events: Sender,
 }
 
@@ -73,16 +71,14 @@ impl RecordSink {
             }
             OpenJournal::Off => RecordTarget::Direct(events, Batch::default()),
         };
-        // A range in which no record lies: the excerpt notes the state, and passes nothing on.
-        let history = Excerpt::new(Stretch { from_us: u64::MAX, until_us: u64::MAX });
-        Self { journal, recording, history, events: told }
+        Self { journal, recording, events: told }
     }
 
-    /// Starts a recording, or ends the one in progress. Returns a message about it.
+    /// Starts a recording of a run with this baseline, or ends the one in progress. Returns a message about it.
     ///
     /// # Errors
     /// When the recording cannot start, or lacks records.
-    pub(crate) fn toggle_recording(&mut self) -> anyhow::Result<String> {
+    pub(crate) fn toggle_recording(&mut self, baseline: Baseline) -> anyhow::Result<String> {
         if let Some(recording) = self.recording.take() {
             let path = recording.path().display().to_string();
             recording.close()?;
@@ -91,7 +87,7 @@ impl RecordSink {
         let recording = Recording::create(&recording::RecordingFile::of_now(), self.events.clone());
         let recording = recording.context("not recording")?;
         let text = format!("recording from now on into {}", recording.path().display());
-        self.recording = Some(recording.begin_with(&self.history));
+        self.recording = Some(recording.following(baseline));
         Ok(text)
     }
 
@@ -134,7 +130,6 @@ impl Sink for RecordSink {
         if let Some(recording) = &mut self.recording {
             recording.append(record);
         }
-        self.history.note(&Writer::default(), record);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::Context;
 use journal::WriteError;
 use telemetry::model::Level;
-use telemetry::{Excerpt, Record, RecordWriter, Update, Writer};
+use telemetry::{Baseline, Record, RecordWriter, RunSlice, Update, Writer};
 use tui::{Event, Sender};
 
 use crate::cli::usage;
@@ -18,7 +18,7 @@ pub(crate) struct Recording {
     writer: RecordWriter,
     events: Sender,
     /// Gives a recording that begins in mid-run the run's state so far.
-    excerpt: Option<Excerpt>,
+    slice: Option<RunSlice>,
     /// Records that could not be written.
     missing: u64,
     /// Records that the writer has buffered.
@@ -103,7 +103,7 @@ impl Recording {
         let recording = Self {
             writer: RecordWriter::new(file),
             events,
-            excerpt: None,
+            slice: None,
             missing: 0,
             waiting: 0,
             has_refused: false,
@@ -114,8 +114,8 @@ impl Recording {
     }
 
     /// Begins the recording with the run's state so far.
-    pub(crate) fn begin_with(self, history: &Excerpt) -> Self {
-        Self { excerpt: Some(history.from_now_on()), ..self }
+    pub(crate) fn following(self, baseline: Baseline) -> Self {
+        Self { slice: Some(RunSlice::following(baseline)), ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -123,9 +123,9 @@ impl Recording {
     }
 
     pub(crate) fn append(&mut self, record: &Record) {
-        let Some(excerpt) = &mut self.excerpt else { return self.write(record) };
+        let Some(slice) = &mut self.slice else { return self.write(record) };
         let mut records = Vec::new();
-        excerpt.take(&Writer::default(), record.clone(), &mut records);
+        slice.take(&Writer::default(), record.clone(), &mut records);
         for record in &records {
             self.write(record);
         }
@@ -189,9 +189,9 @@ impl Recording {
     /// # Errors
     /// When records are missing.
     pub(crate) fn close(mut self) -> Result<(), RecordingError> {
-        if let Some(mut excerpt) = self.excerpt.take() {
+        if let Some(mut slice) = self.slice.take() {
             let mut last = Vec::new();
-            excerpt.close(&mut last);
+            slice.close(&mut last);
             for record in &last {
                 self.write(record);
             }

@@ -1,6 +1,6 @@
 //! Seeking: freezing the view and going to another moment of the run.
 
-use telemetry::model::{Level, Track};
+use telemetry::model::{Level, MetricSeries};
 use telemetry::{LatencyClass, Metric};
 
 use super::State;
@@ -175,7 +175,7 @@ impl State {
 }
 
 /// The end of the interval with the highest latency: every window that ends there includes it.
-fn worst_us<C: Metric, L: Metric>(track: &Track<C, L>, class: L, until_us: u64) -> Option<u64> {
+fn worst_us<C: Metric, L: Metric>(track: &MetricSeries<C, L>, class: L, until_us: u64) -> Option<u64> {
     let known = track.timeline().filter(|interval| interval.end_us <= until_us);
     let worst = known.map(|interval| (interval.latency(class).max_ns(), interval.end_us)).max()?;
     (worst.0 > 0).then_some(worst.1)

@@ -1,6 +1,6 @@
 //! The baseline that latencies are compared with: the window before a mark or a change.
 
-use telemetry::model::{Deed, Marker, Run};
+use telemetry::model::{Marker, Run, TimelineEvent};
 
 use super::classes;
 use super::{Span, ViewModel, Windows};
@@ -19,13 +19,13 @@ impl Baseline {
     /// reaches back beyond the mark, or spans the whole run.
     pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut ViewModel) {
         let earlier = || run.markers().rev().filter(|marker| marker.mono_us <= until_us);
-        let is_mark = |marker: &&Marker| matches!(marker.deed, Deed::Mark { .. });
+        let is_mark = |marker: &&Marker| matches!(marker.event, TimelineEvent::Mark { .. });
         let mark =
             earlier().find(is_mark).or_else(|| earlier().find(|marker| !is_of_experiment(run, marker)));
         let (Some(mark), Span::Last(span_us)) = (mark, figures.span) else { return };
-        figures.against = Some(match &mark.deed {
-            Deed::Mark { number, .. } => format!("mark {number}"),
-            Deed::Change { .. } => "change".to_owned(),
+        figures.against = Some(match &mark.event {
+            TimelineEvent::Mark { number, .. } => format!("mark {number}"),
+            TimelineEvent::Change { .. } => "change".to_owned(),
         });
         if until_us.saturating_sub(span_us) < mark.mono_us {
             return;
@@ -38,7 +38,7 @@ impl Baseline {
 
 /// True for a change that an experiment made: what was before it is a block of the experiment.
 fn is_of_experiment(run: &Run, marker: &Marker) -> bool {
-    let Deed::Change { after, .. } = &marker.deed else { return false };
+    let TimelineEvent::Change { after, .. } = &marker.event else { return false };
     run.experiments().any(|experiment| {
         let until_us = experiment.last_us.saturating_add(PUT_BACK_US_MAX);
         experiment.state.setting == after.name && (experiment.began_us..=until_us).contains(&marker.mono_us)

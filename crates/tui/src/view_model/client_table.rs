@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use foldhash::HashMap;
-use telemetry::model::{DEFERRED_US_MAX, Run, Track};
+use telemetry::model::{DEFERRED_US_MAX, MetricSeries, Run};
 use telemetry::{ClientId, RunId};
 
 use super::clients::{ClientLatency, Recent, recent};
@@ -86,7 +86,7 @@ impl ClientTable {
         if std::mem::replace(&mut self.resting, resting) != resting {
             self.rows.iter_mut().for_each(|row| row.set_recent(resting));
         }
-        let now_us = run.proxy().map_or(0, Track::last_us);
+        let now_us = run.proxy().map_or(0, MetricSeries::last_us);
         let counts_from_us = now_us.saturating_sub(span_us.max(DEFERRED_US_MAX));
         let Self { rows, moving, is_moving, .. } = self;
         moving.retain(|&at| {

@@ -1,6 +1,6 @@
 //! One client of the table.
 
-use telemetry::model::{Client, ClientRate, DEFERRED_US_MAX, Run, Track};
+use telemetry::model::{Client, ClientRate, DEFERRED_US_MAX, MetricSeries, Run};
 use telemetry::{ClientCounter, ClientId, Sketch, quantile_is_thin};
 
 use super::Span;
@@ -166,7 +166,7 @@ pub(crate) fn latency_span(rates: Span) -> Span {
 /// What a client did over so many microseconds, so that the rates of all clients add up to what the proxy's line says;
 /// `None` if a record has been put off for so long that nothing is known.
 pub(super) fn recent(run: &Run, client: &Client, span_us: u64) -> Option<Recent> {
-    let now_us = run.proxy().map_or(0, Track::last_us);
+    let now_us = run.proxy().map_or(0, MetricSeries::last_us);
     let span_us = span_us.min(run.duration_us()).max(1);
     let from_us = now_us.saturating_sub(span_us);
     let mut recent = Recent::over(span_us);

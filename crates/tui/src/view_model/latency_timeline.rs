@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use telemetry::model::{Marker, Run, Track};
-use telemetry::{LatencyClass, LoadLatency, Merged, Metric, Percentile, ProxyLatency, RunId};
+use telemetry::model::{Marker, MetricSeries, Run};
+use telemetry::{LatencyClass, LoadLatency, Metric, Percentile, ProxyLatency, RunId, SparseHistogram};
 
 use super::levels::{self, LEVELS, Levels};
 
@@ -76,7 +76,6 @@ pub(crate) struct LatencyTimeline {
     /// Number of the first column that is kept, counted from there.
     first: u64,
     columns: VecDeque<Column>,
-    merged: Merged,
 }
 
 impl LatencyTimeline {
@@ -116,7 +115,7 @@ impl LatencyTimeline {
         }
     }
 
-    fn column(&mut self, run: &Run, number: u64) -> Column {
+    fn column(&self, run: &Run, number: u64) -> Column {
         match self.of.map(|of| of.class) {
             Some(LatencyClass::Proxy(class)) => run.proxy().map(|track| self.of_track(track, class, number)),
             Some(LatencyClass::Load(class)) => run.load().map(|track| self.of_track(track, class, number)),
@@ -125,12 +124,11 @@ impl LatencyTimeline {
         .unwrap_or_default()
     }
 
-    fn of_track<C: Metric, L: Metric>(&mut self, track: &Track<C, L>, class: L, number: u64) -> Column {
+    fn of_track<C: Metric, L: Metric>(&self, track: &MetricSeries<C, L>, class: L, number: u64) -> Column {
         let [from_us, to_us] = self.bounds(number);
         let newest_first = track.timeline().rev().skip_while(|interval| interval.start_us > to_us);
         let near = newest_first.take_while(|interval| interval.end_us > from_us);
-        let mut column = Column::default();
-        let mut taken = Vec::new();
+        let (mut column, mut taken) = (Column::default(), Vec::new());
         for interval in near {
             let is_within = (from_us..to_us).contains(&interval.place_us());
             let overlap_us = interval.end_us.min(to_us).saturating_sub(interval.start_us.max(from_us));
@@ -140,20 +138,14 @@ impl LatencyTimeline {
             if is_within || is_around {
                 column.is_covered = true;
                 column.span_us += if interval.after_loss { 0 } else { interval.length_us() };
-                levels::add(&mut column.levels, interval.latency(class));
-                self.merged.add(interval.latency(class));
                 taken.push(interval.latency(class));
             }
         }
-        column.n = self.merged.count();
-        column.quantiles = Percentile::TIMELINE.map(|Percentile { q, .. }| self.merged.quantile_ns(q));
-        column.max_ns = if column.n > 0 { self.merged.max_ns() } else { 0 };
-        // Ready for the next one.
-        for latency in taken {
-            if self.merged.remove(latency) {
-                self.merged.set_max_ns(0);
-            }
-        }
+        let latency = SparseHistogram::merged(taken);
+        levels::add(&mut column.levels, &latency);
+        column.n = latency.count();
+        column.quantiles = Percentile::TIMELINE.map(|Percentile { q, .. }| latency.quantile_ns(q));
+        column.max_ns = latency.max_ns();
         column
     }
 

@@ -1,6 +1,6 @@
 //! Latencies by powers of two, for the heat map.
 
-use telemetry::Distribution;
+use telemetry::SparseHistogram;
 
 /// Powers of two that are told apart: from 1 µs to 1 min.
 pub(crate) const LEVELS: usize = 27;
@@ -16,7 +16,7 @@ pub(crate) fn beginning_ms(level: usize) -> f64 {
 }
 
 /// Adds the samples of a distribution. A bucket of it lies in the level of its highest latency.
-pub(super) fn add(levels: &mut Levels, distribution: &Distribution) {
+pub(super) fn add(levels: &mut Levels, distribution: &SparseHistogram) {
     let end_ns = |level: usize| (beginning_ms(level + 1) * 1e6) as u64;
     let (mut level, mut end) = (0, end_ns(0));
     for (ns, count) in distribution.buckets() {
@@ -39,7 +39,7 @@ mod tests {
             histogram.record_ns(us * 1_000);
         }
         let mut levels = [0; LEVELS];
-        add(&mut levels, &histogram.to_distribution());
+        add(&mut levels, &histogram.to_sparse());
         let found: Vec<f64> = (0..LEVELS).filter(|&l| levels[l] > 0).map(beginning_ms).collect();
         assert_eq!(found, [0.000_976_562_5, 0.0625, 0.5, 1.0, 2.0, 4.0, 32_768.0]);
         assert_eq!(levels.iter().sum::<u64>(), 7);

@@ -19,7 +19,7 @@ mod runs;
 mod span;
 mod sparkline;
 
-use telemetry::model::{LogLine, Run, Track};
+use telemetry::model::{LogLine, MetricSeries, Run};
 use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter};
 
 pub(crate) use baseline::Baseline;
@@ -51,7 +51,7 @@ const INTERVAL_MIN_US: u64 = 100_000;
 const NOW_US: u64 = 10_000_000;
 
 /// What a series counted in the last [`NOW_US`].
-fn now<C: Metric, L: Metric>(track: &Track<C, L>) -> Counters<C> {
+fn now<C: Metric, L: Metric>(track: &MetricSeries<C, L>) -> Counters<C> {
     let from_us = track.last_us().saturating_sub(NOW_US);
     let mut counters = Counters::default();
     for interval in track.intervals().rev().take_while(|interval| interval.end_us > from_us) {
@@ -69,7 +69,7 @@ pub(crate) struct ViewModel {
     pub(crate) setup: String,
     /// First digits of the run's id.
     pub(crate) run: String,
-    /// From its first record to its last, in microseconds.
+    /// How long it has run, in microseconds; also before what was recorded of it.
     pub(crate) duration_us: u64,
     /// Time between its records, in microseconds; 0 while unknown.
     pub(crate) interval_us: u64,
@@ -138,11 +138,11 @@ impl ViewModel {
             target: began.map_or_else(String::new, target),
             setup: began.map_or_else(String::new, setup),
             run: run.id().short(),
-            duration_us: if us == run.last_us() {
+            duration_us: run.before_us().saturating_add(if us == run.last_us() {
                 run.duration_us()
             } else {
                 us.saturating_sub(run.began_us())
-            },
+            }),
             interval_us,
             ended: is_latest && run.stopped().is_some(),
             span,
@@ -183,7 +183,7 @@ fn setup(run: &telemetry::RunRecord) -> String {
 
 /// The usual time between the records of a series, in microseconds; 0 while unknown. The median, since the last
 /// interval of a run is shorter and one with a loss is longer; without the milliseconds by which ticks wander.
-fn interval_us<C: Metric, L: Metric>(track: &Track<C, L>) -> u64 {
+fn interval_us<C: Metric, L: Metric>(track: &MetricSeries<C, L>) -> u64 {
     let latest = track.intervals().rev().take(INTERVALS_COMPARED);
     let mut lengths: Vec<u64> = latest.map(|i| i.end_us.saturating_sub(i.start_us)).collect();
     lengths.sort_unstable();

@@ -1,6 +1,6 @@
 //! The runs that are watched, of one host or many, in a line each.
 
-use telemetry::model::{Interval, Run, Track};
+use telemetry::model::{Interval, MetricSeries, Run};
 use telemetry::{LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency, RunId, quantile_is_thin};
 
 use super::classes::Quantile;
@@ -52,7 +52,7 @@ impl RunRow {
 }
 
 fn latest<C: Metric, L: Metric>(
-    track: &Track<C, L>,
+    track: &MetricSeries<C, L>,
     counter: C,
     class: L,
 ) -> (Option<f64>, Option<Quantile>) {

@@ -1,9 +1,9 @@
 //! The time over which rates and latencies are taken.
 
-use telemetry::model::{Run, Track, Window};
+use telemetry::model::{MetricSeries, Run, Window};
 use telemetry::{
-    Counters, Histogram, Histograms, LoadCounter, LoadLatency, Merged, Metric, ProxyCounter, ProxyLatency,
-    RunId,
+    Counters, Histogram, Histograms, LoadCounter, LoadLatency, Metric, ProxyCounter, ProxyLatency, RunId,
+    WindowHistogram,
 };
 
 use crate::format;
@@ -138,7 +138,7 @@ impl Count {
 /// The samples of one class.
 #[derive(Clone, Copy)]
 pub(super) enum Samples<'r> {
-    Merged(&'r Merged),
+    WindowHistogram(&'r WindowHistogram),
     Whole(&'r Histogram),
 }
 
@@ -148,7 +148,7 @@ pub(super) type ProxySpanData<'r> = SpanData<'r, ProxyCounter, ProxyLatency>;
 pub(super) type LoadSpanData<'r> = SpanData<'r, LoadCounter, LoadLatency>;
 
 impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
-    fn of(run: &Run, track: &'r Track<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
+    fn of(run: &Run, track: &'r MetricSeries<C, L>, window: &'r Window<C, L>, span: Span) -> Self {
         match span {
             Span::Last(_) => Self {
                 span_us: window.span_us,
@@ -171,7 +171,7 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
     /// The latencies of one class.
     pub(super) fn samples(&self, class: L) -> Samples<'r> {
         match self.latencies {
-            Latencies::Window(window) => Samples::Merged(window.latency(class)),
+            Latencies::Window(window) => Samples::WindowHistogram(window.latency(class)),
             Latencies::Whole(histograms) => Samples::Whole(&histograms[class]),
         }
     }
@@ -180,21 +180,21 @@ impl<'r, C: Metric, L: Metric> SpanData<'r, C, L> {
 impl Samples<'_> {
     pub(super) fn count(self) -> u64 {
         match self {
-            Self::Merged(merged) => merged.count(),
+            Self::WindowHistogram(merged) => merged.count(),
             Self::Whole(histogram) => histogram.count(),
         }
     }
 
     pub(super) fn max_ns(self) -> u64 {
         match self {
-            Self::Merged(merged) => merged.max_ns(),
+            Self::WindowHistogram(merged) => merged.max_ns(),
             Self::Whole(histogram) => histogram.max_ns(),
         }
     }
 
     pub(super) fn quantile_ns(self, q: f64) -> Option<u64> {
         match self {
-            Self::Merged(merged) => merged.quantile_ns(q),
+            Self::WindowHistogram(merged) => merged.quantile_ns(q),
             Self::Whole(histogram) => histogram.quantile_ns(q),
         }
     }

@@ -1,230 +1,113 @@
-//! Several runs as one: its members.
+//! The runs that are merged into one, on a common clock.
+//!
+//! What was counted adds up over all of them. What a run has at a moment, such as connections, memory or the rate asked
+//! for, adds up over runs that take place at the same time only, and a host counts once.
 
-use std::collections::VecDeque;
+use super::Run;
+use crate::record::Stamp;
 
-use super::{LOG_MAX, LogLine, Run};
-use crate::metrics::Counters;
-use crate::model::clients::Clients;
-use crate::model::experiment::Experiments;
-use crate::model::failures::Failures;
-use crate::model::merged;
-use crate::model::reading::Reading;
-use crate::model::timeline::{Deed, Marker, Markers};
-use crate::model::track::Track;
-use crate::origin::Writer;
-use crate::record::{HealthRecord, HostRecord, LoadRecord, Phase, RunRecord, Stamp};
-use crate::setting::{SETTINGS_MAX, Setting, Value};
+/// Runs that overlap by less follow each other, in microseconds: a recording may begin with an interval that another one
+/// ended in.
+const OVERLAP_US_MIN: u64 = 1_000_000;
 
-/// The runs, each with its name.
-type Parts<'a> = [(&'a str, &'a Run)];
+/// One of several runs that are merged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member<'a> {
+    /// What it is called, such as its host.
+    pub(super) name: &'a str,
+    pub(super) run: &'a Run,
+    /// Microseconds that make `CLOCK_REALTIME` of its monotonic clock, by its last record.
+    pub(super) shift_us: i64,
+    /// True if it is one of those that ran at the same time: of the most that ever did, the latest.
+    pub(super) is_together: bool,
+}
 
-impl Run {
-    /// All of them as one, on a monotonic clock that is the wall's; `None` of none.
-    pub(in crate::model) fn merged(parts: &Parts<'_>) -> Option<Self> {
-        let history = parts.iter().map(|(_, run)| run.history).max()?;
-        let id = merged::id(parts);
-        let hostname = joined(parts, |run| run.hostname().to_owned());
-        let writer = Writer { hostname, ..Writer::default() };
-        let by_time = |stamp: &Option<Stamp>| stamp.map_or(0, |stamp| stamp.mono_us);
-        let first =
-            parts.iter().map(|(_, run)| run.first.map(|stamp| run.shifted(stamp))).min_by_key(by_time)?;
-        let last =
-            parts.iter().map(|(_, run)| run.last.map(|stamp| run.shifted(stamp))).max_by_key(by_time)?;
-        let settings = settings(parts);
-        let began =
-            parts.iter().any(|(_, run)| run.began.is_some()).then(|| Box::new(began(parts, &settings)));
-        let ended = parts.iter().all(|(_, run)| run.stopped.is_some());
-        let stop = || Box::new(RunRecord { phase: Phase::Stop, ..RunRecord::default() });
-        let duration_us = |(_, run): &(&str, &Self)| run.duration_us();
-        let proxies: Vec<_> =
-            parts.iter().filter_map(|(_, run)| Some((run.proxy()?, run.shift_us()))).collect();
-        let loads: Vec<_> = parts.iter().filter_map(|(_, run)| Some((run.load()?, run.shift_us()))).collect();
-        // A final record covers all of its run, also where the beginning of that was not read.
-        let span_us = match parts {
-            [one] => duration_us(one),
-            _ => last?.mono_us.saturating_sub(first?.mono_us),
+impl<'a> Member<'a> {
+    /// The runs, each with its name.
+    pub(super) fn all(runs: &[(&'a str, &'a Run)]) -> Vec<Self> {
+        let member = |&(name, run): &(&'a str, &'a Run)| {
+            let shift_us = run.last_realtime_us() as i64 - run.last_us() as i64;
+            Self { name, run, shift_us, is_together: false }
         };
-        Some(Self {
-            began: began.zip(first).map(|(began, first)| (first, began)),
-            stopped: last.filter(|_| ended).map(|last| (Stamp { interval_us: span_us, ..last }, stop())),
-            proxy: (!proxies.is_empty()).then(|| Track::merged(&proxies)),
-            proxy_open: parts.iter().map(|(_, run)| run.proxy_open).sum(),
-            clients_deferred: parts.iter().map(|(_, run)| run.clients_deferred).sum(),
-            load: (!loads.is_empty()).then(|| Track::merged(&loads)),
-            load_record: load_record(parts),
-            clients: Clients::merged(parts.iter().map(|(_, run)| &run.clients)),
-            hosts: last.map(|last| (last.mono_us, host(parts))).into_iter().collect(),
-            experiments: Experiments::merged(parts.iter().map(|(_, run)| (&run.experiments, run.shift_us()))),
-            health: health(parts),
-            log: log(parts),
-            markers: markers(parts),
-            failures: Failures::merged(parts.iter().map(|(_, run)| &run.failures)),
-            reading: Reading::merged(parts.iter().map(|(_, run)| (&run.reading, run.shift_us()))),
-            first,
-            last,
-            settings,
-            ..Self::new(id, writer, history)
-        })
-    }
-
-    /// What makes the wall's clock of its monotonic one, by its last record.
-    fn shift_us(&self) -> i64 {
-        self.last_realtime_us() as i64 - self.last_us() as i64
-    }
-
-    fn shifted(&self, stamp: Stamp) -> Stamp {
-        Stamp { mono_us: stamp.mono_us.saturating_add_signed(self.shift_us()), ..stamp }
-    }
-}
-
-/// What they have in common, or of each what it has.
-fn joined(parts: &Parts<'_>, of: impl Fn(&Run) -> String) -> String {
-    let mut all: Vec<String> = parts.iter().map(|(_, run)| of(run)).filter(|text| !text.is_empty()).collect();
-    let mut seen = Vec::new();
-    all.retain(|text| {
-        !seen.contains(text) && {
-            seen.push(text.clone());
-            true
+        let mut members: Vec<Self> = runs.iter().map(member).collect();
+        let running_at = |us: u64| members.iter().filter(move |member| member.is_running_at(us)).count();
+        // There are most of them where one of them begins.
+        let begins = members.iter().map(|member| {
+            let (start_us, end_us) = member.span_us();
+            start_us + ((end_us - start_us) / 2).min(OVERLAP_US_MIN)
+        });
+        if let Some(moment_us) = begins.max_by_key(|&us| (running_at(us), us)) {
+            for member in &mut members {
+                member.is_together = member.is_running_at(moment_us);
+            }
         }
-    });
-    all.join(", ")
-}
-
-fn began(parts: &Parts<'_>, settings: &[Setting]) -> RunRecord {
-    let text =
-        |of: fn(&RunRecord) -> &String| joined(parts, |run| run.began().map(of).cloned().unwrap_or_default());
-    let sum = |of: fn(&RunRecord) -> u64| parts.iter().filter_map(|(_, run)| run.began().map(of)).sum();
-    RunRecord {
-        phase: Phase::Start,
-        version: text(|run| &run.version),
-        host: text(|run| &run.host),
-        listen: text(|run| &run.listen),
-        upstream: text(|run| &run.upstream),
-        certificate: text(|run| &run.certificate),
-        workers: sum(|run| run.workers),
-        kernel: text(|run| &run.kernel),
-        cpu_model: text(|run| &run.cpu_model),
-        cores: sum(|run| run.cores),
-        governor: text(|run| &run.governor),
-        clock_source: text(|run| &run.clock_source),
-        host_memory_bytes: sum(|run| run.host_memory_bytes),
-        settings: settings.to_vec(),
-        proxy: None,
-        load: None,
+        members
     }
-}
 
-/// Each setting once: as all have it, or of each as it has it.
-fn settings(parts: &Parts<'_>) -> Vec<Setting> {
-    let mut all: Vec<Setting> = Vec::new();
-    for setting in parts.iter().flat_map(|(_, run)| run.settings()) {
-        if all.len() < SETTINGS_MAX && !all.iter().any(|known| known.name == setting.name) {
-            all.push(setting.clone());
+    /// Its beginning and its end on the common clock.
+    pub(super) fn span_us(&self) -> (u64, u64) {
+        let end_us = self.shifted_us(self.run.last_us());
+        (end_us.saturating_sub(self.run.duration_us()), end_us)
+    }
+
+    fn is_running_at(&self, us: u64) -> bool {
+        let (start_us, end_us) = self.span_us();
+        start_us <= us && us <= end_us
+    }
+
+    /// A moment of its clock on the common one.
+    pub(super) fn shifted_us(&self, us: u64) -> u64 {
+        us.saturating_add_signed(self.shift_us)
+    }
+
+    /// A stamp of its clock on the common one.
+    pub(super) fn shifted(&self, stamp: Stamp) -> Stamp {
+        Stamp { mono_us: self.shifted_us(stamp.mono_us), ..stamp }
+    }
+
+    /// True if both ran on one host, as far as the journal or the runs tell.
+    fn is_beside(&self, other: &Self) -> bool {
+        let machine = |member: &Self| member.run.writer().origin.machine;
+        let (host, other_host) = (self.run.hostname(), other.run.hostname());
+        let has_same_name = !host.is_empty() && host == other_host;
+        match (machine(self), machine(other)) {
+            (Some(a), Some(b)) => a == b && (has_same_name || host.is_empty() || other_host.is_empty()),
+            (None, _) | (_, None) => has_same_name,
         }
     }
-    for setting in &mut all {
-        let values: Vec<_> =
-            parts.iter().filter_map(|(name, run)| Some((name, &run.setting(&setting.name)?.value))).collect();
-        if values.iter().any(|(_, value)| **value != setting.value) {
-            let each: Vec<String> = values.iter().map(|(name, value)| format!("{value} ({name})")).collect();
-            setting.value = Value::Text(each.join(", "));
-            setting.range = None;
+}
+
+/// The sum over all hosts, each with the most that a run of it tells.
+pub(super) fn sum_by_host(members: &[Member<'_>], of: impl Fn(&Run) -> u64) -> u64 {
+    let mut hosts: Vec<(&Member<'_>, u64)> = Vec::new();
+    for member in members {
+        match hosts.iter_mut().find(|(known, _)| known.is_beside(member)) {
+            Some((_, most)) => *most = (*most).max(of(member.run)),
+            None => hosts.push((member, of(member.run))),
         }
     }
-    all
+    hosts.iter().map(|(_, most)| most).sum()
 }
 
-fn load_record(parts: &Parts<'_>) -> Option<LoadRecord> {
-    let mut all: Option<LoadRecord> = None;
-    for record in parts.iter().filter_map(|(_, run)| run.load_record()) {
-        let Some(sum) = &mut all else {
-            all = Some(record.clone());
-            continue;
-        };
-        sum.running |= record.running;
-        sum.rate += record.rate;
-        sum.connections += record.connections;
-        sum.threads += record.threads;
-        sum.due_us = sum.due_us.max(record.due_us);
-        sum.sending_us = sum.sending_us.max(record.sending_us);
-        sum.measured_us = sum.measured_us.max(record.measured_us);
-        sum.tally.add(&record.tally);
-        sum.counters.add(&record.counters);
+/// Time that any of these spans covers, in microseconds.
+pub(super) fn covered_us(spans: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let mut spans: Vec<(u64, u64)> = spans.collect();
+    spans.sort_unstable();
+    let (mut covered_us, mut until_us) = (0, 0);
+    for (start_us, end_us) in spans {
+        covered_us += end_us.saturating_sub(start_us.max(until_us));
+        until_us = until_us.max(end_us);
     }
-    all
+    covered_us
 }
 
-fn host(parts: &Parts<'_>) -> HostRecord {
-    let mut sum = HostRecord::default();
-    let mut cpu = Counters::default();
-    for host in parts.iter().filter_map(|(_, run)| run.host()) {
-        sum.memory_bytes += host.memory_bytes;
-        sum.memory_pss_bytes += host.memory_pss_bytes;
-        sum.descriptors += host.descriptors;
-        sum.threads += host.threads;
-        sum.observed_pid = sum.observed_pid.max(host.observed_pid);
-        sum.observed_cpu_us += host.observed_cpu_us;
-        sum.observed_threads += host.observed_threads;
-        sum.observed_threads_max += host.observed_threads_max;
-        sum.observed_memory_bytes += host.observed_memory_bytes;
-        sum.observed_memory_max_bytes += host.observed_memory_max_bytes;
-        cpu.add(&host.cpu);
-    }
-    HostRecord { cpu, ..sum }
-}
-
-fn health(parts: &Parts<'_>) -> HealthRecord {
-    let mut sum = HealthRecord::default();
-    for (_, run) in parts {
-        let health = &run.health;
-        sum.refused_total += health.refused_total;
-        sum.merged_total += health.merged_total;
-        sum.waits_total += health.waits_total;
-        sum.dropped_total += health.dropped_total;
-        sum.suppressed_total += health.suppressed_total;
-        sum.over_budget_total += health.over_budget_total;
-        if health.clock_step_us.unsigned_abs() > sum.clock_step_us.unsigned_abs() {
-            sum.clock_step_us = health.clock_step_us;
-        }
-        if sum.error.is_empty() {
-            sum.error.clone_from(&health.error);
+/// What all have in common, or what each has, once.
+pub(super) fn joined(members: &[Member<'_>], of: impl Fn(&Run) -> String) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for text in members.iter().map(|member| of(member.run)) {
+        if !text.is_empty() && !texts.contains(&text) {
+            texts.push(text);
         }
     }
-    sum
-}
-
-fn log(parts: &Parts<'_>) -> VecDeque<LogLine> {
-    let of = |(name, run): &(&str, &Run)| -> Vec<LogLine> {
-        let line = |line: &LogLine| LogLine {
-            mono_us: line.mono_us.saturating_add_signed(run.shift_us()),
-            text: format!("{name}: {}", line.text),
-            ..line.clone()
-        };
-        run.log.iter().map(line).collect()
-    };
-    let mut all: Vec<LogLine> = parts.iter().flat_map(of).collect();
-    all.sort_by_key(|line| line.mono_us);
-    let too_many = all.len().saturating_sub(LOG_MAX);
-    all.into_iter().skip(too_many).collect()
-}
-
-fn markers(parts: &Parts<'_>) -> Markers {
-    let of = |(name, run): &(&str, &Run)| -> Vec<Marker> {
-        let marker = |marker: &Marker| Marker {
-            mono_us: marker.mono_us.saturating_add_signed(run.shift_us()),
-            deed: match &marker.deed {
-                Deed::Mark { number, text } => Deed::Mark { number: *number, text: format!("{name} {text}") },
-                change @ Deed::Change { .. } => change.clone(),
-            },
-            ..marker.clone()
-        };
-        run.markers.iter().map(marker).collect()
-    };
-    let mut all: Vec<Marker> = parts.iter().flat_map(of).collect();
-    all.sort_by_key(|marker| marker.mono_us);
-    let mut markers = Markers::default();
-    for marker in all {
-        markers.push(marker);
-    }
-    markers
+    texts.join(", ")
 }

@@ -242,10 +242,13 @@ impl RunController {
                 Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
             },
             Command::EndExperiment => self.end_experiment(),
-            Command::Record => match self.publisher.sink_mut().toggle_recording() {
-                Ok(text) => self.console.say(Level::Notice, &text),
-                Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
-            },
+            Command::Record => {
+                let baseline = self.publisher.baseline();
+                match self.publisher.sink_mut().toggle_recording(baseline) {
+                    Ok(text) => self.console.say(Level::Notice, &text),
+                    Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
+                }
+            }
             Command::Notice(notice) => self.tell(notice),
         }
     }

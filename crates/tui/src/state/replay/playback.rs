@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use telemetry::Moment;
-use telemetry::model::{Deed, Level, Run};
+use telemetry::model::{Level, Run, TimelineEvent};
 
 use super::Speed;
 use crate::clock::Now;
@@ -85,7 +85,7 @@ impl State {
         let began_us = run.began_us();
         let length_us = run.last_us().saturating_sub(began_us);
         let share = |us: u64| us.saturating_sub(began_us) as f64 / length_us.max(1) as f64;
-        let is_mark = |deed: &Deed| matches!(deed, Deed::Mark { .. });
+        let is_mark = |event: &TimelineEvent| matches!(event, TimelineEvent::Mark { .. });
         Some(PlaybackLine {
             state: match (playback.is_playing(), us >= run.last_us()) {
                 (true, _) => PlaybackState::Playing,
@@ -96,7 +96,7 @@ impl State {
             at_us: us.saturating_sub(began_us),
             length_us,
             realtime_us: run.realtime_at(us),
-            marks: run.markers().map(|marker| (share(marker.mono_us), is_mark(&marker.deed))).collect(),
+            marks: run.markers().map(|marker| (share(marker.mono_us), is_mark(&marker.event))).collect(),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use telemetry::model::{Deed, Marker};
+use telemetry::model::{Marker, TimelineEvent};
 
 use super::{LABEL_CELLS, column_x, cursor};
 use crate::format;
@@ -45,9 +45,9 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 /// Returns the number of a mark, or a sign for a change, and its text.
 fn words(marker: &Marker, sign: char) -> String {
-    match &marker.deed {
-        Deed::Mark { number, text } => format!("{number} {text}").trim_end().to_owned(),
-        Deed::Change { before, after } => {
+    match &marker.event {
+        TimelineEvent::Mark { number, text } => format!("{number} {text}").trim_end().to_owned(),
+        TimelineEvent::Change { before, after } => {
             let name = after.name.split_once('.').map_or(&*after.name, |(_, name)| name);
             format!("{sign}{name} {before}>{}", after.value)
         }

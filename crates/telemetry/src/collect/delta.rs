@@ -1,0 +1,100 @@
+//! Deltas: what workers hand over once an interval. The publisher merges them.
+
+use crate::histogram::Histograms;
+use crate::histogram::Sketch;
+use crate::metrics::Counters;
+use crate::metrics::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::record::connection::ConnectionRecord;
+use crate::record::event_counts::EventCounts;
+use crate::record::ids::ClientId;
+
+/// Connection records that one worker keeps in an interval; further ones count as unrecorded.
+pub const CONNECTION_RECORDS_MAX: usize = 64;
+/// Clients that one worker, and the merged table, tell apart; the others count as `other`.
+pub const CLIENTS_MAX: usize = 10_000;
+
+/// What a measured part of the program has counted since its last hand-over.
+pub trait Delta: Default + Send + 'static {
+    /// Adds what another worker counted in the same interval, or the same worker in a later one.
+    fn add(&mut self, other: &Self);
+    /// Forgets everything and keeps the memory.
+    fn clear(&mut self);
+}
+
+/// What the proxy, or one of its workers, counted in an interval.
+#[derive(Clone, Debug, Default)]
+pub struct ProxyDelta {
+    /// Counts since the last hand-over.
+    pub counters: Counters<ProxyCounter>,
+    /// Latencies since the last hand-over.
+    pub latencies: Histograms<ProxyLatency>,
+    /// Clients for which anything changed since the last hand-over, each at most once a worker.
+    pub clients: Vec<ClientDelta>,
+    /// Errors, and a sample of the connections that ended well.
+    pub connections: Vec<ConnectionRecord>,
+}
+
+impl Delta for ProxyDelta {
+    fn add(&mut self, other: &Self) {
+        self.counters.add(&other.counters);
+        self.latencies.add(&other.latencies);
+        self.clients.extend_from_slice(&other.clients);
+        self.connections.extend_from_slice(&other.connections);
+    }
+
+    fn clear(&mut self) {
+        self.counters = Counters::default();
+        self.latencies.clear();
+        self.clients.clear();
+        self.connections.clear();
+    }
+}
+
+impl ProxyDelta {
+    /// Keeps a connection's record if there is room, and counts it as unrecorded otherwise.
+    pub fn push_connection(&mut self, record: ConnectionRecord) {
+        if self.connections.len() < CONNECTION_RECORDS_MAX {
+            self.connections.push(record);
+        } else {
+            self.counters[ProxyCounter::EventsUnrecorded] += 1;
+        }
+    }
+}
+
+/// What one worker counted for one client in an interval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientDelta {
+    /// Whose traffic it is.
+    pub client: ClientId,
+    /// Connections opened less connections closed in the interval.
+    pub open_change: i64,
+    /// Counts since the last hand-over.
+    pub counters: Counters<ClientCounter>,
+    /// Latencies of its exchanges since the last hand-over.
+    pub exchange: Sketch,
+}
+
+/// What the load, or one of its threads, counted in an interval.
+#[derive(Clone, Debug, Default)]
+pub struct LoadDelta {
+    /// Counts since the last hand-over.
+    pub counters: Counters<LoadCounter>,
+    /// Latencies since the last hand-over.
+    pub latencies: Histograms<LoadLatency>,
+    /// What happened since the last hand-over, kind by kind.
+    pub tally: EventCounts,
+}
+
+impl Delta for LoadDelta {
+    fn add(&mut self, other: &Self) {
+        self.counters.add(&other.counters);
+        self.latencies.add(&other.latencies);
+        self.tally.add(&other.tally);
+    }
+
+    fn clear(&mut self) {
+        self.counters = Counters::default();
+        self.latencies.clear();
+        self.tally.clear();
+    }
+}

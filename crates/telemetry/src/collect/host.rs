@@ -1,0 +1,197 @@
+//! What this process uses, read from `/proc/self`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::metrics::Counters;
+use crate::metrics::CpuGroup;
+use crate::record::HostRecord;
+
+/// The groups of threads of the program, by the beginning of their names.
+pub(crate) const GROUPS: [(&str, CpuGroup); 5] = [
+    ("proxy", CpuGroup::Proxy),
+    ("load", CpuGroup::Load),
+    ("upstream", CpuGroup::Upstream),
+    ("dashboard", CpuGroup::Dashboard),
+    ("journal", CpuGroup::Journal),
+];
+
+/// How often PSS is read: the kernel walks all pages of the process for it.
+const PSS_EVERY: Duration = Duration::from_secs(10);
+
+/// Reads what the process uses. Threads are grouped by the beginning of their names.
+///
+/// What a thread used between the last reading and its end is known only as a part of the whole process's time. It
+/// goes to the groups whose threads have ended since, by their number. So take a reading before the threads of
+/// another group end.
+#[derive(Debug, Default)]
+pub struct HostSampler {
+    /// Group and CPU time in nanoseconds of each thread, by its id.
+    threads: HashMap<u32, (CpuGroup, u64)>,
+    ended_ns: Counters<CpuGroup>,
+    /// What threads had used that ended before the first reading, such as those of an earlier run of this process.
+    earlier_ns: Option<u64>,
+    /// What was read last, and when.
+    pss: Option<(Instant, u64)>,
+}
+
+impl HostSampler {
+    /// Takes a reading; a figure that `/proc` lacks is 0.
+    pub fn sample(&mut self) -> HostRecord {
+        let living = living_threads();
+        let threads = living.len() as u64;
+        let living_ns = living.values().map(|&(_, ns)| ns).sum::<u64>();
+        self.earlier_ns.get_or_insert_with(|| process_cpu_ns().saturating_sub(living_ns));
+        let mut ended = Counters::default();
+        for (_, (group, used_ns)) in self.threads.extract_if(|tid, _| !living.contains_key(tid)) {
+            self.ended_ns[group] += used_ns;
+            ended[group] += 1;
+        }
+        self.threads.extend(living);
+        self.share_out(&ended);
+        let mut used_ns = self.ended_ns;
+        for &(group, ns) in self.threads.values() {
+            used_ns[group] += ns;
+        }
+        let mut cpu = Counters::default();
+        for (group, ns) in used_ns.iter() {
+            cpu[group] = ns / 1_000;
+        }
+        HostRecord {
+            memory_bytes: memory_bytes(),
+            memory_pss_bytes: self.pss_bytes(),
+            descriptors: descriptors(),
+            threads,
+            cpu,
+            ..HostRecord::default()
+        }
+    }
+}
+
+impl HostSampler {
+    fn pss_bytes(&mut self) -> u64 {
+        let now = Instant::now();
+        match self.pss {
+            Some((read_at, bytes)) if now - read_at < PSS_EVERY => bytes,
+            _ => self.pss.insert((now, pss_bytes())).1,
+        }
+    }
+
+    /// Adds CPU time that belongs to no known thread to the groups whose threads have ended.
+    fn share_out(&mut self, ended: &Counters<CpuGroup>) {
+        let ended_total: u64 = ended.iter().map(|(_, threads)| threads).sum();
+        if ended_total == 0 {
+            return;
+        }
+        let living_ns: u64 = self.threads.values().map(|&(_, ns)| ns).sum();
+        let known_ns = self.ended_ns.iter().map(|(_, ns)| ns).sum::<u64>() + living_ns;
+        let earlier_ns = self.earlier_ns.unwrap_or(0);
+        let unknown_ns = process_cpu_ns().saturating_sub(known_ns.saturating_add(earlier_ns));
+        for (group, threads) in ended.iter() {
+            self.ended_ns[group] += unknown_ns * threads / ended_total;
+        }
+    }
+}
+
+/// CPU time of the process, ended threads included.
+fn process_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+fn living_threads() -> HashMap<u32, (CpuGroup, u64)> {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return HashMap::new() };
+    let thread = |task: std::io::Result<fs::DirEntry>| {
+        let task = task.ok()?;
+        let tid = task.file_name().to_str()?.parse().ok()?;
+        let name = fs::read_to_string(task.path().join("comm")).ok()?;
+        let used_ns = thread_cpu_ns(&task.path())?;
+        Some((tid, (group(name.trim_end()), used_ns)))
+    };
+    tasks.filter_map(thread).collect()
+}
+
+/// The first number of `schedstat` is the time spent on the CPU in nanoseconds. Kernels without it have ticks in
+/// `stat`.
+fn thread_cpu_ns(task: &std::path::Path) -> Option<u64> {
+    if let Ok(schedstat) = fs::read_to_string(task.join("schedstat")) {
+        return schedstat.split(' ').next()?.parse().ok();
+    }
+    let stat = fs::read_to_string(task.join("stat")).ok()?;
+    let after_name = stat.rsplit_once(')')?.1;
+    let mut ticks = after_name.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let used = ticks.next()?.ok()? + ticks.next()?.ok()?;
+    Some(used * 1_000_000_000 / rustix::param::clock_ticks_per_second())
+}
+
+fn group(name: &str) -> CpuGroup {
+    GROUPS.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(CpuGroup::Other, |(_, group)| *group)
+}
+
+fn memory_bytes() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+fn pss_bytes() -> u64 {
+    let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let kib = rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.strip_suffix("kB"));
+    kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+fn descriptors() -> u64 {
+    // One of them is the directory that is being read.
+    fs::read_dir("/proc/self/fd").map_or(0, |entries| (entries.count() as u64).saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use rustix::time::{ClockId, clock_gettime};
+
+    /// Uses so much CPU, however long a busy machine takes to give it.
+    fn burn(for_time: Duration) {
+        let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+        let end = used() + for_time;
+        while used() < end {
+            std::hint::black_box(0);
+        }
+    }
+
+    #[test]
+    fn cpu_is_accounted_to_the_group_of_the_thread_also_after_it_ended() {
+        let mut sampler = HostSampler::default();
+        let before = sampler.sample();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (done, wait) = std::sync::mpsc::channel::<()>();
+        let worker = std::thread::Builder::new()
+            .name("proxy-7".into())
+            .spawn(move || {
+                burn(Duration::from_millis(50));
+                tell.send(()).unwrap();
+                wait.recv().unwrap();
+                burn(Duration::from_millis(50));
+            })
+            .unwrap();
+        told.recv().unwrap();
+        let alive = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];
+        assert!(alive > 10_000, "only {alive} us");
+        done.send(()).unwrap();
+        worker.join().unwrap();
+        let ended = sampler.sample().cpu[CpuGroup::Proxy] - before.cpu[CpuGroup::Proxy];
+        assert!(ended >= alive + 10_000, "what it used last is missing: {alive} and then {ended} us");
+    }
+
+    #[test]
+    fn a_reading_tells_memory_descriptors_and_threads() {
+        let sample = HostSampler::default().sample();
+        assert!(sample.memory_bytes > 1_000_000);
+        let pss = sample.memory_pss_bytes;
+        assert!(pss > 100_000 && pss <= sample.memory_bytes + (1 << 20), "{sample:?}");
+        assert!(sample.descriptors >= 3);
+        assert!(sample.threads >= 1);
+    }
+}

@@ -1,0 +1,6 @@
+//! What is counted and sampled in an interval, and how it reaches the publisher.
+
+pub(crate) mod delta;
+pub(crate) mod delta_channel;
+pub(crate) mod host;
+pub(crate) mod observe;

@@ -1,0 +1,13 @@
+//! Latency histograms: dense where latencies are recorded, sparse in records and series, and one for sliding windows.
+
+mod dense;
+pub(crate) mod encoding;
+pub(crate) mod sketch;
+pub(crate) mod sparse;
+pub(crate) mod window;
+
+pub(crate) use dense::{DIGITS, LOWEST_NS};
+pub use dense::{HIGHEST_NS, Histogram, Histograms, quantile_is_thin};
+pub use sketch::Sketch;
+pub use sparse::SparseHistogram;
+pub use window::WindowHistogram;

@@ -1,0 +1,291 @@
+//! Follows a journal on a thread of its own and delivers its records.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use foldhash::HashSet;
+use journal::{Entry, ReadError, Tail, Timestamps};
+
+use crate::history::run_filter::{Admission, EntryFilter, RunFilter, WriterFilter};
+use crate::history::update::{BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Batch, ForeignRecords, Update};
+use crate::model::Level;
+use crate::record::codec;
+use crate::record::field;
+use crate::record::heap_size::HeapSize as _;
+use crate::record::ids::RunId;
+use crate::record::origin::{Origin, Suppressed, Writer};
+use crate::record::wire::DecodeError;
+
+/// How often the journal is polled. `journalctl -f` may learn of new entries only every 250 ms; polling is faster.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Runs that are reported as ignored, at most.
+const IGNORED_MAX: usize = 1_024;
+
+/// A thread that follows a journal.
+#[derive(Debug)]
+pub struct Follower {
+    ending: Arc<AtomicBool>,
+    suppressed_total: Arc<AtomicU64>,
+    walked_bytes: Arc<AtomicU64>,
+    thread: JoinHandle<()>,
+}
+
+/// Why a journal cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The thread cannot be started.
+    #[error("cannot start the thread that follows the journal: {0}")]
+    Thread(#[from] io::Error),
+}
+
+impl Follower {
+    /// Follows the journal that `open` opens, and delivers the records of runs that pass the filter; others are not even
+    /// decoded. Both run on the follower's thread, since a tail cannot leave the one that it was opened on. `deliver` may
+    /// block; it returns false to end the follower.
+    ///
+    /// # Errors
+    /// When the journal cannot be opened.
+    pub fn start(
+        open: impl FnOnce() -> Result<Tail, ReadError> + Send + 'static,
+        filter: RunFilter,
+        deliver: impl FnMut(Update) -> bool + Send + 'static,
+    ) -> Result<Self, FollowError> {
+        let ending = Arc::new(AtomicBool::new(false));
+        let suppressed_total = Arc::new(AtomicU64::new(0));
+        let (opened, result) = sync_channel(1);
+        let stop = Arc::clone(&ending);
+        let batches = BatchBuilder::new(filter, deliver, Arc::clone(&suppressed_total));
+        let walked_bytes = Arc::clone(&batches.walked_bytes);
+        let thread = std::thread::Builder::new()
+            .name("dashboard-tail".into())
+            .spawn(move || run(open, &opened, &stop, batches))?;
+        match result.recv() {
+            Ok(Ok(())) => Ok(Self { ending, suppressed_total, walked_bytes, thread }),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(io::Error::other("it ended before it began").into()),
+        }
+    }
+
+    /// Messages of the followed process, or of its unit, that journald dropped by its own account: for
+    /// [`Publisher::note_suppressed`](crate::Publisher::note_suppressed). Stays readable after the end.
+    pub fn suppressed_total(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.suppressed_total)
+    }
+
+    /// Bytes of the journal's files that have been read.
+    pub fn walked_bytes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.walked_bytes)
+    }
+
+    /// Reads and delivers what the journal holds now, and ends.
+    pub fn finish(self) {
+        self.ending.store(true, Ordering::Release);
+        // A panic there has been reported by the panic hook; here it only means that nothing more is delivered.
+        let _ = self.thread.join();
+    }
+
+    /// True once the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+}
+
+fn run(
+    open: impl FnOnce() -> Result<Tail, ReadError>,
+    opened: &SyncSender<Result<(), ReadError>>,
+    ending: &AtomicBool,
+    mut batches: BatchBuilder<impl FnMut(Update) -> bool>,
+) {
+    let mut tail = match open() {
+        Ok(tail) => tail,
+        Err(error) => {
+            let _ = opened.send(Err(error));
+            return;
+        }
+    };
+    let _ = opened.send(Ok(()));
+    let mut failing = false;
+    while batches.is_listening {
+        // Read before polling: what was written before the end was asked for must still be delivered.
+        let last = ending.load(Ordering::Acquire);
+        let error = batches.drain(&mut tail).err();
+        if let Some(error) = &error
+            && !failing
+        {
+            batches.deliver(Update::Notice(Level::Warning, error.to_string()));
+        }
+        failing = error.is_some();
+        if !batches.is_live && !failing {
+            batches.is_live = true;
+            batches.deliver(Update::CaughtUp);
+        }
+        if last {
+            return;
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Whether records of a newer schema were seen: those are reported as such, not as malformed.
+enum NewerSchema {
+    NotSeen,
+    Seen(DecodeError),
+    Reported,
+}
+
+/// Sorts entries into batches and delivers them.
+struct BatchBuilder<F> {
+    deliver: F,
+    /// False once the receiver is gone.
+    is_listening: bool,
+    /// True once all entries that were there at first have been read.
+    is_live: bool,
+    batch: Batch,
+    /// Memory that its records take.
+    batch_bytes: usize,
+    newer: NewerSchema,
+    filter: EntryFilter,
+    /// Runs that were reported as ignored.
+    ignored: HashSet<RunId>,
+    /// This process; where one run is followed, as the journal knows it.
+    own: Origin,
+    /// The unit of this process, once one of its records was read.
+    own_unit: String,
+    suppressed_total: Arc<AtomicU64>,
+    walked_bytes: Arc<AtomicU64>,
+}
+
+impl<F: FnMut(Update) -> bool> BatchBuilder<F> {
+    fn new(filter: RunFilter, deliver: F, suppressed_total: Arc<AtomicU64>) -> Self {
+        let own = match filter.writers {
+            WriterFilter::Process(process) => process,
+            WriterFilter::Any | WriterFilter::Trusted(_) | WriterFilter::Named { .. } => Origin::own(),
+        };
+        Self {
+            deliver,
+            is_listening: true,
+            is_live: false,
+            batch: Batch::default(),
+            batch_bytes: 0,
+            newer: NewerSchema::NotSeen,
+            filter: EntryFilter::new(filter),
+            ignored: HashSet::default(),
+            own,
+            own_unit: String::new(),
+            suppressed_total,
+            walked_bytes: Arc::default(),
+        }
+    }
+
+    /// Reads all entries there are, and delivers them.
+    fn drain(&mut self, tail: &mut Tail) -> Result<(), ReadError> {
+        let mut more = true;
+        while more && self.is_listening {
+            let progress = tail.poll(|entry| self.take(entry))?;
+            more = progress.more;
+            self.batch.skipped_bytes += progress.skipped_bytes;
+            self.walked_bytes.fetch_add(progress.walked_bytes, Ordering::Relaxed);
+            self.hand_over();
+            if let NewerSchema::Seen(error) = &self.newer {
+                let text = format!("the journal was {error}");
+                self.newer = NewerSchema::Reported;
+                self.deliver(Update::Notice(Level::Warning, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in an entry. Most entries of a system's journal are not ours; they cost two look-ups.
+    fn take(&mut self, entry: &Entry) {
+        if entry.text(&field::KIND.name).is_some() {
+            self.take_record(entry);
+        } else if let Some(notice) = Suppressed::of(entry) {
+            self.take_notice(notice);
+        }
+        let is_full = self.batch.records.len().max(self.batch.suppressed.len()) == BATCH_RECORDS_MAX;
+        if is_full || self.batch_bytes >= BATCH_BYTES_MAX {
+            self.hand_over();
+        }
+    }
+
+    fn take_record(&mut self, entry: &Entry) {
+        let origin = Origin::of(entry);
+        match self.filter.admit(&origin, entry) {
+            Admission::Admitted => {}
+            Admission::OtherRun => return,
+            Admission::OtherWriter => return self.ignore(entry),
+        }
+        match codec::decode(entry) {
+            Ok(Some(record)) => {
+                if self.batch.writer.origin != origin {
+                    self.change_writer(&origin, entry);
+                }
+                self.batch_bytes += size_of_val(&record) + record.heap_bytes();
+                self.batch.records.push(record);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                self.batch.malformed += 1;
+                if matches!((&error, &self.newer), (DecodeError::Newer(_), NewerSchema::NotSeen)) {
+                    self.newer = NewerSchema::Seen(error);
+                }
+            }
+        }
+    }
+
+    /// Notes a record of a writer who is not admitted.
+    fn ignore(&mut self, entry: &Entry) {
+        let RunFilter { writers, range, .. } = self.filter.settings();
+        let Some(run) = entry.text(&field::RUN.name).and_then(|id| id.parse().ok()) else { return };
+        let realtime_us = entry.realtime_us();
+        if matches!(writers, WriterFilter::Process(_)) {
+            self.batch.foreign.get_or_insert(ForeignRecords { run, records: 0, realtime_us }).records += 1;
+        } else if range.holds(realtime_us) && self.ignored.len() < IGNORED_MAX && self.ignored.insert(run) {
+            let writer = Writer { is_remote: self.own.is_elsewhere(&Origin::of(entry)), ..Writer::of(entry) };
+            self.deliver(Update::Ignored(run, writer));
+        }
+    }
+
+    fn change_writer(&mut self, origin: &Origin, entry: &Entry) {
+        if !self.batch.records.is_empty() {
+            self.hand_over();
+        }
+        let writer = Writer { is_remote: self.own.is_elsewhere(origin), ..Writer::of(entry) };
+        if writer.origin == self.own {
+            self.own_unit.clone_from(&writer.unit);
+        }
+        self.batch.writer = Arc::new(writer);
+    }
+
+    fn take_notice(&mut self, notice: Suppressed) {
+        if notice.concerns(&self.own, &self.own_unit) {
+            self.suppressed_total.fetch_add(notice.dropped, Ordering::Relaxed);
+        }
+        self.batch.suppressed.push(notice);
+    }
+
+    fn hand_over(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let next = Batch { writer: Arc::clone(&self.batch.writer), ..Batch::default() };
+        let mut full = std::mem::replace(&mut self.batch, next);
+        self.batch_bytes = 0;
+        // Monotonic clocks of different boots cannot be compared.
+        let is_comparable = full.writer.origin.boot.is_some() && full.writer.origin.boot == self.own.boot;
+        full.read_mono_us = (self.is_live && is_comparable).then(|| Timestamps::now().monotonic_us);
+        self.deliver(Update::Batch(full));
+    }
+
+    fn deliver(&mut self, update: Update) {
+        self.is_listening = self.is_listening && (self.deliver)(update);
+    }
+}

@@ -1,0 +1,266 @@
+//! Reads a journal a second time, on its own thread: a run up to a given moment, then the records that follow.
+//!
+//! A [`Model`] keeps a few hours of a run, and less of its clients. The journal still holds the rest. A
+//! [`HistoryReader`] reads the run from the journal up to a moment into a new model and delivers that model. Then it
+//! delivers the following records, as far as it is asked to, so that they can be played. Its memory is one model while
+//! it reads, and two polls of records.
+
+mod run_cursor;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use journal::{ReadError, Start, Tail};
+
+use crate::history::slice::TimeRange;
+use crate::model::Model;
+use crate::record::Record;
+use crate::record::ids::RunId;
+use crate::record::origin::{Origin, Writer};
+use run_cursor::{ReadProgress, RunCursor};
+
+/// Most records in one reply.
+const RECORDS_MAX: usize = 256;
+
+/// A read request. A newer request replaces one still queued.
+#[derive(Debug)]
+pub enum HistoryRequest {
+    /// Read a run up to a moment.
+    Seek(Box<Seek>),
+    /// Deliver the records that follow, up to a moment.
+    Continue {
+        /// The ticket of the [`Seek`].
+        ticket: u64,
+        /// Up to this moment of the run's monotonic clock, in microseconds.
+        until_us: u64,
+        /// The highest sequence number known of the run.
+        last_seq: u64,
+    },
+}
+
+/// The run and moment to read up to.
+#[derive(Debug)]
+pub struct Seek {
+    /// Identifies the replies.
+    pub ticket: u64,
+    /// The run.
+    pub run: RunId,
+    /// The process whose records count.
+    pub origin: Origin,
+    /// The model to read into: empty, or holding what is already known ([`Model::joining`]).
+    pub model: Model,
+    /// Records before this moment of `CLOCK_REALTIME`, in microseconds, are not needed.
+    pub since_us: u64,
+    /// The moment, of the run's monotonic clock in microseconds.
+    pub until_us: u64,
+    /// The highest sequence number known of the run: reading stops there.
+    pub last_seq: u64,
+}
+
+/// A reply of the reader.
+#[derive(Debug)]
+pub enum HistoryReply {
+    /// How far a [`Seek`] has come.
+    Progress {
+        /// The ticket of the request.
+        ticket: u64,
+        /// The moment of the run's monotonic clock, in microseconds.
+        mono_us: u64,
+    },
+    /// The run at the requested moment.
+    Reached {
+        /// The ticket of the request.
+        ticket: u64,
+        /// Nothing but the run, and nothing later than the moment.
+        model: Box<Model>,
+        /// The moment.
+        until_us: u64,
+    },
+    /// Records that follow.
+    Records {
+        /// The ticket of the request.
+        ticket: u64,
+        /// In journal order, each with its writer.
+        records: Vec<(Arc<Writer>, Record)>,
+        /// All records up to this moment have been delivered; `None` while more follow.
+        until_us: Option<u64>,
+    },
+    /// The journal cannot be read.
+    Failed {
+        /// The ticket of the request.
+        ticket: u64,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A handle to the reader thread, which ends when the last handle is dropped.
+#[derive(Clone, Debug)]
+pub struct HistoryReader {
+    slot: Arc<SlotCloser>,
+}
+
+/// Closes the slot when the last handle is dropped.
+#[derive(Debug)]
+struct SlotCloser(Arc<RequestSlot>);
+
+impl Drop for SlotCloser {
+    fn drop(&mut self) {
+        self.0.put(SlotState::Closed);
+    }
+}
+
+/// The queued request. Both threads hold the lock only to put or take it, so neither blocks the other.
+#[derive(Debug, Default)]
+struct RequestSlot {
+    state: Mutex<SlotState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+enum SlotState {
+    #[default]
+    Empty,
+    Request(HistoryRequest),
+    /// All handles are gone.
+    Closed,
+}
+
+impl RequestSlot {
+    fn put(&self, state: SlotState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        self.changed.notify_one();
+    }
+
+    /// Waits for a request; `None` once all handles are gone.
+    fn take(&self) -> Option<HistoryRequest> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_empty = |state: &mut SlotState| matches!(state, SlotState::Empty);
+        let mut state = self.changed.wait_while(state, is_empty).unwrap_or_else(PoisonError::into_inner);
+        match std::mem::take(&mut *state) {
+            SlotState::Request(request) => Some(request),
+            SlotState::Empty | SlotState::Closed => None,
+        }
+    }
+
+    /// True if a newer request waits, or all handles are gone.
+    fn is_superseded(&self) -> bool {
+        !matches!(*self.state.lock().unwrap_or_else(PoisonError::into_inner), SlotState::Empty)
+    }
+}
+
+impl HistoryReader {
+    /// Starts the thread. `open` opens the journal, `stretch` limits what is read of it. `deliver` may block; it returns
+    /// false to end the thread.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn start(
+        open: impl Fn(Start) -> Result<Tail, ReadError> + Send + 'static,
+        range: TimeRange,
+        deliver: impl FnMut(HistoryReply) -> bool + Send + 'static,
+    ) -> io::Result<Self> {
+        let slot = Arc::new(RequestSlot::default());
+        let for_thread = Arc::clone(&slot);
+        std::thread::Builder::new().name("dashboard-read".into()).spawn(move || {
+            ReaderThread { slot: &for_thread, open, range, deliver }.run();
+        })?;
+        Ok(Self { slot: Arc::new(SlotCloser(slot)) })
+    }
+
+    /// Queues a request, in place of one still queued. Never blocks.
+    pub fn request(&self, request: HistoryRequest) {
+        self.slot.0.put(SlotState::Request(request));
+    }
+}
+
+/// The reader thread.
+struct ReaderThread<'d, O, D> {
+    slot: &'d RequestSlot,
+    open: O,
+    range: TimeRange,
+    deliver: D,
+}
+
+impl<O, D> ReaderThread<'_, O, D>
+where
+    O: Fn(Start) -> Result<Tail, ReadError>,
+    D: FnMut(HistoryReply) -> bool,
+{
+    fn run(mut self) {
+        let mut cursor: Option<(u64, RunCursor)> = None;
+        while let Some(request) = self.slot.take() {
+            let (ticket, done) = match request {
+                HistoryRequest::Seek(seek) => {
+                    // Dropped first, so that only one is held at a time.
+                    cursor = None;
+                    let ticket = seek.ticket;
+                    (ticket, self.seek(*seek).map(|found| cursor = found.map(|cursor| (ticket, cursor))))
+                }
+                HistoryRequest::Continue { ticket, until_us, last_seq } => match &mut cursor {
+                    Some((of, cursor)) if *of == ticket => {
+                        (ticket, self.read_on(ticket, cursor, until_us, last_seq))
+                    }
+                    _ => continue,
+                },
+            };
+            if let Err(error) = done {
+                let is_delivered = (self.deliver)(HistoryReply::Failed { ticket, why: error.to_string() });
+                if !is_delivered {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Reads up to a moment; `None` if a newer request came meanwhile.
+    fn seek(&mut self, seek: Seek) -> Result<Option<RunCursor>, ReadError> {
+        let Seek { ticket, run, origin, mut model, since_us, until_us, last_seq } = seek;
+        // A stretch needs the records before it, to count from its beginning.
+        let is_whole = self.range == TimeRange::ALL;
+        let start = if is_whole && since_us > 0 { Start::Since(since_us) } else { Start::Oldest };
+        let mut cursor = RunCursor::new((self.open)(start)?, (run, origin), self.range);
+        loop {
+            let progress = cursor.read(until_us, last_seq, |writer, record| {
+                model.apply_from(writer, record, None);
+            })?;
+            let news = match progress {
+                ReadProgress::Done => break,
+                ReadProgress::At(mono_us) => HistoryReply::Progress { ticket, mono_us },
+            };
+            if self.slot.is_superseded() || !(self.deliver)(news) {
+                return Ok(None);
+            }
+        }
+        let is_delivered = (self.deliver)(HistoryReply::Reached { ticket, model: Box::new(model), until_us });
+        Ok(is_delivered.then_some(cursor))
+    }
+
+    fn read_on(
+        &mut self,
+        ticket: u64,
+        cursor: &mut RunCursor,
+        until_us: u64,
+        last_seq: u64,
+    ) -> Result<(), ReadError> {
+        let mut records = Vec::new();
+        loop {
+            let progress = cursor.read(until_us, last_seq, |writer, record| {
+                records.push((Arc::clone(writer), record));
+            })?;
+            while records.len() > RECORDS_MAX {
+                let rest = records.split_off(RECORDS_MAX);
+                let full = std::mem::replace(&mut records, rest);
+                if !(self.deliver)(HistoryReply::Records { ticket, records: full, until_us: None }) {
+                    return Ok(());
+                }
+            }
+            if progress == ReadProgress::Done {
+                (self.deliver)(HistoryReply::Records { ticket, records, until_us: Some(until_us) });
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How a run stood at a moment, and its later records rebased to that.
+
+use foldhash::HashMap;
+
+use crate::collect::delta::CLIENTS_MAX;
+use crate::metrics::ClientCounter;
+use crate::metrics::Counters;
+use crate::model::put_setting;
+use crate::record::ids::{ClientId, RunId};
+use crate::record::{
+    Body, HealthRecord, HostRecord, LoadRecord, Phase, ProxyRecord, Record, RunRecord, Stamp,
+};
+
+/// How a run stood at a moment. A slice counts from it.
+#[derive(Clone, Debug, Default)]
+pub struct Baseline {
+    /// The stamp of the last record before.
+    pub(crate) last: Option<Stamp>,
+    /// The end of the last interval before, if there was one; else the run's first record.
+    pub(crate) ticked: Option<Stamp>,
+    /// What the run began with, and the settings as they stood.
+    pub(crate) began: Option<Box<RunRecord>>,
+    /// When the run began, `CLOCK_MONOTONIC` in microseconds.
+    pub(crate) began_us: u64,
+    /// The last records before, without the latencies of their intervals.
+    pub(crate) proxy: ProxyRecord,
+    pub(crate) load: LoadRecord,
+    pub(crate) host: HostRecord,
+    pub(crate) health: HealthRecord,
+    /// Epoch and totals of each client.
+    pub(crate) clients: HashMap<ClientId, (u64, Counters<ClientCounter>)>,
+}
+
+impl Baseline {
+    /// Takes in a record from before the slice.
+    pub(super) fn note(&mut self, record: &Record) {
+        self.last = Some(record.stamp);
+        match &record.body {
+            Body::Run(run) if run.phase == Phase::Start => {
+                self.began = Some(run.clone());
+                self.began_us = record.stamp.mono_us.saturating_sub(record.stamp.interval_us);
+                self.ticked = Some(record.stamp);
+            }
+            Body::Setting(setting) => {
+                if let Some((after, began)) = setting.after.as_ref().zip(self.began.as_mut()) {
+                    put_setting(&mut began.settings, after.clone());
+                }
+            }
+            Body::Proxy(proxy) => {
+                self.ticked = Some(record.stamp);
+                self.proxy = proxy.without_intervals();
+            }
+            Body::Load(load) => {
+                self.ticked = Some(record.stamp);
+                self.load = load.without_intervals();
+            }
+            Body::Host(host) => self.host = host.clone(),
+            Body::Health(health) => self.health = health.clone(),
+            Body::Client(client) => {
+                if self.clients.len() < 2 * CLIENTS_MAX || self.clients.contains_key(&client.client) {
+                    self.clients.insert(client.client, (client.epoch, client.counters));
+                }
+            }
+            Body::Run(_) | Body::Connection(_) | Body::Mark(_) | Body::Experiment(_) | Body::Notice(_) => {}
+        }
+    }
+
+    /// The run; `None` without a record before.
+    pub(super) fn run(&self) -> Option<RunId> {
+        self.last.map(|last| last.run)
+    }
+
+    /// Number of clients that it knows.
+    pub(super) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// What it began with, its settings as they stood.
+    pub(super) fn began(&self) -> Option<&RunRecord> {
+        self.began.as_deref()
+    }
+
+    /// The first record of the slice; `None` if nothing was before it, or the first record of the run was not read.
+    pub(super) fn header(&self, run: RunId) -> Option<Record> {
+        let ticked = self.ticked?;
+        let began = self.began.clone()?;
+        let interval_us = ticked.mono_us.saturating_sub(self.began_us);
+        Some(Record { stamp: Stamp { run, seq: 1, interval_us, ..ticked }, body: Body::Run(began) })
+    }
+
+    /// Makes a later record count from here.
+    pub(super) fn rebase(&mut self, record: &mut Record) {
+        let Some(last) = self.last else {
+            if let Body::Run(run) = &record.body {
+                self.began = Some(run.clone());
+            }
+            return;
+        };
+        let stamp = &mut record.stamp;
+        stamp.seq = stamp.seq.saturating_sub(last.seq) + u64::from(self.began.is_some());
+        match &mut record.body {
+            Body::Run(run) => {
+                // Histograms of a whole run cannot be rebased; the last interval has the totals.
+                (run.proxy, run.load) = (None, None);
+                let began_us = self.ticked.map_or(last.mono_us, |ticked| ticked.mono_us);
+                stamp.interval_us = stamp.interval_us.min(stamp.mono_us.saturating_sub(began_us));
+            }
+            Body::Proxy(proxy) => proxy.rebase(&self.proxy),
+            Body::Load(load) => load.rebase(&self.load),
+            Body::Client(client) => {
+                let before = self.clients.get(&client.client).filter(|(epoch, _)| *epoch == client.epoch);
+                if let Some((_, counters)) = before {
+                    client.rebase(counters);
+                }
+            }
+            Body::Host(host) => host.rebase(&self.host),
+            Body::Health(health) => health.rebase(&self.health),
+            Body::Connection(_)
+            | Body::Setting(_)
+            | Body::Mark(_)
+            | Body::Experiment(_)
+            | Body::Notice(_) => {}
+        }
+    }
+}

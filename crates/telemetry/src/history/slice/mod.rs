@@ -1,0 +1,159 @@
+//! Cuts a time range out of the records of runs.
+//!
+//! Records carry totals since the run began, so a part of a run cannot be read by itself. A slice rebases them:
+//! totals and sequence numbers count from its beginning, and its first record is that of the run, with the settings
+//! as they stood then. Whatever reads records can read a slice.
+
+mod baseline;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) use tests::recorded as simulated;
+
+use foldhash::HashMap;
+
+use crate::history::update::Batch;
+use crate::record::ids::RunId;
+use crate::record::origin::{Origin, Writer};
+use crate::record::{Body, Phase, Record, RunRecord, Stamp};
+pub use baseline::Baseline;
+
+/// Most runs in a slice; further ones are left out.
+const RUNS_MAX: usize = 1_024;
+/// Most clients before the range, of all runs together; a run that exceeds it is left out.
+const CLIENTS_MAX: usize = 200_000;
+
+/// A range of `CLOCK_REALTIME`, in microseconds: later than `from_us`, up to `until_us`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Its beginning.
+    pub from_us: u64,
+    /// Its end.
+    pub until_us: u64,
+}
+
+impl TimeRange {
+    /// All of time.
+    pub const ALL: Self = Self { from_us: 0, until_us: u64::MAX };
+
+    /// True for a moment within it.
+    pub fn holds(&self, realtime_us: u64) -> bool {
+        self == &Self::ALL || (realtime_us > self.from_us && realtime_us <= self.until_us)
+    }
+}
+
+/// Cuts a time range out of the records of runs, as they come.
+#[derive(Clone, Debug)]
+pub struct RunSlice {
+    range: TimeRange,
+    runs: HashMap<(Origin, RunId), RunPosition>,
+    /// Clients before the range, of all runs.
+    clients: usize,
+}
+
+/// Where one run is, as seen from the range.
+#[derive(Clone, Debug, Default)]
+struct RunPosition {
+    /// How it stood when the range began.
+    base: Baseline,
+    stage: Stage,
+    /// The stamp of the last record of the slice.
+    last: Option<Stamp>,
+    /// True if that was the last record of the run.
+    has_ended: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Before,
+    Within,
+    After,
+}
+
+impl RunSlice {
+    /// A slice of this range.
+    pub fn new(range: TimeRange) -> Self {
+        Self { range, runs: HashMap::default(), clients: 0 }
+    }
+
+    /// A slice of one run that begins with this baseline. Its records come from the publisher, not from a journal.
+    pub fn following(base: Baseline) -> Self {
+        let (run, clients) = (base.run(), base.clients());
+        let cut = |run| ((Origin::default(), run), RunPosition { base, ..RunPosition::default() });
+        Self { range: TimeRange::ALL, runs: run.map(cut).into_iter().collect(), clients }
+    }
+
+    /// Ends the runs that go on: later records are left out, not missing.
+    pub fn close(&mut self, out: &mut Vec<Record>) {
+        for ((_, run), cut) in &mut self.runs {
+            cut.end(*run, out);
+        }
+    }
+
+    /// The records of the slice that a batch holds.
+    pub fn cut(&mut self, batch: Batch) -> Batch {
+        if self.range == TimeRange::ALL {
+            return batch;
+        }
+        let mut records = Vec::with_capacity(batch.records.len());
+        for record in batch.records {
+            self.take(&batch.writer, record, &mut records);
+        }
+        Batch { records, ..batch }
+    }
+
+    /// Takes in a record, and adds the records of the slice that come of it.
+    pub fn take(&mut self, writer: &Writer, record: Record, out: &mut Vec<Record>) {
+        let key = (writer.origin, record.stamp.run);
+        if !self.runs.contains_key(&key) && self.runs.len() == RUNS_MAX {
+            return;
+        }
+        let cut = self.runs.entry(key).or_default();
+        let at_us = record.stamp.realtime_us;
+        match cut.stage {
+            Stage::Before if at_us <= self.range.from_us => cut.note(&record, &mut self.clients),
+            Stage::Before | Stage::Within if at_us <= self.range.until_us => cut.pass(record, out),
+            Stage::Before => cut.note(&record, &mut self.clients),
+            Stage::Within => cut.end(record.stamp.run, out),
+            Stage::After => {}
+        }
+    }
+}
+
+impl RunPosition {
+    /// Takes in a record from before the range. A run with too many clients is left out from then on.
+    fn note(&mut self, record: &Record, clients: &mut usize) {
+        if self.stage == Stage::After {
+            return;
+        }
+        let others = *clients - self.base.clients();
+        self.base.note(record);
+        *clients = others + self.base.clients();
+        if *clients > CLIENTS_MAX {
+            *clients = others;
+            *self = Self { stage: Stage::After, ..Self::default() };
+        }
+    }
+
+    fn pass(&mut self, mut record: Record, out: &mut Vec<Record>) {
+        if self.stage == Stage::Before {
+            self.stage = Stage::Within;
+            out.extend(self.base.header(record.stamp.run));
+        }
+        self.base.rebase(&mut record);
+        self.last = Some(record.stamp);
+        self.has_ended = matches!(&record.body, Body::Run(run) if run.phase == Phase::Stop);
+        out.push(record);
+    }
+
+    /// Ends the run, unless it ended within the range: later records are left out, not missing.
+    fn end(&mut self, run: RunId, out: &mut Vec<Record>) {
+        let has_begun = std::mem::replace(&mut self.stage, Stage::After) == Stage::Within;
+        let Some(last) = self.last.filter(|_| has_begun && !self.has_ended) else { return };
+        let began = self.base.began().cloned().unwrap_or_default();
+        let stamp = Stamp { run, seq: last.seq + 1, interval_us: 0, ..last };
+        let body = Body::Run(Box::new(RunRecord { phase: Phase::Stop, runs_on: true, ..began }));
+        out.push(Record { stamp, body });
+    }
+}

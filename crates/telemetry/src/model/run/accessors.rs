@@ -1,0 +1,246 @@
+//! What a run tells of itself.
+
+use super::client::{Client, ClientRate};
+use super::clients::Clients;
+use super::experiment::Experiment;
+use super::failures::Failures;
+use super::hosts::CpuUse;
+use super::log::LogLine;
+use super::reading::Reading;
+use super::timeline::Marker;
+use super::{DEFERRED_US_MAX, Run};
+use crate::metrics::Counters;
+use crate::metrics::{CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::model::series::MetricSeries;
+use crate::record::ids::{ClientId, RunId};
+use crate::record::origin::Writer;
+use crate::record::setting::Setting;
+use crate::record::{HealthRecord, HostRecord, LoadRecord, RunRecord};
+
+impl Run {
+    /// Its id.
+    pub fn id(&self) -> RunId {
+        self.header.id
+    }
+
+    /// The process that writes it.
+    pub fn writer(&self) -> &Writer {
+        &self.header.writer
+    }
+
+    /// The host that it runs on: as the journal says, else as the run does; empty if neither was read.
+    pub fn hostname(&self) -> &str {
+        match (&*self.header.writer.hostname, self.began()) {
+            ("", Some(began)) => &began.host,
+            (hostname, _) => hostname,
+        }
+    }
+
+    /// What it began with; `None` if its first record was not read.
+    pub fn began(&self) -> Option<&RunRecord> {
+        self.header.began.as_ref().map(|(_, run)| &**run)
+    }
+
+    /// Its final record; `None` while it runs, or if it was killed.
+    pub fn stopped(&self) -> Option<&RunRecord> {
+        self.header.stopped.as_ref().map(|(_, run)| &**run)
+    }
+
+    /// `CLOCK_MONOTONIC` of its first record read, in microseconds.
+    pub fn began_us(&self) -> u64 {
+        self.header.first.map_or(0, |stamp| stamp.mono_us)
+    }
+
+    /// The moment of the monotonic clock from which on its series are kept, in microseconds: that of its first record
+    /// until there are so many that the oldest are let go.
+    pub fn kept_from_us(&self) -> u64 {
+        let proxy = self.proxy().and_then(|series| Some(series.timeline().next()?.start_us));
+        let load = self.load().and_then(|series| Some(series.timeline().next()?.start_us));
+        [proxy, load].into_iter().flatten().min().unwrap_or_else(|| self.began_us())
+    }
+
+    /// True if only its totals and its last interval are kept, since there are too many runs.
+    pub fn is_brief(&self) -> bool {
+        self.retention.is_brief
+    }
+
+    /// True if reading began in its middle, with what was known of it from before: then latencies of the whole run are
+    /// those since.
+    pub fn is_joined(&self) -> bool {
+        self.retention.is_joined
+    }
+
+    /// `CLOCK_REALTIME` of its first record read, in microseconds.
+    pub fn began_realtime_us(&self) -> u64 {
+        self.header.first.map_or(0, |stamp| stamp.realtime_us)
+    }
+
+    /// `CLOCK_REALTIME` of its last record read, in microseconds.
+    pub fn last_realtime_us(&self) -> u64 {
+        self.header.last.map_or(0, |stamp| stamp.realtime_us)
+    }
+
+    /// `CLOCK_MONOTONIC` of its last record read, in microseconds.
+    pub fn last_us(&self) -> u64 {
+        self.header.last.map_or(0, |stamp| stamp.mono_us)
+    }
+
+    /// How long the run had lasted where what was recorded of it begins, in microseconds.
+    pub fn before_us(&self) -> u64 {
+        self.header.began.as_ref().map_or(0, |(stamp, _)| stamp.interval_us)
+    }
+
+    /// From its first record read to its last, in microseconds of the monotonic clock. The final record covers the
+    /// whole run, also where its beginning was not read.
+    pub fn duration_us(&self) -> u64 {
+        let read_us = self.header.first.map_or(0, |first| self.last_us().saturating_sub(first.mono_us));
+        self.header.stopped.as_ref().map_or(read_us, |(stamp, _)| stamp.interval_us.max(read_us))
+    }
+
+    /// The same without the time between runs that are merged here, over which nothing was counted.
+    pub fn recorded_us(&self) -> u64 {
+        self.duration_us().saturating_sub(self.header.idle_us)
+    }
+
+    /// Every setting as it stands.
+    pub fn settings(&self) -> &[Setting] {
+        self.settings.all()
+    }
+
+    /// The setting of this name.
+    pub fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings().iter().find(|setting| setting.name == name)
+    }
+
+    /// How a setting of this name stood at a moment of the monotonic clock, in words; `None` if there is none.
+    pub fn setting_at(&self, us: u64, name: &str) -> Option<String> {
+        self.setting(name).map(|setting| self.markers.value_at(us, setting))
+    }
+
+    /// Marks and changes of settings, oldest first, the latest thousand.
+    pub fn markers(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {
+        self.markers.iter()
+    }
+
+    /// The moment of the monotonic clock at one of `CLOCK_REALTIME`, by the last record's clocks; both in microseconds.
+    pub fn mono_at(&self, realtime_us: u64) -> u64 {
+        let (last_realtime_us, last_us) = (self.last_realtime_us(), self.last_us());
+        if realtime_us > last_realtime_us {
+            last_us.saturating_add(realtime_us - last_realtime_us)
+        } else {
+            last_us.saturating_sub(last_realtime_us - realtime_us)
+        }
+    }
+
+    /// `CLOCK_REALTIME` at a moment of the monotonic clock, by the last record's clocks; both in microseconds.
+    pub fn realtime_at(&self, us: u64) -> u64 {
+        let (realtime_us, last_us) = (self.last_realtime_us(), self.last_us());
+        if us > last_us {
+            realtime_us.saturating_add(us - last_us)
+        } else {
+            realtime_us.saturating_sub(last_us - us)
+        }
+    }
+
+    /// Connections that failed, by what their records say: those that had one.
+    pub fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    /// The proxy's series; `None` in a run without one.
+    pub fn proxy(&self) -> Option<&MetricSeries<ProxyCounter, ProxyLatency>> {
+        self.proxy.series.as_ref()
+    }
+
+    /// Connections of the proxy open when its last record was made.
+    pub fn proxy_open(&self) -> u64 {
+        self.proxy.open
+    }
+
+    /// The load's series; `None` in a run without one.
+    pub fn load(&self) -> Option<&MetricSeries<LoadCounter, LoadLatency>> {
+        self.load.series.as_ref()
+    }
+
+    /// The load's last record, its latencies left out while the run lasts.
+    pub fn load_record(&self) -> Option<&LoadRecord> {
+        self.load.record.as_ref()
+    }
+
+    /// The proxy's clients.
+    pub fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// Clients that changed and whose record the last interval put off.
+    pub fn clients_deferred(&self) -> u64 {
+        self.proxy.clients_deferred
+    }
+
+    /// What a client does now; `None` if that is not known. A silent client does nothing, unless its record may have
+    /// been put off or lost: then its last rate stands for up to 10 s.
+    pub fn client_rate(&self, client: &Client) -> Option<ClientRate> {
+        let latest = client.history().next_back().copied();
+        let now_us = self.proxy().map_or(0, MetricSeries::last_us);
+        let may_be_missing = self.client_records_may_be_missing();
+        match latest {
+            Some(rate) if rate.end_us >= now_us => Some(rate),
+            // Its first record came without what it could be compared with.
+            None if client.last_us >= now_us => None,
+            rate if may_be_missing => rate.filter(|rate| now_us - rate.end_us <= DEFERRED_US_MAX),
+            _ => Some(ClientRate { end_us: now_us, span_us: 1, counters: Counters::default() }),
+        }
+    }
+
+    /// True if records of clients that did something may have been put off, or lost, in the interval that is being read:
+    /// then nothing is known of a silent client.
+    pub fn client_records_may_be_missing(&self) -> bool {
+        self.proxy.clients_deferred > 0 || self.clients.lost_some_now(self.reading.lost())
+    }
+
+    /// The client of this id.
+    pub fn client(&self, id: ClientId) -> Option<&Client> {
+        self.clients.get(id)
+    }
+
+    /// The latest record of what the process used.
+    pub fn host(&self) -> Option<&HostRecord> {
+        self.hosts.latest()
+    }
+
+    /// The record of what the process used that was the latest at a moment of the monotonic clock.
+    pub fn host_at(&self, us: u64) -> Option<&HostRecord> {
+        self.hosts.at(us)
+    }
+
+    /// CPU of a group of threads over about `span_us` microseconds up to the last record, or over the last interval if
+    /// that is longer; `None` before there are two records.
+    pub fn cpu(&self, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
+        self.cpu_until(u64::MAX, group, span_us)
+    }
+
+    /// The same up to a moment of the monotonic clock.
+    pub fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
+        self.hosts.cpu_until(until_us, group, span_us)
+    }
+
+    /// Its experiments, oldest first.
+    pub fn experiments(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
+        self.experiments.iter()
+    }
+
+    /// What the writer knows of its losses.
+    pub fn health(&self) -> &HealthRecord {
+        &self.health
+    }
+
+    /// The latest log lines, oldest first.
+    pub fn log(&self) -> impl DoubleEndedIterator<Item = &LogLine> + ExactSizeIterator {
+        self.log.iter()
+    }
+
+    /// How the reading of this run has gone.
+    pub fn reading(&self) -> &Reading {
+        &self.reading
+    }
+}

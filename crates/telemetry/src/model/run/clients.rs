@@ -1,0 +1,293 @@
+//! The table of clients.
+
+use std::collections::VecDeque;
+
+use foldhash::HashMap;
+
+use super::client::{Client, Known};
+use super::merged::Member;
+use crate::collect::delta::CLIENTS_MAX;
+use crate::metrics::ClientCounter;
+use crate::metrics::Counters;
+use crate::record::connection::ConnectionRecord;
+use crate::record::heap_size::HeapSize;
+use crate::record::ids::ClientId;
+use crate::record::{ClientRecord, Stamp};
+
+/// Rates kept of each client, for its sparkline.
+pub(in crate::model) const HISTORY_MAX: usize = 60;
+
+/// Latest changes that are kept for a reader with a table of its own.
+const CHANGES_MAX: usize = 2_048;
+
+/// What is kept of all clients, in bytes: enough for [`CLIENTS_MAX`] with all of the above. Beyond it, only the
+/// latest rate and latencies are kept of clients that go on.
+const BYTES_MAX: usize = 128 << 20;
+
+/// Clients that left the table and are remembered. The writer tells at most [`CLIENTS_MAX`] clients apart at a time.
+const FOLDED_MAX: usize = 4 * CLIENTS_MAX;
+
+/// What is kept of a client that left the table, in case it comes back in the same epoch.
+#[derive(Clone, Copy, Debug)]
+struct Folded {
+    epoch: u64,
+    present: Counters<ClientCounter>,
+    last_us: u64,
+}
+
+/// The clients of a run, at most [`CLIENTS_MAX`] and one for `other`.
+#[derive(Debug)]
+pub struct Clients {
+    rows: HashMap<ClientId, Client>,
+    /// Clients whose totals went to `other`.
+    folded: HashMap<ClientId, Folded>,
+    /// Rates that are kept of each client.
+    history: usize,
+    /// What the rows point to, in bytes.
+    heap_bytes: usize,
+    /// [`BYTES_MAX`], and less in tests.
+    bytes_max: usize,
+    /// Records of clients for which the table had no room.
+    turned_away: u64,
+    /// Records taken in.
+    changes_total: u64,
+    /// Whose records were the latest, oldest first; none from before a client left the table.
+    changes: VecDeque<ClientId>,
+    /// Records that were known to be lost at the end of the last interval, and of the one before.
+    lost_at_ends: [u64; 2],
+}
+
+impl Clients {
+    pub(in crate::model) fn new(history: usize) -> Self {
+        Self {
+            rows: HashMap::default(),
+            folded: HashMap::default(),
+            history: history.clamp(1, HISTORY_MAX),
+            heap_bytes: 0,
+            bytes_max: BYTES_MAX,
+            turned_away: 0,
+            changes_total: 0,
+            changes: VecDeque::new(),
+            lost_at_ends: [0; 2],
+        }
+    }
+
+    /// The clients of several runs, by their addresses; without rates, which are of different clocks.
+    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+        let mut merged = Self::new(1);
+        for member in members {
+            let clients = &member.run.clients;
+            merged.turned_away += clients.turned_away;
+            for client in clients.rows.values() {
+                let is_known = merged.rows.contains_key(&client.id) || merged.rows.len() < CLIENTS_MAX;
+                let id = if is_known { client.id } else { ClientId::Other };
+                let sum = merged.rows.entry(id).or_insert_with(|| Client::new(id));
+                sum.open += if member.is_together { client.open } else { 0 };
+                sum.present.add(&client.totals());
+                sum.exchange.add(&client.exchange);
+            }
+        }
+        merged.recount();
+        merged
+    }
+
+    /// The clients that were idle from a moment on, as they stood then; without rates and latest latencies.
+    pub(in crate::model) fn idle_at(&self, us: u64, history: usize) -> Self {
+        let idle = self.rows.values().filter(|client| client.last_us <= us);
+        let rows = idle.map(|client| (client.id, client.without_rates()));
+        let mut then = Self { rows: rows.collect(), ..Self::new(history) };
+        then.recount();
+        then
+    }
+
+    fn recount(&mut self) {
+        self.heap_bytes = self.rows.values().map(HeapSize::heap_bytes).sum();
+    }
+
+    /// What they take of memory.
+    pub(in crate::model) fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<(ClientId, Client)>()
+            + self.folded.capacity() * size_of::<(ClientId, Folded)>()
+            + self.changes.capacity() * size_of::<ClientId>()
+            + self.heap_bytes
+    }
+
+    pub(in crate::model) fn apply(
+        &mut self,
+        stamp: &Stamp,
+        record: &ClientRecord,
+        from_start: bool,
+        lost: u64,
+    ) {
+        if !self.rows.contains_key(&record.client) && !self.take_in(record) {
+            self.turned_away += 1;
+            return;
+        }
+        let known = Known { from_start, lost, lost_lately: lost > self.lost_at_ends[1] };
+        let history = if self.heap_bytes > self.bytes_max { 1 } else { self.history };
+        let client = self.rows.entry(record.client).or_insert_with(|| Client::new(record.client));
+        let bytes_before = client.heap_bytes();
+        if let Some(rate) = client.apply(stamp, record, known) {
+            client.remember(rate, history);
+        }
+        client.time(stamp.mono_us, &record.exchange, history);
+        self.heap_bytes = self.heap_bytes - bytes_before + client.heap_bytes();
+        self.note_change(record.client);
+    }
+
+    /// Remembers how a connection of a known client went.
+    pub(in crate::model) fn note_connection(&mut self, connection: Box<ConnectionRecord>) {
+        if let Some(client) = self.rows.get_mut(&connection.client) {
+            let place = &mut client.connections[usize::from(connection.outcome.is_error())];
+            let bytes_before = place.heap_bytes();
+            let connection = place.insert(connection);
+            self.heap_bytes = self.heap_bytes - bytes_before + connection.heap_bytes();
+        }
+    }
+
+    fn note_change(&mut self, id: ClientId) {
+        if self.changes.len() == CHANGES_MAX {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(id);
+        self.changes_total += 1;
+    }
+
+    /// Called when an interval is complete.
+    pub(in crate::model) fn end_interval(&mut self, lost: u64) {
+        self.lost_at_ends = [lost, self.lost_at_ends[0]];
+    }
+
+    /// True if records were lost in the interval that is being read.
+    pub(in crate::model) fn lost_some_now(&self, lost: u64) -> bool {
+        lost > self.lost_at_ends[0]
+    }
+
+    /// Makes a row for a client that has none; false if there is no room.
+    fn take_in(&mut self, record: &ClientRecord) -> bool {
+        if self.rows.len() > CLIENTS_MAX {
+            self.make_room();
+        }
+        if self.rows.len() > CLIENTS_MAX {
+            return false;
+        }
+        let mut client = Client::new(record.client);
+        // In the same epoch its counters go on from where they were, and `other` must not count them too.
+        if let Some(folded) = self.folded.remove(&record.client).filter(|it| it.epoch == record.epoch) {
+            let other = self.rows.entry(ClientId::Other).or_insert_with(|| Client::new(ClientId::Other));
+            other.earlier = other.earlier.since(&folded.present);
+            self.note_change(ClientId::Other);
+            client.resume(folded.epoch, folded.present, folded.last_us);
+        }
+        self.rows.insert(record.client, client);
+        true
+    }
+
+    /// Removes the tenth of the clients that has been silent longest, and adds their totals to `other`.
+    fn make_room(&mut self) {
+        let idle = self.rows.values().filter(|client| client.open == 0 && client.id != ClientId::Other);
+        let mut by_age: Vec<(u64, ClientId)> = idle.map(|client| (client.last_us, client.id)).collect();
+        by_age.sort_unstable();
+        for (_, id) in by_age.into_iter().take(CLIENTS_MAX / 10) {
+            if let Some(gone) = self.rows.remove(&id) {
+                let other = self.rows.entry(ClientId::Other).or_insert_with(|| Client::new(ClientId::Other));
+                other.earlier.add(&gone.totals());
+                other.exchange.add(&gone.exchange);
+                let Client { epoch, present, last_us, .. } = gone;
+                self.folded.insert(id, Folded { epoch, present, last_us });
+            }
+        }
+        self.changes.clear();
+        self.forget_folded();
+        self.recount();
+    }
+
+    /// Forgets the clients that left longest ago: the writer has forgotten them too, and will begin a new epoch.
+    fn forget_folded(&mut self) {
+        if self.folded.len() <= FOLDED_MAX {
+            return;
+        }
+        let mut ages: Vec<u64> = self.folded.values().map(|folded| folded.last_us).collect();
+        let (_, &mut median_us, _) = ages.select_nth_unstable(FOLDED_MAX / 2);
+        self.folded.retain(|_, folded| folded.last_us > median_us);
+    }
+
+    /// All clients, in no order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Client> {
+        self.rows.values()
+    }
+
+    /// One client.
+    pub fn get(&self, id: ClientId) -> Option<&Client> {
+        self.rows.get(&id)
+    }
+
+    /// Changes of the table so far, for [`Self::changed_since`].
+    pub fn changes_total(&self) -> u64 {
+        self.changes_total
+    }
+
+    /// Which clients changed after so many changes, some perhaps named more than once; `None` if that is not known any
+    /// more, and the whole table may have.
+    pub fn changed_since(&self, changes_total: u64) -> Option<impl Iterator<Item = ClientId>> {
+        let new = usize::try_from(self.changes_total.checked_sub(changes_total)?).ok()?;
+        let known = self.changes.len().checked_sub(new)?;
+        Some(self.changes.range(known..).copied())
+    }
+
+    /// Clients in the table.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True without clients.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Records of clients for which there was no room.
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::histogram::Sketch;
+    use crate::record::ids::RunId;
+
+    #[test]
+    fn what_is_kept_of_many_clients_is_bounded_and_totals_are_not_cut() {
+        let mut exchange = Sketch::default();
+        (0..1_000).for_each(|us| exchange.record(Duration::from_micros(us * us)));
+        let mut clients = Clients { bytes_max: 4 << 20, ..Clients::new(HISTORY_MAX) };
+        for round in 1..=20_u64 {
+            for number in 0..1_000_u32 {
+                let mono_us = round * 1_000_000;
+                let stamp = Stamp {
+                    run: RunId::from_bits(1),
+                    seq: 1,
+                    mono_us,
+                    realtime_us: 1,
+                    interval_us: 1_000_000,
+                };
+                let client = std::net::IpAddr::from(number.to_be_bytes()).into();
+                let mut counters = Counters::default();
+                counters[ClientCounter::BytesIn] = 10 * round;
+                let exchange = exchange.clone();
+                let record = ClientRecord { client, epoch: 1, last: false, open: 1, counters, exchange };
+                clients.apply(&stamp, &record, true, 0);
+            }
+            let counted: usize = clients.iter().map(HeapSize::heap_bytes).sum();
+            assert_eq!(clients.heap_bytes, counted);
+            assert!(counted < 6 << 20, "{counted} bytes after {round} rounds");
+        }
+        for client in clients.iter() {
+            assert_eq!((client.totals()[ClientCounter::BytesIn], client.exchange().count()), (200, 20_000));
+            assert!(client.history().len() > 0);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The experiments of a run, as its records tell them.
+
+use std::collections::VecDeque;
+
+use super::merged::Member;
+use crate::experiment::{Arm, ExperimentStep, Outcome, Stage};
+use crate::record::clean::PEER_TEXT_MAX;
+use crate::record::heap_size::HeapSize as _;
+use crate::record::{EstimateRecord, ExperimentRecord, Stamp};
+
+/// Experiments that are kept of a run, the latest.
+const EXPERIMENTS_MAX: usize = 32;
+/// Figures that an experiment may compare; further ones are not taken from a journal.
+const METRICS_MAX: usize = 16;
+/// Switches that are kept of an experiment, the latest.
+const SWITCHES_MAX: usize = 2_048;
+
+/// What the texts of a figure take at the most: its name and two reasons.
+const TEXTS_BYTES: usize = 3 * 4 * PEER_TEXT_MAX;
+
+/// A moment from which on a value was in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// `CLOCK_MONOTONIC`, in microseconds.
+    pub mono_us: u64,
+    /// In which stage.
+    pub stage: Stage,
+    /// For which pair of it, from 1.
+    pub pair: u64,
+    /// For whose block.
+    pub arm: Arm,
+}
+
+/// What a stage came to for one figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What.
+    pub outcome: Outcome,
+    /// Why, in words; may be empty.
+    pub reason: String,
+    /// How the figure compared; `None` if too little is known.
+    pub estimate: Option<EstimateRecord>,
+}
+
+/// One figure that an experiment compares.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compared {
+    /// Its name, such as `exchange.p99`.
+    pub metric: String,
+    /// True for the one that was fixed beforehand as the experiment's.
+    pub is_primary: bool,
+    /// How it stands in the stage that is under way, after the last pair; of no worth as a verdict before the end.
+    pub running: Option<EstimateRecord>,
+    /// What the a/a stage came to, once it is over.
+    pub calibration: Option<Verdict>,
+    /// What the experiment came to, once it is over.
+    pub verdict: Option<Verdict>,
+}
+
+/// One experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Its latest record, but for what is said of single figures: the plan, the stage, the pair and the arm.
+    pub state: ExperimentRecord,
+    /// `CLOCK_MONOTONIC` at which it began, in microseconds.
+    pub began_us: u64,
+    /// `CLOCK_MONOTONIC` of its latest record, in microseconds.
+    pub last_us: u64,
+    /// What is compared, the primary figure first.
+    pub metrics: Vec<Compared>,
+    switches: VecDeque<Switch>,
+}
+
+impl Experiment {
+    fn new(stamp: &Stamp, record: &ExperimentRecord) -> Self {
+        let (metrics, switches) = (Vec::new(), VecDeque::new());
+        Self { state: record.clone(), began_us: stamp.mono_us, last_us: stamp.mono_us, metrics, switches }
+    }
+
+    fn apply(&mut self, stamp: &Stamp, record: ExperimentRecord) {
+        if record.step == ExperimentStep::Switch {
+            if self.switches.len() == SWITCHES_MAX {
+                self.switches.pop_front();
+            }
+            let ExperimentRecord { stage, pair, arm, .. } = record;
+            self.switches.push_back(Switch { mono_us: stamp.mono_us, stage, pair, arm });
+        }
+        if !record.metric.is_empty() {
+            self.note_figure(&record);
+        }
+        self.last_us = stamp.mono_us;
+        self.state = record;
+    }
+
+    fn note_figure(&mut self, record: &ExperimentRecord) {
+        let at = self.metrics.iter().position(|known| known.metric == record.metric);
+        let at = match at {
+            Some(at) => at,
+            None if self.metrics.len() == METRICS_MAX => return,
+            None => {
+                let metric = Compared {
+                    metric: record.metric.clone(),
+                    is_primary: record.is_primary,
+                    ..Compared::default()
+                };
+                let at = if record.is_primary { 0 } else { self.metrics.len() };
+                self.metrics.insert(at, metric);
+                at
+            }
+        };
+        let compared = &mut self.metrics[at];
+        match record.step {
+            ExperimentStep::Begin => {}
+            ExperimentStep::Switch | ExperimentStep::Pair => compared.running = record.estimate,
+            ExperimentStep::Verdict => {
+                let ExperimentRecord { outcome, reason, estimate, .. } = record.clone();
+                let verdict = Some(Verdict { outcome, reason, estimate });
+                match record.stage {
+                    Stage::Calibration => compared.calibration = verdict,
+                    Stage::Comparison => compared.verdict = verdict,
+                }
+                compared.running = None;
+            }
+        }
+    }
+
+    /// The figure on which the experiment's verdict rests; `None` before it is known.
+    pub fn primary(&self) -> Option<&Compared> {
+        self.metrics.iter().find(|compared| compared.is_primary)
+    }
+
+    /// What the experiment came to; `None` while it goes on, or if it was cut off.
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.primary()?.verdict.as_ref()
+    }
+
+    /// When which value came into force, oldest first.
+    pub fn switches(&self) -> impl DoubleEndedIterator<Item = &Switch> + ExactSizeIterator {
+        self.switches.iter()
+    }
+
+    /// Time since the last switch up to `now_us`, in microseconds; `None` before the first.
+    pub fn in_block_us(&self, now_us: u64) -> Option<u64> {
+        self.switches.back().map(|switch| now_us.saturating_sub(switch.mono_us))
+    }
+}
+
+/// All experiments of a run, oldest first.
+#[derive(Debug, Default)]
+pub(in crate::model) struct Experiments(VecDeque<Experiment>);
+
+impl Experiments {
+    pub(in crate::model) fn apply(&mut self, stamp: &Stamp, record: ExperimentRecord) {
+        if let Some(known) = self.0.iter_mut().find(|known| known.state.number == record.number) {
+            return known.apply(stamp, record);
+        }
+        if self.0.len() == EXPERIMENTS_MAX {
+            self.0.pop_front();
+        }
+        let mut experiment = Experiment::new(stamp, &record);
+        experiment.apply(stamp, record);
+        self.0.push_back(experiment);
+    }
+
+    /// What they take of memory.
+    pub(in crate::model) fn bytes(&self) -> usize {
+        let each = |experiment: &Experiment| {
+            let metrics = experiment.metrics.len() * (size_of::<Compared>() + TEXTS_BYTES);
+            let switches = experiment.switches.capacity() * size_of::<Switch>();
+            size_of::<Experiment>() + experiment.state.heap_bytes() + metrics + switches
+        };
+        self.0.iter().map(each).sum()
+    }
+
+    /// Those of several runs by time.
+    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+        let of = |member: &Member<'_>| -> Vec<Experiment> {
+            let shifted = |experiment: &Experiment| {
+                let Experiment { state, began_us, last_us, metrics, switches } = experiment.clone();
+                let shifted =
+                    |switch: Switch| Switch { mono_us: member.shifted_us(switch.mono_us), ..switch };
+                Experiment {
+                    state,
+                    began_us: member.shifted_us(began_us),
+                    last_us: member.shifted_us(last_us),
+                    metrics,
+                    switches: switches.into_iter().map(shifted).collect(),
+                }
+            };
+            member.run.experiments.iter().map(shifted).collect()
+        };
+        let mut merged: Vec<Experiment> = members.iter().flat_map(of).collect();
+        merged.sort_by_key(|experiment| experiment.began_us);
+        merged.truncate(EXPERIMENTS_MAX);
+        Self(merged.into())
+    }
+
+    pub(in crate::model) fn iter(&self) -> impl DoubleEndedIterator<Item = &Experiment> + ExactSizeIterator {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::ids::RunId;
+
+    fn stamp(mono_us: u64) -> Stamp {
+        Stamp { run: RunId::from_bits(1), seq: 1, mono_us, realtime_us: mono_us, interval_us: 0 }
+    }
+
+    fn record(step: ExperimentStep, stage: Stage, metric: &str) -> ExperimentRecord {
+        ExperimentRecord {
+            number: 1,
+            step,
+            stage,
+            metric: metric.to_owned(),
+            is_primary: metric == "exchange.p99",
+            pairs: 12,
+            ..ExperimentRecord::default()
+        }
+    }
+
+    #[test]
+    fn an_experiment_is_followed_from_its_plan_to_its_verdict() {
+        let mut all = Experiments::default();
+        for metric in ["cpu.per_exchange", "exchange.p99"] {
+            all.apply(&stamp(5), record(ExperimentStep::Begin, Stage::Calibration, metric));
+        }
+        let mut switch = record(ExperimentStep::Switch, Stage::Comparison, "");
+        (switch.arm, switch.pair) = (Arm::B, 3);
+        all.apply(&stamp(70), switch);
+        let estimate = Some(EstimateRecord { effect: -5.0, ..EstimateRecord::default() });
+        let mut pair = record(ExperimentStep::Pair, Stage::Comparison, "exchange.p99");
+        pair.estimate = estimate;
+        all.apply(&stamp(80), pair.clone());
+        let experiment = all.iter().next().unwrap();
+        let names: Vec<_> = experiment.metrics.iter().map(|compared| &*compared.metric).collect();
+        assert_eq!(names, ["exchange.p99", "cpu.per_exchange"]);
+        assert_eq!((experiment.began_us, experiment.in_block_us(95)), (5, Some(25)));
+        assert_eq!((experiment.primary().unwrap().running, experiment.verdict()), (estimate, None));
+
+        pair.step = ExperimentStep::Verdict;
+        pair.outcome = Outcome::Better;
+        all.apply(&stamp(90), pair);
+        let experiment = all.iter().next().unwrap();
+        assert_eq!(experiment.verdict().unwrap().outcome, Outcome::Better);
+        assert_eq!(experiment.primary().unwrap().running, None);
+    }
+
+    #[test]
+    fn whatever_a_journal_says_experiments_stay_bounded() {
+        let mut all = Experiments::default();
+        for number in 0..100 {
+            for n in 0..3_000 {
+                let metric = format!("m{}", n % 50);
+                let mut switch = record(ExperimentStep::Switch, Stage::Comparison, &metric);
+                switch.number = number;
+                all.apply(&stamp(n), switch);
+            }
+        }
+        assert_eq!(all.iter().len(), EXPERIMENTS_MAX);
+        for experiment in all.iter() {
+            assert_eq!((experiment.metrics.len(), experiment.switches().len()), (METRICS_MAX, SWITCHES_MAX));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Why handshakes failed, as far as records of single connections tell.
+
+use std::collections::BTreeMap;
+
+use crate::record::connection::{ConnectionRecord, Outcome};
+use crate::record::heap_size::HeapSize as _;
+
+/// Reasons that are told apart.
+const REASONS_MAX: usize = 64;
+/// What stands for all others.
+const OTHER: &str = "other reasons";
+
+/// Failed handshakes by outcome and detail, such as the alert that a client sent. Not all failures have a record: the
+/// counters of the proxy have them all, by coarser causes.
+#[derive(Debug, Default)]
+pub struct Failures(BTreeMap<(&'static str, String), u64>);
+
+impl Failures {
+    /// What they take of memory.
+    pub(in crate::model) fn bytes(&self) -> usize {
+        self.0.keys().map(|(_, detail)| size_of::<(&str, String, u64)>() + detail.heap_bytes()).sum()
+    }
+
+    pub(in crate::model) fn note(&mut self, connection: &ConnectionRecord) {
+        let kind = match connection.outcome {
+            Outcome::HandshakeAlert => "alert",
+            Outcome::Incompatible => "incompatible",
+            Outcome::HandshakeOther => "failed",
+            _ => return,
+        };
+        let key = (kind, connection.detail.clone());
+        let key = if self.0.contains_key(&key) || self.0.len() < REASONS_MAX {
+            key
+        } else {
+            (kind, OTHER.to_owned())
+        };
+        *self.0.entry(key).or_default() += 1;
+    }
+
+    /// Those of several runs.
+    pub(in crate::model) fn merged<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut merged = Self::default();
+        for (key, n) in all.flat_map(|failures| &failures.0) {
+            let is_known = merged.0.contains_key(key) || merged.0.len() < REASONS_MAX;
+            let key = if is_known { key.clone() } else { (key.0, OTHER.to_owned()) };
+            *merged.0.entry(key).or_default() += n;
+        }
+        merged
+    }
+
+    /// Kind, detail and number of each, the most frequent first.
+    pub fn by_frequency(&self) -> Vec<(&'static str, &str, u64)> {
+        let mut all: Vec<_> = self.0.iter().map(|((kind, detail), n)| (*kind, &**detail, *n)).collect();
+        all.sort_by_key(|&(.., n)| std::cmp::Reverse(n));
+        all
+    }
+}

@@ -1,0 +1,124 @@
+//! What the process of a run used.
+
+use std::collections::VecDeque;
+
+use super::merged::Member;
+use crate::metrics::CpuGroup;
+use crate::record::{HostRecord, Stamp};
+
+/// CPU that a group of threads used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuUse {
+    /// Cores kept busy on average: 1.0 is one whole core.
+    pub cores: f64,
+    /// Time it was averaged over, in microseconds.
+    pub span_us: u64,
+}
+
+/// The latest records of what the process used, each with its moment of the monotonic clock in microseconds.
+#[derive(Debug, Default)]
+pub(super) struct HostSamples(VecDeque<(u64, HostRecord)>);
+
+impl HostSamples {
+    /// Takes in a record, and keeps the latest `history`.
+    pub(super) fn apply(&mut self, stamp: &Stamp, host: HostRecord, history: usize) {
+        let too_many = (self.0.len() + 1).saturating_sub(history);
+        self.0.drain(..too_many.min(self.0.len()));
+        self.0.push_back((stamp.mono_us, host));
+    }
+
+    /// One record of what all used, at the end of the last.
+    pub(super) fn merged(members: &[Member<'_>], last: Option<Stamp>) -> Self {
+        let mut sum = HostRecord::default();
+        let (mut threads_max, mut memory_max_bytes) = (0, 0);
+        let hosts =
+            members.iter().filter_map(|member| Some((member.is_together, member.run.hosts.latest()?)));
+        for (is_together, host) in hosts {
+            let HostRecord {
+                memory_bytes,
+                memory_pss_bytes,
+                descriptors,
+                threads,
+                observed_pid,
+                observed_cpu_us,
+                observed_threads,
+                observed_threads_max,
+                observed_memory_bytes,
+                observed_memory_max_bytes,
+                cpu,
+            } = host;
+            if is_together {
+                sum.memory_bytes += memory_bytes;
+                sum.memory_pss_bytes += memory_pss_bytes;
+                sum.descriptors += descriptors;
+                sum.threads += threads;
+                sum.observed_threads += observed_threads;
+                sum.observed_threads_max += observed_threads_max;
+                sum.observed_memory_bytes += observed_memory_bytes;
+                sum.observed_memory_max_bytes += observed_memory_max_bytes;
+            }
+            sum.observed_pid = sum.observed_pid.max(*observed_pid);
+            threads_max = threads_max.max(*observed_threads_max);
+            memory_max_bytes = memory_max_bytes.max(*observed_memory_max_bytes);
+            sum.observed_cpu_us += observed_cpu_us;
+            sum.cpu.add(cpu);
+        }
+        sum.observed_threads_max = sum.observed_threads_max.max(threads_max);
+        sum.observed_memory_max_bytes = sum.observed_memory_max_bytes.max(memory_max_bytes);
+        Self(last.map(|last| (last.mono_us, sum)).into_iter().collect())
+    }
+
+    /// Keeps the latest record only.
+    pub(super) fn abridge(&mut self) {
+        self.0.drain(..self.0.len().saturating_sub(1));
+        self.0.shrink_to(1);
+    }
+
+    /// What they take of memory besides their own.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.0.len() * size_of::<(u64, HostRecord)>()
+    }
+
+    pub(super) fn latest(&self) -> Option<&HostRecord> {
+        self.0.back().map(|(_, host)| host)
+    }
+
+    /// The record that was the latest at a moment.
+    pub(super) fn at(&self, us: u64) -> Option<&HostRecord> {
+        let after = self.0.partition_point(|(at_us, _)| *at_us <= us);
+        self.0.get(after.checked_sub(1)?).map(|(_, host)| host)
+    }
+
+    /// CPU of a group of threads over about `span_us` microseconds up to a moment.
+    pub(super) fn cpu_until(&self, until_us: u64, group: CpuGroup, span_us: u64) -> Option<CpuUse> {
+        let mut earlier = self.0.iter().rev().skip_while(|(us, _)| *us > until_us);
+        let (end_us, end) = earlier.next()?;
+        let from_us = end_us.saturating_sub(span_us);
+        let start = earlier.clone().take_while(|(us, _)| *us >= from_us).last();
+        let (start_us, start) = start.or_else(|| earlier.next())?;
+        let span_us = end_us.checked_sub(*start_us).filter(|&span| span > 0)?;
+        let used_us = end.cpu[group].saturating_sub(start.cpu[group]);
+        Some(CpuUse { cores: used_us as f64 / span_us as f64, span_us })
+    }
+}
+
+impl HostRecord {
+    /// Counts CPU time from an earlier record on.
+    pub(crate) fn rebase(&mut self, before: &Self) {
+        let Self {
+            memory_bytes: _,
+            memory_pss_bytes: _,
+            descriptors: _,
+            threads: _,
+            observed_pid: _,
+            observed_cpu_us,
+            observed_threads: _,
+            observed_threads_max: _,
+            observed_memory_bytes: _,
+            observed_memory_max_bytes: _,
+            cpu,
+        } = self;
+        *observed_cpu_us = observed_cpu_us.saturating_sub(before.observed_cpu_us);
+        *cpu = cpu.since(&before.cpu);
+    }
+}

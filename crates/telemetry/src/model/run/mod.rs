@@ -1,0 +1,332 @@
+//! One run, as far as it has been read: an explicit list of parts.
+//!
+//! Each part says in its own file what it takes from a record, how it is merged with that of other runs, how its record
+//! counts from the start of a slice (`rebase`), and how two of its records become one (`downsample`). [`Run`] names every
+//! part in each of its operations, so that the compiler names what a new part lacks.
+
+mod accessors;
+pub(in crate::model) mod client;
+pub(in crate::model) mod clients;
+pub(in crate::model) mod experiment;
+pub(in crate::model) mod failures;
+mod header;
+mod health;
+mod hosts;
+mod load;
+mod log;
+mod merged;
+mod proxy;
+pub(in crate::model) mod reading;
+mod retention;
+pub(crate) mod settings;
+pub(in crate::model) mod timeline;
+
+use clients::Clients;
+use experiment::Experiments;
+use failures::Failures;
+use header::RunHeader;
+use hosts::HostSamples;
+use load::LoadPart;
+use log::RunLog;
+use merged::Member;
+use proxy::ProxyPart;
+use reading::Reading;
+use retention::{Retention, SeriesStart};
+use settings::RunSettings;
+use timeline::{Marker, Markers, TimelineEvent};
+
+use crate::record::heap_size::HeapSize as _;
+use crate::record::ids::RunId;
+use crate::record::origin::Writer;
+use crate::record::{Body, HealthRecord, Level, Phase, Record, RunRecord, Stamp};
+
+pub use hosts::CpuUse;
+pub use log::LogLine;
+
+/// How long a client whose record was put off keeps its last rate, in microseconds (see the budget's promise).
+pub const DEFERRED_US_MAX: u64 = 10_000_000;
+
+/// One run, as far as it has been read.
+#[derive(Debug)]
+pub struct Run {
+    header: RunHeader,
+    settings: RunSettings,
+    proxy: ProxyPart,
+    load: LoadPart,
+    clients: Clients,
+    hosts: HostSamples,
+    experiments: Experiments,
+    health: HealthRecord,
+    log: RunLog,
+    markers: Markers,
+    failures: Failures,
+    reading: Reading,
+    retention: Retention,
+}
+
+impl Run {
+    pub(super) fn new(id: RunId, writer: Writer, history: usize) -> Self {
+        Self {
+            header: RunHeader::new(id, writer),
+            settings: RunSettings::default(),
+            proxy: ProxyPart::default(),
+            load: LoadPart::default(),
+            clients: Clients::new(history),
+            hosts: HostSamples::default(),
+            experiments: Experiments::default(),
+            health: HealthRecord::default(),
+            log: RunLog::default(),
+            markers: Markers::default(),
+            failures: Failures::default(),
+            reading: Reading::default(),
+            retention: Retention { history, is_joined: false, is_brief: false },
+        }
+    }
+
+    /// Several runs, each with its name, as one on the wall's clock; `None` if there are none.
+    pub(super) fn merged(runs: &[(&str, &Self)]) -> Option<Self> {
+        let members = Member::all(runs);
+        let settings = RunSettings::merged(&members);
+        let header = RunHeader::merged(&members, &settings)?;
+        let history = members.iter().map(|member| member.run.retention.history).max()?;
+        Some(Self {
+            proxy: ProxyPart::merged(&members),
+            load: LoadPart::merged(&members),
+            clients: Clients::merged(&members),
+            hosts: HostSamples::merged(&members, header.last),
+            experiments: Experiments::merged(&members),
+            health: health::merged(&members),
+            log: RunLog::merged(&members),
+            markers: Markers::merged(&members),
+            failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
+            reading: Reading::merged(&members),
+            retention: Retention { history, is_joined: false, is_brief: false },
+            settings,
+            header,
+        })
+    }
+
+    /// What is known of the run from before a moment of the monotonic clock, for reading on from there.
+    pub(super) fn joined_at(&self, us: u64, history: usize) -> Self {
+        let Self {
+            header,
+            settings,
+            proxy,
+            load,
+            clients,
+            hosts: _,
+            experiments: _,
+            health: _,
+            log,
+            markers,
+            failures: _,
+            reading: _,
+            retention: _,
+        } = self;
+        let began = self.began().map(|run| &*run.settings).unwrap_or_default();
+        Self {
+            header: header.resumed(),
+            settings: settings.resumed_at(us, began, markers),
+            proxy: proxy.resumed(history),
+            load: load.resumed(history),
+            clients: clients.idle_at(us, history),
+            log: log.until(us),
+            markers: markers.until(us),
+            // Read anew from there.
+            hosts: HostSamples::default(),
+            experiments: Experiments::default(),
+            health: HealthRecord::default(),
+            failures: Failures::default(),
+            reading: Reading::default(),
+            retention: Retention { history, is_joined: true, is_brief: false },
+        }
+    }
+
+    /// Keeps only what a list of runs shows, from now on too.
+    pub(super) fn abridge(&mut self) {
+        let Self {
+            header: _,
+            settings: _,
+            proxy,
+            load,
+            clients,
+            hosts,
+            experiments,
+            health: _,
+            log,
+            markers,
+            failures,
+            reading: _,
+            retention,
+        } = self;
+        proxy.abridge();
+        load.abridge();
+        *clients = Clients::new(1);
+        hosts.abridge();
+        *experiments = Experiments::default();
+        *log = RunLog::default();
+        *markers = Markers::default();
+        *failures = Failures::default();
+        *retention = Retention { history: 1, is_joined: retention.is_joined, is_brief: true };
+    }
+
+    /// What is kept of it, in bytes, but for what the allocator adds.
+    pub fn bytes(&self) -> usize {
+        let Self {
+            header,
+            settings,
+            proxy,
+            load,
+            clients,
+            hosts,
+            experiments,
+            health,
+            log,
+            markers,
+            failures,
+            reading,
+            retention: _,
+        } = self;
+        size_of::<Self>()
+            + header.heap_bytes()
+            + settings.heap_bytes()
+            + proxy.heap_bytes()
+            + load.heap_bytes()
+            + clients.bytes()
+            + hosts.heap_bytes()
+            + experiments.bytes()
+            + health.error.heap_bytes()
+            + log.heap_bytes()
+            + markers.bytes()
+            + failures.bytes()
+            + reading.bytes()
+    }
+
+    /// Takes in a record if the run is its writer's.
+    pub(super) fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
+        if writer.origin == self.writer().origin {
+            self.apply(record, read_mono_us);
+        } else if record.stamp.realtime_us >= self.began_realtime_us() {
+            self.note_foreign(1, record.stamp.realtime_us);
+        } else {
+            // What was taken in before was written later, and by somebody else.
+            let foreign = self.reading.read().saturating_add(self.reading.foreign());
+            let was_brief = self.is_brief();
+            *self = Self::new(self.id(), writer.clone(), self.retention.history);
+            if was_brief {
+                self.abridge();
+            }
+            let realtime_us = record.stamp.realtime_us;
+            self.apply(record, read_mono_us);
+            self.note_foreign(foreign, realtime_us);
+        }
+    }
+
+    /// Counts records that another process wrote under this run's id, and says so once.
+    pub(super) fn note_foreign(&mut self, records: u64, realtime_us: u64) {
+        if self.reading.foreign() == 0 {
+            let text = "another process writes records under the id of this run; they do not count";
+            self.log.push(LogLine {
+                // Of what it says nothing is believed, nor its clock.
+                mono_us: self.last_us(),
+                realtime_us,
+                level: Level::Warning,
+                text: text.to_owned(),
+            });
+        }
+        self.reading.note_foreign(records);
+    }
+
+    /// Counts messages that journald dropped of the unit that this run is in.
+    pub(super) fn note_suppressed(&mut self, messages: u64) {
+        self.reading.note_suppressed(messages);
+    }
+
+    fn apply(&mut self, record: Record, read_mono_us: Option<u64>) {
+        if !self.reading.note(&record.stamp, read_mono_us) {
+            return;
+        }
+        self.header.note(record.stamp);
+        if self.retention.is_brief {
+            self.apply_briefly(record);
+        } else {
+            self.log.apply(&record);
+            self.apply_body(record);
+        }
+    }
+
+    /// Takes in a record of a run of which only totals and the last interval are kept.
+    fn apply_briefly(&mut self, record: Record) {
+        match record.body {
+            Body::Client(_) | Body::Connection(_) | Body::Mark(_) | Body::Experiment(_) | Body::Notice(_) => {
+                return;
+            }
+            Body::Run(_)
+            | Body::Proxy(_)
+            | Body::Load(_)
+            | Body::Setting(_)
+            | Body::Host(_)
+            | Body::Health(_) => {}
+        }
+        self.apply_body(record);
+        self.abridge();
+    }
+
+    fn apply_body(&mut self, record: Record) {
+        let stamp = record.stamp;
+        match record.body {
+            Body::Run(run) => self.apply_run(stamp, run),
+            Body::Proxy(proxy) => {
+                self.clients.end_interval(self.reading.lost());
+                let gap_from_us = self.proxy.apply(&stamp, &proxy, self.beginning());
+                self.reading.note_gap(gap_from_us, &stamp);
+            }
+            Body::Load(load) => {
+                let gap_from_us = self.load.apply(&stamp, *load, self.beginning());
+                self.reading.note_gap(gap_from_us, &stamp);
+            }
+            Body::Client(client) => {
+                let from_start = self.beginning().start_us.is_some();
+                self.clients.apply(&stamp, &client, from_start, self.reading.lost());
+            }
+            Body::Setting(setting) => {
+                let Some(after) = setting.after else { return };
+                self.settings.apply(after.clone());
+                self.mark(&stamp, TimelineEvent::Change { before: setting.before, after: Box::new(after) });
+            }
+            Body::Host(host) => self.hosts.apply(&stamp, host, self.retention.history.max(2)),
+            Body::Health(health) => self.health = health,
+            Body::Notice(_) => {}
+            Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
+            Body::Mark(mark) => {
+                self.mark(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text });
+            }
+            Body::Connection(connection) => {
+                self.failures.note(&connection);
+                self.clients.note_connection(connection);
+            }
+        }
+    }
+
+    fn apply_run(&mut self, stamp: Stamp, run: Box<RunRecord>) {
+        match run.phase {
+            Phase::Start => self.settings.begin(&run.settings),
+            Phase::Stop => {
+                let begun = self.beginning();
+                run.proxy.iter().for_each(|proxy| self.proxy.finish(proxy, begun));
+                run.load.iter().for_each(|load| self.load.finish(load, begun));
+            }
+        }
+        self.header.apply(stamp, run);
+    }
+
+    fn beginning(&self) -> SeriesStart {
+        let Retention { history, is_joined, is_brief: _ } = self.retention;
+        let began = self.header.began.as_ref().filter(|_| !is_joined);
+        SeriesStart { start_us: began.map(|(stamp, _)| stamp.mono_us), history }
+    }
+
+    fn mark(&mut self, stamp: &Stamp, event: TimelineEvent) {
+        self.markers.push(Marker { mono_us: stamp.mono_us, realtime_us: stamp.realtime_us, event });
+    }
+}

@@ -1,0 +1,115 @@
+//! What people did during a run, at its place in time.
+
+use std::collections::VecDeque;
+
+use super::merged::Member;
+use crate::record::heap_size::HeapSize as _;
+use crate::record::setting::Setting;
+
+/// Marks and changes that are kept, the latest.
+const MARKERS_MAX: usize = 1_000;
+
+/// Something that a person did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marker {
+    /// `CLOCK_MONOTONIC`, in microseconds.
+    pub mono_us: u64,
+    /// `CLOCK_REALTIME`, in microseconds.
+    pub realtime_us: u64,
+    /// What it was.
+    pub event: TimelineEvent,
+}
+
+/// What a person did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TimelineEvent {
+    /// A note was left.
+    Mark {
+        /// Its number within the run, from 1.
+        number: u64,
+        /// The note; may be empty.
+        text: String,
+    },
+    /// A setting was changed.
+    Change {
+        /// How it stood before.
+        before: String,
+        /// How it stood then, with its name.
+        after: Box<Setting>,
+    },
+}
+
+impl std::fmt::Display for TimelineEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mark { number, text } if text.is_empty() => write!(f, "mark {number}"),
+            Self::Mark { number, text } => write!(f, "mark {number} {text}"),
+            Self::Change { before, after } => write!(f, "{} {before} > {}", after.name, after.value),
+        }
+    }
+}
+
+/// All of a run that are kept.
+#[derive(Debug, Default)]
+pub(in crate::model) struct Markers(VecDeque<Marker>);
+
+impl Markers {
+    pub(in crate::model) fn push(&mut self, marker: Marker) {
+        if self.0.len() == MARKERS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(marker);
+    }
+
+    /// What they take of memory.
+    pub(in crate::model) fn bytes(&self) -> usize {
+        let texts = |marker: &Marker| match &marker.event {
+            TimelineEvent::Mark { text, .. } => text.heap_bytes(),
+            TimelineEvent::Change { before, after } => before.heap_bytes() + after.heap_bytes(),
+        };
+        self.0.iter().map(|marker| size_of::<Marker>() + texts(marker)).sum()
+    }
+
+    pub(in crate::model) fn iter(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {
+        self.0.iter()
+    }
+
+    /// Those up to a moment.
+    pub(in crate::model) fn until(&self, us: u64) -> Self {
+        Self(self.0.iter().take_while(|marker| marker.mono_us <= us).cloned().collect())
+    }
+
+    /// Those of several runs by time; marks carry the name of their run.
+    pub(super) fn merged(members: &[Member<'_>]) -> Self {
+        let of = |member: &Member<'_>| -> Vec<Marker> {
+            let named = |marker: &Marker| Marker {
+                mono_us: member.shifted_us(marker.mono_us),
+                realtime_us: marker.realtime_us,
+                event: match &marker.event {
+                    TimelineEvent::Mark { number, text } => {
+                        TimelineEvent::Mark { number: *number, text: format!("{} {text}", member.name) }
+                    }
+                    change @ TimelineEvent::Change { .. } => change.clone(),
+                },
+            };
+            member.run.markers.iter().map(named).collect()
+        };
+        let mut all: Vec<Marker> = members.iter().flat_map(of).collect();
+        all.sort_by_key(|marker| marker.mono_us);
+        let mut markers = Self::default();
+        for marker in all {
+            markers.push(marker);
+        }
+        markers
+    }
+
+    /// How a setting stood at a moment, given how it stands now.
+    pub(in crate::model) fn value_at(&self, us: u64, setting: &Setting) -> String {
+        let changes = self.0.iter().rev().take_while(|marker| marker.mono_us > us);
+        let befores = changes.filter_map(|marker| match &marker.event {
+            TimelineEvent::Change { before, after } if after.name == setting.name => Some(before),
+            TimelineEvent::Change { .. } | TimelineEvent::Mark { .. } => None,
+        });
+        befores.last().map_or_else(|| setting.value.to_string(), String::clone)
+    }
+}

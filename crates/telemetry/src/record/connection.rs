@@ -1,0 +1,113 @@
+//! The record of one connection: one that failed, or a sample of those that ended well.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::record::ids::{ClientId, ConnId, ParseIdError};
+
+/// How a connection came to be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It ended well and was taken as a sample.
+    Ended,
+    /// Its handshake was not done at the deadline.
+    HandshakeTimeout,
+    /// The client went away during the handshake.
+    HandshakeEof,
+    /// The client ended the handshake with an alert.
+    HandshakeAlert,
+    /// What the client sent was not TLS.
+    NotTls,
+    /// No version, group or cipher in common.
+    Incompatible,
+    /// The handshake failed for another reason.
+    HandshakeOther,
+    /// No upstream could be reached.
+    UpstreamConnect,
+    /// The upstream broke in mid-stream.
+    UpstreamBroken,
+    /// The client broke after the handshake.
+    ClientBroken,
+    /// Nothing moved for the idle timeout.
+    IdleTimeout,
+    /// It was cut at the end of the drain.
+    DrainTimeout,
+    /// The client took nothing of what waited for it for the send timeout.
+    SendTimeout,
+    /// Too many bytes waited on all connections together, and its own had waited longest.
+    PendingBound,
+}
+
+impl Outcome {
+    /// Every outcome with the word that stands in the journal.
+    pub const WORDS: &'static [(Self, &'static str)] = &[
+        (Self::Ended, "ended"),
+        (Self::HandshakeTimeout, "handshake-timeout"),
+        (Self::HandshakeEof, "handshake-eof"),
+        (Self::HandshakeAlert, "handshake-alert"),
+        (Self::NotTls, "not-tls"),
+        (Self::Incompatible, "incompatible"),
+        (Self::HandshakeOther, "handshake-other"),
+        (Self::UpstreamConnect, "upstream-connect"),
+        (Self::UpstreamBroken, "upstream-broken"),
+        (Self::ClientBroken, "client-broken"),
+        (Self::IdleTimeout, "idle-timeout"),
+        (Self::DrainTimeout, "drain-timeout"),
+        (Self::SendTimeout, "send-timeout"),
+        (Self::PendingBound, "pending-bound"),
+    ];
+
+    /// True unless the connection ended well.
+    pub fn is_error(self) -> bool {
+        self != Self::Ended
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word =
+            Self::WORDS.iter().find(|(outcome, _)| outcome == self).map_or("unknown", |(_, word)| word);
+        f.pad(word)
+    }
+}
+
+impl FromStr for Outcome {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        Self::WORDS.iter().find(|(_, word)| *word == text).map(|(outcome, _)| *outcome).ok_or(ParseIdError)
+    }
+}
+
+/// One connection, at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionRecord {
+    /// Its number within the run.
+    pub conn: ConnId,
+    /// Its source address.
+    pub client: ClientId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What went wrong, in words; empty if nothing did.
+    pub detail: String,
+    /// The negotiated protocol version, such as `TLSv1.3`; empty before that.
+    pub tls_version: String,
+    /// The negotiated cipher suite's IANA name; empty before that.
+    pub cipher: String,
+    /// The negotiated key exchange group's IANA name; empty where there was none.
+    pub group: String,
+    /// The server name the client asked for, cleaned; empty if it gave none.
+    pub sni: String,
+    /// The negotiated application protocol, cleaned; empty if there was none.
+    pub alpn: String,
+    /// Whom the client's verified certificate names, cleaned; empty if it had none.
+    pub client_name: String,
+    /// True if the handshake resumed an earlier session.
+    pub resumed: bool,
+    /// Plaintext bytes from the client to the upstream.
+    pub bytes_in: u64,
+    /// Plaintext bytes from the upstream to the client.
+    pub bytes_out: u64,
+    /// Accept to close, in microseconds.
+    pub lifetime_us: u64,
+}

@@ -1,0 +1,213 @@
+//! The journal fields of tlsdash: names, units, meanings.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// One row of the field table (`docs/journal-schema.md` is made of it).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The name in the journal, `TLSDASH_…` unless it is one of systemd's own.
+    pub name: Cow<'static, str>,
+    /// In what it is written.
+    pub unit: Unit,
+    /// A value as it stands in a journal.
+    pub example: &'static str,
+    /// What it says, in one sentence.
+    pub meaning: Cow<'static, str>,
+}
+
+/// The unit of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A whole number of things.
+    Count,
+    /// A number in a unit that stands beside it, or without one.
+    Number,
+    /// Bytes.
+    Bytes,
+    /// Microseconds.
+    Micros,
+    /// Nanoseconds.
+    Nanos,
+    /// Events a second.
+    PerSecond,
+    /// Hundredths.
+    Percent,
+    /// `0` or `1`.
+    Flag,
+    /// An identifier.
+    Id,
+    /// Text, cleaned of control characters.
+    Text,
+    /// JSON.
+    Json,
+    /// An `HdrHistogram` of nanoseconds: V2, deflate, base64.
+    Histogram,
+    /// A [`Sketch`](crate::Sketch).
+    Sketch,
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Count => "count",
+            Self::Number => "number",
+            Self::Bytes => "bytes",
+            Self::Micros => "µs",
+            Self::Nanos => "ns",
+            Self::PerSecond => "1/s",
+            Self::Percent => "%",
+            Self::Flag => "0 or 1",
+            Self::Id => "id",
+            Self::Text => "text",
+            Self::Json => "JSON",
+            Self::Histogram => "histogram, ns",
+            Self::Sketch => "sketch",
+        })
+    }
+}
+
+macro_rules! fields {
+    ($($constant:ident = $name:literal, $unit:ident, $example:literal, $meaning:literal;)*) => {$(
+        pub(crate) static $constant: Field = Field {
+            name: Cow::Borrowed(concat!("TLSDASH_", $name)),
+            unit: Unit::$unit,
+            example: $example,
+            meaning: Cow::Borrowed($meaning),
+        };
+    )*};
+}
+
+// On every record.
+fields! {
+    KIND = "KIND", Text, "proxy", "Kind of record.";
+    RUN = "RUN", Id, "6f1d…", "The run this record belongs to.";
+    SEQ = "SEQ", Count, "117", "Number of the record within its run, from 1; a hole in what is read is a loss.";
+    SCHEMA = "SCHEMA", Count, "1", "Version of the record format.";
+    MONO = "MONO_US", Micros, "192833041", "`CLOCK_MONOTONIC` when the record was made.";
+    INTERVAL = "INTERVAL_US", Micros, "1000000", "Time the record covers up to then; 0 for an event. Of a starting `run`, how long it had lasted where a recording of it begins. Of `proxy` and `load` it does not reach back to the record before if the process did not run in between.";
+}
+
+// On single kinds.
+fields! {
+    PHASE = "PHASE", Text, "start", "`start` or `stop`.";
+    VERSION = "VERSION", Text, "0.1.0", "Version of tlsdash.";
+    HOST = "HOST", Text, "edge-1", "Name of the host.";
+    LISTEN = "LISTEN", Text, "[::]:8443", "Addresses the proxy listens on, separated by blanks.";
+    UPSTREAM = "UPSTREAM", Text, "unix:/run/app.sock", "Where the proxy forwards to, or what the load is aimed at.";
+    CERTIFICATE = "CERTIFICATE", Text, "ECDSA P-256", "Type of the certificate's key.";
+    WORKERS = "WORKERS", Count, "2", "Worker threads of the proxy.";
+    KERNEL = "KERNEL", Text, "6.1.0-18-amd64", "Release of the kernel.";
+    CPU_MODEL = "CPU_MODEL", Text, "AMD EPYC 7B13", "The processor's own name.";
+    CORES = "CORES", Count, "8", "Cores that the process may run on.";
+    GOVERNOR = "GOVERNOR", Text, "performance", "What sets the frequency of the first core (absent if nothing does).";
+    CLOCK_SOURCE = "CLOCK_SOURCE", Text, "tsc", "What the kernel's clocks are read from.";
+    HOST_MEMORY = "HOST_MEMORY_BYTES", Bytes, "33554432000", "Memory of the host.";
+    SETTINGS = "SETTINGS", Json, "[{\"name\":\"load.rate\",\"value\":1000.0,…}]", "Every setting with value, unit, range and when a change acts.";
+    RUNS_ON = "RUNS_ON", Flag, "0", "Only what was recorded of the run ended; the process ran on.";
+    HAS_PROXY = "HAS_PROXY", Flag, "1", "The record also carries the fields of a `proxy` record, for the whole run.";
+    HAS_LOAD = "HAS_LOAD", Flag, "1", "The record also carries the fields of a `load` record, for the whole run.";
+    OPEN = "CONNECTIONS_OPEN", Count, "10", "Connections open at the end of the interval.";
+    CLIENTS_DEFERRED = "CLIENTS_DEFERRED", Count, "0", "Clients that changed and whose record was put off for lack of budget.";
+    LOAD_RUNNING = "LOAD_RUNNING", Flag, "1", "Requests are being scheduled.";
+    LOAD_RATE = "LOAD_RATE", PerSecond, "1000", "Requests a second that are asked for; 0 in a closed loop.";
+    LOAD_RESUME = "LOAD_RESUME_PERCENT", Percent, "80", "Share of new connections that are meant to resume.";
+    LOAD_CONNECTIONS = "LOAD_CONNECTIONS", Count, "32", "Connections that are asked for.";
+    LOAD_DUE = "LOAD_DUE_US", Micros, "30000000", "Length of the schedule so far, without warm-up and pauses; 0 in a closed loop.";
+    LOAD_SENDING = "LOAD_SENDING_US", Micros, "29980000", "The same to the last request sent.";
+    LOAD_MEASURED = "LOAD_MEASURED_US", Micros, "30000514", "The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the last request was over.";
+    LOAD_THREADS = "LOAD_THREADS", Count, "1", "Threads of the load generator.";
+    LOAD_TALLY = "LOAD_TALLY", Json, "[{\"event\":\"status\",\"of\":200,\"count\":1500}]", "What befell the load's requests and handshakes so far, kind by kind: statuses, failures, what TLS negotiated; each with its first example.";
+    CLIENT = "CLIENT", Id, "127.0.0.2", "Source address, or `other`.";
+    CLIENT_EPOCH = "CLIENT_EPOCH", Count, "1", "Tells the stays of a client in the bounded table apart, and grows; counters begin anew with each.";
+    CLIENT_LAST = "CLIENT_LAST", Flag, "0", "No further record of this epoch follows.";
+    CLIENT_EXCHANGE_SKETCH = "CLIENT_EXCHANGE_SKETCH", Sketch, "31200455 93:4 94:17", "Latencies of this client's exchanges since its last record that has this field: exact maximum in ns, then `bucket:samples`, see above (absent if none, and for five seconds after it was there).";
+    CLIENT_OPEN = "CLIENT_CONNECTIONS_OPEN", Count, "2", "Connections of this client open at the end of the interval.";
+    SETTING = "SETTING", Text, "load.rate", "Dotted name of the setting that was changed.";
+    SETTING_BEFORE = "SETTING_BEFORE", Text, "1000", "How it stood before.";
+    SETTING_AFTER = "SETTING_AFTER", Json, "{\"name\":\"load.rate\",\"value\":1250.0,…}", "How it stands now.";
+    MARK = "MARK", Count, "1", "Number of the note within the run.";
+    MARK_TEXT = "MARK_TEXT", Text, "after kernel update", "What was noted.";
+    EXPERIMENT = "EXPERIMENT", Count, "1", "Number of the experiment within the run.";
+    EXPERIMENT_STEP = "EXPERIMENT_STEP", Text, "verdict", "What the record tells: `begin`, `switch`, `pair` or `verdict`.";
+    EXPERIMENT_STAGE = "EXPERIMENT_STAGE", Text, "a/b", "`a/a` while both arms have the first value, then `a/b`.";
+    EXPERIMENT_ARM = "EXPERIMENT_ARM", Text, "b", "Whose value is in force from now on: `a` or `b`.";
+    EXPERIMENT_SETTING = "EXPERIMENT_SETTING", Text, "proxy.workers", "Dotted name of the setting whose values are compared.";
+    EXPERIMENT_A = "EXPERIMENT_A", Text, "1", "Its first value.";
+    EXPERIMENT_B = "EXPERIMENT_B", Text, "2", "Its second value.";
+    EXPERIMENT_PAIR = "EXPERIMENT_PAIR", Count, "7", "The pair that is under way or complete, from 1 in each stage.";
+    EXPERIMENT_PAIRS = "EXPERIMENT_PAIRS", Count, "12", "Pairs that are planned in this stage.";
+    EXPERIMENT_BLOCK = "EXPERIMENT_BLOCK_US", Micros, "10000000", "Length of a block.";
+    EXPERIMENT_DISCARD = "EXPERIMENT_DISCARD_US", Micros, "2000000", "Time after each switch that does not count.";
+    EXPERIMENT_FLUSH = "EXPERIMENT_FLUSH", Flag, "0", "Sessions and tickets are forgotten at each switch.";
+    EXPERIMENT_SEED = "EXPERIMENT_SEED", Id, "11400714819323198485", "From which the order within the pairs is drawn.";
+    EXPERIMENT_METRIC = "EXPERIMENT_METRIC", Text, "exchange.p99", "The figure that is compared.";
+    EXPERIMENT_PRIMARY = "EXPERIMENT_PRIMARY", Flag, "1", "The verdict of the experiment is that on this figure.";
+    EXPERIMENT_HAS_ESTIMATE = "EXPERIMENT_HAS_ESTIMATE", Flag, "1", "The record says how the figure compares.";
+    EXPERIMENT_PAIRS_USED = "EXPERIMENT_PAIRS_USED", Count, "12", "Pairs that the comparison rests on.";
+    EXPERIMENT_FIGURE_A = "EXPERIMENT_FIGURE_A", Number, "412.3", "The figure over all blocks of the first value: latencies in µs, others as their name says.";
+    EXPERIMENT_FIGURE_B = "EXPERIMENT_FIGURE_B", Number, "391.1", "The figure over all blocks of the second value.";
+    EXPERIMENT_EFFECT = "EXPERIMENT_EFFECT_PERCENT", Percent, "-5.1", "By how much the second differs from the first; of a share, in percentage points.";
+    EXPERIMENT_EFFECT_LOW = "EXPERIMENT_EFFECT_LOW_PERCENT", Percent, "-6.8", "Lower end of the confidence interval.";
+    EXPERIMENT_EFFECT_HIGH = "EXPERIMENT_EFFECT_HIGH_PERCENT", Percent, "-3.4", "Upper end of the confidence interval.";
+    EXPERIMENT_CONFIDENCE = "EXPERIMENT_CONFIDENCE_PERCENT", Percent, "95", "Confidence of the interval.";
+    EXPERIMENT_P = "EXPERIMENT_P", Number, "0.0005", "How often chance alone would make a difference as large as this, by the sign-flip test.";
+    EXPERIMENT_RESOLUTION = "EXPERIMENT_RESOLUTION_PERCENT", Percent, "2.1", "The difference that the planned pairs show four times in five, by how much the pairs spread.";
+    EXPERIMENT_OUTCOME = "EXPERIMENT_OUTCOME", Text, "better", "`pending`, `better`, `worse`, `no difference shown` or `inconclusive`.";
+    EXPERIMENT_REASON = "EXPERIMENT_REASON", Text, "too few pairs: 4 of the 6 that it takes", "Why, in words.";
+    MEMORY = "MEMORY_BYTES", Bytes, "18350080", "Resident memory of the process.";
+    MEMORY_PSS = "MEMORY_PSS_BYTES", Bytes, "14155776", "The same with each shared page divided by those who share it (PSS), read every 10 s; 0 where the kernel does not tell.";
+    DESCRIPTORS = "DESCRIPTORS", Count, "81", "Open file descriptors of the process.";
+    THREADS = "THREADS", Count, "7", "Threads of the process.";
+    OBSERVED_PID = "OBSERVED_PID", Id, "4711", "Process that is observed with all its descendants; 0 if none is.";
+    OBSERVED_CPU = "OBSERVED_CPU_US_TOTAL", Micros, "812033", "CPU time that they have used since observing began.";
+    OBSERVED_THREADS = "OBSERVED_THREADS", Count, "26", "Their threads.";
+    OBSERVED_THREADS_MAX = "OBSERVED_THREADS_MAX", Count, "46", "The most threads that they had at a reading.";
+    OBSERVED_MEMORY = "OBSERVED_MEMORY_BYTES", Bytes, "7800000", "Their resident memory; shared pages count for each.";
+    OBSERVED_MEMORY_MAX = "OBSERVED_MEMORY_MAX_BYTES", Bytes, "7800000", "The most of it at a reading.";
+    HEALTH_REFUSED = "HEALTH_REFUSED_TOTAL", Count, "0", "Records of intervals that the journal had not taken when the next interval ended.";
+    HEALTH_MERGED = "HEALTH_MERGED_TOTAL", Count, "0", "Intervals whose counters went with a later record because of that.";
+    HEALTH_WAITS = "HEALTH_WAITS_TOTAL", Count, "12", "Times that the journal took no records for a moment; what waited was offered again.";
+    HEALTH_DROPPED = "HEALTH_DROPPED_TOTAL", Count, "0", "Records given up: too many events waited, or the journal would never have taken them.";
+    HEALTH_SUPPRESSED = "HEALTH_SUPPRESSED_TOTAL", Count, "0", "Messages of this service, records or not, that journald's rate limit dropped.";
+    HEALTH_OVER_BUDGET = "HEALTH_OVER_BUDGET_TOTAL", Count, "0", "Records of connection errors that found no room in the budget.";
+    HEALTH_CLOCK_STEP = "HEALTH_CLOCK_STEP_US", Micros, "0", "Jump of the wall clock against the monotonic clock; negative if backwards.";
+    HEALTH_ERROR = "HEALTH_ERROR", Text, "No space left on device", "The last refusal in words.";
+    NOTICE_LEVEL = "NOTICE_LEVEL", Text, "warning", "How serious it is: `info`, `notice` or `warning`.";
+    NOTICE_TOPIC = "NOTICE_TOPIC", Text, "upstream", "What it is about: `bound`, `certificate`, `client-certificate`, `descriptors`, `root`, `upstream` or `worker`; later versions add some.";
+    NOTICE_TEXT = "NOTICE", Text, "the upstream unix:/run/app.sock cannot be reached: Connection refused", "What a person should know, in words.";
+    CONNECTION = "CONNECTION", Id, "1204", "Number of the connection within the run.";
+    OUTCOME = "OUTCOME", Text, "ended", "How the connection ended.";
+    DETAIL = "DETAIL", Text, "peer sent alert: unknown_ca", "What went wrong, in words.";
+    TLS_VERSION = "TLS_VERSION", Text, "TLSv1.3", "Negotiated protocol version.";
+    CIPHER = "CIPHER", Text, "TLS13_AES_256_GCM_SHA384", "Negotiated cipher suite.";
+    GROUP = "GROUP", Text, "X25519MLKEM768", "Negotiated key exchange group.";
+    SNI = "SNI", Text, "www.example.org", "Server name the client asked for.";
+    ALPN = "ALPN", Text, "http/1.1", "Negotiated application protocol.";
+    CLIENT_NAME = "CLIENT_NAME", Text, "worker-7.example.org", "Name in the client's verified certificate.";
+    RESUMED = "RESUMED", Flag, "1", "The handshake resumed an earlier session.";
+    CONNECTION_BYTES_IN = "CONNECTION_BYTES_IN", Bytes, "812", "Plaintext from the client to the upstream over this connection.";
+    CONNECTION_BYTES_OUT = "CONNECTION_BYTES_OUT", Bytes, "101222", "Plaintext from the upstream to the client over this connection.";
+    CONNECTION_LIFETIME = "CONNECTION_LIFETIME_US", Micros, "10332", "Accept to close of this connection.";
+}
+
+/// The fields that every record carries, systemd's own names first.
+pub fn common() -> Vec<Field> {
+    let text = |name, example, meaning| Field {
+        name: Cow::Borrowed(name),
+        unit: Unit::Text,
+        example,
+        meaning: Cow::Borrowed(meaning),
+    };
+    let systemd = [
+        text("MESSAGE", "load: 1000/s sent, 0 failed", "The record as a sentence."),
+        text("MESSAGE_ID", "see the kinds", "One per kind, fixed for all time."),
+        text(
+            "PRIORITY",
+            "6",
+            "Syslog priority: 4 for errors and losses, 5 for what a person did or should know, 6 for events, 7 for each interval's figures.",
+        ),
+        text("SYSLOG_IDENTIFIER", "tlsdash", "Always `tlsdash`."),
+    ];
+    systemd.into_iter().chain([&KIND, &RUN, &SEQ, &SCHEMA, &MONO, &INTERVAL].map(Clone::clone)).collect()
+}

@@ -1,0 +1,136 @@
+//! Measures the memory of records and of what is kept of them, so that it can be bounded: a short text may hold much.
+
+use crate::histogram::Histograms;
+use crate::histogram::Sketch;
+use crate::histogram::SparseHistogram;
+use crate::metrics::Metric;
+use crate::record::connection::ConnectionRecord;
+use crate::record::event_counts::{EventCount, EventCounts};
+use crate::record::setting::{Setting, Value};
+use crate::record::{
+    Body, ExperimentRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord, Record, RunRecord,
+};
+
+/// A type with memory on the heap.
+pub(crate) trait HeapSize {
+    /// Bytes on the heap, without what the allocator adds.
+    fn heap_bytes(&self) -> usize;
+}
+
+impl HeapSize for String {
+    fn heap_bytes(&self) -> usize {
+        self.capacity()
+    }
+}
+
+impl<T: HeapSize> HeapSize for Box<T> {
+    fn heap_bytes(&self) -> usize {
+        size_of::<T>() + (**self).heap_bytes()
+    }
+}
+
+impl<T: HeapSize> HeapSize for Option<T> {
+    fn heap_bytes(&self) -> usize {
+        self.as_ref().map_or(0, T::heap_bytes)
+    }
+}
+
+impl<T: HeapSize> HeapSize for Vec<T> {
+    fn heap_bytes(&self) -> usize {
+        self.capacity() * size_of::<T>() + self.iter().map(T::heap_bytes).sum::<usize>()
+    }
+}
+
+impl HeapSize for SparseHistogram {
+    fn heap_bytes(&self) -> usize {
+        self.buckets().len() * Self::BUCKET_BYTES
+    }
+}
+
+impl HeapSize for Sketch {
+    fn heap_bytes(&self) -> usize {
+        self.capacity_bytes()
+    }
+}
+
+impl<M: Metric> HeapSize for Histograms<M> {
+    fn heap_bytes(&self) -> usize {
+        self.iter().map(|(_, histogram)| size_of_val(histogram) + histogram.dense_bytes()).sum()
+    }
+}
+
+impl<M: Metric> HeapSize for Latencies<M> {
+    fn heap_bytes(&self) -> usize {
+        self.iter().map(|(_, latency)| size_of_val(latency) + latency.interval.heap_bytes()).sum()
+    }
+}
+
+impl HeapSize for Setting {
+    fn heap_bytes(&self) -> usize {
+        let value = if let Value::Text(text) = &self.value { text.heap_bytes() } else { 0 };
+        self.name.heap_bytes() + self.unit.heap_bytes() + value
+    }
+}
+
+impl HeapSize for EventCounts {
+    fn heap_bytes(&self) -> usize {
+        self.iter().map(|entry| size_of::<EventCount>() + entry.example.heap_bytes()).sum()
+    }
+}
+
+impl HeapSize for ProxyRecord {
+    fn heap_bytes(&self) -> usize {
+        self.latencies.heap_bytes()
+    }
+}
+
+impl HeapSize for LoadRecord {
+    fn heap_bytes(&self) -> usize {
+        self.latencies.heap_bytes() + self.tally.heap_bytes()
+    }
+}
+
+impl HeapSize for RunRecord {
+    fn heap_bytes(&self) -> usize {
+        let Self { version, host, listen, upstream, certificate, .. } = self;
+        let Self { kernel, cpu_model, governor, clock_source, settings, proxy, load, .. } = self;
+        let texts = [version, host, listen, upstream, certificate, kernel, cpu_model, governor, clock_source];
+        let texts: usize = texts.into_iter().map(String::heap_bytes).sum();
+        texts + settings.heap_bytes() + proxy.heap_bytes() + load.heap_bytes()
+    }
+}
+
+impl HeapSize for ConnectionRecord {
+    fn heap_bytes(&self) -> usize {
+        let Self { detail, tls_version, cipher, group, sni, alpn, client_name, .. } = self;
+        let texts = [detail, tls_version, cipher, group, sni, alpn, client_name];
+        texts.into_iter().map(String::heap_bytes).sum()
+    }
+}
+
+impl HeapSize for ExperimentRecord {
+    fn heap_bytes(&self) -> usize {
+        let Self { setting, a, b, metric, reason, .. } = self;
+        [setting, a, b, metric, reason].into_iter().map(String::heap_bytes).sum()
+    }
+}
+
+impl HeapSize for Record {
+    fn heap_bytes(&self) -> usize {
+        match &self.body {
+            Body::Run(run) => run.heap_bytes(),
+            Body::Proxy(proxy) => proxy.heap_bytes(),
+            Body::Load(load) => load.heap_bytes(),
+            Body::Client(client) => client.exchange.heap_bytes(),
+            Body::Connection(connection) => connection.heap_bytes(),
+            Body::Setting(setting) => {
+                setting.name.heap_bytes() + setting.before.heap_bytes() + setting.after.heap_bytes()
+            }
+            Body::Mark(mark) => mark.text.heap_bytes(),
+            Body::Notice(NoticeRecord { topic, text, .. }) => topic.heap_bytes() + text.heap_bytes(),
+            Body::Health(health) => health.error.heap_bytes(),
+            Body::Experiment(experiment) => experiment.heap_bytes(),
+            Body::Host(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Writes each record as a sentence, for people who read the journal without tlsdash.
+
+use std::fmt::Write;
+
+use crate::experiment::{Arm, ExperimentStep, Stage};
+use crate::histogram::SparseHistogram;
+use crate::metrics::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
+use crate::record::{
+    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
+    ProxyRecord, Record, RunRecord,
+};
+
+/// The syslog priority of a record.
+pub(crate) fn priority(body: &Body) -> u8 {
+    match body {
+        Body::Health(health) if !health.is_well() => 4,
+        Body::Connection(connection) if connection.outcome.is_error() => 4,
+        Body::Notice(notice) => match notice.level {
+            Level::Warning => 4,
+            Level::Notice => 5,
+            Level::Info => 6,
+        },
+        Body::Experiment(experiment) if is_told_each_block(experiment) => 6,
+        Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) => 5,
+        Body::Connection(_) | Body::Health(_) => 6,
+        Body::Proxy(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => 7,
+    }
+}
+
+/// The record as one sentence without line breaks.
+pub(crate) fn sentence(record: &Record) -> String {
+    match &record.body {
+        Body::Run(run) => run_sentence(run, record.stamp.interval_us),
+        Body::Proxy(proxy) => proxy_sentence(proxy),
+        Body::Load(load) => load_sentence(load),
+        Body::Client(client) => client_sentence(client),
+        Body::Connection(c) => {
+            let detail = if c.detail.is_empty() { String::new() } else { format!(": {}", c.detail) };
+            format!("{} {}{detail} (connection {})", c.client, c.outcome, c.conn)
+        }
+        Body::Setting(setting) => match &setting.after {
+            Some(after) => format!("{} changed from {} to {}", setting.name, setting.before, after.value),
+            None => format!("{} changed from {}", setting.name, setting.before),
+        },
+        Body::Mark(mark) => format!("mark {} {}", mark.number, mark.text).trim_end().to_owned(),
+        Body::Experiment(experiment) => experiment_sentence(experiment),
+        Body::Host(host) => format!(
+            "using {:.1} MB of memory (PSS {:.1} MB), {} descriptors, {} threads",
+            host.memory_bytes as f64 / 1e6,
+            host.memory_pss_bytes as f64 / 1e6,
+            host.descriptors,
+            host.threads
+        ),
+        Body::Health(health) => health_sentence(health),
+        Body::Notice(notice) => notice.text.clone(),
+    }
+}
+
+/// Steps of an experiment that need not appear in a log.
+fn is_told_each_block(experiment: &ExperimentRecord) -> bool {
+    matches!(experiment.step, ExperimentStep::Switch | ExperimentStep::Pair)
+}
+
+fn experiment_sentence(record: &ExperimentRecord) -> String {
+    let ExperimentRecord { number, stage, setting, a, b, pair, pairs, metric, .. } = record;
+    let mut text = format!("experiment {number}, {stage}");
+    let _ = match record.step {
+        ExperimentStep::Begin => write!(text, ": {setting} {a} against {b}, {pairs} pairs, by {metric}"),
+        ExperimentStep::Switch => {
+            let value = if record.arm == Arm::A || *stage == Stage::Calibration { a } else { b };
+            write!(text, ", pair {pair} of {pairs}: {setting} {value}")
+        }
+        ExperimentStep::Pair => write!(text, ", pair {pair} of {pairs} done"),
+        ExperimentStep::Verdict => write!(text, ": {metric} {}", record.outcome),
+    };
+    if let Some(estimate) = &record.estimate {
+        let EstimateRecord { effect, low, high, p_value, .. } = estimate;
+        let _ = write!(text, ", {effect:+.2} % ({low:+.2} to {high:+.2}), p {p_value:.4}");
+    }
+    if !record.reason.is_empty() {
+        let _ = write!(text, "; {}", record.reason);
+    }
+    text
+}
+
+fn health_sentence(health: &HealthRecord) -> String {
+    let counts = [
+        (health.refused_total, "records refused"),
+        (health.merged_total, "intervals merged"),
+        (health.dropped_total, "records dropped"),
+        (health.suppressed_total, "messages of this service suppressed by journald"),
+        (health.over_budget_total, "connection errors over budget"),
+        (health.waits_total, "waits for the journal"),
+    ];
+    let told = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+    let mut parts: Vec<String> = told.collect();
+    if health.clock_step_us != 0 {
+        parts.push(format!("clock step {} us", health.clock_step_us));
+    }
+    if !health.error.is_empty() {
+        parts.push(format!("last error: {}", health.error));
+    }
+    if parts.is_empty() {
+        "telemetry: nothing lost".to_owned()
+    } else {
+        format!("telemetry: {}", parts.join(", "))
+    }
+}
+
+fn run_sentence(run: &RunRecord, interval_us: u64) -> String {
+    let version = &run.version;
+    let mut text = match (run.phase, interval_us) {
+        (Phase::Start, 0) => format!("tlsdash {version} started"),
+        (Phase::Start, _) => {
+            format!("recording begins {:.1} s after tlsdash {version} started", interval_us as f64 / 1e6)
+        }
+        (Phase::Stop, _) if run.runs_on => format!("recording ends, tlsdash {version} runs on"),
+        (Phase::Stop, _) => format!("tlsdash {version} stopped"),
+    };
+    if !run.listen.is_empty() {
+        let _ = write!(
+            text,
+            ", {} > {}, {}, {} worker{}",
+            run.listen,
+            run.upstream,
+            run.certificate,
+            run.workers,
+            if run.workers == 1 { "" } else { "s" }
+        );
+    } else if !run.upstream.is_empty() {
+        let _ = write!(text, ", load on {}", run.upstream);
+    }
+    if let Some(proxy) = &run.proxy {
+        let _ = write!(text, "; {}", proxy_sentence(proxy));
+    }
+    if let Some(load) = &run.load {
+        let _ = write!(text, "; {}", load_sentence(load));
+    }
+    text
+}
+
+fn proxy_sentence(proxy: &ProxyRecord) -> String {
+    let c = &proxy.counters;
+    format!(
+        "proxy: {} accepted, {} open, {} full, {} resumed, {} failed handshakes, {} bytes in, {} out{}",
+        c[ProxyCounter::Accepted],
+        proxy.open,
+        c[ProxyCounter::HandshakesFull],
+        c[ProxyCounter::HandshakesResumed],
+        c[ProxyCounter::HandshakesFailed],
+        c[ProxyCounter::BytesIn],
+        c[ProxyCounter::BytesOut],
+        percentiles("exchange", &proxy.latencies[ProxyLatency::Exchange].interval)
+    )
+}
+
+fn load_sentence(load: &LoadRecord) -> String {
+    let c = &load.counters;
+    format!(
+        "load: {} scheduled, {} sent, {} ok, {} failed{}",
+        c[LoadCounter::Scheduled],
+        c[LoadCounter::Sent],
+        c[LoadCounter::Ok],
+        c[LoadCounter::Failed],
+        percentiles("service", &load.latencies[LoadLatency::Service].interval)
+    )
+}
+
+fn client_sentence(client: &ClientRecord) -> String {
+    let c = &client.counters;
+    format!(
+        "client {}: {} connections, {} bytes in, {} out{}",
+        client.client,
+        c[ClientCounter::Connections],
+        c[ClientCounter::BytesIn],
+        c[ClientCounter::BytesOut],
+        if client.last { ", final" } else { "" }
+    )
+}
+
+fn percentiles(name: &str, interval: &SparseHistogram) -> String {
+    match (interval.quantile_ns(0.5), interval.quantile_ns(0.99)) {
+        (Some(p50), Some(p99)) => format!(
+            ", {name} p50 {:.3} ms, p99 {:.3} ms, n {}",
+            p50 as f64 / 1e6,
+            p99 as f64 / 1e6,
+            interval.count()
+        ),
+        _ => String::new(),
+    }
+}

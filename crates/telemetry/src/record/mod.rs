@@ -1,0 +1,357 @@
+//! The records that tlsdash writes: once an interval, or when something happens.
+
+pub mod clean;
+pub(crate) mod codec;
+pub(crate) mod connection;
+pub(crate) mod event_counts;
+mod experiment;
+pub(crate) mod field;
+pub(crate) mod heap_size;
+pub(crate) mod ids;
+mod kinds;
+mod latencies;
+pub(crate) mod message;
+pub(crate) mod origin;
+pub(crate) mod setting;
+pub(crate) mod wire;
+pub(crate) mod words;
+
+use journal::Timestamps;
+
+use crate::histogram::Sketch;
+use crate::metrics::{
+    ClientCounter, Counters, CpuGroup, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency,
+};
+use crate::record::connection::{ConnectionRecord, Outcome};
+use crate::record::event_counts::EventCounts;
+use crate::record::ids::{ClientId, ConnId, RunId};
+use crate::record::setting::Setting;
+use crate::record::wire::{FAMILY, wire};
+use crate::record::words::words;
+
+pub use experiment::{EstimateRecord, ExperimentRecord};
+pub use kinds::Kind;
+pub use latencies::{Latencies, Latency};
+
+/// Version of the record format that this program writes; a reader refuses a higher one.
+pub const SCHEMA: u64 = 1;
+
+/// Where and when a record was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// Its number within the run, from 1 without holes; a hole in what is read is a loss.
+    pub seq: u64,
+    /// `CLOCK_MONOTONIC` when it was made, in microseconds.
+    pub mono_us: u64,
+    /// `CLOCK_REALTIME` when it was made, in microseconds.
+    pub realtime_us: u64,
+    /// The time it covers up to `mono_us`, in microseconds; 0 for an event. Of the first record of a part of a run: how long
+    /// the run had lasted.
+    pub interval_us: u64,
+}
+
+/// Longest time between two intervals that is not a gap. It must be short against an interval: a refused interval
+/// goes with the next one, which then is long itself.
+const GAP_SLACK_US_MAX: u64 = 20_000;
+
+impl Stamp {
+    /// Returns the times of the record's journal entry.
+    pub fn timestamps(&self) -> Timestamps {
+        Timestamps { realtime_us: self.realtime_us, monotonic_us: self.mono_us }
+    }
+
+    /// True if the record does not cover all the time since `end_us`, where the one before it of its kind ends.
+    pub(crate) fn is_after_gap(&self, end_us: u64) -> bool {
+        let slack_us = (self.interval_us / 2).min(GAP_SLACK_US_MAX);
+        self.mono_us.saturating_sub(self.interval_us) > end_us.saturating_add(slack_us)
+    }
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Where and when it was made.
+    pub stamp: Stamp,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a record says; the variant is its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// A run began or ended.
+    Run(Box<RunRecord>),
+    /// What the proxy counted.
+    Proxy(Box<ProxyRecord>),
+    /// What the proxy counted for one client.
+    Client(ClientRecord),
+    /// One connection: an error, or a sample.
+    Connection(Box<ConnectionRecord>),
+    /// What the load counted.
+    Load(Box<LoadRecord>),
+    /// A setting was changed.
+    Setting(SettingRecord),
+    /// A person left a note.
+    Mark(MarkRecord),
+    /// How an experiment goes.
+    Experiment(Box<ExperimentRecord>),
+    /// What the process used.
+    Host(HostRecord),
+    /// What the writer knows of losses.
+    Health(HealthRecord),
+    /// What a person should know.
+    Notice(NoticeRecord),
+}
+
+words! {
+    /// Whether a run record opens or closes its run.
+    Phase {
+        /// The run begins.
+        #[default]
+        Start = "start",
+        /// The run ended in order, and these are its final totals.
+        Stop = "stop",
+    }
+}
+
+wire! {
+    /// A run's beginning, with what it runs with; or its end, with the final totals and whole-run histograms.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct RunRecord {
+        /// Whether the run begins or ends.
+        pub phase: Phase = &field::PHASE,
+        /// Version of tlsdash.
+        pub version: String = &field::VERSION,
+        /// Name of the host.
+        pub host: String = &field::HOST,
+        /// Addresses the proxy listens on, separated by blanks; empty without a proxy.
+        pub listen: String = &field::LISTEN,
+        /// Where the proxy forwards to, or what the load is aimed at.
+        pub upstream: String = &field::UPSTREAM,
+        /// Type of the certificate's key, such as `ECDSA P-256`; empty without a proxy.
+        pub certificate: String = &field::CERTIFICATE,
+        /// Worker threads of the proxy.
+        pub workers: u64 = &field::WORKERS,
+        /// The kernel's release.
+        pub kernel: String = &field::KERNEL,
+        /// The processor's own name.
+        pub cpu_model: String = &field::CPU_MODEL,
+        /// Cores that the process may run on.
+        pub cores: u64 = &field::CORES,
+        /// What sets the frequency of the first core; empty if nothing does.
+        pub governor: String = &field::GOVERNOR,
+        /// What the kernel's clocks are read from.
+        pub clock_source: String = &field::CLOCK_SOURCE,
+        /// Memory of the host, in bytes.
+        pub host_memory_bytes: u64 = &field::HOST_MEMORY,
+        /// Every setting as it stood.
+        pub settings: Vec<Setting> = &field::SETTINGS,
+        /// True in the last record of a part of a run: the process ran on.
+        pub runs_on: bool = &field::RUNS_ON,
+        /// The proxy's totals with histograms of the whole run; only at the end of a run with a proxy.
+        pub proxy: Option<ProxyRecord> = &field::HAS_PROXY,
+        /// The load's totals with histograms of the whole run; only at the end of a run with a load.
+        pub load: Option<LoadRecord> = &field::HAS_LOAD,
+    }
+}
+
+wire! {
+    /// The proxy, once an interval: cumulative counters, and the interval's latencies.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct ProxyRecord {
+        /// Connections open at the end of the interval.
+        pub open: u64 = &field::OPEN,
+        /// Clients that changed in this interval and whose record was put off for lack of budget.
+        pub clients_deferred: u64 = &field::CLIENTS_DEFERRED,
+        /// Totals of the run so far.
+        pub counters: Counters<ProxyCounter> = &FAMILY,
+        /// Latencies of the interval.
+        pub latencies: Latencies<ProxyLatency> = &FAMILY,
+    }
+}
+
+wire! {
+    /// The load, once an interval: how it stands, cumulative counters, and the interval's latencies.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct LoadRecord {
+        /// True while requests are being scheduled.
+        pub running: bool = &field::LOAD_RUNNING,
+        /// Requests a second that are asked for; 0 in a closed loop.
+        pub rate: f64 = &field::LOAD_RATE,
+        /// Share of new connections that are meant to resume, in percent.
+        pub resume_percent: f64 = &field::LOAD_RESUME,
+        /// Connections that are asked for.
+        pub connections: u64 = &field::LOAD_CONNECTIONS,
+        /// Threads of the generator.
+        pub threads: u64 = &field::LOAD_THREADS,
+        /// Length of the schedule so far, without warm-up and pauses, in microseconds; 0 in a closed loop.
+        pub due_us: u64 = &field::LOAD_DUE,
+        /// The same to the last request sent.
+        pub sending_us: u64 = &field::LOAD_SENDING,
+        /// The same to the end of the schedule, or to the last answer if that came later; in a closed loop, to when the
+        /// last request was over.
+        pub measured_us: u64 = &field::LOAD_MEASURED,
+        /// What befell requests and handshakes so far, kind by kind.
+        pub tally: EventCounts = &field::LOAD_TALLY,
+        /// Totals of the run so far.
+        pub counters: Counters<LoadCounter> = &FAMILY,
+        /// Latencies of the interval.
+        pub latencies: Latencies<LoadLatency> = &FAMILY,
+    }
+}
+
+wire! {
+    /// One client of the proxy: cumulative counters of its epoch.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct ClientRecord {
+        /// Whose traffic it is.
+        pub client: ClientId = &field::CLIENT,
+        /// Tells the stays of a client in the bounded table apart, and grows; counters begin anew with each.
+        pub epoch: u64 = &field::CLIENT_EPOCH,
+        /// True if no further record of this epoch follows.
+        pub last: bool = &field::CLIENT_LAST,
+        /// Connections open at the end of the interval.
+        pub open: u64 = &field::CLIENT_OPEN,
+        /// Totals of the epoch so far.
+        pub counters: Counters<ClientCounter> = &FAMILY,
+        /// Latencies of its exchanges since its last record that has some.
+        pub exchange: Sketch = &field::CLIENT_EXCHANGE_SKETCH,
+    }
+}
+
+wire! {
+    /// A setting was changed.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct SettingRecord {
+        /// Its dotted name.
+        pub name: String = &field::SETTING,
+        /// How it stood before.
+        pub before: String = &field::SETTING_BEFORE,
+        /// How it stands now, with all that describes it.
+        pub after: Option<Setting> = &field::SETTING_AFTER,
+    }
+}
+
+wire! {
+    /// A note in the time line.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct MarkRecord {
+        /// Its number within the run, from 1.
+        pub number: u64 = &field::MARK,
+        /// What was noted, cleaned; may be empty.
+        pub text: String = &field::MARK_TEXT,
+    }
+}
+
+wire! {
+    /// What the process used, once an interval.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct HostRecord {
+        /// Resident memory, in bytes.
+        pub memory_bytes: u64 = &field::MEMORY,
+        /// The same with each shared page divided by those who share it (PSS); 0 if it is not known.
+        pub memory_pss_bytes: u64 = &field::MEMORY_PSS,
+        /// Open file descriptors.
+        pub descriptors: u64 = &field::DESCRIPTORS,
+        /// Threads.
+        pub threads: u64 = &field::THREADS,
+        /// Process that is observed with all its descendants; 0 if none is.
+        pub observed_pid: u64 = &field::OBSERVED_PID,
+        /// CPU time that they have used since observing began, in microseconds.
+        pub observed_cpu_us: u64 = &field::OBSERVED_CPU,
+        /// Their threads.
+        pub observed_threads: u64 = &field::OBSERVED_THREADS,
+        /// The most threads that they had at a reading.
+        pub observed_threads_max: u64 = &field::OBSERVED_THREADS_MAX,
+        /// Their resident memory, in bytes.
+        pub observed_memory_bytes: u64 = &field::OBSERVED_MEMORY,
+        /// The most of it at a reading.
+        pub observed_memory_max_bytes: u64 = &field::OBSERVED_MEMORY_MAX,
+        /// CPU time by whose threads used it, in microseconds of the run so far.
+        pub cpu: Counters<CpuGroup> = &FAMILY,
+    }
+}
+
+wire! {
+    /// What the writer of records knows of its own losses; written when one of them changes.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct HealthRecord {
+        /// Records of intervals that the journal had not taken when the next interval ended, so far.
+        pub refused_total: u64 = &field::HEALTH_REFUSED,
+        /// Intervals whose counters went with a later record because of that, so far.
+        pub merged_total: u64 = &field::HEALTH_MERGED,
+        /// Times that the journal took no records for a moment; what waited was offered again, so far.
+        pub waits_total: u64 = &field::HEALTH_WAITS,
+        /// Records given up: too many events waited, or the journal would never have taken them, so far.
+        pub dropped_total: u64 = &field::HEALTH_DROPPED,
+        /// Messages of this service, records or not, that journald's rate limit dropped, so far.
+        pub suppressed_total: u64 = &field::HEALTH_SUPPRESSED,
+        /// Records of connection errors that found no room in the budget, so far.
+        pub over_budget_total: u64 = &field::HEALTH_OVER_BUDGET,
+        /// By how much the wall clock jumped against the monotonic clock, in microseconds; negative if backwards.
+        pub clock_step_us: i64 = &field::HEALTH_CLOCK_STEP,
+        /// The last refusal in words; empty if there was none.
+        pub error: String = &field::HEALTH_ERROR,
+    }
+}
+
+impl HealthRecord {
+    /// True if nothing is amiss: waiting alone loses nothing.
+    pub fn is_well(&self) -> bool {
+        *self == Self { waits_total: self.waits_total, ..Self::default() }
+    }
+}
+
+words! {
+    /// How serious a message is.
+    Level {
+        /// Something happened.
+        Info = "info",
+        /// A person did something, or should know.
+        #[default]
+        Notice = "notice",
+        /// Something went wrong.
+        Warning = "warning",
+    }
+}
+
+wire! {
+    /// What a person should know, once an episode: something went wrong, or is well again.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct NoticeRecord {
+        /// How serious it is.
+        pub level: Level = &field::NOTICE_LEVEL,
+        /// What it is about, in one word that stays the same: later versions add some.
+        pub topic: String = &field::NOTICE_TOPIC,
+        /// The sentence, cleaned.
+        pub text: String = &field::NOTICE_TEXT,
+    }
+}
+
+impl NoticeRecord {
+    /// About `topic`, in words that are made printable here: they may quote peers and files.
+    pub fn new(level: Level, topic: &str, text: &str) -> Self {
+        Self { level, topic: topic.to_owned(), text: clean::line(text) }
+    }
+}
+
+wire! {
+    @impl ConnectionRecord {
+        conn: ConnId = &field::CONNECTION,
+        client: ClientId = &field::CLIENT,
+        outcome: Outcome = &field::OUTCOME,
+        detail: String = &field::DETAIL,
+        tls_version: String = &field::TLS_VERSION,
+        cipher: String = &field::CIPHER,
+        group: String = &field::GROUP,
+        sni: String = &field::SNI,
+        alpn: String = &field::ALPN,
+        client_name: String = &field::CLIENT_NAME,
+        resumed: bool = &field::RESUMED,
+        bytes_in: u64 = &field::CONNECTION_BYTES_IN,
+        bytes_out: u64 = &field::CONNECTION_BYTES_OUT,
+        lifetime_us: u64 = &field::CONNECTION_LIFETIME,
+    }
+}

@@ -1,0 +1,115 @@
+//! Settings that describe themselves, and the commands that change them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::NoticeRecord;
+
+/// Settings that are kept of a run; more are not taken from a journal.
+pub(crate) const SETTINGS_MAX: usize = 256;
+
+/// The value of a setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// On or off.
+    Flag(bool),
+    /// A number in the setting's unit.
+    Number(f64),
+    /// Anything else.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(true) => f.pad("on"),
+            Self::Flag(false) => f.pad("off"),
+            Self::Number(number) => f.pad(&number.to_string()),
+            Self::Text(text) => f.pad(text),
+        }
+    }
+}
+
+/// When a changed setting acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Applies {
+    /// At once, on everything.
+    Live,
+    /// On connections that begin after the change.
+    NewConnections,
+    /// Only when the program starts anew.
+    Restart,
+}
+
+impl fmt::Display for Applies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Live => "live",
+            Self::NewConnections => "new connections",
+            Self::Restart => "restart",
+        })
+    }
+}
+
+/// One setting, as the proxy or the load publishes it: its name, value and range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Dotted name, such as `load.rate`.
+    pub name: String,
+    /// How it stands.
+    pub value: Value,
+    /// Unit of a number, such as `1/s`; empty if it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// When a change acts.
+    pub applies: Applies,
+    /// Smallest and largest number allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<(f64, f64)>,
+}
+
+/// A command to the running program; commands travel against the stream of records.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Give a setting another value.
+    Set {
+        /// The setting's dotted name.
+        name: String,
+        /// Its new value.
+        value: Value,
+    },
+    /// Leave a note in the time line.
+    Mark(String),
+    /// Begin an experiment, in the words of `--ab`, such as `proxy.workers=1..2,pairs=12`.
+    Experiment(String),
+    /// End the experiment that is under way before its time.
+    EndExperiment,
+    /// Begin to record from now on into a file of its own, or end what is being recorded.
+    Record,
+    /// Put on record what befell the front end.
+    Notice(NoticeRecord),
+}
+
+/// Why a setting keeps its value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// There is no setting of this name.
+    #[error("there is no setting {0}")]
+    Unknown(String),
+    /// The value is not of the setting's kind, or out of its range.
+    #[error("{name} cannot be {value}: {reason}")]
+    Refused {
+        /// The setting's name.
+        name: String,
+        /// The value that was asked for.
+        value: String,
+        /// What it may be.
+        reason: String,
+    },
+    /// It only changes when the program starts anew.
+    #[error("{0} changes only at a restart")]
+    Restart(String),
+}

@@ -1,0 +1,399 @@
+//! Encodes the members of a record as journal fields, and decodes them: one list for each record serves both ways,
+//! and the schema's document.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use journal::EntryBuf;
+
+use crate::experiment::{Arm, ExperimentStep, Outcome as Verdict, Stage};
+use crate::histogram::Sketch;
+use crate::histogram::encoding;
+use crate::metrics::{Counters, Metric};
+use crate::record::connection::Outcome;
+use crate::record::event_counts::EventCounts;
+use crate::record::field::{Field, Unit};
+use crate::record::ids::{ClientId, ConnId};
+use crate::record::setting::{SETTINGS_MAX, Setting};
+use crate::record::{Latencies, Latency, Level, Phase};
+
+/// Why an entry cannot be decoded as a record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// A field that every record of its kind has is not there.
+    #[error("field {0} is missing")]
+    Missing(Cow<'static, str>),
+    /// A field does not hold what it should.
+    #[error("field {0} is malformed")]
+    Malformed(Cow<'static, str>),
+    /// A later version of tlsdash wrote it.
+    #[error("written by a newer tlsdash (schema {0}); update this one")]
+    Newer(u64),
+    /// There is no such kind of record.
+    #[error("unknown kind of record")]
+    UnknownKind,
+}
+
+/// A source of fields.
+pub(crate) trait Source {
+    fn text(&self, name: &str) -> Option<&str>;
+}
+
+impl Source for journal::Entry {
+    fn text(&self, name: &str) -> Option<&str> {
+        Self::text(self, name)
+    }
+}
+
+impl Source for EntryBuf {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(key, _)| *key == name).and_then(|(_, value)| std::str::from_utf8(value).ok())
+    }
+}
+
+/// A record, or a part of one that brings several fields.
+pub(crate) trait Wire: Sized {
+    /// True for what only ever travels as a part of one kind of record, whose fields the document lists with it.
+    const IS_PART: bool;
+    fn put_all(&self, out: &mut EntryBuf);
+    fn get_all(from: &dyn Source) -> Result<Self, DecodeError>;
+    fn fields() -> Vec<Field>;
+}
+
+impl<W: Wire> Wire for Box<W> {
+    const IS_PART: bool = W::IS_PART;
+
+    fn put_all(&self, out: &mut EntryBuf) {
+        (**self).put_all(out);
+    }
+
+    fn get_all(from: &dyn Source) -> Result<Self, DecodeError> {
+        W::get_all(from).map(Self::new)
+    }
+
+    fn fields() -> Vec<Field> {
+        W::fields()
+    }
+}
+
+/// One member of a record, in the field that is named beside it.
+pub(crate) trait Member: Sized {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf);
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError>;
+    fn describe(field: &'static Field, into: &mut Vec<Field>) {
+        into.push(field.clone());
+    }
+}
+
+/// Marks a member that brings fields of its own.
+pub(crate) static FAMILY: Field =
+    Field { name: Cow::Borrowed(""), unit: Unit::Text, example: "", meaning: Cow::Borrowed("") };
+
+/// Declares a record with the field of each member; `@part` a part of a record, and `@impl` does so for a struct declared
+/// elsewhere.
+macro_rules! wire {
+    (@impl $record:ident { $($members:tt)* }) => {
+        wire! { @as false $record { $($members)* } }
+    };
+    (@as $is_part:literal $record:ident { $($member:ident: $type:ty = $field:expr,)* }) => {
+        impl $crate::record::wire::Wire for $record {
+            const IS_PART: bool = $is_part;
+
+            fn put_all(&self, out: &mut journal::EntryBuf) {
+                $($crate::record::wire::Member::put(&self.$member, $field, out);)*
+            }
+
+            fn get_all(from: &dyn $crate::record::wire::Source) -> Result<Self, $crate::record::wire::DecodeError> {
+                Ok(Self { $($member: $crate::record::wire::Member::get($field, from)?,)* })
+            }
+
+            fn fields() -> Vec<$crate::record::field::Field> {
+                let mut fields = Vec::new();
+                $(<$type as $crate::record::wire::Member>::describe($field, &mut fields);)*
+                fields
+            }
+        }
+    };
+    (@part $($declaration:tt)*) => {
+        wire! { @declare true $($declaration)* }
+    };
+    (@declare $is_part:literal $(#[$meta:meta])* pub struct $record:ident {
+        $($(#[$doc:meta])* pub $member:ident: $type:ty = $field:expr,)*
+    }) => {
+        $(#[$meta])*
+        pub struct $record {
+            $($(#[$doc])* pub $member: $type,)*
+        }
+        wire! { @as $is_part $record { $($member: $type = $field,)* } }
+    };
+    ($($declaration:tt)*) => {
+        wire! { @declare false $($declaration)* }
+    };
+}
+pub(crate) use wire;
+
+fn malformed(name: impl Into<Cow<'static, str>>) -> DecodeError {
+    DecodeError::Malformed(name.into())
+}
+
+/// A missing number is 0: later versions add counters that older journals lack.
+fn number<T: FromStr + Default>(name: &str, from: &dyn Source) -> Result<T, DecodeError> {
+    from.text(name)
+        .map_or_else(|| Ok(T::default()), |text| text.parse().map_err(|_| malformed(name.to_owned())))
+}
+
+macro_rules! plain_numbers {
+    ($($type:ty)*) => {$(
+        impl Member for $type {
+            fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+                out.push_display(&field.name, self);
+            }
+
+            fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+                number(&field.name, from)
+            }
+        }
+    )*};
+}
+plain_numbers!(u64 i64);
+
+impl Member for f64 {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        out.push_display(&field.name, self);
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        let value: Self = number(&field.name, from)?;
+        value.is_finite().then_some(value).ok_or_else(|| malformed(field.name.clone()))
+    }
+}
+
+impl Member for bool {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        out.push(&field.name, if *self { b"1" } else { b"0" });
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        match from.text(&field.name) {
+            Some("1") => Ok(true),
+            Some("0") | None => Ok(false),
+            Some(_) => Err(malformed(field.name.clone())),
+        }
+    }
+}
+
+/// Empty text needs no field. Text that is read is cleaned anew: a journal is not trusted more than a peer.
+impl Member for String {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push(&field.name, self.as_bytes());
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        Ok(from.text(&field.name).map(crate::record::clean::text).unwrap_or_default())
+    }
+}
+
+/// Reads a field that every record of its kind has.
+pub(crate) fn get_parsed<T: FromStr>(field: &'static Field, from: &dyn Source) -> Result<T, DecodeError> {
+    let text = from.text(&field.name).ok_or_else(|| DecodeError::Missing(field.name.clone()))?;
+    text.parse().map_err(|_| malformed(field.name.clone()))
+}
+
+macro_rules! parsed {
+    ($($type:ty)*) => {$(
+        impl Member for $type {
+            fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+                out.push_display(&field.name, self);
+            }
+
+            fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+                get_parsed(field, from)
+            }
+        }
+    )*};
+}
+parsed!(Phase ClientId Level Outcome Arm ExperimentStep Stage Verdict);
+
+impl Member for ConnId {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        self.0.put(field, out);
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        get_parsed(field, from).map(Self)
+    }
+}
+
+impl<W: Wire> Member for Option<W> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        self.is_some().put(field, out);
+        if let Some(record) = self {
+            record.put_all(out);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        bool::get(field, from)?.then(|| W::get_all(from)).transpose()
+    }
+
+    fn describe(field: &'static Field, into: &mut Vec<Field>) {
+        into.push(field.clone());
+        if W::IS_PART {
+            into.extend(W::fields());
+        }
+    }
+}
+
+fn json<T: serde::de::DeserializeOwned>(field: &'static Field, text: &str) -> Result<T, DecodeError> {
+    serde_json::from_str(text).map_err(|_| malformed(field.name.clone()))
+}
+
+fn clean_setting(mut setting: Setting) -> Setting {
+    use crate::record::setting::Value;
+    setting.name = crate::record::clean::text(&setting.name);
+    setting.unit = crate::record::clean::text(&setting.unit);
+    if let Value::Text(text) = &setting.value {
+        setting.value = Value::Text(crate::record::clean::text(text));
+    }
+    setting
+}
+
+impl Member for Vec<Setting> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, serde_json::json!(self));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        let settings: Self =
+            from.text(&field.name).map_or_else(|| Ok(Self::new()), |text| json(field, text))?;
+        Ok(settings.into_iter().take(SETTINGS_MAX).map(clean_setting).collect())
+    }
+}
+
+impl Member for Sketch {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, self);
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        from.text(&field.name).map_or_else(
+            || Ok(Self::default()),
+            |text| text.parse().map_err(|_| malformed(field.name.clone())),
+        )
+    }
+}
+
+impl Member for EventCounts {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if !self.is_empty() {
+            out.push_display(&field.name, serde_json::json!(self));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        from.text(&field.name)
+            .map_or_else(|| Ok(Self::default()), |text| json(field, text))
+            .map(Self::cleaned)
+    }
+}
+
+impl Member for Option<Setting> {
+    fn put(&self, field: &'static Field, out: &mut EntryBuf) {
+        if let Some(setting) = self {
+            out.push_display(&field.name, serde_json::json!(setting));
+        }
+    }
+
+    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        Ok(from.text(&field.name).map(|text| json(field, text)).transpose()?.map(clean_setting))
+    }
+}
+
+impl<M: Metric> Member for Counters<M> {
+    fn put(&self, _: &'static Field, out: &mut EntryBuf) {
+        for (metric, value) in self.iter() {
+            out.push_display(&metric.field().name, value);
+        }
+    }
+
+    fn get(_: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        let mut counters = Self::default();
+        for &metric in M::ALL {
+            counters[metric] = number(&metric.field().name, from)?;
+        }
+        Ok(counters)
+    }
+
+    fn describe(_: &'static Field, into: &mut Vec<Field>) {
+        into.extend(M::ALL.iter().map(|metric| metric.field().clone()));
+    }
+}
+
+/// The fields of one class, by their suffix.
+const SUFFIXES: [(&str, Unit, &str, &str); 5] = [
+    ("SAMPLES_TOTAL", Unit::Count, "240", "Samples of the run so far:"),
+    ("HIST", Unit::Histogram, "HISTFAAAAC…", "Samples of the interval (absent if none):"),
+    ("SUM_NS", Unit::Nanos, "901233012", "Exact sum over the interval:"),
+    ("MAX_NS", Unit::Nanos, "19822301", "Exact maximum of the interval:"),
+    ("SATURATED", Unit::Count, "1", "Samples of the interval above 60 s (absent if none):"),
+];
+
+fn suffixed(prefix: &Field, suffix: &str) -> Cow<'static, str> {
+    Cow::Owned(format!("{}_{suffix}", prefix.name))
+}
+
+impl<M: Metric> Member for Latencies<M> {
+    fn put(&self, _: &'static Field, out: &mut EntryBuf) {
+        for (class, latency) in self.iter() {
+            let prefix = class.field();
+            let interval = &latency.interval;
+            out.push_display(&suffixed(prefix, "SAMPLES_TOTAL"), latency.samples_total);
+            if interval.is_empty() {
+                continue;
+            }
+            out.push(&suffixed(prefix, "HIST"), encoding::encode(interval).as_bytes());
+            out.push_display(&suffixed(prefix, "SUM_NS"), interval.sum_ns());
+            out.push_display(&suffixed(prefix, "MAX_NS"), interval.max_ns());
+            if interval.saturated() > 0 {
+                out.push_display(&suffixed(prefix, "SATURATED"), interval.saturated());
+            }
+        }
+    }
+
+    fn get(_: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+        let mut latencies = Self::default();
+        for &class in M::ALL {
+            let prefix = class.field();
+            let samples_total = number(&suffixed(prefix, "SAMPLES_TOTAL"), from)?;
+            let hist = suffixed(prefix, "HIST");
+            let interval = match from.text(&hist) {
+                None => crate::SparseHistogram::default(),
+                Some(text) => encoding::decode(text).map_err(|_| malformed(hist))?.with_exact(
+                    number(&suffixed(prefix, "SUM_NS"), from)?,
+                    number(&suffixed(prefix, "MAX_NS"), from)?,
+                    number(&suffixed(prefix, "SATURATED"), from)?,
+                ),
+            };
+            latencies[class] = Latency { samples_total, interval };
+        }
+        Ok(latencies)
+    }
+
+    fn describe(_: &'static Field, into: &mut Vec<Field>) {
+        for class in M::ALL {
+            let prefix = class.field();
+            into.extend(SUFFIXES.iter().map(|&(suffix, unit, example, meaning)| Field {
+                name: suffixed(prefix, suffix),
+                unit,
+                example,
+                meaning: Cow::Owned(format!("{meaning} {}", prefix.meaning)),
+            }));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Enums that travel as words.
+
+/// Declares an enum that travels as one of its words.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(match self { $(Self::$variant => $word,)* })
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::record::ids::ParseIdError;
+
+            fn from_str(text: &str) -> Result<Self, $crate::record::ids::ParseIdError> {
+                match text {
+                    $($word => Ok(Self::$variant),)*
+                    _ => Err($crate::record::ids::ParseIdError),
+                }
+            }
+        }
+    };
+}
+pub(crate) use words;
