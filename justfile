@@ -85,22 +85,13 @@ bench-terminal:
     cargo bench --locked -p tui --bench terminal -- "$(realpath "${CARGO_TARGET_DIR:-target}")/release/tlsdash" demo \
         --interval 250ms --load rate=1000,connections=64,sources=10000,keepalive=1,resume=80%
 
-# Instructions for handshakes and forwarding, and how they compare with another revision: just bench-instructions main
+# Instructions of each path against its budget; with a revision, the proxy's against that: just bench-instructions main
 bench-instructions REVISION="":
-    #!/usr/bin/env bash
-    set -euo pipefail
-    cargo build --release --locked -p tlsdash
-    target=$(realpath "${CARGO_TARGET_DIR:-target}")
-    arguments=(--program "$target/release/tlsdash")
-    if [ -n "{{REVISION}}" ]; then
-        folder=$(mktemp -d)
-        trap 'rm -rf "$folder"' EXIT
-        git archive "{{REVISION}}" | tar -x -C "$folder"
-        # A target folder of its own, since what is built there would replace what was built here.
-        CARGO_TARGET_DIR="$target/against" cargo build --release --locked -p tlsdash --manifest-path "$folder/Cargo.toml"
-        arguments+=(--against "$target/against/release/tlsdash")
-    fi
-    cargo bench --locked -p bench --bench instructions -- "${arguments[@]}"
+    .ci/instructions check {{REVISION}}
+
+# Write the instruction budgets anew, after a change that is worth its price.
+budgets:
+    .ci/instructions write
 
 # A GiB each way over both versions of TLS and both kinds of upstream, compared byte by byte.
 soak MIB="1024":
@@ -121,4 +112,4 @@ fuzz SECONDS="20" TARGET="":
     .ci/fuzz {{SECONDS}} {{TARGET}}
 
 # What CI runs.
-ci: lint test doc deny smoke fuzz
+ci: test lint doc deny smoke bench-instructions fuzz

@@ -1,20 +1,32 @@
-//! Instructions of the proxy's worker for a handshake and for forwarding, counted by callgrind.
+//! Instructions of each path that matters, counted by callgrind: a handshake, a request, an interval's records written
+//! and read, a frame of the dashboard.
 //!
-//! `just bench-instructions [REVISION]`: with a revision, both are measured and compared. Counts differ between
-//! machines, since the library of cryptography chooses its code by what the processor can do, so none are kept.
+//! `just bench-instructions` checks each count against the committed budget; with a revision it also compares the proxy's
+//! paths with that revision. Budgets leave out the cryptographic library, which chooses its code by the processor.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use bench::budget::{Budgets, TOLERANCE, Verdict};
+use bench::interval::Traffic;
+use bench::interval::counted::{self, IntervalCost};
 use bench::load::Shape;
 use bench::terminator::PerRequest;
 use bench::{Result, argument};
-use loadgen::Template;
+use loadgen::{Share, Template};
 
-/// A case above this share of the other revision's count is a regression. Two runs differ by less than a tenth of it.
+/// A proxy's path above this share of the other revision's count is a regression. Two runs differ by less than a tenth of it.
 const REGRESSION: f64 = 1.03;
+/// What an interval holds whose records are counted: a busy proxy with clients that come and go.
+const TRAFFIC: Traffic = Traffic {
+    requests: 20_000,
+    connections: 2_000,
+    resumed: Share::ALL,
+    clients_active: 200,
+    clients_seen: 1_000,
+};
 
 /// Each case: its name, what is asked, and how often. One connection at a time, so that each event comes alone.
 fn cases() -> [(&'static str, Shape, u64); 6] {
@@ -46,26 +58,74 @@ fn cases() -> [(&'static str, Shape, u64); 6] {
     ]
 }
 
+/// The counts of one run of this program.
+struct Check {
+    budgets: Budgets,
+    counted: Budgets,
+    failed: bool,
+}
+
+impl Check {
+    /// Prints a count beside its budget.
+    fn note(&mut self, name: &str, count: f64) {
+        self.counted.set(name, count);
+        let budget = self.budgets.of(name).map_or_else(|| "-".to_owned(), |budget| budget.to_string());
+        let verdict = match self.budgets.verdict(name, count) {
+            Verdict::Kept => "",
+            Verdict::Exceeded => " MORE THAN ITS BUDGET",
+            Verdict::Lower => " less: lower the budget (just budgets)",
+            Verdict::Missing => " NO BUDGET (just budgets)",
+        };
+        self.failed |= matches!(self.budgets.verdict(name, count), Verdict::Exceeded | Verdict::Missing);
+        println!("{name:<52}{count:>12.0}{budget:>12}{verdict}");
+    }
+}
+
 fn main() -> Result<ExitCode> {
+    if let Some(records) = counted::run_if_asked()? {
+        println!("{records}");
+        return Ok(ExitCode::SUCCESS);
+    }
     let program: PathBuf =
         argument("program").ok_or("--program PATH is missing: the tlsdash to measure")?.into();
-    let against: Option<PathBuf> = argument("against").map(Into::into);
+    if let Some(against) = argument("against") {
+        return compare(&program, Path::new(&against));
+    }
+    let path: PathBuf = argument("budgets").ok_or("--budgets FILE is missing")?.into();
+    let frame: f64 = argument("frame").ok_or("--frame INSTRUCTIONS is missing")?.parse()?;
+    let writes = argument("write").is_some();
+    let budgets = if writes { Budgets::default() } else { Budgets::read(&path)? };
+    let mut check = Check { budgets, counted: Budgets::default(), failed: false };
+    println!("{:<52}{:>12}{:>12}", "instructions", "counted", "budget");
+    for (name, shape, requests) in cases() {
+        check.note(name, PerRequest::count(&program, &shape, requests)?.without_cryptography);
+    }
+    let interval = IntervalCost::count(&TRAFFIC, true)?;
+    check.note("record made and written", (interval.gather + interval.publish) / interval.records);
+    check.note("record read and folded", (interval.follow + interval.fold) / interval.records);
+    check.note("frame of the dashboard", frame);
+    if writes {
+        check.counted.write(&path)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let allowed = (TOLERANCE - 1.0) * 100.0;
+    println!("at most {allowed:.0} % above each budget: {}", if check.failed { "NO" } else { "yes" });
+    Ok(if check.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Compares the proxy's paths with another build of it, the cryptographic library included.
+fn compare(program: &Path, against: &Path) -> Result<ExitCode> {
     println!(
         "{:<52}{:>12}{:>12}{:>12}{:>8}",
         "instructions of the worker", "counting", "in all", "there", "ratio"
     );
     let mut regressed = false;
     for (name, shape, requests) in cases() {
-        let PerRequest { total, counting } = PerRequest::count(&program, &shape, requests)?;
-        print!("{name:<52}{counting:>12.0}{total:>12.0}");
-        let Some(against) = &against else {
-            println!();
-            continue;
-        };
+        let PerRequest { total, counting, .. } = PerRequest::count(program, &shape, requests)?;
         let there = PerRequest::count(against, &shape, requests)?.total;
         let verdict = if total > there * REGRESSION { " more" } else { "" };
         regressed |= !verdict.is_empty();
-        println!("{there:>12.0}{:>8.3}{verdict}", total / there);
+        println!("{name:<52}{counting:>12.0}{total:>12.0}{there:>12.0}{:>8.3}{verdict}", total / there);
     }
     Ok(if regressed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -13,11 +13,11 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is what this program is for")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use bench::callgrind::{self, Thread};
-use bench::interval::{Simulation, Traffic};
+use bench::interval::Traffic;
+use bench::interval::counted::{self, IntervalCost};
 use bench::load::{Shape, Upstream, counted};
 use bench::statistics::{Ratio, median};
 use bench::terminator::{Journal, PerRequest, Terminator};
@@ -27,8 +27,6 @@ use telemetry::LoadCounter;
 
 /// The share of work that must be left.
 const KEPT_MIN: f64 = 0.97;
-/// Intervals over which callgrind's count is averaged.
-const INTERVALS: u64 = 10;
 /// Length of the load before a measurement begins, at least.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Longest time until every source address has connected once.
@@ -89,8 +87,9 @@ impl Situation {
 }
 
 fn main() -> Result<ExitCode> {
-    if let Some(name) = argument("simulate") {
-        return simulate(&name);
+    if let Some(records) = counted::run_if_asked()? {
+        println!("{records}");
+        return Ok(ExitCode::SUCCESS);
     }
     let program: PathBuf =
         argument("program").ok_or("--program PATH is missing: the tlsdash to measure")?.into();
@@ -217,31 +216,17 @@ struct Counts {
     requests: f64,
     /// Instructions of the worker for one of them.
     request: PerRequest,
-    on: Interval,
-    off: Interval,
-}
-
-/// Instructions of an interval.
-struct Interval {
-    gather: f64,
-    publish: f64,
-    follow: f64,
-    fold: f64,
-    records: f64,
-}
-
-impl Interval {
-    fn total(&self) -> f64 {
-        self.gather + self.publish + self.follow + self.fold
-    }
+    on: IntervalCost,
+    off: IntervalCost,
 }
 
 impl Counts {
     fn take(program: &Path, situation: &Situation, requests: f64) -> Result<Self> {
         let shape = Shape::get(situation.brief, ANSWER_BYTES);
         let request = PerRequest::count(program, &shape, situation.requests)?;
-        let interval = |journal| simulated(situation, requests, journal);
-        Ok(Self { requests, request, on: interval("on")?, off: interval("off")? })
+        let traffic = situation.traffic(requests)?;
+        let interval = |with_journal| IntervalCost::count(&traffic, with_journal);
+        Ok(Self { requests, request, on: interval(true)?, off: interval(false)? })
     }
 
     /// Instructions of the worker in a CPU-second.
@@ -253,69 +238,6 @@ impl Counts {
     fn kept(&self) -> f64 {
         1.0 - (self.on.total() - self.off.total()) / self.work()
     }
-}
-
-/// Counts an interval of the simulation, which this program runs in a process of its own.
-fn simulated(situation: &Situation, requests: f64, journal: &str) -> Result<Interval> {
-    let folder = tempfile::tempdir()?;
-    let out = folder.path().join("callgrind");
-    let mut command = callgrind::command(&out)?;
-    command.args(["--zero-before=*warmed_up*".as_ref(), std::env::current_exe()?.as_os_str()]);
-    command.args([
-        "--simulate",
-        situation.name,
-        "--journal",
-        journal,
-        "--requests",
-        &format!("{requests:.0}"),
-    ]);
-    let done = run_for_output(&mut command)?;
-    let records: u64 = done.trim().parse().map_err(|_| format!("the simulation says {done:?}"))?;
-    let threads = Thread::read_all(&out)?;
-    let [thread] = threads.as_slice() else { return Err("the simulation has one thread".into()) };
-    let part = |name: &str| thread.within(name) as f64 / INTERVALS as f64;
-    Ok(Interval {
-        gather: part("::gather_interval"),
-        publish: part("::publish_interval"),
-        follow: part("::follow_interval"),
-        fold: part("::fold_interval"),
-        records: records as f64 / INTERVALS as f64,
-    })
-}
-
-fn run_for_output(command: &mut Command) -> Result<String> {
-    let done = command.output()?;
-    if !done.status.success() {
-        return Err(format!("{command:?} failed: {}", String::from_utf8_lossy(&done.stderr)).into());
-    }
-    Ok(String::from_utf8(done.stdout)?)
-}
-
-/// In a process under callgrind: runs the simulation, and prints how many records it made.
-fn simulate(name: &str) -> Result<ExitCode> {
-    let situation = SITUATIONS.iter().find(|situation| situation.name == name).ok_or("no such situation")?;
-    let requests: f64 = argument("requests").ok_or("--requests is missing")?.parse()?;
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("simulated.journal");
-    let journal = (argument("journal").as_deref() == Some("on")).then_some(path.as_path());
-    let mut run = Simulation::start(situation.traffic(requests)?, journal)?;
-    run.warm_up()?;
-    warmed_up();
-    let mut records = 0;
-    for _ in 0..INTERVALS {
-        records += run.interval()?;
-    }
-    if run.read() != run.made() {
-        return Err(format!("{} of {} records were read", run.read(), run.made()).into());
-    }
-    println!("{records}");
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Callgrind counts from here.
-#[inline(never)]
-fn warmed_up() {
-    std::hint::black_box(());
 }
 
 fn report(situation: &Situation, natively: &[(Sample, Sample)], counts: &Counts) {
@@ -336,8 +258,8 @@ fn report(situation: &Situation, natively: &[(Sample, Sample)], counts: &Counts)
     line("instructions of the worker a request", (counts.request.total, counts.request.total), 0);
     line("  counting and timing, of them", (counts.request.counting, counts.request.counting), 0);
     let thousands =
-        |name, of: fn(&Interval) -> f64| line(name, (of(&counts.off) / 1e3, of(&counts.on) / 1e3), 0);
-    thousands("instructions of watching a second, 1,000", Interval::total);
+        |name, of: fn(&IntervalCost) -> f64| line(name, (of(&counts.off) / 1e3, of(&counts.on) / 1e3), 0);
+    thousands("instructions of watching a second, 1,000", IntervalCost::total);
     thousands("  gathering what was counted", |interval| interval.gather);
     thousands("  making, encoding and writing records", |interval| interval.publish);
     thousands("  finding and decoding them", |interval| interval.follow);

@@ -83,15 +83,30 @@ impl Thread {
 
     /// Instructions of code whose source file's path holds one of `parts`, also where it was inlined into other code.
     pub fn in_files(&self, parts: &[&str]) -> u64 {
-        let (mut instructions, mut is_in, mut is_call) = (0, false, false);
+        self.instructions_of(|file, _| parts.iter().any(|part| file.contains(part)))
+    }
+
+    /// Instructions of all code except that of the cryptographic library, which chooses its code by the processor.
+    pub fn without_cryptography(&self) -> u64 {
+        self.instructions_of(|file, function| !file.contains("/aws-lc-") && !function.contains("aws_lc_"))
+    }
+
+    /// Instructions of the code that `counts` accepts by its source file and its function.
+    fn instructions_of(&self, counts: impl Fn(&str, &str) -> bool) -> u64 {
+        let (mut instructions, mut file, mut function, mut is_call) = (0, "", "", false);
+        let mut is_counted = false;
         for line in self.text.lines() {
-            if let Some(file) = ["fl=", "fi=", "fe="].iter().find_map(|prefix| line.strip_prefix(prefix)) {
-                is_in = parts.iter().any(|part| file.contains(part));
+            if let Some(name) = ["fl=", "fi=", "fe="].iter().find_map(|prefix| line.strip_prefix(prefix)) {
+                file = name;
+                is_counted = counts(file, function);
+            } else if let Some(name) = line.strip_prefix("fn=") {
+                function = name;
+                is_counted = counts(file, function);
             } else if line.starts_with("calls=") {
                 is_call = true;
             } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
-                // What a call cost stands in its own code too.
-                if is_in && !is_call {
+                // The line after `calls=` is the cost of the call, which the called function's own lines hold too.
+                if is_counted && !is_call {
                     let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<u64>().ok());
                     instructions += cost.unwrap_or(0);
                 }
@@ -127,6 +142,7 @@ mod tests {
         assert_eq!(threads[0].within("connection::"), 0);
         assert_eq!(threads[0].in_files(&["a.rs"]), 7);
         assert_eq!(threads[0].in_files(&["b.rs", "c.rs"]), 300);
+        assert_eq!(threads[0].without_cryptography(), 307);
         assert!(threads[0].ran("connection::read") && !threads[0].ran("connection::write"));
     }
 

@@ -4,6 +4,8 @@
 //! It runs the code of the program ([`Collector`], [`HostSampler`], [`Publisher`], [`FileSink`], [`Tail`],
 //! [`Model`]) but for the threads and channels between them, and for the two sinks, which are the program's own.
 
+pub mod counted;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +44,28 @@ pub struct Traffic {
     pub clients_active: u32,
     /// Clients that take their turns at being active.
     pub clients_seen: u32,
+}
+
+impl Traffic {
+    fn to_argument(self) -> String {
+        let Self { requests, connections, resumed, clients_active, clients_seen } = self;
+        format!("{requests},{connections},{},{clients_active},{clients_seen}", resumed.as_percent())
+    }
+
+    fn from_argument(text: &str) -> Result<Self> {
+        let [requests, connections, resumed, clients_active, clients_seen] =
+            text.split(',').collect::<Vec<_>>()[..]
+        else {
+            return Err(format!("{text:?} is not the traffic of an interval").into());
+        };
+        Ok(Self {
+            requests: requests.parse()?,
+            connections: connections.parse()?,
+            resumed: Share::percent(resumed.parse()?).ok_or_else(|| format!("{resumed} % is no share"))?,
+            clients_active: clients_active.parse()?,
+            clients_seen: clients_seen.parse()?,
+        })
+    }
 }
 
 /// A proxy's worker as the collector sees it: it hands over what has been laid out for it.

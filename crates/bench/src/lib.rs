@@ -6,6 +6,7 @@
 //! | [`load`] | the load and the upstream that it is put under |
 //! | [`generator`] | a load generator as a process: ours or another, what it did, at what cost, and a server for them |
 //! | [`callgrind`] | instructions by thread, and by function, from what callgrind has written |
+//! | [`budget`] | the committed instruction budgets |
 //! | [`interval`] | what watching does in an interval, alone and without a clock |
 //! | [`peers`] | other terminators beside it, set up alike: what they do in a CPU-second, and in a burst of handshakes |
 //! | [`sink`], [`spread`] | a journal file that takes records, and latencies that are made up |
@@ -17,6 +18,7 @@
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+pub mod budget;
 pub mod callgrind;
 pub mod generator;
 pub mod interval;

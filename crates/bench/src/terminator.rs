@@ -150,6 +150,8 @@ fn listening(said: &mut impl BufRead) -> Result<Option<SocketAddr>> {
 pub struct PerRequest {
     /// Instructions in all.
     pub total: f64,
+    /// Instructions of them outside the cryptographic library.
+    pub without_cryptography: f64,
     /// Instructions of them that count and time, for the records; reading the clock is not among them.
     pub counting: f64,
 }
@@ -165,7 +167,11 @@ impl PerRequest {
         let short = worker(program, shape, requests)?;
         let long = worker(program, shape, 2 * requests)?;
         let each = |of: fn(&Thread) -> u64| of(&long).saturating_sub(of(&short)) as f64 / requests as f64;
-        Ok(Self { total: each(Thread::total), counting: each(|thread| thread.in_files(&COUNTING)) })
+        Ok(Self {
+            total: each(Thread::total),
+            without_cryptography: each(Thread::without_cryptography),
+            counting: each(|thread| thread.in_files(&COUNTING)),
+        })
     }
 }
 

@@ -43,9 +43,9 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Makes an error that ends with exit code 2.
+/// Makes an error that ends with exit code 2. The reason may quote anything: it becomes one printable line.
 pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
-    anyhow::Error::new(Usage(reason.to_string()))
+    anyhow::Error::new(Usage(telemetry::clean::line(&reason.to_string())))
 }
 
 /// Stands below the help.
@@ -298,6 +298,7 @@ mod tests {
             ("idle-timeout = \"2days\"", "1ms to 24h"),
             ("groups = \"x448\"", "x448 is not known"),
             ("listen = [\"8443\"]", "--listen 8443"),
+            ("ticket-send = \"\\nswer\"", "--ticket-send \\u{a}swer: "),
         ] {
             let error = read_configuration(text).unwrap_err();
             assert!(error.contains(part) && !error.contains('\n'), "{error}");

@@ -2,7 +2,7 @@
 //!
 //! `just bench-frame`. A frame is what follows a second's records: figures taken from the model, the screen laid out,
 //! compared with the one before and written as escape sequences to nowhere. CPU time is the thread's own; with
-//! `--count` callgrind counts instructions instead.
+//! `--count` callgrind counts the instructions of a frame instead.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 #![allow(unreachable_pub, reason = "the made-up run is shared with the tests of the dashboard")]
@@ -92,7 +92,7 @@ fn report(what: &str, times: &mut [Duration]) {
     println!("{what:<48}{:>8.0} us median, {:.0} us fastest, {:.0} us p90", at(0.5), at(0.0), at(0.9));
 }
 
-/// Runs this program under callgrind and tells the instructions of a frame.
+/// Runs this program under callgrind and prints the instructions of a frame, nothing else.
 fn count() -> Result<(), Box<dyn Error>> {
     let out = std::env::temp_dir().join(format!("tlsdash-frame-{}.callgrind", std::process::id()));
     let status = Command::new("valgrind")
@@ -107,6 +107,6 @@ fn count() -> Result<(), Box<dyn Error>> {
     std::fs::remove_file(&out)?;
     let total = counts.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse::<u64>().ok());
     let total = total.filter(|_| status.success()).ok_or("callgrind has counted nothing")?;
-    println!("{:<48}{:>8} thousand", "instructions of a frame", total / FRAMES_COUNTED / 1_000);
+    println!("{}", total / FRAMES_COUNTED);
     Ok(())
 }

@@ -59,7 +59,7 @@ fn seeds_if_asked() {
 /// Writes what the tests have recorded of OpenSSL and GnuTLS, each to be read whole and in small pieces.
 fn write_seeds(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    let hellos = Path::new(env!("CARGO_MANIFEST_DIR")).join("hellos");
+    let hellos = Path::new(env!("CARGO_MANIFEST_DIR")).join("targets/client_hello/hellos");
     for hello in std::fs::read_dir(hellos)? {
         let hello = hello?;
         let bytes = std::fs::read(hello.path())?;

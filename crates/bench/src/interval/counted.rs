@@ -1,0 +1,97 @@
+//! Counts the instructions of a simulated interval with callgrind.
+//!
+//! A benchmark that counts runs itself again under callgrind; [`run_if_asked`] is the part of its `main` for that.
+
+use std::process::Command;
+
+use super::{Simulation, Traffic};
+use crate::callgrind::{self, Thread};
+use crate::{Result, argument};
+
+/// Intervals over which the count is averaged.
+const INTERVALS: u64 = 10;
+
+/// Instructions of one interval, by step.
+#[derive(Clone, Copy, Debug)]
+pub struct IntervalCost {
+    /// Collecting what the worker has counted.
+    pub gather: f64,
+    /// Making, encoding and writing records.
+    pub publish: f64,
+    /// Finding and decoding records.
+    pub follow: f64,
+    /// Folding records into the model.
+    pub fold: f64,
+    /// Records made.
+    pub records: f64,
+}
+
+impl IntervalCost {
+    /// Counts an interval with this traffic, its records in a journal file or, without one, handed straight to the model.
+    ///
+    /// # Errors
+    /// When valgrind is not installed, or the simulation fails.
+    pub fn count(traffic: &Traffic, with_journal: bool) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let out = folder.path().join("callgrind");
+        let mut command = callgrind::command(&out)?;
+        command.args(["--zero-before=*warmed_up*".as_ref(), std::env::current_exe()?.as_os_str()]);
+        command.args(["--simulate", &traffic.to_argument()]);
+        command.args(["--journal", if with_journal { "on" } else { "off" }]);
+        let printed = run_for_output(&mut command)?;
+        let records: u64 =
+            printed.trim().parse().map_err(|_| format!("the simulation printed {printed:?}"))?;
+        let threads = Thread::read_all(&out)?;
+        let [thread] = threads.as_slice() else { return Err("the simulation has one thread".into()) };
+        let step = |name: &str| thread.within(name) as f64 / INTERVALS as f64;
+        Ok(Self {
+            gather: step("::gather_interval"),
+            publish: step("::publish_interval"),
+            follow: step("::follow_interval"),
+            fold: step("::fold_interval"),
+            records: records as f64 / INTERVALS as f64,
+        })
+    }
+
+    /// Instructions of all steps.
+    pub fn total(&self) -> f64 {
+        self.gather + self.publish + self.follow + self.fold
+    }
+}
+
+/// Runs the simulation if this process is the one under callgrind. Its `main` must then print the number of records, which is
+/// what comes back, and nothing else.
+///
+/// # Errors
+/// When the arguments are not those of [`IntervalCost::count`], or a record is not read back.
+pub fn run_if_asked() -> Result<Option<u64>> {
+    let Some(traffic) = argument("simulate") else { return Ok(None) };
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("simulated.journal");
+    let journal = (argument("journal").as_deref() == Some("on")).then_some(path.as_path());
+    let mut run = Simulation::start(Traffic::from_argument(&traffic)?, journal)?;
+    run.warm_up()?;
+    warmed_up();
+    let mut records = 0;
+    for _ in 0..INTERVALS {
+        records += run.interval()?;
+    }
+    if run.read() != run.made() {
+        return Err(format!("{} of {} records were read", run.read(), run.made()).into());
+    }
+    Ok(Some(records))
+}
+
+/// Callgrind counts from here.
+#[inline(never)]
+fn warmed_up() {
+    std::hint::black_box(());
+}
+
+fn run_for_output(command: &mut Command) -> Result<String> {
+    let done = command.output()?;
+    if !done.status.success() {
+        return Err(format!("{command:?} failed: {}", String::from_utf8_lossy(&done.stderr)).into());
+    }
+    Ok(String::from_utf8(done.stdout)?)
+}
