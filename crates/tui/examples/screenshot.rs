@@ -2,10 +2,6 @@
 //!
 //! Runs a program in a pseudo-terminal of 100 by 30 cells, presses the keys of [`SCRIPT`] and writes the last screen as an
 //! SVG that needs no other file. Block characters are drawn as shapes, so that the picture does not depend on a font.
-//!
-//! ```text
-//! screenshot dashboard.svg target/release/tlsdash demo --theme dark
-//! ```
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -47,11 +43,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (seconds, keys) in SCRIPT {
         thread::sleep(Duration::from_secs(seconds));
         keyboard.write_all(keys.as_bytes())?;
-        keyboard.flush()?;
     }
     let svg = svg(terminal.lock().map_err(|_| "the terminal's thread has panicked")?.screen())?;
     keyboard.write_all(b"q")?;
-    keyboard.flush()?;
     child.wait()?;
     Ok(fs::write(picture, svg)?)
 }
@@ -71,10 +65,10 @@ fn follow(mut output: Box<dyn Read + Send>) -> Result<Arc<Mutex<Parser>>, Box<dy
 }
 
 fn svg(screen: &Screen) -> Result<String, std::fmt::Error> {
-    let (width, height) = (f64::from(COLUMNS) * WIDTH, f64::from(ROWS) * HEIGHT);
-    let (outer_width, outer_height) = (width + 2.0 * MARGIN, height + 2.0 * MARGIN);
+    let width = f64::from(COLUMNS) * WIDTH + 2.0 * MARGIN;
+    let height = f64::from(ROWS) * HEIGHT + 2.0 * MARGIN;
     let mut svg = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="-{MARGIN} -{MARGIN} {outer_width} {outer_height}"
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="-{MARGIN} -{MARGIN} {width} {height}"
 font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="14">
 <title>The dashboard of tlsdash demo</title>
 <rect x="-{MARGIN}" y="-{MARGIN}" width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>
@@ -82,16 +76,16 @@ font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size
     );
     for row in 0..ROWS {
         let cells: Vec<&Cell> = (0..COLUMNS).filter_map(|column| screen.cell(row, column)).collect();
-        let mut column = 0;
+        let mut x = 0.0;
         for run in cells.chunk_by(|a, b| style(a) == style(b)) {
-            draw(&mut svg, f64::from(column) * WIDTH, f64::from(row) * HEIGHT, run)?;
-            column += run.len() as u32;
+            draw(&mut svg, x, f64::from(row) * HEIGHT, run)?;
+            x += run.len() as f64 * WIDTH;
         }
     }
     Ok(svg + "</svg>\n")
 }
 
-/// What neighbours must have in common to be drawn at once: colours, further attributes, and the character if it is a shape.
+/// What cells have in common that are drawn at once: colours, further attributes, and a block character.
 fn style(cell: &Cell) -> (String, String, &'static str, Option<char>) {
     let (ink, paper) = (colour(cell.fgcolor(), FOREGROUND), colour(cell.bgcolor(), BACKGROUND));
     let (ink, paper) = if cell.inverse() { (paper, ink) } else { (ink, paper) };
@@ -137,9 +131,7 @@ fn shape(character: char) -> Option<(f64, f64, f64)> {
             let eighths = f64::from(u32::from(character) - u32::from('▁') + 1);
             Some((1.0 - eighths / 8.0, eighths / 8.0, 1.0))
         }
-        '░' => Some((0.0, 1.0, 0.25)),
-        '▒' => Some((0.0, 1.0, 0.5)),
-        '▓' => Some((0.0, 1.0, 0.75)),
+        '░'..='▓' => Some((0.0, 1.0, f64::from(u32::from(character) - u32::from('░') + 1) / 4.0)),
         '─' => Some((0.47, 0.06, 1.0)),
         _ => None,
     }
