@@ -1,9 +1,8 @@
 //! The fields of a file, each decoded once, and the entries that are put together from them.
 //!
-//! A journal file has each value once, and most of those of an entry were met with an earlier one. The reader below looks
-//! up, copies and hashes all of them for every entry. So which entry has which fields is told here, by where they lie,
-//! and the reader decodes fields, each when it is met first. Where even that is too much, it is not asked: nearly all
-//! fields are text that stands in the file as it is, and that is split at its first `=` at an eighth of the cost.
+//! A journal file holds each value once, and most values of an entry were met with an earlier entry. So this module reads
+//! which fields an entry has from their offsets, and decodes each field when it is met first. It splits plain text at the
+//! first `=`, an eighth of the cost of `systemd-journal-reader`, which decodes compressed and binary fields.
 
 use std::collections::{HashMap, hash_map};
 use std::io;
@@ -12,8 +11,8 @@ use std::rc::Rc;
 use foldhash::fast::RandomState;
 
 use super::entry::{Entry, Field, Head, Place};
+use super::field_reader::FieldReader;
 use super::objects::Objects;
-use super::stream::Stream;
 use super::values::{Form, Values};
 use super::walk::Stored;
 
@@ -35,8 +34,8 @@ const SPARE_FIELDS_MAX: usize = 256;
 /// The fields that were met.
 #[derive(Default)]
 pub(super) struct Fields {
-    /// Where the reader is, once there was something for it.
-    stream: Option<Stream>,
+    /// The reader of compressed and binary fields, from the first of them on.
+    reader: Option<FieldReader>,
     /// By where they lie in the file; nothing for those that were refused. Each is asked for with every entry, so this
     /// hash is one that is fast.
     known: HashMap<u64, Option<Field>, RandomState>,
@@ -67,8 +66,8 @@ impl Fields {
         if self.kept_bytes >= KEPT_BYTES_MAX {
             *self = Self::default();
         }
-        if self.stream.as_ref().is_some_and(Stream::is_full) {
-            self.stream = None;
+        if self.reader.as_ref().is_some_and(FieldReader::is_full) {
+            self.reader = None;
         }
         if self.buffer.capacity() > BUFFER_BYTES_MAX {
             self.buffer = Vec::new();
@@ -128,11 +127,11 @@ impl Fields {
                 self.new.push(New { offset, place, bytes: None });
             }
         } else {
-            let stream = match &mut self.stream {
-                Some(stream) => stream,
-                none => none.insert(Stream::new()?),
+            let reader = match &mut self.reader {
+                Some(reader) => reader,
+                none => none.insert(FieldReader::new()?),
             };
-            if let Some((name, value)) = stream.decode(&self.buffer) {
+            if let Some((name, value)) = reader.decode(&self.buffer) {
                 let place = Place::append(&name, &value, &mut self.texts);
                 let bytes = self.buffer.get(name.len() + 1..).filter(|bytes| *bytes != value.as_bytes());
                 self.kept_bytes += bytes.map_or(0, <[u8]>::len);

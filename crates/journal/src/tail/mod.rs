@@ -3,7 +3,7 @@
 mod compressed;
 mod copies;
 mod entry;
-mod feed;
+mod field_reader;
 mod fields;
 mod folder;
 mod listing;
@@ -11,7 +11,6 @@ mod named;
 mod objects;
 mod places;
 mod source;
-mod stream;
 mod values;
 mod walk;
 mod wanted;
