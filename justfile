@@ -53,6 +53,35 @@ schema:
     UPDATE_DOCS=1 cargo test --locked -p tlsdash-telemetry --test schema --test figures
     UPDATE_DOCS=1 cargo test --locked -p tlsdash --lib the_document_lists_every_option
 
+# Draw docs/examples/dashboard.svg anew from the running demo, in a minute and a half.
+screenshot:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release --locked -p tlsdash
+    cargo build --locked -p tlsdash-tui --example screenshot
+    target=$(realpath "${CARGO_TARGET_DIR:-target}") picture=$PWD/docs/examples/dashboard.svg folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    cd "$folder"
+    "$target/debug/examples/screenshot" "$picture" "$target/release/tlsdash" demo --theme dark --journal file:demo.journal
+
+# Make everything in docs/examples anew, in six minutes; needs chromium for the pictures of pages.
+examples: screenshot
+    #!/usr/bin/env bash
+    set -euo pipefail
+    tlsdash=$(realpath "${CARGO_TARGET_DIR:-target}/release/tlsdash") examples=$PWD/docs/examples folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    cd "$folder"
+    record() { "$tlsdash" demo --headless --journal off --record "$@" >/dev/null; }
+    record demo.journal --duration 60s
+    record one.journal --duration 75s --workers 1 --load rate=300
+    record two.journal --duration 75s --workers 2 --load rate=300
+    "$tlsdash" report demo.journal --html "$examples/report.html"
+    "$tlsdash" compare one.journal two.journal --html "$examples/compared.html"
+    for page in report compared; do
+        chromium --headless --no-sandbox --user-data-dir="$folder" --hide-scrollbars --window-size=900,3000 \
+            --screenshot="$examples/$page.png" "file://$examples/$page.html"
+    done
+
 # Benchmarks: figures to compare, never a test.
 bench:
     cargo run --release --locked -p tlsdash-journal --example append_rate
