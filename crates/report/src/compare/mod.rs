@@ -17,7 +17,7 @@ use differences::{Difference, changed_during, differences, obstacle};
 pub(crate) use text::{digits, probability};
 
 /// The shortest quarter of a run that outlasts a busy neighbour, in seconds. Whatever varies for longer than a quarter
-/// counts as a difference (docs/reports.md has the rates).
+/// counts as a difference (docs/compare.md has the rates).
 const QUARTER_S_MIN: f64 = 30.0;
 
 /// How runs are compared.
@@ -230,7 +230,7 @@ fn usual(a: &Run, b: &Run) -> Vec<ComparableFigure> {
 }
 
 impl Comparison<'_> {
-    /// The same as JSON (docs/reports.md).
+    /// The same as JSON (docs/compare.md).
     ///
     /// # Errors
     /// None for any run that a journal can hold.

@@ -99,7 +99,7 @@ pub(crate) struct CompareArgs {
     /// all others, - is standard output, in place of what is printed
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Write it as documented JSON too (docs/reports.md)
+    /// Write it as documented JSON too (docs/compare.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Write it as Markdown too
