@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use bench::generator::nginx::Nginx;
-use bench::generator::{self, Count, GeneratorRun};
+use bench::generator::{self, CountPattern, GeneratorRun};
 use bench::statistics::{Ratio, median};
 use bench::{Result, argument};
 
@@ -32,10 +32,10 @@ struct Comparison {
     /// How to install it.
     from: &'static str,
     arguments: fn(&Target<'_>) -> Vec<String>,
-    count: Count,
+    count: CountPattern,
     /// Our options after `load`.
     ours: fn(&Target<'_>) -> Vec<String>,
-    our_count: Count,
+    our_count: CountPattern,
     /// The goal for the ratio.
     aim: f64,
 }
@@ -46,7 +46,7 @@ struct Target<'a> {
     seconds: u64,
 }
 
-const OK: Count = Count::Column("requests.ok");
+const OK: CountPattern = CountPattern::Column("requests.ok");
 const BARE: &str = "cargo build --release -p tlsdash-loadgen --example bare_handshakes";
 const DEBIAN_WRK: &str = "apt-get install wrk";
 
@@ -56,7 +56,7 @@ const COMPARISONS: [Comparison; 9] = [
         other: "wrk",
         from: DEBIAN_WRK,
         arguments: |at| words(&format!("-t 1 -c 64 -d {}s {}", at.seconds, at.nginx.http("small"))),
-        count: Count::Before(" requests in"),
+        count: CountPattern::Before(" requests in"),
         ours: |at| words(&format!("{} -c 64 -d {}s", at.nginx.http("small"), at.seconds)),
         our_count: OK,
         aim: 1.0,
@@ -66,7 +66,7 @@ const COMPARISONS: [Comparison; 9] = [
         other: "wrk",
         from: DEBIAN_WRK,
         arguments: |at| words(&format!("-t 1 -c 64 -d {}s {}", at.seconds, at.nginx.https("small"))),
-        count: Count::Before(" requests in"),
+        count: CountPattern::Before(" requests in"),
         ours: |at| words(&format!("{} -c 64 -d {}s --insecure", at.nginx.https("small"), at.seconds)),
         our_count: OK,
         aim: 1.0,
@@ -76,7 +76,7 @@ const COMPARISONS: [Comparison; 9] = [
         other: "oha",
         from: "cargo install oha",
         arguments: |at| oha(at, &at.nginx.http("small")),
-        count: Count::Before(" responses"),
+        count: CountPattern::Before(" responses"),
         ours: |at| words(&format!("{} -c 64 -d {}s", at.nginx.http("small"), at.seconds)),
         our_count: OK,
         aim: 1.4,
@@ -86,7 +86,7 @@ const COMPARISONS: [Comparison; 9] = [
         other: "oha",
         from: "cargo install oha",
         arguments: |at| oha(at, &at.nginx.https("small")),
-        count: Count::Before(" responses"),
+        count: CountPattern::Before(" responses"),
         ours: |at| words(&format!("{} -c 64 -d {}s --insecure", at.nginx.https("small"), at.seconds)),
         our_count: OK,
         aim: 1.4,
@@ -96,7 +96,7 @@ const COMPARISONS: [Comparison; 9] = [
         other: "h2load",
         from: "apt-get install nghttp2-client",
         arguments: |at| words(&format!("-t 1 -c 16 -m 32 -D {} {}", at.seconds, at.nginx.https("small"))),
-        count: Count::Before(" succeeded"),
+        count: CountPattern::Before(" succeeded"),
         ours: |at| {
             let url = at.nginx.https("small");
             words(&format!("{url} --http2 -c 16 -m 32 -d {}s --insecure", at.seconds))
@@ -113,14 +113,14 @@ const COMPARISONS: [Comparison; 9] = [
             let ca = at.nginx.certificate();
             words(&format!("s_time -connect localhost:{port} -new -time {seconds} -tls1_3 -CAfile {ca}"))
         },
-        count: Count::Before(" connections in"),
+        count: CountPattern::Before(" connections in"),
         ours: |at| {
             let mut all = handshakes(at);
             all.retain(|word| word != "--insecure");
             all.extend(["--ca".to_owned(), at.nginx.certificate()]);
             all
         },
-        our_count: Count::Column("handshakes.full"),
+        our_count: CountPattern::Column("handshakes.full"),
         aim: 1.5,
     },
     Comparison {
@@ -132,9 +132,9 @@ const COMPARISONS: [Comparison; 9] = [
             words(&format!("s_time -connect 127.0.0.1:{port} -new -time {seconds} -tls1_3"))
         },
         // It prints the count twice, first per second of its own CPU time.
-        count: Count::Before(" connections in"),
+        count: CountPattern::Before(" connections in"),
         ours: handshakes,
-        our_count: Count::Column("handshakes.full"),
+        our_count: CountPattern::Column("handshakes.full"),
         aim: 1.5,
     },
     Comparison {
@@ -142,9 +142,9 @@ const COMPARISONS: [Comparison; 9] = [
         other: "bare_handshakes",
         from: BARE,
         arguments: |at| words(&format!("127.0.0.1:{} {} /small", at.nginx.tls_port(), at.seconds)),
-        count: Count::Before(" handshakes"),
+        count: CountPattern::Before(" handshakes"),
         ours: handshakes,
-        our_count: Count::Column("handshakes.full"),
+        our_count: CountPattern::Column("handshakes.full"),
         aim: 1.0,
     },
     Comparison {
@@ -152,9 +152,9 @@ const COMPARISONS: [Comparison; 9] = [
         other: "bare_handshakes",
         from: BARE,
         arguments: |at| words(&format!("127.0.0.1:{} {}", at.nginx.tls_port(), at.seconds)),
-        count: Count::Before(" handshakes"),
+        count: CountPattern::Before(" handshakes"),
         ours: handshakes,
-        our_count: Count::Column("handshakes.full"),
+        our_count: CountPattern::Column("handshakes.full"),
         aim: 1.0,
     },
 ];
@@ -199,7 +199,7 @@ impl Programs {
     }
 
     /// Runs ours with a journal, like a watched run.
-    fn load(&self, at: &Nginx, words: &[String], core: usize, count: Count) -> Result<GeneratorRun> {
+    fn load(&self, at: &Nginx, words: &[String], core: usize, count: CountPattern) -> Result<GeneratorRun> {
         let mut all = vec!["load".to_owned()];
         all.extend_from_slice(words);
         let journal = at.folder().join("load.journal");
@@ -312,7 +312,7 @@ fn lag(programs: &Programs, place: &Target<'_>, tries: usize, core: usize) -> Re
     for column in ["lag.p50", "lag.p99", "lag.p999", "lag.max"] {
         let mut all = Vec::new();
         for _ in 0..tries {
-            all.push(programs.load(place.nginx, &words, core, Count::Column(column))?.done as f64);
+            all.push(programs.load(place.nginx, &words, core, CountPattern::Column(column))?.done as f64);
         }
         let best = all.iter().copied().fold(f64::MAX, f64::min);
         println!(

@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bench::budget::{Budgets, TOLERANCE, Verdict};
+use bench::budget::{BudgetVerdict, Budgets, TOLERANCE};
 use bench::interval::Traffic;
 use bench::interval::counted::{self, IntervalCost};
 use bench::load::Shape;
@@ -73,12 +73,13 @@ impl Check {
         self.counted.set(name, count);
         let budget = self.budgets.of(name).map_or_else(|| "-".to_owned(), |budget| budget.to_string());
         let verdict = match self.budgets.verdict(name, count) {
-            Verdict::Kept => "",
-            Verdict::Exceeded => " MORE THAN ITS BUDGET",
-            Verdict::Lower => " less: lower the budget (just budgets)",
-            Verdict::Missing => " NO BUDGET (just budgets)",
+            BudgetVerdict::Kept => "",
+            BudgetVerdict::Exceeded => " MORE THAN ITS BUDGET",
+            BudgetVerdict::Lower => " less: lower the budget (just budgets)",
+            BudgetVerdict::Missing => " NO BUDGET (just budgets)",
         };
-        self.failed |= matches!(self.budgets.verdict(name, count), Verdict::Exceeded | Verdict::Missing);
+        self.failed |=
+            matches!(self.budgets.verdict(name, count), BudgetVerdict::Exceeded | BudgetVerdict::Missing);
         println!("{name:<52}{count:>12.0}{budget:>12}{verdict}");
     }
 }

@@ -9,7 +9,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use bench::peers::{self, CASES, Case, Certificates, Conditions, Figure, Goal, Peer, PeerKind, Sample};
+use bench::peers::{self, CASES, Case, Certificates, Conditions, Goal, Peer, PeerFigure, PeerKind, Sample};
 use bench::statistics::{Ratio, median};
 use bench::{Result, argument, move_to_last_core};
 
@@ -96,12 +96,12 @@ fn report(case: &Case, found: &[Peer], samples: &Samples) -> bool {
         reached &= is_reached;
         let ratio = if is_program { String::new() } else { format!("{mean:.2} ({low:.2} to {high:.2})") };
         let figure = match case.figure {
-            Figure::Work => format!("{value:.0}"),
-            Figure::KibPerConnection | Figure::MibWithoutConnection => {
+            PeerFigure::Work => format!("{value:.0}"),
+            PeerFigure::KibPerConnection | PeerFigure::MibWithoutConnection => {
                 format!("{value:.1} {}", case.figure.unit())
             }
         };
-        let used = if case.figure == Figure::Work { format!("{utilisation:.2}") } else { String::new() };
+        let used = if case.figure == PeerFigure::Work { format!("{utilisation:.2}") } else { String::new() };
         println!("| {} | {} | {figure} | {ratio} | {aim} | {used} |", case.name, peer.kind);
     }
     reached

@@ -19,7 +19,7 @@ pub struct Budgets(BTreeMap<String, u64>);
 
 /// The comparison of a count with its budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
+pub enum BudgetVerdict {
     /// Within the tolerance.
     Kept,
     /// More than the tolerance allows.
@@ -82,12 +82,12 @@ impl Budgets {
     }
 
     /// Compares a count with the budget of its path.
-    pub fn verdict(&self, name: &str, count: f64) -> Verdict {
-        let Some(budget) = self.of(name) else { return Verdict::Missing };
+    pub fn verdict(&self, name: &str, count: f64) -> BudgetVerdict {
+        let Some(budget) = self.of(name) else { return BudgetVerdict::Missing };
         match count / budget as f64 {
-            ratio if ratio > TOLERANCE => Verdict::Exceeded,
-            ratio if ratio < WORTH_LOWERING => Verdict::Lower,
-            _ => Verdict::Kept,
+            ratio if ratio > TOLERANCE => BudgetVerdict::Exceeded,
+            ratio if ratio < WORTH_LOWERING => BudgetVerdict::Lower,
+            _ => BudgetVerdict::Kept,
         }
     }
 }
@@ -99,10 +99,10 @@ mod tests {
     #[test]
     fn a_count_is_compared_with_the_budget_of_its_path() {
         let budgets = Budgets::parse("# comment\n\n  1000 a request\n    20 a frame\n").unwrap();
-        assert_eq!(budgets.verdict("a request", 1_030.0), Verdict::Kept);
-        assert_eq!(budgets.verdict("a request", 1_031.0), Verdict::Exceeded);
-        assert_eq!(budgets.verdict("a frame", 18.9), Verdict::Lower);
-        assert_eq!(budgets.verdict("another path", 1.0), Verdict::Missing);
+        assert_eq!(budgets.verdict("a request", 1_030.0), BudgetVerdict::Kept);
+        assert_eq!(budgets.verdict("a request", 1_031.0), BudgetVerdict::Exceeded);
+        assert_eq!(budgets.verdict("a frame", 18.9), BudgetVerdict::Lower);
+        assert_eq!(budgets.verdict("another path", 1.0), BudgetVerdict::Missing);
         assert_eq!(Budgets::parse(&budgets.to_text()).unwrap(), budgets);
     }
 

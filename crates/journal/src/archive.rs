@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::layout::Header;
+use crate::layout::FileHeader;
 
 /// The parts of an archive's name, `NAME@SEQNUM_ID-HEAD_SEQNUM-HEAD_REALTIME.journal`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ pub(crate) struct ArchiveName {
 
 impl ArchiveName {
     /// Returns the name under which a file with this header is archived.
-    pub(crate) fn of(header: &Header) -> Self {
+    pub(crate) fn of(header: &FileHeader) -> Self {
         Self {
             seqnum_id: header.seqnum_id,
             head_seqnum: header.head_entry_seqnum,

@@ -56,7 +56,7 @@ impl FileState {
 /// The header of a journal file.
 #[expect(clippy::struct_field_names, reason = "these are the names of the format's document")]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct FileHeader {
     pub(crate) compatible_flags: u32,
     pub(crate) incompatible_flags: u32,
     pub(crate) state: FileState,
@@ -87,7 +87,7 @@ pub(crate) struct Header {
     pub(crate) tail_entry_offset: u64,
 }
 
-impl Header {
+impl FileHeader {
     /// Encodes the header as it is stored in a file.
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -195,26 +195,26 @@ fn id_at(bytes: &[u8], offset: usize) -> u128 {
 mod tests {
     use super::*;
 
-    fn header() -> Header {
+    fn header() -> FileHeader {
         let mut bytes: Vec<u8> = (0..HEADER_BYTES as u8 as usize).map(|i| i as u8).collect();
         bytes.resize(HEADER_BYTES, 7);
         bytes[..8].copy_from_slice(SIGNATURE);
         bytes[16] = 1;
         bytes[88..96].copy_from_slice(&(HEADER_BYTES as u64).to_le_bytes());
-        Header::parse(&bytes).unwrap()
+        FileHeader::parse(&bytes).unwrap()
     }
 
     #[test]
     fn a_header_round_trips() {
         let header = header();
         assert_ne!(header.tail_entry_offset, 0);
-        assert_eq!(Header::parse(&header.encode()), Some(header));
+        assert_eq!(FileHeader::parse(&header.encode()), Some(header));
     }
 
     #[test]
     fn an_older_header_has_zero_for_later_fields() {
-        let older = Header { header_size: 240, ..header() };
-        let read = Header::parse(&older.encode()).unwrap();
+        let older = FileHeader { header_size: 240, ..header() };
+        let read = FileHeader::parse(&older.encode()).unwrap();
         assert_eq!((read.tail_entry_offset, read.tail_entry_array_offset), (0, 0));
         assert_eq!(read.n_entry_arrays, older.n_entry_arrays);
     }
@@ -222,10 +222,10 @@ mod tests {
     #[test]
     fn parse_refuses_short_or_invalid_headers() {
         let good = header().encode();
-        assert_eq!(Header::parse(&good[..HEADER_BYTES_MIN - 1]), None);
+        assert_eq!(FileHeader::parse(&good[..HEADER_BYTES_MIN - 1]), None);
         let mut state = good;
         state[16] = 3;
-        assert_eq!(Header::parse(&state), None);
-        assert_eq!(Header::parse(&[0; HEADER_BYTES]), None);
+        assert_eq!(FileHeader::parse(&state), None);
+        assert_eq!(FileHeader::parse(&[0; HEADER_BYTES]), None);
     }
 }

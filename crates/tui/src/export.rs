@@ -12,7 +12,7 @@ use telemetry::output_file::{self, OutputError};
 
 use crate::state::State;
 use crate::view::view;
-use crate::view_model::{ClientRow, Latency, Quantile, ViewModel};
+use crate::view_model::{ClientRow, LatencyRow, Quantile, ViewModel};
 
 /// The present view, to be written to `NAME.txt` and `NAME.json`.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +92,7 @@ fn quantile_json(quantile: Option<Quantile>) -> Value {
     quantile.map_or(Value::Null, |quantile| json!({ "us": us(quantile.ns), "is_thin": quantile.thin }))
 }
 
-fn latency_json(row: &Latency) -> Value {
+fn latency_json(row: &LatencyRow) -> Value {
     let percentiles = Percentile::TABLE.into_iter().zip(row.quantiles);
     let percentiles: serde_json::Map<_, _> = percentiles
         .map(|(percentile, quantile)| (percentile.label.to_owned(), quantile_json(quantile)))

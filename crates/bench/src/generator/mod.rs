@@ -39,7 +39,7 @@ impl GeneratorRun {
 
 /// The position of the count in a generator's output.
 #[derive(Clone, Copy, Debug)]
-pub enum Count {
+pub enum CountPattern {
     /// The number before these words.
     Before(&'static str),
     /// The number after these words.
@@ -48,7 +48,7 @@ pub enum Count {
     Column(&'static str),
 }
 
-impl Count {
+impl CountPattern {
     fn find(self, printed: &str) -> Option<u64> {
         match self {
             Self::Before(words) => {
@@ -72,7 +72,7 @@ impl Count {
 ///
 /// # Errors
 /// If it cannot be started, fails, or prints no count.
-pub fn run(program: &Path, arguments: &[String], core: usize, count: Count) -> Result<GeneratorRun> {
+pub fn run(program: &Path, arguments: &[String], core: usize, count: CountPattern) -> Result<GeneratorRun> {
     let what = || format!("{} {}", program.display(), arguments.join(" "));
     let mut command = on_core(core);
     command.arg(program).args(arguments);
@@ -122,17 +122,18 @@ mod tests {
 
     #[test]
     fn counts_are_found_in_the_output_of_generators() {
-        assert_eq!(Count::Before(" requests in").find("\n  158000 requests in 1.00s"), Some(158_000));
-        assert_eq!(Count::After("done,").find("5 started, 5 done, 4 succeeded"), Some(4));
-        assert_eq!(Count::Column("b").find("a,b\n1,1.7\n"), Some(2));
-        assert_eq!(Count::Column("c").find("a,b\n1,2\n"), None);
-        assert_eq!(Count::Before("x").find("none x"), None);
+        assert_eq!(CountPattern::Before(" requests in").find("\n  158000 requests in 1.00s"), Some(158_000));
+        assert_eq!(CountPattern::After("done,").find("5 started, 5 done, 4 succeeded"), Some(4));
+        assert_eq!(CountPattern::Column("b").find("a,b\n1,1.7\n"), Some(2));
+        assert_eq!(CountPattern::Column("c").find("a,b\n1,2\n"), None);
+        assert_eq!(CountPattern::Before("x").find("none x"), None);
     }
 
     #[test]
     fn cpu_time_and_memory_of_a_child_are_measured() {
         let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo 7 done".to_owned();
-        let outcome = run(Path::new("sh"), &["-c".to_owned(), script], 0, Count::Before(" done")).unwrap();
+        let outcome =
+            run(Path::new("sh"), &["-c".to_owned(), script], 0, CountPattern::Before(" done")).unwrap();
         assert_eq!(outcome.done, 7);
         assert!(outcome.cpu_s > 0.0 && outcome.peak_kib > 0, "{outcome:?}");
     }

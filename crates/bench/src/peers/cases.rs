@@ -10,7 +10,7 @@ pub struct Case {
     /// Its name in tables.
     pub name: &'static str,
     /// The figure that is measured.
-    pub figure: Figure,
+    pub figure: PeerFigure,
     /// The load, as options of `--load`.
     pub plan: &'static str,
     /// The request and answer.
@@ -25,7 +25,7 @@ pub struct Case {
 
 /// A measured figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Figure {
+pub enum PeerFigure {
     /// Requests answered per CPU-second of all its processes: more is better.
     Work,
     /// Resident memory per idle connection that has had an answer, in KiB.
@@ -34,7 +34,7 @@ pub enum Figure {
     MibWithoutConnection,
 }
 
-impl Figure {
+impl PeerFigure {
     /// Returns its unit for tables.
     pub fn unit(self) -> &'static str {
         match self {
@@ -132,7 +132,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "memory, idle connection",
-        figure: Figure::KibPerConnection,
+        figure: PeerFigure::KibPerConnection,
         // One after the other, with one request each.
         plan: "connections=3000,keepalive=on,rate=1000",
         goals: &[Goal::AtMost(7.0)],
@@ -140,13 +140,13 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "memory, idle after 3,000 at once",
-        figure: Figure::KibPerConnection,
+        figure: PeerFigure::KibPerConnection,
         plan: "connections=3000,keepalive=on",
         ..WORK
     },
     Case {
         name: "memory, no connection",
-        figure: Figure::MibWithoutConnection,
+        figure: PeerFigure::MibWithoutConnection,
         // 12 MB.
         goals: &[Goal::AtMost(11.44)],
         ..WORK
@@ -156,7 +156,7 @@ pub const CASES: &[Case] = &[
 /// The common part of most cases.
 pub(super) const WORK: Case = Case {
     name: "",
-    figure: Figure::Work,
+    figure: PeerFigure::Work,
     plan: "connections=64,keepalive=on",
     exchange: Exchange::Get(13),
     version: TlsVersion::V13,

@@ -15,9 +15,9 @@ use std::process::{Command, Stdio};
 use crate::{Result, argument};
 
 pub use burst::{Burst, handshakes_completed, take_burst};
-pub use cases::{CASES, Case, Exchange, Figure, Goal};
+pub use cases::{CASES, Case, Exchange, Goal, PeerFigure};
 pub use certificates::{Certificates, KeyKind};
-pub use process::{Running, Usage, allow_all_descriptors, terminate_children_on_signal};
+pub use process::{ProcessUsage, Running, allow_all_descriptors, terminate_children_on_signal};
 pub use sample::{Conditions, Sample, certificates, take};
 pub use setup::Setup;
 

@@ -27,7 +27,7 @@ pub struct Running {
 
 /// The resource usage of its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ProcessUsage {
     /// The CPU time so far, ended threads included.
     pub cpu: Duration,
     /// The resident memory; pages shared by two processes count twice.
@@ -68,8 +68,8 @@ impl Running {
     ///
     /// # Errors
     /// If `/proc` cannot be read.
-    pub fn usage(&self) -> Result<Usage> {
-        let mut usage = Usage::default();
+    pub fn usage(&self) -> Result<ProcessUsage> {
+        let mut usage = ProcessUsage::default();
         for pid in family(self.child.id())? {
             // A process that has ended uses nothing.
             usage.cpu += cpu(pid).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use loadgen::{DemoUpstream, KeepAlive, Load, LoadConfig, Plan, Trust, UpstreamAddr};
 use telemetry::{Counters, LoadCounter, Value};
 
-use super::{Case, Certificates, Figure, KeyKind, Peer, Running, Setup};
+use super::{Case, Certificates, KeyKind, Peer, PeerFigure, Running, Setup};
 use crate::Result;
 use crate::load::counted;
 
@@ -92,9 +92,9 @@ pub fn take(peer: &Peer, case: &Case, certificates: &Certificates, conditions: C
     let stand = TestBed::start(peer, case.key, certificates, conditions)?;
     let running = &stand.running;
     match case.figure {
-        Figure::Work => work(running, case, conditions),
-        Figure::KibPerConnection => memory_with_connections(running, case, conditions),
-        Figure::MibWithoutConnection => {
+        PeerFigure::Work => work(running, case, conditions),
+        PeerFigure::KibPerConnection => memory_with_connections(running, case, conditions),
+        PeerFigure::MibWithoutConnection => {
             std::thread::sleep(SETTLE);
             let value = running.usage()?.resident_kib as f64 / 1024.0;
             Ok(Sample { value, utilisation: 0.0 })

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::object_reader::{ObjectHeader, ObjectReader};
-use crate::layout::{Header, OBJECT_HEADER_BYTES, kind, u64_at};
+use crate::layout::{FileHeader, OBJECT_HEADER_BYTES, kind, u64_at};
 
 /// The offsets of the numbers and items in an ENTRY object.
 const SEQNUM_AT: usize = 16;
@@ -73,7 +73,7 @@ pub(super) struct SkippedEntries {
 
 impl SkippedEntries {
     /// Returns what a tail that starts at a time skips in a file as it is now.
-    pub(super) fn before(realtime_us: u64, header: &Header) -> Self {
+    pub(super) fn before(realtime_us: u64, header: &FileHeader) -> Self {
         Self { entries: header.n_entries, before_us: realtime_us }
     }
 }

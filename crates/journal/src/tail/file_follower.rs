@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::file_reader::{EMPTY, FileReader, Step, is_at};
+use super::file_reader::{EMPTY, FileReader, ReadStep, is_at};
 use super::filter::Filter;
 use super::{PollProgress, Start};
 use crate::archive::{self, ArchiveName};
@@ -79,8 +79,8 @@ impl FileFollower {
         progress.walked_bytes += self.current.take_walked_bytes();
         progress.skipped_bytes += std::mem::take(&mut self.archives.skipped_bytes);
         match step {
-            Step::Advanced => Ok(true),
-            Step::CaughtUp => self.advance(progress),
+            ReadStep::Advanced => Ok(true),
+            ReadStep::CaughtUp => self.advance(progress),
         }
     }
 
@@ -176,7 +176,7 @@ mod tests {
         let mut writer =
             FileWriter::create(&path, FileOptions { size_max: 0, ..FileOptions::default() }).unwrap();
         let mut tail = FileFollower::open(&path, Start::File).unwrap();
-        assert_eq!(tail.current.step().unwrap(), Step::CaughtUp);
+        assert_eq!(tail.current.step().unwrap(), ReadStep::CaughtUp);
 
         let mut written = Vec::new();
         let mut entry = EntryBuf::new();

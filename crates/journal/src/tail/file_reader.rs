@@ -13,9 +13,9 @@ use super::entry::Entry;
 use super::entry_scanner::{EntryScanner, SkippedEntries};
 use super::field_cache::FieldCache;
 use super::filter::{Filter, MatchIndex};
-use super::object_reader::{HeaderError, ObjectReader};
+use super::object_reader::{FileHeaderError, ObjectReader};
 use crate::ReadError;
-use crate::layout::Header;
+use crate::layout::FileHeader;
 
 /// The reason given for a file that journald is creating: it gets its name before its header.
 pub(super) const EMPTY: &str = "it is empty";
@@ -34,7 +34,7 @@ pub(super) struct FileReader {
 
 /// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ReadStep {
     /// The position moved; there may be more.
     Advanced,
     /// There is nothing more to read now.
@@ -75,7 +75,7 @@ impl FileReader {
         self.objects.file()
     }
 
-    pub(super) fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &FileHeader {
         self.objects.header()
     }
 
@@ -101,11 +101,11 @@ impl FileReader {
     }
 
     /// Scans the next part of the file for entries.
-    pub(super) fn step(&mut self) -> io::Result<Step> {
+    pub(super) fn step(&mut self) -> io::Result<ReadStep> {
         self.cache.begin_step();
         self.objects.refresh()?;
         if self.scanner.is_at_end(&self.objects) {
-            return Ok(Step::CaughtUp);
+            return Ok(ReadStep::CaughtUp);
         }
         let start = self.scanner.position();
         self.matches.refresh(&self.objects, &mut self.data)?;
@@ -130,7 +130,7 @@ impl FileReader {
         self.data.note_scanned(self.scanner.position() - window_start);
         self.walked_bytes += self.scanner.position() - start;
         // Otherwise the rest of a truncated file would be scanned again forever.
-        Ok(if self.scanner.position() == start { Step::CaughtUp } else { Step::Advanced })
+        Ok(if self.scanner.position() == start { ReadStep::CaughtUp } else { ReadStep::Advanced })
     }
 }
 
@@ -149,8 +149,8 @@ pub(super) fn open(path: &Path) -> Result<ObjectReader, ReadError> {
     }
     let opened = ObjectReader::new(file).map_err(ReadError::io("read", path))?;
     opened.map_err(|refusal| match refusal {
-        HeaderError::NotAJournal(reason) => ReadError::NotAJournal { path: path.to_owned(), reason },
-        HeaderError::Unsupported(feature) => ReadError::Unsupported { path: path.to_owned(), feature },
+        FileHeaderError::NotAJournal(reason) => ReadError::NotAJournal { path: path.to_owned(), reason },
+        FileHeaderError::Unsupported(feature) => ReadError::Unsupported { path: path.to_owned(), feature },
     })
 }
 

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use super::copy_detector::CopyDetector;
 use super::entry::Entry;
 use super::entry_scanner::SkippedEntries;
-use super::file_reader::{self, FileReader, Step};
+use super::file_reader::{self, FileReader, ReadStep};
 use super::filter::Filter;
 use super::folder_set::FolderSet;
 use super::listing::{FileId, Listing};
 use super::{PollProgress, Start};
-use crate::layout::Header;
+use crate::layout::FileHeader;
 use crate::{FileState, ReadError};
 
 /// Reads the existing files one after the other, keeps those open that are being written, and then reads
@@ -33,7 +33,7 @@ pub(super) struct FolderFollower {
 /// A file that is still to be read.
 struct PendingFile {
     /// The header when the file was found, or the first one with entries.
-    header: Header,
+    header: FileHeader,
     path: PathBuf,
     size_bytes: u64,
     skipped: SkippedEntries,
@@ -132,9 +132,9 @@ impl FolderFollower {
         progress.skipped_bytes += open.reader.take_skipped_bytes();
         progress.walked_bytes += open.reader.take_walked_bytes();
         match step {
-            Ok(Step::Advanced) => {}
-            Ok(Step::CaughtUp) if open.is_closed => drop(self.open.remove(self.current)),
-            Ok(Step::CaughtUp) => self.current += 1,
+            Ok(ReadStep::Advanced) => {}
+            Ok(ReadStep::CaughtUp) if open.is_closed => drop(self.open.remove(self.current)),
+            Ok(ReadStep::CaughtUp) => self.current += 1,
             Err(error) => {
                 let error = ReadError::io("read", &open.path)(error);
                 // An unreadable file must not block the others.

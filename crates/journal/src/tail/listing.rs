@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::file_reader::{self, EMPTY};
 use super::folder_set::{FolderSet, ModificationTimes};
 use crate::ReadError;
-use crate::layout::Header;
+use crate::layout::FileHeader;
 
 /// The most journal files in all folders together.
 const FILES_MAX: usize = 10_000;
@@ -24,7 +24,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(2);
 pub(super) struct FileId(u128);
 
 impl FileId {
-    pub(super) fn of(header: &Header) -> Self {
+    pub(super) fn of(header: &FileHeader) -> Self {
         Self(header.file_id)
     }
 }
@@ -32,7 +32,7 @@ impl FileId {
 /// A file that was not listed before.
 pub(super) struct NewFile {
     pub(super) id: FileId,
-    pub(super) header: Header,
+    pub(super) header: FileHeader,
     pub(super) path: PathBuf,
     pub(super) size_bytes: u64,
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 
 use super::compression::Compression;
 use crate::layout::{
-    HEADER_BYTES, HEADER_BYTES_MIN, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH,
+    FileHeader, HEADER_BYTES, HEADER_BYTES_MIN, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH,
     OBJECT_HEADER_BYTES, kind, u64_at,
 };
 
@@ -33,7 +33,7 @@ const ARRAYS_MAX: usize = 1000;
 
 /// Why a file cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum HeaderError {
+pub(super) enum FileHeaderError {
     NotAJournal(&'static str),
     Unsupported(String),
 }
@@ -42,7 +42,7 @@ pub(super) enum HeaderError {
 #[derive(Debug)]
 pub(super) struct ObjectReader {
     file: File,
-    header: Header,
+    header: FileHeader,
     is_compact: bool,
     /// The end of the last object, or of the file if that comes first.
     end: u64,
@@ -63,7 +63,7 @@ pub(super) struct ObjectHeader {
 
 impl ObjectReader {
     /// Reads the header of a file that may be a journal.
-    pub(super) fn new(file: File) -> io::Result<Result<Self, HeaderError>> {
+    pub(super) fn new(file: File) -> io::Result<Result<Self, FileHeaderError>> {
         let mut bytes = [0; HEADER_BYTES];
         let len = read_at_most(&file, &mut bytes, 0)?;
         let header = match check(&bytes[..len]) {
@@ -79,7 +79,7 @@ impl ObjectReader {
     }
 
     /// Returns the header as it was last read.
-    pub(super) fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &FileHeader {
         &self.header
     }
 
@@ -99,7 +99,7 @@ impl ObjectReader {
         let mut bytes = [0; HEADER_BYTES];
         let len = read_at_most(&self.file, &mut bytes, 0)?;
         // A header that has become damaged is ignored in favour of the former one.
-        if let Some(header) = Header::parse(&bytes[..len]) {
+        if let Some(header) = FileHeader::parse(&bytes[..len]) {
             self.header = header;
         }
         let file_end = self.file.metadata()?.len() & !7;
@@ -221,19 +221,19 @@ impl ObjectReader {
 }
 
 /// Checks whether a file with this header can be read.
-fn check(bytes: &[u8]) -> Result<Header, HeaderError> {
+fn check(bytes: &[u8]) -> Result<FileHeader, FileHeaderError> {
     if bytes.len() < HEADER_BYTES_MIN {
-        return Err(HeaderError::NotAJournal("it is too short"));
+        return Err(FileHeaderError::NotAJournal("it is too short"));
     }
-    let header = Header::parse(bytes).ok_or(HeaderError::NotAJournal("its header is invalid"))?;
+    let header = FileHeader::parse(bytes).ok_or(FileHeaderError::NotAJournal("its header is invalid"))?;
     let unknown = header.incompatible_flags & !INCOMPATIBLE_KNOWN;
     if unknown != 0 {
-        return Err(HeaderError::Unsupported(format!("a newer format (flags {unknown:#x})")));
+        return Err(FileHeaderError::Unsupported(format!("a newer format (flags {unknown:#x})")));
     }
     if !(HEADER_BYTES_MIN as u64..=HEADER_BYTES_MAX).contains(&header.header_size)
         || !header.header_size.is_multiple_of(8)
     {
-        return Err(HeaderError::NotAJournal("its header size is invalid"));
+        return Err(FileHeaderError::NotAJournal("its header size is invalid"));
     }
     Ok(header)
 }

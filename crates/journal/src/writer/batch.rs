@@ -14,15 +14,15 @@ use crate::layout::{HEADER_BYTES, OBJECT_HEADER_BYTES, align8};
 
 /// New objects, and changes to existing objects.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct WriteBatch {
     /// The file offset of the new objects.
     base: u64,
     /// The new objects. In a plan, its changes and the header follow them.
     bytes: Vec<u8>,
     /// Entry array items and links between the arrays. Readers do not use them before the counts in `links`.
-    content: Vec<Change>,
+    content: Vec<PendingWrite>,
     /// All other changes: hash chains, lists of values, and the entry counts of DATA objects.
-    links: Vec<Change>,
+    links: Vec<PendingWrite>,
     writes: Vec<(u64, Range<usize>)>,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum WriteOrder {
 
 /// A number of four or eight bytes that overwrites an older one.
 #[derive(Clone, Copy, Debug)]
-struct Change {
+struct PendingWrite {
     offset: u64,
     len: u8,
     value: u64,
@@ -52,7 +52,7 @@ pub(super) struct WritePlan<'a> {
     writes: &'a [(u64, Range<usize>)],
 }
 
-impl Batch {
+impl WriteBatch {
     pub(super) fn new(base: u64) -> Self {
         Self { base, bytes: Vec::new(), content: Vec::new(), links: Vec::new(), writes: Vec::new() }
     }
@@ -64,7 +64,7 @@ impl Batch {
 
     /// Returns the approximate size of the buffered changes, in bytes.
     pub(super) fn pending_bytes(&self) -> usize {
-        self.bytes.len() + (self.content.len() + self.links.len()) * size_of::<Change>()
+        self.bytes.len() + (self.content.len() + self.links.len()) * size_of::<PendingWrite>()
     }
 
     /// Adds an object of `size` bytes, all zero after its header, and returns its offset.
@@ -85,15 +85,15 @@ impl Batch {
 
     /// Sets a 32-bit number of a new or existing object.
     pub(super) fn set_u32(&mut self, order: WriteOrder, offset: u64, value: u32) {
-        self.set(order, Change { offset, len: 4, value: u64::from(value) });
+        self.set(order, PendingWrite { offset, len: 4, value: u64::from(value) });
     }
 
     /// Sets a 64-bit number of a new or existing object.
     pub(super) fn set_u64(&mut self, order: WriteOrder, offset: u64, value: u64) {
-        self.set(order, Change { offset, len: 8, value });
+        self.set(order, PendingWrite { offset, len: 8, value });
     }
 
-    fn set(&mut self, order: WriteOrder, change: Change) {
+    fn set(&mut self, order: WriteOrder, change: PendingWrite) {
         if change.offset >= self.base {
             self.put(change.offset, &change.value.to_le_bytes()[..usize::from(change.len)]);
         } else {
@@ -139,7 +139,7 @@ impl Batch {
 }
 
 /// Merges adjacent changes into one write; of two changes at the same offset, the later one wins.
-fn join(changes: &mut [Change], bytes: &mut Vec<u8>, writes: &mut Vec<(u64, Range<usize>)>) {
+fn join(changes: &mut [PendingWrite], bytes: &mut Vec<u8>, writes: &mut Vec<(u64, Range<usize>)>) {
     changes.sort_by_key(|change| change.offset);
     let mut run: Option<(u64, Range<usize>)> = None;
     let mut latest_of_same_place = changes.chunk_by(|a, b| a.offset == b.offset).filter_map(<[_]>::last);
@@ -178,14 +178,14 @@ impl WritePlan<'_> {
 mod tests {
     use super::*;
 
-    fn writes_of(batch: &mut Batch) -> Vec<(u64, Vec<u8>)> {
+    fn writes_of(batch: &mut WriteBatch) -> Vec<(u64, Vec<u8>)> {
         let plan = batch.plan(&[0xee; HEADER_BYTES], None);
         plan.writes.iter().map(|(offset, range)| (*offset, plan.bytes[range.clone()].to_vec())).collect()
     }
 
     #[test]
     fn a_plan_writes_objects_then_content_then_links_then_the_header() {
-        let mut batch = Batch::new(1024);
+        let mut batch = WriteBatch::new(1024);
         batch.set_u64(WriteOrder::Link, 512, 7);
         batch.set_u32(WriteOrder::Content, 520, 8);
         assert_eq!(batch.add_object(3, 17), 1024);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn adjacent_changes_merge_and_the_later_of_two_wins() {
-        let mut batch = Batch::new(1024);
+        let mut batch = WriteBatch::new(1024);
         for (offset, value) in [(108, 3), (100, 9), (104, 2), (100, 1), (116, 5)] {
             batch.set_u32(WriteOrder::Content, offset, value);
         }
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_rolled_back_plan_can_be_repeated_with_more_changes() {
-        let mut batch = Batch::new(1024);
+        let mut batch = WriteBatch::new(1024);
         batch.add_object(1, 24);
         batch.set_u64(WriteOrder::Link, 512, 1);
         let first = writes_of(&mut batch);

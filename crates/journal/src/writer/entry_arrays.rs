@@ -1,6 +1,6 @@
 //! Chained `ENTRY_ARRAY` objects: all entries of a file, or the entries with one value.
 
-use super::batch::{Batch, WriteOrder};
+use super::batch::{WriteBatch, WriteOrder};
 
 /// The size of an `ENTRY_ARRAY` object without its items, and of one item in a compact file.
 const ARRAY_BYTES: u64 = 24;
@@ -49,8 +49,8 @@ impl EntryArrays {
     pub(super) fn push(
         &mut self,
         entry: u32,
-        batch: &mut Batch,
-        add_array: &mut impl FnMut(&mut Batch, u64) -> u64,
+        batch: &mut WriteBatch,
+        add_array: &mut impl FnMut(&mut WriteBatch, u64) -> u64,
     ) {
         if self.tail_len == self.tail_capacity {
             let capacity = self.next_capacity();

@@ -1,6 +1,6 @@
 //! Builds the objects of a file: what each entry adds, and where it is linked.
 //!
-//! The builder does no I/O: it converts entries into a [`Batch`], and keeps the matching header.
+//! The builder does no I/O: it converts entries into a [`WriteBatch`], and keeps the matching header.
 
 mod header;
 mod objects;
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use objects::{DataKey, DataObject, FieldObject};
 
-use super::batch::{Batch, WriteOrder, WritePlan};
+use super::batch::{WriteBatch, WriteOrder, WritePlan};
 use super::entry_arrays::EntryArrays;
 use super::hash_table::HashTable;
 use crate::hash;
 use crate::layout::{
-    FileState, HEADER_BYTES, Header, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH, align8, kind,
+    FileHeader, FileState, HEADER_BYTES, INCOMPATIBLE_COMPACT, INCOMPATIBLE_KEYED_HASH, align8, kind,
 };
 use crate::{EntryBuf, Timestamps};
 
@@ -58,7 +58,7 @@ pub(super) struct FileIds {
 pub(super) struct FileBuilder {
     ids: FileIds,
     size_max: u64,
-    header: Header,
+    header: FileHeader,
     next_seqnum: u64,
     /// The allocated size of the file.
     file_size: u64,
@@ -68,7 +68,7 @@ pub(super) struct FileBuilder {
     data_index: HashMap<DataKey, u32>,
     fields: HashMap<Box<[u8]>, FieldObject>,
     entries: EntryArrays,
-    batch: Batch,
+    batch: WriteBatch,
     /// DATA objects whose entry lists changed since the last plan, by index.
     changed: Vec<u32>,
     /// The fields of the current entry.
@@ -103,7 +103,7 @@ impl FileBuilder {
         let data_buckets = (size_max / BYTES_PER_BUCKET).max(DATA_BUCKETS_MIN);
         let data_table = HashTable::new(field_table.end(), data_buckets);
         let header = header::empty(ids, &data_table, &field_table);
-        let mut batch = Batch::new(data_table.end());
+        let mut batch = WriteBatch::new(data_table.end());
         field_table.lay_out(kind::FIELD_HASH_TABLE, &mut batch);
         data_table.lay_out(kind::DATA_HASH_TABLE, &mut batch);
         Self {
@@ -125,7 +125,7 @@ impl FileBuilder {
         }
     }
 
-    pub(super) fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &FileHeader {
         &self.header
     }
 
@@ -211,8 +211,8 @@ impl FileBuilder {
     }
 
     /// Returns the header of the completed file, truncated to its used size.
-    pub(super) fn final_header(&self, state: FileState) -> Header {
-        Header { state, arena_size: self.used_bytes() - self.header.header_size, ..self.header.clone() }
+    pub(super) fn final_header(&self, state: FileState) -> FileHeader {
+        FileHeader { state, arena_size: self.used_bytes() - self.header.header_size, ..self.header.clone() }
     }
 
     /// Looks up which fields the file already holds.
@@ -313,7 +313,7 @@ impl FileBuilder {
 
     /// Adds the entry to the array of all entries and to those of its values.
     fn link_entry(&mut self, entry: u32) {
-        let mut add_array = |batch: &mut Batch, size| {
+        let mut add_array = |batch: &mut WriteBatch, size| {
             self.header.n_objects += 1;
             self.header.n_entry_arrays += 1;
             self.header.tail_object_offset = batch.end();

@@ -1,6 +1,6 @@
 //! The two hash tables of a file: readers use them to find DATA and FIELD objects.
 
-use super::batch::{Batch, WriteOrder};
+use super::batch::{WriteBatch, WriteOrder};
 use crate::layout::OBJECT_HEADER_BYTES;
 
 /// A bucket holds the offsets of the first and the last object of its chain.
@@ -51,13 +51,13 @@ impl HashTable {
     }
 
     /// Writes the object header of the table. The buckets of a new file are already zero.
-    pub(super) fn lay_out(&self, kind: u8, batch: &mut Batch) {
+    pub(super) fn lay_out(&self, kind: u8, batch: &mut WriteBatch) {
         batch.set_u64(WriteOrder::Content, self.offset, u64::from(kind));
         batch.set_u64(WriteOrder::Content, self.offset + 8, OBJECT_HEADER_BYTES + self.buckets_bytes());
     }
 
     /// Links a new object at the end of its hash chain.
-    pub(super) fn link(&mut self, hash: u64, object: u64, batch: &mut Batch) {
+    pub(super) fn link(&mut self, hash: u64, object: u64, batch: &mut WriteBatch) {
         let bucket = hash % self.tails.len() as u64;
         let bucket_offset = self.buckets_offset() + bucket * BUCKET_BYTES;
         let tail = std::mem::replace(&mut self.tails[bucket as usize], object as u32);
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_table_is_full_at_three_quarters_of_its_buckets() {
         let mut table = HashTable::new(272, 8);
-        let mut batch = Batch::new(table.end());
+        let mut batch = WriteBatch::new(table.end());
         for object in 0..4 {
             table.link(object, 1000 + object, &mut batch);
         }

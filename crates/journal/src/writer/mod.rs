@@ -19,7 +19,7 @@ use retention::Retention;
 use staging::{ExistingFile, StagedFile};
 
 use crate::entry::{ENTRY_BYTES_MAX, ENTRY_FIELDS_MAX, EntryFault};
-use crate::layout::{FileState, Header};
+use crate::layout::{FileHeader, FileState};
 use crate::{EntryBuf, Timestamps, WriteError, process, process_fields};
 
 /// Bounds on [`FileOptions::size_max`]: a smaller file could not hold every permitted entry; in a larger one,
@@ -261,7 +261,7 @@ fn write_out(builder: &mut FileBuilder, file: &File) -> std::io::Result<()> {
 /// Marks a file as complete and truncates it to its used size.
 ///
 /// As the format asks, the data is synced before the header says that it is complete, and the header after.
-fn finish(file: &File, header: &Header) -> std::io::Result<()> {
+fn finish(file: &File, header: &FileHeader) -> std::io::Result<()> {
     file.sync_data()?;
     disk::write_at(file, &header.encode(), 0)?;
     disk::cut(file, header.header_size + header.arena_size)?;

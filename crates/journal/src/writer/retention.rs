@@ -10,7 +10,7 @@ use super::disk;
 use super::file_builder::INCOMPATIBLE_WRITTEN;
 use super::staging::open_existing;
 use crate::archive::{self, ArchiveName};
-use crate::layout::{HEADER_BYTES, Header};
+use crate::layout::{FileHeader, HEADER_BYTES};
 
 /// The bounds on the archives of a file; without any, all are kept.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Retention {
     /// If the last entry is in the future, the clock was set back, and the modification time counts instead.
     /// If that is in the future too, it is set to now: the archive ages from now on, so a wrong clock neither
     /// removes it nor keeps it forever.
-    fn is_too_old(self, file: &File, header: &Header, now: SystemTime) -> io::Result<bool> {
+    fn is_too_old(self, file: &File, header: &FileHeader, now: SystemTime) -> io::Result<bool> {
         let Some(age_max) = self.age_max else { return Ok(false) };
         let last_entry =
             SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(header.tail_entry_realtime));
@@ -60,11 +60,11 @@ impl Retention {
 }
 
 /// Opens an archive if this crate wrote its format and its header matches its name.
-fn open_ours(path: &Path, name: ArchiveName) -> Option<(File, Header)> {
+fn open_ours(path: &Path, name: ArchiveName) -> Option<(File, FileHeader)> {
     let file = open_existing(path).ok()??;
     let mut bytes = [0; HEADER_BYTES];
     file.read_exact_at(&mut bytes, 0).ok()?;
-    let header = Header::parse(&bytes)?;
+    let header = FileHeader::parse(&bytes)?;
     let is_ours = header.incompatible_flags == INCOMPATIBLE_WRITTEN && ArchiveName::of(&header) == name;
     is_ours.then_some((file, header))
 }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::disk;
 use crate::WriteError;
 use crate::archive::{self, ArchiveName};
-use crate::layout::{HEADER_BYTES, Header, SIGNATURE};
+use crate::layout::{FileHeader, HEADER_BYTES, SIGNATURE};
 use crate::process;
 
 /// The number of attempts when another process replaces the file at the same time.
@@ -72,7 +72,7 @@ impl ExistingFile {
     /// Describes the file that this writer has filled.
     ///
     /// Returns `None` if the file was removed or replaced: then there is nothing to archive.
-    pub(super) fn of_full(file: &File, header: &Header, path: &Path) -> Result<Option<Self>, WriteError> {
+    pub(super) fn of_full(file: &File, header: &FileHeader, path: &Path) -> Result<Option<Self>, WriteError> {
         let archive = ArchiveName::of(header).beside(path);
         let archive = archive.ok_or_else(|| WriteError::Name { path: path.to_owned() })?;
         let lock = file.try_clone().map_err(WriteError::io("archive", path))?;
@@ -181,7 +181,7 @@ fn archive_path(file: &File, path: &Path) -> Result<PathBuf, WriteError> {
     let mut bytes = [0; HEADER_BYTES];
     let len = read_start(file, &mut bytes).map_err(WriteError::io("read", path))?;
     if let Some(archive) =
-        Header::parse(&bytes[..len]).and_then(|header| ArchiveName::of(&header).beside(path))
+        FileHeader::parse(&bytes[..len]).and_then(|header| ArchiveName::of(&header).beside(path))
     {
         return Ok(archive);
     }
@@ -232,7 +232,7 @@ fn remove_abandoned(hidden: &Path, path: &Path) -> Result<(), WriteError> {
     lock(&file, path)?;
     let mut bytes = [0; HEADER_BYTES];
     let len = read_start(&file, &mut bytes).map_err(WriteError::io("read", hidden))?;
-    let is_without_entries = match Header::parse(&bytes[..len]) {
+    let is_without_entries = match FileHeader::parse(&bytes[..len]) {
         Some(header) => header.n_entries == 0,
         None => bytes == [0; HEADER_BYTES],
     };

@@ -24,7 +24,7 @@ pub(crate) struct Answer {
 
 /// What the next answer must be.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Expected {
+pub(crate) struct ExpectedAnswer {
     /// The request was a `HEAD`: its answer has no body, whatever its fields say.
     pub(crate) head_only: bool,
     /// What the body must be, byte for byte.
@@ -44,7 +44,7 @@ pub(super) struct BodyCheck {
 
 impl BodyCheck {
     /// Takes the next piece of the body.
-    pub(super) fn take(&mut self, piece: &[u8], expected: &Expected) {
+    pub(super) fn take(&mut self, piece: &[u8], expected: &ExpectedAnswer) {
         if let Some(body) = &expected.body {
             let at = usize::try_from(self.bytes).unwrap_or(usize::MAX);
             let is_same = at.checked_add(piece.len()).and_then(|end| body.get(at..end)) == Some(piece);
@@ -54,7 +54,7 @@ impl BodyCheck {
     }
 
     /// True if the body is the expected one, now that it is complete.
-    pub(super) fn is_right(&self, expected: &Expected) -> bool {
+    pub(super) fn is_right(&self, expected: &ExpectedAnswer) -> bool {
         let length = expected.body.as_ref().map(|body| body.len() as u64).or(expected.body_bytes);
         !self.differs && (expected.head_only || length.is_none_or(|length| length == self.bytes))
     }

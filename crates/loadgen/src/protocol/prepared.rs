@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::answer::Expected;
+use super::answer::ExpectedAnswer;
 use crate::protocol::Protocol;
 use crate::protocol::http2::{Http2Request, Numbers};
 use crate::target::{Body, Expect, Scheme, Target, Template};
@@ -47,7 +47,7 @@ pub(crate) struct Prepared {
     /// Bytes of its body.
     pub(crate) body_bytes: u64,
     /// What its answer must be.
-    pub(crate) expected: Expected,
+    pub(crate) expected: ExpectedAnswer,
     /// Its name in messages.
     pub(crate) name: String,
     /// The request for HTTP/2; empty for an echo.
@@ -71,7 +71,8 @@ impl Prepared {
         let Template { method, path, .. } = template;
         if target.scheme().is_raw() {
             let name = format!("{body_bytes} bytes");
-            let expected = Expected { body: Some(Arc::clone(&body)), is_raw: true, ..Expected::default() };
+            let expected =
+                ExpectedAnswer { body: Some(Arc::clone(&body)), is_raw: true, ..ExpectedAnswer::default() };
             let http2 = Http2Request::default();
             return Ok(Self { keep: (*body).into(), close: None, body_bytes, expected, name, http2 });
         }
@@ -85,7 +86,7 @@ impl Prepared {
             keep: write(template, target, &body, ""),
             close: Some(write(template, target, &body, "Connection: close\r\n")),
             body_bytes,
-            expected: Expected { head_only, body: echo, body_bytes: answer_bytes, is_raw: false },
+            expected: ExpectedAnswer { head_only, body: echo, body_bytes: answer_bytes, is_raw: false },
             name: format!("{method} {path}"),
             http2: Http2Request::new(template, target, &body, numbers),
         })

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use telemetry::{Histogram, LoadEvent, LoadLatency};
 
 use super::units::ms;
-use super::{Times, View, mean, or_dash};
+use super::{RunView, Times, mean, or_dash};
 use crate::target::Target;
 
-pub(super) fn text(view: &View<'_>) -> String {
+pub(super) fn text(view: &RunView<'_>) -> String {
     let mut out = String::new();
     server(view, &mut out);
     totals(view, &mut out);
@@ -56,7 +56,7 @@ fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
     let _ = writeln!(out, "{:<24}{value}", format!("{name}:"));
 }
 
-fn server(view: &View<'_>, out: &mut String) {
+fn server(view: &RunView<'_>, out: &mut String) {
     if let Ok(target) = view.setting("load.target").parse::<Target>() {
         line(out, "Server Hostname", target.host());
         line(out, "Server Port", target.port());
@@ -72,7 +72,7 @@ fn server(view: &View<'_>, out: &mut String) {
     line(out, "Document Length", format_args!("{length} bytes (mean)\n"));
 }
 
-fn totals(view: &View<'_>, out: &mut String) {
+fn totals(view: &RunView<'_>, out: &mut String) {
     let load = &view.load;
     let connections = view.number("load.connections");
     let per_second = view.per_second(view.answered());

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use telemetry::{Histogram, LoadLatency};
 
 use super::units::{binary, h2load, percent};
-use super::{Times, View, mean, or_dash};
+use super::{RunView, Times, mean, or_dash};
 
 /// What h2load counts as errored: there was no answer with a status.
 const ERRORED: &[&str] = &["connect", "tls", "reset", "short", "protocol", "body"];
 
-pub(super) fn text(view: &View<'_>) -> String {
+pub(super) fn text(view: &RunView<'_>) -> String {
     let load = &view.load;
     let (requests, parts) = (&load.requests, &load.parts);
     let bytes = load.bytes.out;

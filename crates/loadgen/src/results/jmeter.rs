@@ -1,9 +1,9 @@
 //! The columns of `JMeter`'s summary report.
 
 use super::units::ms;
-use super::{Times, View, mean, or_dash, ratio};
+use super::{RunView, Times, mean, or_dash, ratio};
 
-pub(super) fn text(view: &View<'_>) -> String {
+pub(super) fn text(view: &RunView<'_>) -> String {
     let load = &view.load;
     let request = view.request();
     let times = Times(request);

@@ -1,6 +1,6 @@
 //! What a load came to, in the shapes that people know: from a run's model, so also from a journal long after.
 //!
-//! One module for each shape, each a function from a `View` to text. The figures are ours whatever the shape: where
+//! One module for each shape, each a function from a `RunView` to text. The figures are ours whatever the shape: where
 //! the model of a shape means something else by a name, `docs/load.md` says so. The notes, such as that no certificate
 //! was verified, end every shape.
 
@@ -58,7 +58,7 @@ impl FromStr for Style {
 
 /// A run's load in a shape; `None` if the run had none.
 pub fn report(run: &Run, style: Style) -> Option<String> {
-    let view = View::of(run)?;
+    let view = RunView::of(run)?;
     let mut text = match style {
         Style::Vegeta => vegeta::text(&view),
         Style::H2load => h2load::text(&view),
@@ -85,13 +85,13 @@ pub fn report(run: &Run, style: Style) -> Option<String> {
 
 /// What reports look at.
 #[derive(Debug)]
-struct View<'a> {
+struct RunView<'a> {
     run: &'a Run,
     load: LoadSummary,
     latencies: &'a Histograms<LoadLatency>,
 }
 
-impl<'a> View<'a> {
+impl<'a> RunView<'a> {
     fn of(run: &'a Run) -> Option<Self> {
         let latencies = run.load()?.whole();
         Some(Self { run, load: run.summary().load?, latencies })

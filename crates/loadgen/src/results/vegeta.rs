@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use telemetry::LoadEvent;
 
 use super::units::go;
-use super::{Times, View, mean, or_dash, ratio};
+use super::{RunView, Times, mean, or_dash, ratio};
 
 /// Kinds of errors that are listed.
 const ERRORS_MAX: usize = 20;
 
-pub(super) fn text(view: &View<'_>) -> String {
+pub(super) fn text(view: &RunView<'_>) -> String {
     let load = &view.load;
     let (requests, spans) = (view.requests(), load.spans_s);
     let request = view.request();
@@ -62,7 +62,7 @@ pub(super) fn text(view: &View<'_>) -> String {
 }
 
 /// Statuses in ascending order; 0 stands for requests without one, as in vegeta.
-fn codes(view: &View<'_>) -> Vec<String> {
+fn codes(view: &RunView<'_>) -> Vec<String> {
     let mut codes: Vec<(u16, u64)> = Vec::new();
     for entry in &view.load.events {
         if let LoadEvent::Status(code) = entry.event {

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::units::{binary, percent, wrk};
-use super::{Times, View, or_dash, ratio};
+use super::{RunView, Times, or_dash, ratio};
 
-pub(super) fn text(view: &View<'_>) -> String {
+pub(super) fn text(view: &RunView<'_>) -> String {
     let load = &view.load;
     let request = view.request();
     let (threads, connections) = (load.generator.threads, view.number("load.connections"));

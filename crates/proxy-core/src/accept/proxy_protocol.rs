@@ -163,7 +163,7 @@ pub struct ClientCertificate<'a> {
 
 /// What a trusted peer's first bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parsed {
+pub enum ParsedHeader {
     /// A whole header and its length in bytes. Without endpoints the peer speaks for itself, as in its health
     /// checks, or for a client of another address family than IP.
     Header(Option<Endpoints>, usize),
@@ -189,7 +189,7 @@ pub enum HeaderError {
 ///
 /// # Errors
 /// When no further bytes can make it a header.
-pub fn parse(bytes: &[u8]) -> Result<Parsed, HeaderError> {
+pub fn parse(bytes: &[u8]) -> Result<ParsedHeader, HeaderError> {
     let config = ParseConfig { include_tlvs: false, allow_v1: true, allow_v2: true };
     // The library knows this bound too, but not of a line that comes at once.
     let bytes_max = if bytes.starts_with(b"P") { V1_BYTES_MAX } else { HEADER_BYTES_MAX };
@@ -200,9 +200,9 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, HeaderError> {
                 checksum::check(&bytes[..len])?;
             }
             let stream = header.proxied_address().filter(|addr| addr.protocol == Protocol::Stream);
-            Ok(Parsed::Header(stream.map(|addr| Endpoints::new(addr.source, addr.destination)), len))
+            Ok(ParsedHeader::Header(stream.map(|addr| Endpoints::new(addr.source, addr.destination)), len))
         }
-        Err(Error::BufferTooShort) if bytes.len() < HEADER_BYTES_MAX => Ok(Parsed::Partial),
+        Err(Error::BufferTooShort) if bytes.len() < HEADER_BYTES_MAX => Ok(ParsedHeader::Partial),
         Err(Error::BufferTooShort) => Err(HeaderError::TooLong),
         Err(_) => Err(HeaderError::Malformed),
     }

@@ -9,7 +9,7 @@ use telemetry::Outcome;
 
 use super::handler::ConnEnd;
 use super::session::{ClientSession, READS_PER_TURN_MAX};
-use crate::accept::proxy_protocol::{self, Endpoints, Parsed};
+use crate::accept::proxy_protocol::{self, Endpoints, ParsedHeader};
 use crate::io::socket::IoResult;
 use crate::worker::context::WorkerContext;
 
@@ -112,12 +112,12 @@ impl HandshakeState {
         let bytes = &mut context.scratch[..len];
         bytes[..awaited.len()].copy_from_slice(awaited);
         match proxy_protocol::parse(bytes) {
-            Ok(Parsed::Partial) => {
+            Ok(ParsedHeader::Partial) => {
                 awaited.clear();
                 awaited.extend_from_slice(bytes);
                 Ok(0)
             }
-            Ok(Parsed::Header(endpoints, used)) => {
+            Ok(ParsedHeader::Header(endpoints, used)) => {
                 header.awaited = None;
                 header.endpoints = endpoints.unwrap_or(header.endpoints);
                 bytes.copy_within(used.., 0);

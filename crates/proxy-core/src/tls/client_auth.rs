@@ -14,13 +14,13 @@ use super::config::TlsConfigError;
 use super::error::TlsFileError;
 use super::files::{FileOrigin, FromFiles};
 use super::settings::ClientAuth;
-use super::tickets::Binding;
+use super::tickets::AuthDigest;
 
 /// The authorities that vouch for clients.
 #[derive(Clone, Debug)]
 pub struct ClientCa {
     roots: Arc<RootCertStore>,
-    digest: Binding,
+    digest: AuthDigest,
     origin: FileOrigin,
 }
 
@@ -74,7 +74,7 @@ impl FromFiles for ClientCa {
 
 /// What sessions are bound to: one that began without a certificate, or with one of other authorities, must not be
 /// resumed where a certificate is asked for, since it is not looked at then.
-pub(super) fn binding(ca: Option<&ClientCa>, auth: ClientAuth) -> Binding {
+pub(super) fn binding(ca: Option<&ClientCa>, auth: ClientAuth) -> AuthDigest {
     let mut all = digest::Context::new(&digest::SHA256);
     if let Some(ca) = ca {
         all.update(&[1 + u8::from(auth == ClientAuth::Required)]);
@@ -83,8 +83,8 @@ pub(super) fn binding(ca: Option<&ClientCa>, auth: ClientAuth) -> Binding {
     to_binding(&all.finish())
 }
 
-fn to_binding(digest: &digest::Digest) -> Binding {
-    let mut binding = Binding::default();
+fn to_binding(digest: &digest::Digest) -> AuthDigest {
+    let mut binding = AuthDigest::default();
     binding.copy_from_slice(digest.as_ref());
     binding
 }

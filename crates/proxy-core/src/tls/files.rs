@@ -59,9 +59,9 @@ impl FileContents {
 }
 
 /// What changes when a file is written to or replaced, also behind a symbolic link; `None`: there is no file.
-type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
+type FileStamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
-fn stamp(path: &Path) -> Stamp {
+fn stamp(path: &Path) -> FileStamp {
     let data = fs::metadata(path).ok()?;
     let times = (data.mtime(), data.mtime_nsec(), data.ctime(), data.ctime_nsec());
     Some((data.dev(), data.ino(), data.len(), times.0, times.1, times.2, times.3))
@@ -71,7 +71,7 @@ fn stamp(path: &Path) -> Stamp {
 #[derive(Clone, Debug)]
 pub(super) struct FileOrigin {
     paths: Vec<PathBuf>,
-    stamps: Vec<Stamp>,
+    stamps: Vec<FileStamp>,
 }
 
 impl FileOrigin {
@@ -99,9 +99,9 @@ pub(super) trait FromFiles: Clone {
 pub(super) struct Watched<T> {
     value: T,
     /// How the files were when they were last read, successfully or not.
-    tried: Vec<Stamp>,
+    tried: Vec<FileStamp>,
     /// How they were when they were last looked at.
-    seen: Vec<Stamp>,
+    seen: Vec<FileStamp>,
     /// Why they could not even be read when that was last tried. It may have nothing to do with them, such as a want of
     /// descriptors, so that it is tried again.
     unread: Option<String>,
@@ -121,7 +121,7 @@ impl<T: FromFiles> Watched<T> {
         if !origin.paths.iter().all(|path| can_be_read_again(path)) {
             return None;
         }
-        let stamps: Vec<Stamp> = origin.paths.iter().map(|path| stamp(path)).collect();
+        let stamps: Vec<FileStamp> = origin.paths.iter().map(|path| stamp(path)).collect();
         let has_settled = stamps == self.seen;
         self.seen.clone_from(&stamps);
         let is_due = has_settled && (stamps != self.tried || self.unread.is_some());

@@ -11,7 +11,7 @@ use super::config::{Material, TlsConfig, TlsConfigError};
 use super::error::{TlsFileError, TlsFileWarning};
 use super::session_cache::SessionCache;
 use super::settings::TlsSettings;
-use super::tickets::{Binding, OwnKeys, TicketKeyFile, Ticketer};
+use super::tickets::{AuthDigest, OwnKeys, TicketKeyFile, Ticketer};
 use super::watch::{FileChanges, TlsFiles};
 
 /// Begins the names of these settings.
@@ -141,7 +141,7 @@ impl LiveTls {
             ticket_keys: tls.ticket_keys,
             settings: tls.settings,
             own_keys,
-            sessions: SessionCache::new(1, Binding::default()),
+            sessions: SessionCache::new(1, AuthDigest::default()),
         })
     }
 
@@ -212,7 +212,7 @@ impl LiveTls {
             return Err(ForgetError::SharedKeys);
         }
         self.own_keys = OwnKeys::new(Instant::now()).map_err(|_| TlsConfigError::NoTicketKey)?;
-        self.sessions = SessionCache::new(1, Binding::default());
+        self.sessions = SessionCache::new(1, AuthDigest::default());
         Ok(self.config()?)
     }
 

@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
 
-use super::tickets::{Binding, unix_now};
+use super::tickets::{AuthDigest, unix_now};
 
 /// A bounded cache of sessions. Those of another `binding` never come near it.
 #[derive(Debug)]
 pub(super) struct SessionCache {
     size: usize,
-    binding: Binding,
+    binding: AuthDigest,
     cache: Arc<ServerSessionMemoryCache>,
 }
 
 impl SessionCache {
     /// `size`: sessions at most; the library may round it up.
-    pub(super) fn new(size: usize, binding: Binding) -> Self {
+    pub(super) fn new(size: usize, binding: AuthDigest) -> Self {
         Self { size, binding, cache: ServerSessionMemoryCache::new(size) }
     }
 
     /// The same sessions, or none if it is not to be the same cache.
-    pub(super) fn keep_for(&mut self, size: usize, binding: Binding) {
+    pub(super) fn keep_for(&mut self, size: usize, binding: AuthDigest) {
         if (self.size, self.binding) != (size, binding) {
             *self = Self::new(size, binding);
         }

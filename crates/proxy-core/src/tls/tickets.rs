@@ -29,7 +29,7 @@ pub(super) const OWN_KEYS_MAX: u32 = 32;
 
 type Name = [u8; NAME_BYTES];
 /// What a ticket is bound to, besides its key.
-pub(super) type Binding = [u8; 32];
+pub(super) type AuthDigest = [u8; 32];
 
 /// A key that seals tickets.
 pub(super) struct TicketKey {
@@ -176,12 +176,12 @@ impl OwnKeys {
 pub(super) struct Ticketer {
     keys: Vec<Arc<TicketKey>>,
     lifetime: Duration,
-    binding: Binding,
+    binding: AuthDigest,
 }
 
 impl Ticketer {
     /// `keys` are at least one. Tickets of another `binding` do not open.
-    pub(super) fn new(keys: Vec<Arc<TicketKey>>, lifetime: Duration, binding: Binding) -> Self {
+    pub(super) fn new(keys: Vec<Arc<TicketKey>>, lifetime: Duration, binding: AuthDigest) -> Self {
         Self { keys, lifetime, binding }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use proxy_core::Upstream;
-use proxy_core::proxy_protocol::{self, Endpoints, Negotiated, Parsed, ProxyProtocol};
+use proxy_core::proxy_protocol::{self, Endpoints, Negotiated, ParsedHeader, ProxyProtocol};
 use proxy_header::{ParseConfig, ProxyHeader};
 use telemetry::{ClientId, Outcome, ProxyCounter, Value};
 
@@ -58,7 +58,10 @@ fn the_upstream_is_told_the_client_in_front_of_the_first_byte() {
             tls.write_all(b"hello").unwrap();
             let (mut app, bytes) = received(&listener);
             let endpoints = Endpoints { source: tls.sock.local_addr().unwrap(), destination: proxy.addr() };
-            assert_eq!(proxy_protocol::parse(&bytes), Ok(Parsed::Header(Some(endpoints), bytes.len() - 5)));
+            assert_eq!(
+                proxy_protocol::parse(&bytes),
+                Ok(ParsedHeader::Header(Some(endpoints), bytes.len() - 5))
+            );
             if version == ProxyProtocol::V2 {
                 let (header, _) = ProxyHeader::parse(&bytes, ParseConfig::default()).unwrap();
                 assert_eq!(

@@ -9,7 +9,7 @@ use crate::history::slice::TimeRange;
 use crate::record::field;
 use crate::record::ids::RunId;
 use crate::record::origin::{Origin, is_tlsdash};
-use crate::record::wire::Source;
+use crate::record::wire::FieldSource;
 
 /// Admitted processes that are remembered, at most.
 const ADMITTED_MAX: usize = 1_024;
@@ -40,7 +40,7 @@ impl WriterFilter {
         self.admit_from(&Origin::of(entry), entry)
     }
 
-    fn admit_from(&self, origin: &Origin, entry: &dyn Source) -> bool {
+    fn admit_from(&self, origin: &Origin, entry: &dyn FieldSource) -> bool {
         let unit = || entry.text("_SYSTEMD_UNIT").unwrap_or_default();
         match self {
             Self::Any => true,
@@ -118,7 +118,7 @@ impl EntryFilter {
     }
 
     /// Decides on an entry with a record that this process wrote.
-    pub(crate) fn admit(&mut self, origin: &Origin, entry: &dyn Source) -> Admission {
+    pub(crate) fn admit(&mut self, origin: &Origin, entry: &dyn FieldSource) -> Admission {
         let RunFilter { writers, id_prefix, .. } = &self.settings;
         let is_of_run = || entry.text(&field::RUN.name).is_some_and(|id| id.starts_with(&**id_prefix));
         if !id_prefix.is_empty() && !is_of_run() {

@@ -19,7 +19,7 @@ const SKETCH_US_MIN: u64 = 4_500_000;
 
 /// A client's record that is due, and the beginning of the time that it covers.
 #[derive(Debug)]
-pub(crate) struct Due {
+pub(crate) struct DueRecord {
     pub(crate) record: ClientRecord,
     /// Beginning of the time that its changes fall into, `CLOCK_MONOTONIC` in microseconds.
     pub(crate) since_us: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Due {
 }
 
 #[derive(Debug)]
-struct Row {
+struct TrackedClient {
     epoch: u64,
     open: i64,
     counters: Counters<ClientCounter>,
@@ -42,7 +42,7 @@ struct Row {
     active_us: u64,
 }
 
-impl Row {
+impl TrackedClient {
     fn unsent_bytes(&self) -> u64 {
         let unsent = self.counters.since(&self.sent);
         unsent[ClientCounter::BytesIn] + unsent[ClientCounter::BytesOut]
@@ -73,11 +73,11 @@ impl Row {
 /// The table of clients, at most `max` besides `other`.
 #[derive(Debug)]
 pub(crate) struct ClientTable {
-    rows: HashMap<ClientId, Row>,
+    rows: HashMap<ClientId, TrackedClient>,
     max: usize,
     epochs: u64,
     /// Clients that left the table with changes that no record has carried; theirs are written first.
-    leaving: Vec<Due>,
+    leaving: Vec<DueRecord>,
 }
 
 impl ClientTable {
@@ -112,11 +112,11 @@ impl ClientTable {
         if *is_crowded { ClientId::Other } else { client }
     }
 
-    fn row(&mut self, client: ClientId) -> &mut Row {
+    fn row(&mut self, client: ClientId) -> &mut TrackedClient {
         let epochs = &mut self.epochs;
         self.rows.entry(client).or_insert_with(|| {
             *epochs += 1;
-            Row {
+            TrackedClient {
                 epoch: *epochs,
                 open: 0,
                 counters: Counters::default(),
@@ -132,7 +132,7 @@ impl ClientTable {
     /// Lets a hundredth of the table go, those without connections that have been silent longest. Their last
     /// changes are written if not too many leave at once, and folded into `other` otherwise.
     fn make_room(&mut self, leaving_max: usize) {
-        let idle = |(id, row): (&ClientId, &Row)| {
+        let idle = |(id, row): (&ClientId, &TrackedClient)| {
             (row.open <= 0 && *id != ClientId::Other).then_some((row.active_us, *id))
         };
         let mut candidates: Vec<_> = self.rows.iter().filter_map(idle).collect();
@@ -141,7 +141,7 @@ impl ClientTable {
             let Some(row) = self.rows.get(&id) else { continue };
             match row.due_since(u64::MAX) {
                 Some(since_us) if self.leaving.len() < leaving_max => {
-                    self.leaving.push(Due { record: row.last_record(id), since_us, written: row.sent });
+                    self.leaving.push(DueRecord { record: row.last_record(id), since_us, written: row.sent });
                     self.rows.remove(&id);
                 }
                 _ => self.fold(id),
@@ -153,9 +153,9 @@ impl ClientTable {
     /// the busiest and those that have waited longest. Each must be reported back by [`Self::sent`] once written.
     ///
     /// The busiest get half of the room, or less, down to a quarter, if the others would wait too long.
-    pub(crate) fn due(&mut self, budget: usize, now_us: u64, span_us: u64) -> Vec<Due> {
+    pub(crate) fn due(&mut self, budget: usize, now_us: u64, span_us: u64) -> Vec<DueRecord> {
         let leaving = self.leaving.len().min(budget);
-        let mut due: Vec<Due> = self.leaving.drain(..leaving).collect();
+        let mut due: Vec<DueRecord> = self.leaving.drain(..leaving).collect();
         let mut changed: Vec<(ClientId, u64, u64)> = self
             .rows
             .iter()
@@ -173,7 +173,11 @@ impl ClientTable {
             changed.sort_unstable_by_key(|&(id, _, _)| id);
         }
         let record = |(id, since_us, _)| {
-            self.rows.get(&id).map(|row| Due { record: row.record(id, now_us), since_us, written: row.sent })
+            self.rows.get(&id).map(|row| DueRecord {
+                record: row.record(id, now_us),
+                since_us,
+                written: row.sent,
+            })
         };
         due.extend(changed.into_iter().filter_map(record));
         due
@@ -192,7 +196,7 @@ impl ClientTable {
     }
 
     /// Keeps a record that could not be written of a client that has left; others are made anew.
-    pub(crate) fn refused(&mut self, due: Due) {
+    pub(crate) fn refused(&mut self, due: DueRecord) {
         if due.record.last {
             self.leaving.push(due);
         }
@@ -202,7 +206,7 @@ impl ClientTable {
     /// is still to be written.
     pub(crate) fn written<'d>(
         &'d self,
-        planned: impl Iterator<Item = &'d Due>,
+        planned: impl Iterator<Item = &'d DueRecord>,
     ) -> foldhash::HashMap<ClientId, (u64, Counters<ClientCounter>)> {
         let leaving = self.leaving.iter().chain(planned);
         let leaving = leaving.map(|due| (due.record.client, (due.record.epoch, due.written)));
@@ -216,19 +220,20 @@ impl ClientTable {
 
     /// The last record of every client, as the run ends, in order of the clients. If there are more than `max`, those
     /// with the least that no record has carried are folded into `other`.
-    pub(crate) fn finish(&mut self, now_us: u64, max: usize) -> Vec<Due> {
+    pub(crate) fn finish(&mut self, now_us: u64, max: usize) -> Vec<DueRecord> {
         let mut all = std::mem::take(&mut self.leaving);
         let excess = (self.rows.len() + all.len()).saturating_sub(max);
         if excess > 0 {
-            let weight =
-                |(id, row): (&ClientId, &Row)| (row.unsent_since_us.is_some(), row.unsent_bytes(), *id);
+            let weight = |(id, row): (&ClientId, &TrackedClient)| {
+                (row.unsent_since_us.is_some(), row.unsent_bytes(), *id)
+            };
             let mut by_weight: Vec<_> = self.rows.iter().map(weight).collect();
             by_weight.retain(|(_, _, id)| *id != ClientId::Other);
             by_weight.sort_unstable();
             // One more makes room for `other`.
             by_weight.into_iter().take(excess + 1).for_each(|(_, _, id)| self.fold(id));
         }
-        let last = |(id, row): (&ClientId, &Row)| Due {
+        let last = |(id, row): (&ClientId, &TrackedClient)| DueRecord {
             record: row.last_record(*id),
             since_us: row.unsent_since_us.unwrap_or(now_us),
             written: row.sent,

@@ -36,7 +36,7 @@ use crate::record::{
 
 use budget::Budget;
 pub use budget::{RECORDS_PER_SECOND_OWN, RECORDS_PER_SECOND_SYSTEM};
-use clients::{ClientTable, Due};
+use clients::{ClientTable, DueRecord};
 use events::Events;
 pub use run_totals::LoadState;
 use run_totals::RunTotals;
@@ -53,7 +53,7 @@ enum PendingRecord {
     Proxy { clients_deferred: u64 },
     Load,
     Host,
-    Client(Due),
+    Client(DueRecord),
     Connection(Box<ConnectionRecord>),
     Stop(Box<RunRecord>),
 }

@@ -5,7 +5,7 @@ use journal::{Entry, EntryBuf};
 use crate::record::field;
 use crate::record::ids::RunId;
 use crate::record::message;
-use crate::record::wire::{DecodeError, Source, get_parsed};
+use crate::record::wire::{DecodeError, FieldSource, get_parsed};
 use crate::record::{Body, Record, SCHEMA, Stamp};
 
 /// The value of `SYSLOG_IDENTIFIER`.
@@ -44,7 +44,7 @@ pub fn decode_fields(fields: &EntryBuf, realtime_us: u64) -> Result<Option<Recor
     decode_from(fields, realtime_us)
 }
 
-pub(crate) fn decode_from(from: &dyn Source, realtime_us: u64) -> Result<Option<Record>, DecodeError> {
+pub(crate) fn decode_from(from: &dyn FieldSource, realtime_us: u64) -> Result<Option<Record>, DecodeError> {
     let Some(kind) = from.text(&field::KIND.name) else { return Ok(None) };
     let schema: u64 = get_parsed(&field::SCHEMA, from)?;
     if schema > SCHEMA {

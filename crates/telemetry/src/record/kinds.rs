@@ -8,7 +8,7 @@ use super::{
 };
 use crate::record::connection::ConnectionRecord;
 use crate::record::field::Field;
-use crate::record::wire::{DecodeError, Source, Wire};
+use crate::record::wire::{DecodeError, FieldSource, Wire};
 
 /// One kind of record: its word, its `MESSAGE_ID`, and its syslog priority.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ macro_rules! kinds {
                 match self { $(Self::$variant(record) => record.put_all(out),)* }
             }
 
-            pub(crate) fn get(kind: &str, from: &dyn Source) -> Option<Result<Self, DecodeError>> {
+            pub(crate) fn get(kind: &str, from: &dyn FieldSource) -> Option<Result<Self, DecodeError>> {
                 Some(match kind {
                     $($word => <$record>::get_all(from).map(Self::$variant),)*
                     _ => return None,

@@ -2,7 +2,7 @@
 
 use crate::record::clean;
 use crate::record::ids;
-use crate::record::wire::Source;
+use crate::record::wire::FieldSource;
 
 /// The `MESSAGE_ID` with which journald says that it dropped messages (`SD_MESSAGE_JOURNAL_DROPPED` of sd-messages.h).
 const DROPPED_MESSAGE_ID: &str = "a596d6fe7bfa4994828e72309e95d61e";
@@ -37,7 +37,7 @@ impl Origin {
         self.machine.zip(other.machine).is_some_and(|(machine, other)| machine != other)
     }
 
-    pub(crate) fn of(entry: &dyn Source) -> Self {
+    pub(crate) fn of(entry: &dyn FieldSource) -> Self {
         let number = |name| entry.text(name).and_then(|text| text.parse().ok());
         Self {
             machine: id(entry, "_MACHINE_ID"),
@@ -48,7 +48,7 @@ impl Origin {
     }
 }
 
-fn id(entry: &dyn Source, name: &str) -> Option<u128> {
+fn id(entry: &dyn FieldSource, name: &str) -> Option<u128> {
     entry.text(name).and_then(ids::bits)
 }
 
@@ -71,7 +71,7 @@ impl Writer {
         Self::of(entry)
     }
 
-    pub(crate) fn of(entry: &dyn Source) -> Self {
+    pub(crate) fn of(entry: &dyn FieldSource) -> Self {
         let text = |name| entry.text(name).map(clean::text).unwrap_or_default();
         Self {
             origin: Origin::of(entry),
@@ -145,7 +145,7 @@ pub struct Suppressed {
 impl Suppressed {
     /// Reads it from an entry, if the entry is such a word and journald's own: `driver` is a transport that no client
     /// can claim.
-    pub(crate) fn of(entry: &dyn Source) -> Option<Self> {
+    pub(crate) fn of(entry: &dyn FieldSource) -> Option<Self> {
         let is_journalds_own = || entry.text("_TRANSPORT") == Some("driver");
         if entry.text("MESSAGE_ID") != Some(DROPPED_MESSAGE_ID) || !is_journalds_own() {
             return None;

@@ -35,17 +35,17 @@ pub enum DecodeError {
 }
 
 /// A source of fields.
-pub(crate) trait Source {
+pub(crate) trait FieldSource {
     fn text(&self, name: &str) -> Option<&str>;
 }
 
-impl Source for journal::Entry {
+impl FieldSource for journal::Entry {
     fn text(&self, name: &str) -> Option<&str> {
         Self::text(self, name)
     }
 }
 
-impl Source for EntryBuf {
+impl FieldSource for EntryBuf {
     fn text(&self, name: &str) -> Option<&str> {
         self.iter().find(|(key, _)| *key == name).and_then(|(_, value)| std::str::from_utf8(value).ok())
     }
@@ -56,7 +56,7 @@ pub(crate) trait Wire: Sized {
     /// True for what only ever travels as a part of one kind of record, whose fields the document lists with it.
     const IS_PART: bool;
     fn put_all(&self, out: &mut EntryBuf);
-    fn get_all(from: &dyn Source) -> Result<Self, DecodeError>;
+    fn get_all(from: &dyn FieldSource) -> Result<Self, DecodeError>;
     fn fields() -> Vec<Field>;
 }
 
@@ -67,7 +67,7 @@ impl<W: Wire> Wire for Box<W> {
         (**self).put_all(out);
     }
 
-    fn get_all(from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get_all(from: &dyn FieldSource) -> Result<Self, DecodeError> {
         W::get_all(from).map(Self::new)
     }
 
@@ -79,7 +79,7 @@ impl<W: Wire> Wire for Box<W> {
 /// One member of a record, in the field that is named beside it.
 pub(crate) trait Member: Sized {
     fn put(&self, field: &'static Field, out: &mut EntryBuf);
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError>;
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError>;
     fn describe(field: &'static Field, into: &mut Vec<Field>) {
         into.push(field.clone());
     }
@@ -103,7 +103,7 @@ macro_rules! wire {
                 $($crate::record::wire::Member::put(&self.$member, $field, out);)*
             }
 
-            fn get_all(from: &dyn $crate::record::wire::Source) -> Result<Self, $crate::record::wire::DecodeError> {
+            fn get_all(from: &dyn $crate::record::wire::FieldSource) -> Result<Self, $crate::record::wire::DecodeError> {
                 Ok(Self { $($member: $crate::record::wire::Member::get($field, from)?,)* })
             }
 
@@ -137,7 +137,7 @@ fn malformed(name: impl Into<Cow<'static, str>>) -> DecodeError {
 }
 
 /// A missing number is 0: later versions add counters that older journals lack.
-fn number<T: FromStr + Default>(name: &str, from: &dyn Source) -> Result<T, DecodeError> {
+fn number<T: FromStr + Default>(name: &str, from: &dyn FieldSource) -> Result<T, DecodeError> {
     from.text(name)
         .map_or_else(|| Ok(T::default()), |text| text.parse().map_err(|_| malformed(name.to_owned())))
 }
@@ -149,7 +149,7 @@ macro_rules! plain_numbers {
                 out.push_display(&field.name, self);
             }
 
-            fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+            fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
                 number(&field.name, from)
             }
         }
@@ -162,7 +162,7 @@ impl Member for f64 {
         out.push_display(&field.name, self);
     }
 
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         let value: Self = number(&field.name, from)?;
         value.is_finite().then_some(value).ok_or_else(|| malformed(field.name.clone()))
     }
@@ -173,7 +173,7 @@ impl Member for bool {
         out.push(&field.name, if *self { b"1" } else { b"0" });
     }
 
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         match from.text(&field.name) {
             Some("1") => Ok(true),
             Some("0") | None => Ok(false),
@@ -190,13 +190,16 @@ impl Member for String {
         }
     }
 
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         Ok(from.text(&field.name).map(crate::record::clean::text).unwrap_or_default())
     }
 }
 
 /// Reads a field that every record of its kind has.
-pub(crate) fn get_parsed<T: FromStr>(field: &'static Field, from: &dyn Source) -> Result<T, DecodeError> {
+pub(crate) fn get_parsed<T: FromStr>(
+    field: &'static Field,
+    from: &dyn FieldSource,
+) -> Result<T, DecodeError> {
     let text = from.text(&field.name).ok_or_else(|| DecodeError::Missing(field.name.clone()))?;
     text.parse().map_err(|_| malformed(field.name.clone()))
 }
@@ -208,7 +211,7 @@ macro_rules! parsed {
                 out.push_display(&field.name, self);
             }
 
-            fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+            fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
                 get_parsed(field, from)
             }
         }
@@ -221,7 +224,7 @@ impl Member for ConnId {
         self.0.put(field, out);
     }
 
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         get_parsed(field, from).map(Self)
     }
 }
@@ -234,7 +237,7 @@ impl<W: Wire> Member for Option<W> {
         }
     }
 
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         bool::get(field, from)?.then(|| W::get_all(from)).transpose()
     }
 
@@ -267,7 +270,7 @@ impl Member for Vec<Setting> {
         }
     }
 
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         let settings: Self =
             from.text(&field.name).map_or_else(|| Ok(Self::new()), |text| json(field, text))?;
         Ok(settings.into_iter().take(SETTINGS_MAX).map(clean_setting).collect())
@@ -281,7 +284,7 @@ impl Member for Sketch {
         }
     }
 
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         from.text(&field.name).map_or_else(
             || Ok(Self::default()),
             |text| text.parse().map_err(|_| malformed(field.name.clone())),
@@ -296,7 +299,7 @@ impl Member for EventCounts {
         }
     }
 
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         from.text(&field.name)
             .map_or_else(|| Ok(Self::default()), |text| json(field, text))
             .map(Self::cleaned)
@@ -310,7 +313,7 @@ impl Member for Option<Setting> {
         }
     }
 
-    fn get(field: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(field: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         Ok(from.text(&field.name).map(|text| json(field, text)).transpose()?.map(clean_setting))
     }
 }
@@ -322,7 +325,7 @@ impl<M: Metric> Member for Counters<M> {
         }
     }
 
-    fn get(_: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(_: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         let mut counters = Self::default();
         for &metric in M::ALL {
             counters[metric] = number(&metric.field().name, from)?;
@@ -366,7 +369,7 @@ impl<M: Metric> Member for Latencies<M> {
         }
     }
 
-    fn get(_: &'static Field, from: &dyn Source) -> Result<Self, DecodeError> {
+    fn get(_: &'static Field, from: &dyn FieldSource) -> Result<Self, DecodeError> {
         let mut latencies = Self::default();
         for &class in M::ALL {
             let prefix = class.field();

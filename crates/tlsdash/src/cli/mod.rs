@@ -31,7 +31,7 @@ use crate::journals::writers::WriterArgs;
 use appearance::AppearanceOptions;
 use declared::Declared;
 use tls::TlsFiles;
-use value::{Interval, Parsed, Time};
+use value::{Parsed, RecordInterval, Time};
 
 pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions};
@@ -177,7 +177,7 @@ pub(crate) struct RunOptions {
     pub(crate) append: bool,
     /// Time between records of the counters, 100ms to 60s
     #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub(crate) interval: Parsed<Interval>,
+    pub(crate) interval: Parsed<RecordInterval>,
     /// Run without a dashboard, until SIGTERM or Ctrl-C
     #[arg(long)]
     pub(crate) headless: bool,

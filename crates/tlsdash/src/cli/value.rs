@@ -121,9 +121,9 @@ impl FromStr for Time {
 
 /// How often counters become records.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Interval(pub(crate) Duration);
+pub(crate) struct RecordInterval(pub(crate) Duration);
 
-impl FromStr for Interval {
+impl FromStr for RecordInterval {
     type Err = Expected;
 
     fn from_str(text: &str) -> Result<Self, Expected> {
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(time_or_none("0s"), Ok(Duration::ZERO));
         assert_eq!(time_or_seconds("10"), time("10s"));
         for text in ["99ms", "61s"] {
-            assert_eq!(text.parse::<Interval>().unwrap_err(), INTERVAL);
+            assert_eq!(text.parse::<RecordInterval>().unwrap_err(), INTERVAL);
         }
     }
 }

@@ -61,7 +61,7 @@ fn show(
     };
     let follower = follow(&part, events.clone())?;
     signals::listen(frontend, HangUp::Ends, events, Reload::default())?;
-    let options = frontend::Options {
+    let options = frontend::FrontendOptions {
         title: String::new(),
         source: part.name,
         read_only: true,

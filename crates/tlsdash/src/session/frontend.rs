@@ -9,7 +9,7 @@ use telemetry::{Command, HistoryReader, Level, Model, NoticeRecord, RunId, Updat
 use tui::{Event, Exit, Inbox, Opening};
 
 use crate::cli::appearance::Appearance;
-use crate::session::progress::Progress;
+use crate::session::progress::HeadlessProgress;
 
 /// How often an ended front end polls for the end of the program.
 const POLL: Duration = Duration::from_millis(20);
@@ -45,7 +45,7 @@ impl Frontend {
 
 /// The options of a front end.
 #[derive(Debug)]
-pub(crate) struct Options {
+pub(crate) struct FrontendOptions {
     pub(crate) title: String,
     pub(crate) source: String,
     pub(crate) read_only: bool,
@@ -103,7 +103,7 @@ impl EndedFrontend {
 /// Shows the run until the person quits or the program is told to end. Drops `commands` then.
 pub(crate) fn show(
     frontend: Frontend,
-    options: Options,
+    options: FrontendOptions,
     mut inbox: Inbox,
     commands: SyncSender<Command>,
 ) -> anyhow::Result<EndedFrontend> {
@@ -144,7 +144,7 @@ struct DashboardExit {
 
 fn dashboard(
     frontend: Frontend,
-    options: Options,
+    options: FrontendOptions,
     inbox: &Inbox,
     commands: SyncSender<Command>,
 ) -> DashboardExit {
@@ -190,9 +190,9 @@ fn go_on(mut model: Model, inbox: Inbox, commands: SyncSender<Command>) -> Ended
     EndedFrontend { inbox, model: Some(model), failure: None }
 }
 
-fn headless(options: &Options, inbox: Inbox, commands: SyncSender<Command>) -> EndedFrontend {
+fn headless(options: &FrontendOptions, inbox: Inbox, commands: SyncSender<Command>) -> EndedFrontend {
     let mut model = Model::new(options.headless.history);
-    let mut progress = Progress::new(options.headless.shows_progress);
+    let mut progress = HeadlessProgress::new(options.headless.shows_progress);
     loop {
         match inbox.recv() {
             Event::Terminate => break,

@@ -239,7 +239,7 @@ impl Session {
         let filter = RunFilter::own(run, journal.origin());
         let read_back =
             place.as_ref().map(|place| ReadBack::start(place, run, filter, events.clone())).transpose()?;
-        let options = frontend::Options {
+        let options = frontend::FrontendOptions {
             title,
             source: source.clone().unwrap_or_else(|| "none".to_owned()),
             read_only: false,

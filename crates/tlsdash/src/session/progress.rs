@@ -8,13 +8,13 @@ use telemetry::model::Run;
 use telemetry::{LoadCounter, LoadLatency};
 
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct HeadlessProgress {
     is_wanted: bool,
     /// The end of the last interval shown.
     told_us: u64,
 }
 
-impl Progress {
+impl HeadlessProgress {
     pub(crate) fn new(is_wanted: bool) -> Self {
         Self { is_wanted: is_wanted && std::io::stderr().is_terminal(), told_us: 0 }
     }

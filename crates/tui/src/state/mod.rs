@@ -38,7 +38,7 @@ use crate::view_model::{
 pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::{ClientList, ListMove};
 use control::Control;
-pub(crate) use palette::Entry;
+pub(crate) use palette::PaletteEntry;
 pub(crate) use prompt::{Prompt, Purpose};
 pub(crate) use quick_control::{Direction, QuickControl};
 use recording::RecordingState;

@@ -12,7 +12,7 @@ const FOUND_MAX: usize = 50;
 
 /// An entry that can be found.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum PaletteEntry {
     /// A command, by its line in the keymap.
     Command(&'static Binding),
     /// A setting, by its name.
@@ -23,7 +23,7 @@ pub(crate) enum Entry {
     Run(RunId, String),
 }
 
-impl Entry {
+impl PaletteEntry {
     /// The text that is searched.
     pub(crate) fn words(&self) -> String {
         match self {
@@ -36,18 +36,18 @@ impl Entry {
 }
 
 /// Returns the matches, best first; all commands without a text.
-pub(super) fn find(state: &State, text: &str) -> Vec<Entry> {
-    let commands = BINDINGS.iter().filter(|binding| state.can(binding.needs)).map(Entry::Command);
+pub(super) fn find(state: &State, text: &str) -> Vec<PaletteEntry> {
+    let commands = BINDINGS.iter().filter(|binding| state.can(binding.needs)).map(PaletteEntry::Command);
     if text.trim().is_empty() {
         return commands.collect();
     }
-    let settings = state.settings().iter().map(|setting| Entry::Setting(setting.name.clone()));
-    let clients = state.client_ids().map(Entry::Client);
-    let runs = state.runs_to_choose().into_iter().map(|(id, words)| Entry::Run(id, words));
+    let settings = state.settings().iter().map(|setting| PaletteEntry::Setting(setting.name.clone()));
+    let clients = state.client_ids().map(PaletteEntry::Client);
+    let runs = state.runs_to_choose().into_iter().map(|(id, words)| PaletteEntry::Run(id, words));
     let pattern = Pattern::parse(text, CaseMatching::Ignore, Normalization::Never);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut buffer = Vec::new();
-    let mut found: Vec<(u32, Entry)> = commands
+    let mut found: Vec<(u32, PaletteEntry)> = commands
         .chain(settings)
         .chain(clients)
         .chain(runs)

@@ -6,7 +6,7 @@ use telemetry::{Applies, ClientId, Command, Setting};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
-use super::palette::{self, Entry};
+use super::palette::{self, PaletteEntry};
 use super::update::want;
 use super::{Effect, Screen, State};
 use crate::clock::Now;
@@ -42,7 +42,7 @@ pub(crate) enum Purpose {
     /// A search, with its matches and the selected one.
     Palette {
         /// The matches, best first.
-        found: Vec<Entry>,
+        found: Vec<PaletteEntry>,
         /// The index of the selected match.
         selected: usize,
     },
@@ -187,13 +187,13 @@ impl State {
             Purpose::Moment => self.go_to_typed(prompt.text(), now),
             Purpose::FileName => return self.export_to(prompt.text(), now),
             Purpose::Palette { found, selected } => match found.get(*selected).cloned() {
-                Some(Entry::Command(binding)) => return want(self, binding.intent, now),
-                Some(Entry::Setting(name)) => {
+                Some(PaletteEntry::Command(binding)) => return want(self, binding.intent, now),
+                Some(PaletteEntry::Setting(name)) => {
                     self.screen = Screen::Tuning;
                     self.select_setting(&name);
                 }
-                Some(Entry::Client(id)) => self.show_client(id),
-                Some(Entry::Run(id, _)) => self.show_run(id),
+                Some(PaletteEntry::Client(id)) => self.show_client(id),
+                Some(PaletteEntry::Run(id, _)) => self.show_run(id),
                 None => {}
             },
         }

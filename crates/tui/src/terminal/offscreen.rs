@@ -19,9 +19,9 @@ use crate::view::view;
 
 /// Counts the bytes that a terminal would receive.
 #[derive(Clone, Debug, Default)]
-struct Count(Rc<Cell<u64>>);
+struct CountingWriter(Rc<Cell<u64>>);
 
-impl Write for Count {
+impl Write for CountingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.set(self.0.get() + bytes.len() as u64);
         Ok(bytes.len())
@@ -37,8 +37,8 @@ pub struct Offscreen {
     state: State,
     now: Now,
     size: Rect,
-    terminal: Terminal<CrosstermBackend<Count>>,
-    written: Count,
+    terminal: Terminal<CrosstermBackend<CountingWriter>>,
+    written: CountingWriter,
 }
 
 impl std::fmt::Debug for Offscreen {
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Offscreen {
 impl Offscreen {
     /// Returns a dashboard that has read nothing yet.
     pub fn new(options: Options, columns: u16, rows: u16) -> Self {
-        let (size, written) = (Rect::new(0, 0, columns, rows), Count::default());
+        let (size, written) = (Rect::new(0, 0, columns, rows), CountingWriter::default());
         let options_of_terminal = TerminalOptions { viewport: Viewport::Fixed(size) };
         let terminal = Terminal::with_options(CrosstermBackend::new(written.clone()), options_of_terminal)
             .expect("nothing is asked of a terminal of fixed size");

@@ -58,13 +58,13 @@ fn cells(column: SortKey) -> usize {
 }
 
 /// The widths of the columns.
-struct Widths {
+struct ClientWidths {
     address: usize,
     columns: Vec<SortKey>,
     sparkline: usize,
 }
 
-impl Widths {
+impl ClientWidths {
     fn of(width: usize, longest_address: usize) -> Self {
         let mut columns = COLUMNS.to_vec();
         let needed = |columns: &[SortKey]| 2 + columns.iter().map(|&column| cells(column)).sum::<usize>();
@@ -97,7 +97,7 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
     let page = state.clients.page();
     let shown = &page[..page.len().min(rows(area))];
     let longest = shown.iter().map(|row| format::width(&row.id.to_string())).max().unwrap_or(0);
-    let widths = Widths::of(usize::from(area.width), longest);
+    let widths = ClientWidths::of(usize::from(area.width), longest);
     let order = state.clients.order;
     let titles = titles(state, figures, shown.len(), &widths);
     let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
@@ -112,7 +112,7 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
 
 /// Returns the titles, longest first: the visible clients, the window of their rates, and their order if no
 /// column shows it.
-fn titles(state: &State, figures: &ViewModel, shown: usize, widths: &Widths) -> Vec<String> {
+fn titles(state: &State, figures: &ViewModel, shown: usize, widths: &ClientWidths) -> Vec<String> {
     let order = state.clients.order;
     let word = if order.key == SortKey::Client {
         state.theme.glyphs.sorted("clients", order.is_descending())
@@ -144,7 +144,7 @@ fn marked(theme: Theme, column: SortKey, order: Order) -> String {
     }
 }
 
-fn names(theme: Theme, figures: &ViewModel, widths: &Widths, order: Order) -> String {
+fn names(theme: Theme, figures: &ViewModel, widths: &ClientWidths, order: Order) -> String {
     let mut names = String::new();
     for &column in &widths.columns {
         let name = marked(theme, column, order);
@@ -162,7 +162,7 @@ fn names(theme: Theme, figures: &ViewModel, widths: &Widths, order: Order) -> St
     names
 }
 
-fn client_line(state: &State, row: &ClientRow, widths: &Widths) -> Line<'static> {
+fn client_line(state: &State, row: &ClientRow, widths: &ClientWidths) -> Line<'static> {
     let theme = state.theme;
     let is_selected = state.clients.selected == Some(row.id);
     let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };

@@ -25,7 +25,7 @@ const EARLIER_MAX: usize = 8;
 
 /// The widths of the columns.
 #[derive(Clone, Copy)]
-struct Widths {
+struct FigureWidths {
     name: usize,
     figure: usize,
     effect: usize,
@@ -33,7 +33,7 @@ struct Widths {
     chance: usize,
 }
 
-impl Widths {
+impl FigureWidths {
     fn of(cells: usize) -> Self {
         if cells < LINE_CELLS {
             Self { name: 24, figure: 9, effect: 34, chance: 0 }
@@ -84,8 +84,8 @@ fn title(experiment: &Experiment) -> String {
 
 fn latest(state: &State, experiment: &Experiment, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
-    let widths = Widths::of(cells);
-    let Widths { name, figure, effect, chance } = widths;
+    let widths = FigureWidths::of(cells);
+    let FigureWidths { name, figure, effect, chance } = widths;
     let progress = format::wrapped(&progress(state, experiment), cells);
     let mut lines: Vec<_> = progress.into_iter().map(|line| Line::styled(line, theme.label())).collect();
     let what = "  B against A, with its interval";
@@ -127,9 +127,9 @@ fn progress(state: &State, experiment: &Experiment) -> String {
 }
 
 /// Returns the result for a figure: in one line, or in two if there is little room.
-fn figure_lines(state: &State, compared: &Compared, widths: Widths) -> Vec<Line<'static>> {
+fn figure_lines(state: &State, compared: &Compared, widths: FigureWidths) -> Vec<Line<'static>> {
     let theme = state.theme;
-    let Widths { name: name_cells, figure, effect: effect_cells, chance: chance_cells } = widths;
+    let FigureWidths { name: name_cells, figure, effect: effect_cells, chance: chance_cells } = widths;
     let star = if compared.is_primary { " *" } else { "" };
     let name = format::cut(&compared.metric, name_cells - 1 - star.len(), theme.glyphs) + star;
     let verdict = compared.verdict.as_ref().or(compared.calibration.as_ref());

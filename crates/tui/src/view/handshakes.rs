@@ -19,7 +19,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::parts::{Segment, fit, heading, put, rate, share};
+use super::parts::{StatusItem, fit, heading, put, rate, share};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
@@ -53,14 +53,14 @@ fn one_line(theme: Theme, h: &Handshakes, width: u16) -> Line<'static> {
     let resumed_share = h.full_share.map(|full| 1.0 - full);
     let with_share = |per_second, part| format!("{} ({})", rate(theme, per_second), share(theme, part));
     let mut segments = vec![
-        Segment::figure(theme, 0, "full", with_share(h.full_per_second, h.full_share)),
-        Segment::figure(theme, 0, "resumed", with_share(h.resumed_per_second, resumed_share)),
+        StatusItem::figure(theme, 0, "full", with_share(h.full_per_second, h.full_share)),
+        StatusItem::figure(theme, 0, "resumed", with_share(h.resumed_per_second, resumed_share)),
     ];
     segments.push(if h.failed.recent == 0 {
-        Segment::figure(theme, 1, "failed", h.failed.words())
+        StatusItem::figure(theme, 1, "failed", h.failed.words())
     } else {
         // The causes that follow are more important than the earlier segments.
-        Segment::text(1, format!("failed {}", format::count(h.failed.recent)), theme.warning())
+        StatusItem::text(1, format!("failed {}", format::count(h.failed.recent)), theme.warning())
     });
     let mut spans = vec![
         Span::styled(format!("{rule} "), theme.quiet()),

@@ -18,7 +18,7 @@ use super::parts::{heading, put, quantile};
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
-use crate::view_model::{Bounds, Change, Latency, ViewModel};
+use crate::view_model::{Bounds, Change, LatencyRow, ViewModel};
 
 /// The cells of a class name and its note.
 const NAME_CELLS: u16 = 21;
@@ -112,7 +112,7 @@ impl Column {
         }
     }
 
-    fn cell(self, theme: Theme, row: &Latency) -> Span<'static> {
+    fn cell(self, theme: Theme, row: &LatencyRow) -> Span<'static> {
         let cells = usize::from(self.cells());
         let none = || Span::styled(format!("{:>1$} ", theme.glyphs.none(), cells - 1), theme.quiet());
         match self {
@@ -188,14 +188,14 @@ pub(super) fn render(state: &State, figures: &ViewModel, frame: &mut Frame<'_>, 
 }
 
 /// Returns the most important rows, in order.
-fn fitting(rows: &[Latency], n: usize) -> impl Iterator<Item = &Latency> {
+fn fitting(rows: &[LatencyRow], n: usize) -> impl Iterator<Item = &LatencyRow> {
     let mut ranks: Vec<(u8, usize)> = rows.iter().map(|row| row.rank).zip(0..).collect();
     ranks.sort_unstable();
     ranks.truncate(n);
     rows.iter().enumerate().filter(move |(at, row)| ranks.contains(&(row.rank, *at))).map(|(_, row)| row)
 }
 
-fn name(theme: Theme, row: &Latency, cells: usize) -> Vec<Span<'static>> {
+fn name(theme: Theme, row: &LatencyRow, cells: usize) -> Vec<Span<'static>> {
     let name = format::cut(row.class.title(), cells, theme.glyphs);
     let note_cells = cells.saturating_sub(format::width(&name) + 1);
     let note = format::cut(row.class.info().note, note_cells, theme.glyphs);

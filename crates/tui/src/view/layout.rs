@@ -105,7 +105,7 @@ fn narrow(area: Rect, state: &State) -> Panes {
         rest.give(&mut timeline, latency_timeline::HEIGHT_WANTED);
         rest.give(&mut clients, clients_wanted(state));
     }
-    let mut rows = Rows { area };
+    let mut rows = RowAllocator { area };
     Panes {
         status: rows.next(status),
         latency: rows.next(latency),
@@ -135,7 +135,7 @@ fn wide(area: Rect, state: &State) -> Panes {
         rest.give(&mut timeline, latency_timeline::HEIGHT_WANTED);
         rest.give(&mut clients, clients_wanted(state));
     }
-    let mut rows = Rows { area };
+    let mut rows = RowAllocator { area };
     let status = rows.next(status);
     let tables = rows.next(tables);
     let left = latency::width(state).min(tables.width.saturating_sub(HANDSHAKES_WIDTH_MIN + 2));
@@ -202,11 +202,11 @@ fn log_height(height: u16, state: &State) -> u16 {
 }
 
 /// Assigns rows from the top.
-struct Rows {
+struct RowAllocator {
     area: Rect,
 }
 
-impl Rows {
+impl RowAllocator {
     fn next(&mut self, height: u16) -> Rect {
         let height = height.min(self.area.height);
         let taken = Rect { height, ..self.area };

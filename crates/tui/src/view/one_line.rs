@@ -9,45 +9,45 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use telemetry::{LatencyClass, LoadLatency, ProxyLatency};
 
-use super::parts::{Segment, byte_rate, fit, put, rate};
+use super::parts::{StatusItem, byte_rate, fit, put, rate};
 use super::status;
 use crate::format;
 use crate::state::State;
-use crate::view_model::{Latency, ViewModel};
+use crate::view_model::{LatencyRow, ViewModel};
 
 /// Draws the line.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let width = usize::from(area.width);
     let (badge, style) = status::badge(state);
     let badge = format::cut(badge.trim(), width, state.theme.glyphs);
-    let mut segments = vec![Segment::text(0, badge, style)];
+    let mut segments = vec![StatusItem::text(0, badge, style)];
     if let Some(figures) = state.figures() {
         segments.extend(of(state, figures));
     }
     put(frame, area, &[Line::from(fit(segments, width))]);
 }
 
-fn of(state: &State, figures: &ViewModel) -> Vec<Segment> {
+fn of(state: &State, figures: &ViewModel) -> Vec<StatusItem> {
     let theme = state.theme;
     let mut segments = Vec::new();
     if !figures.warnings.is_empty() {
-        segments.push(Segment::text(1, format!("!{}", figures.warnings.len()), theme.warning()));
+        segments.push(StatusItem::text(1, format!("!{}", figures.warnings.len()), theme.warning()));
     }
-    let p99 = |row: &Latency| {
+    let p99 = |row: &LatencyRow| {
         let quantile = row.quantiles[2]?;
         let text = format!("{} ms", format::millis(quantile.ns));
         let text = if quantile.thin { format!("({text})") } else { text };
-        Some(Segment::figure(theme, 2, &format!("{} p99", row.class.title()), text))
+        Some(StatusItem::figure(theme, 2, &format!("{} p99", row.class.title()), text))
     };
     let of = |class| figures.latencies.iter().find(|row| row.class == class);
     let exchange = of(LatencyClass::Proxy(ProxyLatency::Exchange));
     let shown = exchange.or_else(|| of(LatencyClass::Load(LoadLatency::Service)));
     segments.extend(shown.and_then(p99));
     let handshakes = &figures.handshakes;
-    segments.push(Segment::figure(theme, 3, "full", rate(theme, handshakes.full_per_second)));
-    segments.push(Segment::figure(theme, 3, "resumed", rate(theme, handshakes.resumed_per_second)));
+    segments.push(StatusItem::figure(theme, 3, "full", rate(theme, handshakes.full_per_second)));
+    segments.push(StatusItem::figure(theme, 3, "resumed", rate(theme, handshakes.resumed_per_second)));
     if let Some(proxy) = &figures.proxy {
-        segments.push(Segment::figure(theme, 4, "out", byte_rate(theme, proxy.out_per_second)));
+        segments.push(StatusItem::figure(theme, 4, "out", byte_rate(theme, proxy.out_per_second)));
     }
     segments
 }

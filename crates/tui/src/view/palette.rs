@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::overlay;
 use crate::format;
-use crate::state::{Entry, State};
+use crate::state::{PaletteEntry, State};
 
 /// The cells of a line.
 const LINE_CELLS: usize = 66;
@@ -15,7 +15,7 @@ const KEY_CELLS: usize = 14;
 const ROWS_MAX: usize = 16;
 
 /// Draws the list around the selected entry.
-pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[Entry], selected: usize) {
+pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[PaletteEntry], selected: usize) {
     let theme = state.theme;
     let Some(area) = overlay::place(frame.area(), (LINE_CELLS, ROWS_MAX)) else { return };
     let (cells, rows) = (usize::from(area.width - overlay::SIDES), usize::from(area.height) - 2);
@@ -27,8 +27,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, found: &[Entry], sele
         .take(rows)
         .map(|(at, entry)| {
             let keys = match entry {
-                Entry::Command(binding) => state.options.keymap.names(binding.intent).join(" "),
-                Entry::Setting(_) | Entry::Client(_) | Entry::Run(..) => String::new(),
+                PaletteEntry::Command(binding) => state.options.keymap.names(binding.intent).join(" "),
+                PaletteEntry::Setting(_) | PaletteEntry::Client(_) | PaletteEntry::Run(..) => String::new(),
             };
             let pointer = if at == selected { theme.glyphs.pointer() } else { ' ' };
             let room = cells.saturating_sub(KEY_CELLS + 1);

@@ -71,13 +71,13 @@ pub(super) fn longest_fitting(theme: Theme, texts: &[&str], cells: usize) -> Str
 
 /// A part of a line that is shown whole or not at all.
 #[derive(Clone, Debug)]
-pub(super) struct Segment {
+pub(super) struct StatusItem {
     spans: Vec<Span<'static>>,
     /// Segments with the highest rank are left out first.
     rank: u8,
 }
 
-impl Segment {
+impl StatusItem {
     /// Returns a segment of a word and a figure.
     pub(super) fn figure(theme: Theme, rank: u8, name: &str, figure: impl Into<String>) -> Self {
         let name = Span::styled(format!("{name} "), theme.label());
@@ -95,7 +95,7 @@ impl Segment {
 }
 
 /// Returns a status line: its name, and as many segments as fit.
-pub(super) fn status_line(theme: Theme, name: &str, segments: Vec<Segment>, width: u16) -> Line<'static> {
+pub(super) fn status_line(theme: Theme, name: &str, segments: Vec<StatusItem>, width: u16) -> Line<'static> {
     let mut spans = vec![Span::styled(format!("{name:<NAME_CELLS$}"), theme.heading())];
     spans.extend(fit(segments, usize::from(width).saturating_sub(NAME_CELLS)));
     Line::from(spans)
@@ -103,10 +103,10 @@ pub(super) fn status_line(theme: Theme, name: &str, segments: Vec<Segment>, widt
 
 /// Returns as many segments as fit, in order; those with the highest rank are left out, of equal ones the
 /// last.
-pub(super) fn fit(mut segments: Vec<Segment>, width: usize) -> Vec<Span<'static>> {
-    let needed = |segments: &[Segment]| {
+pub(super) fn fit(mut segments: Vec<StatusItem>, width: usize) -> Vec<Span<'static>> {
+    let needed = |segments: &[StatusItem]| {
         let gaps = GAP.len() * segments.len().saturating_sub(1);
-        segments.iter().map(Segment::width).sum::<usize>() + gaps
+        segments.iter().map(StatusItem::width).sum::<usize>() + gaps
     };
     while needed(&segments) > width {
         let highest = segments.iter().map(|segment| segment.rank).max();

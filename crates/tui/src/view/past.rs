@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use telemetry::Percentile;
 
 use super::layout;
-use super::parts::{Segment, fit};
+use super::parts::{StatusItem, fit};
 use crate::format;
 use crate::state::State;
 use crate::view_model::{Column, PastSetting, levels};
@@ -29,22 +29,22 @@ pub(super) fn lines(state: &State, width: u16) -> Vec<Line<'static>> {
     vec![Line::from(fit(summary, cells)), Line::from(fit(counts, cells)), settings]
 }
 
-fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
+fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<StatusItem> {
     let theme = state.theme;
     let at = format!("at {}", format::time_of_day(state.realtime_at(us)));
-    let mut segments = vec![Segment::text(0, at, theme.heading())];
+    let mut segments = vec![StatusItem::text(0, at, theme.heading())];
     let share = state.read_share();
     if let Some(share) = share {
         let text = format!("reading the journal {}", format::percent(share));
-        segments.push(Segment::text(0, text, theme.notice()));
+        segments.push(StatusItem::text(0, text, theme.notice()));
     }
     let Some(column) = column.filter(|column| column.is_covered) else {
         // The count is unknown until the moment has been read.
-        let none = Segment::text(0, "no records of this time", theme.warning());
+        let none = StatusItem::text(0, "no records of this time", theme.warning());
         segments.extend(share.is_none().then_some(none));
         return segments;
     };
-    let figure = |rank, name: &str, text: String| Segment::figure(theme, rank, name, text);
+    let figure = |rank, name: &str, text: String| StatusItem::figure(theme, rank, name, text);
     let n = format!("{} in {}", format::count(column.n), format::span(column.span_us));
     segments.push(figure(1, "n", n));
     for (at, percentile) in Percentile::TIMELINE.iter().enumerate() {
@@ -57,25 +57,25 @@ fn summary(state: &State, us: u64, column: Option<&Column>) -> Vec<Segment> {
 }
 
 /// Returns the samples of each power of two.
-fn counts(state: &State, column: Option<&Column>) -> Vec<Segment> {
+fn counts(state: &State, column: Option<&Column>) -> Vec<StatusItem> {
     let theme = state.theme;
-    let mut segments = vec![Segment::text(0, "ms from", theme.label())];
+    let mut segments = vec![StatusItem::text(0, "ms from", theme.label())];
     let counted =
         column.into_iter().flat_map(|column| column.levels.iter().enumerate()).filter(|(_, n)| **n > 0);
     segments.extend(counted.map(|(level, n)| {
         let from = format!("{}:", format::plain(levels::beginning_ms(level)));
-        Segment::figure(theme, 1, &from, format::count(*n))
+        StatusItem::figure(theme, 1, &from, format::count(*n))
     }));
     segments
 }
 
-fn then(state: &State, settings: &[PastSetting]) -> Vec<Segment> {
+fn then(state: &State, settings: &[PastSetting]) -> Vec<StatusItem> {
     let theme = state.theme;
-    let mut segments = vec![Segment::text(0, "then", theme.label())];
+    let mut segments = vec![StatusItem::text(0, "then", theme.label())];
     segments.extend(settings.iter().zip(1..).map(|(then, rank)| {
         let unit = if then.unit.is_empty() { String::new() } else { format!(" {}", then.unit) };
         let now = then.now.as_ref().map_or_else(String::new, |now| format!(" (now {now})"));
-        Segment::figure(theme, rank, &then.name, format!("{}{unit}{now}", then.value))
+        StatusItem::figure(theme, rank, &then.name, format!("{}{unit}{now}", then.value))
     }));
     segments
 }

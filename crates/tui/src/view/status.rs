@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::parts::{Segment, byte_rate, put, rate, status_line};
+use super::parts::{StatusItem, byte_rate, put, rate, status_line};
 use crate::format;
 use crate::state::{State, ViewStatus};
 use crate::theme::Theme;
@@ -138,11 +138,11 @@ fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16)
         Loop::Open => ("OPEN loop", theme.good()),
         Loop::Closed => ("CLOSED loop", theme.good()),
     };
-    let figure = |rank, name, text: String| Segment::figure(theme, rank, name, text);
-    let mut segments = vec![Segment::text(0, word, style)];
+    let figure = |rank, name, text: String| StatusItem::figure(theme, rank, name, text);
+    let mut segments = vec![StatusItem::text(0, word, style)];
     let asked = state.control.pending();
     if !asked.is_empty() {
-        segments.push(Segment::text(0, format!("asked {asked}"), theme.notice()));
+        segments.push(StatusItem::text(0, format!("asked {asked}"), theme.notice()));
     }
     if figures.ended {
         segments.extend([
@@ -160,7 +160,7 @@ fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16)
         segments.push(figure(1, "sent", rate(theme, load.sent_per_second)));
         segments.extend(failures(theme, "failed", load.failed, (0, 3)));
         let causes = load.causes.iter().map(|&(cause, n)| format!("{cause} {}", format::count(n)));
-        segments.extend(causes.map(|cause| Segment::text(1, cause, theme.warning())));
+        segments.extend(causes.map(|cause| StatusItem::text(1, cause, theme.warning())));
         segments.extend(failures(theme, "never sent", load.never_sent, (1, 3)));
     }
     segments.extend([
@@ -175,7 +175,7 @@ fn load_line(state: &State, figures: &ViewModel, load: &LoadFigures, width: u16)
 
 fn proxy_line(state: &State, figures: &ViewModel, proxy: &ProxyFigures, width: u16) -> Line<'static> {
     let theme = state.theme;
-    let figure = |rank, name, text: String| Segment::figure(theme, rank, name, text);
+    let figure = |rank, name, text: String| StatusItem::figure(theme, rank, name, text);
     let mut segments = vec![figure(0, "open", format::count(proxy.open))];
     if figures.ended {
         segments.extend([
@@ -192,19 +192,19 @@ fn proxy_line(state: &State, figures: &ViewModel, proxy: &ProxyFigures, width: u
     }
     // Errors stay if there is little room; the upstream's errors explain best why connections failed.
     for (name, count, rank) in [("failed", proxy.failed, 2), ("upstream errors", proxy.upstream_errors, 0)] {
-        let none = || Segment::text(3, format!("{name} 0"), theme.label());
+        let none = || StatusItem::text(3, format!("{name} 0"), theme.label());
         segments.push(failures(theme, name, count, (rank, 3)).unwrap_or_else(none));
     }
     status_line(theme, "proxy", segments, width)
 }
 
 /// Failures within the window are highlighted and have their own rank; earlier ones do not.
-fn failures(theme: Theme, name: &str, count: Count, (rank, rank_before): (u8, u8)) -> Option<Segment> {
+fn failures(theme: Theme, name: &str, count: Count, (rank, rank_before): (u8, u8)) -> Option<StatusItem> {
     let text = format!("{name} {}", count.words());
     match (count.recent, count.total) {
         (0, 0) => None,
-        (0, _) => Some(Segment::text(rank_before, text, theme.label())),
-        (_, _) => Some(Segment::text(rank, text, theme.warning())),
+        (0, _) => Some(StatusItem::text(rank_before, text, theme.label())),
+        (_, _) => Some(StatusItem::text(rank, text, theme.warning())),
     }
 }
 
@@ -213,9 +213,9 @@ fn data_line(state: &State, width: u16) -> Line<'static> {
     let mut segments = Vec::new();
     if let Some(figures) = state.figures() {
         let health = &figures.health;
-        segments.push(Segment::figure(theme, 0, "window", figures.span.words()));
+        segments.push(StatusItem::figure(theme, 0, "window", figures.span.words()));
         if let Some(lag_us) = health.journal_lag_us {
-            segments.push(Segment::figure(theme, 2, "journal lag", format::span(lag_us)));
+            segments.push(StatusItem::figure(theme, 2, "journal lag", format::span(lag_us)));
         }
         let counts = [
             (1, "gaps", health.gaps, true),
@@ -230,14 +230,18 @@ fn data_line(state: &State, width: u16) -> Line<'static> {
         ];
         for (rank, name, n, always) in counts {
             if n > 0 {
-                segments.push(Segment::text(rank, format!("{name} {}", format::count(n)), theme.warning()));
+                segments.push(StatusItem::text(
+                    rank,
+                    format!("{name} {}", format::count(n)),
+                    theme.warning(),
+                ));
             } else if always {
-                segments.push(Segment::figure(theme, rank, name, "0"));
+                segments.push(StatusItem::figure(theme, rank, name, "0"));
             }
         }
         if health.skipped_bytes > 0 {
             let skipped = format!("unreadable {}", format::bytes(health.skipped_bytes as f64));
-            segments.push(Segment::text(2, skipped, theme.warning()));
+            segments.push(StatusItem::text(2, skipped, theme.warning()));
         }
     }
     let mut line = status_line(theme, "data", segments, width);
@@ -252,19 +256,19 @@ fn data_line(state: &State, width: u16) -> Line<'static> {
 
 fn cpu_line(state: &State, figures: &ViewModel, width: u16) -> Line<'static> {
     let theme = state.theme;
-    let mut segments: Vec<Segment> = figures
+    let mut segments: Vec<StatusItem> = figures
         .cpu
         .iter()
         .zip(0..)
-        .map(|(&(name, cores), rank)| Segment::figure(theme, rank, name, format::cpu(cores)))
+        .map(|(&(name, cores), rank)| StatusItem::figure(theme, rank, name, format::cpu(cores)))
         .collect();
-    segments.push(Segment::text(6, "of one core", theme.quiet()));
+    segments.push(StatusItem::text(6, "of one core", theme.quiet()));
     if let Some(host) = &figures.host {
-        segments.push(Segment::figure(theme, 7, "memory", format::bytes(host.memory_bytes as f64)));
+        segments.push(StatusItem::figure(theme, 7, "memory", format::bytes(host.memory_bytes as f64)));
         if host.memory_pss_bytes > 0 {
-            segments.push(Segment::figure(theme, 8, "PSS", format::bytes(host.memory_pss_bytes as f64)));
+            segments.push(StatusItem::figure(theme, 8, "PSS", format::bytes(host.memory_pss_bytes as f64)));
         }
-        segments.push(Segment::figure(theme, 9, "descriptors", format::count(host.descriptors)));
+        segments.push(StatusItem::figure(theme, 9, "descriptors", format::count(host.descriptors)));
     }
     status_line(theme, "cpu", segments, width)
 }

@@ -10,7 +10,7 @@ use super::span::{LoadSpanData, ProxySpanData, Samples, SpanData};
 
 /// A class of latencies as the table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Row<L, C> {
+struct ClassRow<L, C> {
     latency: L,
     /// Gives the rate of the class.
     counter: C,
@@ -18,19 +18,19 @@ struct Row<L, C> {
     rank: u8,
 }
 
-const fn row<L, C>(latency: L, counter: C, rank: u8) -> Row<L, C> {
-    Row { latency, counter, rank }
+const fn row<L, C>(latency: L, counter: C, rank: u8) -> ClassRow<L, C> {
+    ClassRow { latency, counter, rank }
 }
 
-impl<L: Metric + Into<LatencyClass>, C: Metric> Row<L, C> {
-    fn over(&self, taken: &SpanData<'_, C, L>) -> Latency {
+impl<L: Metric + Into<LatencyClass>, C: Metric> ClassRow<L, C> {
+    fn over(&self, taken: &SpanData<'_, C, L>) -> LatencyRow {
         let Self { latency, counter, rank } = *self;
-        Latency::of(latency.into(), rank, taken.samples(latency), taken.rate(counter))
+        LatencyRow::of(latency.into(), rank, taken.samples(latency), taken.rate(counter))
     }
 }
 
 /// The proxy's classes in the order of the table.
-const PROXY: &[Row<ProxyLatency, ProxyCounter>] = &[
+const PROXY: &[ClassRow<ProxyLatency, ProxyCounter>] = &[
     row(ProxyLatency::HandshakeFull, ProxyCounter::HandshakesFull, 0),
     row(ProxyLatency::HandshakeResumed, ProxyCounter::HandshakesResumed, 0),
     row(ProxyLatency::ComputeFull, ProxyCounter::HandshakesFull, 2),
@@ -41,7 +41,7 @@ const PROXY: &[Row<ProxyLatency, ProxyCounter>] = &[
 ];
 
 /// The load's classes.
-const LOAD: &[Row<LoadLatency, LoadCounter>] = &[
+const LOAD: &[ClassRow<LoadLatency, LoadCounter>] = &[
     row(LoadLatency::Response, LoadCounter::Ok, 0),
     row(LoadLatency::Service, LoadCounter::Ok, 1),
     row(LoadLatency::Lag, LoadCounter::Sent, 1),
@@ -88,7 +88,7 @@ pub(crate) struct Change {
 
 /// The latencies of one class over the span.
 #[derive(Clone, Debug)]
-pub(crate) struct Latency {
+pub(crate) struct LatencyRow {
     pub(crate) class: LatencyClass,
     /// Rows with a higher rank are left out first where there is no room.
     pub(crate) rank: u8,
@@ -109,7 +109,7 @@ pub(crate) struct Latency {
 /// The place of the 99th percentile among those of the table.
 const P99_AT: usize = 2;
 
-impl Latency {
+impl LatencyRow {
     fn of(class: LatencyClass, rank: u8, samples: Samples<'_>, per_second: Option<f64>) -> Self {
         let n = samples.count();
         let at = |Percentile { q, .. }| {
@@ -129,10 +129,10 @@ impl Latency {
 }
 
 /// Compares each class with what it was in an earlier window.
-pub(super) fn compare(now: &mut [Latency], before: &[Latency]) {
+pub(super) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
     for row in now {
         let Some(earlier) = before.iter().find(|earlier| earlier.class == row.class) else { continue };
-        let p99 = |latency: &Latency| latency.quantiles[P99_AT].map(|quantile| quantile.ns as f64);
+        let p99 = |latency: &LatencyRow| latency.quantiles[P99_AT].map(|quantile| quantile.ns as f64);
         row.change = p99(row).zip(p99(earlier)).filter(|&(_, before)| before > 0.0).map(|(now, before)| {
             Change { percent: (now / before - 1.0) * 100.0, is_told: row.p99.is_apart(earlier.p99) }
         });
@@ -144,7 +144,7 @@ pub(super) fn all(
     run: &Run,
     proxy: Option<&ProxySpanData<'_>>,
     load: Option<&LoadSpanData<'_>>,
-) -> Vec<Latency> {
+) -> Vec<LatencyRow> {
     let mut rows = Vec::new();
     if let Some(taken) = proxy {
         rows.extend(PROXY.iter().map(|row| row.over(taken)));
@@ -152,7 +152,7 @@ pub(super) fn all(
     if let Some((taken, track)) = load.zip(run.load()) {
         let is_closed = run.load_record().is_some_and(|record| record.rate <= 0.0);
         // A closed loop has no schedule, and so neither an intended send nor a lag behind it.
-        let applies = |row: &&Row<LoadLatency, LoadCounter>| {
+        let applies = |row: &&ClassRow<LoadLatency, LoadCounter>| {
             !is_closed || row.latency == LoadLatency::Service || track.samples_total(row.latency) > 0
         };
         rows.extend(LOAD.iter().filter(applies).map(|row| row.over(taken)));

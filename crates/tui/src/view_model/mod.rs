@@ -23,7 +23,7 @@ use telemetry::model::{LogLine, MetricSeries, Run};
 use telemetry::{Counters, CpuGroup, HostRecord, Metric, Model, ProxyCounter};
 
 pub(crate) use baseline::Baseline;
-pub(crate) use classes::{Bounds, Change, Latency, Quantile};
+pub(crate) use classes::{Bounds, Change, LatencyRow, Quantile};
 pub(crate) use client_detail::ClientDetail;
 pub(crate) use client_table::ClientTable;
 pub(crate) use clients::{ClientLatency, ClientRow, latency_span};
@@ -78,7 +78,7 @@ pub(crate) struct ViewModel {
     /// Over which time the rates and latencies are taken.
     pub(crate) span: Span,
     /// Latencies of every class that the run has.
-    pub(crate) latencies: Vec<Latency>,
+    pub(crate) latencies: Vec<LatencyRow>,
     /// What the latencies are compared with, such as `mark 1`; `None` without a mark or change of a setting.
     pub(crate) against: Option<String>,
     /// The proxy's side.

@@ -1,12 +1,12 @@
 //! The header of a new file.
 
 use super::{FileIds, INCOMPATIBLE_WRITTEN};
-use crate::layout::{FileState, HEADER_BYTES, Header};
+use crate::layout::{FileHeader, FileState, HEADER_BYTES};
 use crate::writer::hash_table::HashTable;
 
 /// Returns the header of a file without entries.
-pub(super) fn empty(ids: FileIds, data_table: &HashTable, field_table: &HashTable) -> Header {
-    Header {
+pub(super) fn empty(ids: FileIds, data_table: &HashTable, field_table: &HashTable) -> FileHeader {
+    FileHeader {
         // `TAIL_ENTRY_BOOT_ID` would be true, but `journalctl --verify` of systemd 252 does not know this
         // flag and fails.
         compatible_flags: 0,

@@ -1,6 +1,6 @@
 //! The DATA and FIELD objects of a file under construction.
 
-use crate::writer::batch::{Batch, WriteOrder};
+use crate::writer::batch::{WriteBatch, WriteOrder};
 use crate::writer::entry_arrays::EntryArrays;
 
 /// Identifies a payload by two unrelated hashes, so its bytes need not be kept in memory.
@@ -31,7 +31,7 @@ pub(super) struct FieldObject {
 
 impl DataObject {
     /// Writes the object's list of entries.
-    pub(super) fn write(&self, batch: &mut Batch) {
+    pub(super) fn write(&self, batch: &mut WriteBatch) {
         let offset = u64::from(self.offset);
         batch.set_u64(WriteOrder::Link, offset + 40, u64::from(self.first_entry));
         batch.set_u64(WriteOrder::Link, offset + 48, u64::from(self.later_entries.first()));

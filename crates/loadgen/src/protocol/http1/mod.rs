@@ -9,7 +9,7 @@ mod session;
 
 use std::mem::MaybeUninit;
 
-use super::answer::{Answer, BodyCheck, Expected, INTERIM_MAX};
+use super::answer::{Answer, BodyCheck, ExpectedAnswer, INTERIM_MAX};
 use chunked::Chunked;
 use framing::{BodyFraming, Framing};
 pub(crate) use session::Http1Session;
@@ -37,7 +37,7 @@ pub(crate) struct Parser {
     state: ParserState,
     /// The beginning of a head that came in pieces.
     head: Vec<u8>,
-    expected: Expected,
+    expected: ExpectedAnswer,
     /// Bytes of the head so far.
     head_bytes: u64,
     body: BodyCheck,
@@ -63,7 +63,7 @@ enum ParserState {
 
 impl Parser {
     /// Expects an answer, and forgets an earlier one.
-    pub(crate) fn expect(&mut self, expected: &Expected) {
+    pub(crate) fn expect(&mut self, expected: &ExpectedAnswer) {
         self.head.clear();
         self.state = ParserState::Head;
         self.answer = None;

@@ -22,7 +22,7 @@ fn feed(
 
 fn parse(input: &[u8]) -> Result<(usize, Option<Answer>), MalformedAnswer> {
     let mut parser = Parser::default();
-    parser.expect(&Expected::default());
+    parser.expect(&ExpectedAnswer::default());
     feed(&mut parser, input, &[usize::MAX / 2])
 }
 
@@ -58,7 +58,7 @@ fn the_connection_is_kept_as_version_and_fields_say() {
 #[test]
 fn a_body_without_a_length_ends_with_the_connection() {
     let mut parser = Parser::default();
-    parser.expect(&Expected::default());
+    parser.expect(&ExpectedAnswer::default());
     let input = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nanything";
     assert_eq!(feed(&mut parser, input, &[7]), Ok((input.len(), None)));
     assert!(matches!(parser.end(), Some(Answer { status: Some(200), keep_alive: false, body_bytes: 8, .. })));
@@ -70,7 +70,7 @@ fn an_end_in_the_middle_completes_nothing() {
     let cases = ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab"];
     for input in cases {
         let mut parser = Parser::default();
-        parser.expect(&Expected::default());
+        parser.expect(&ExpectedAnswer::default());
         parser.feed(input.as_bytes()).unwrap();
         assert_eq!(parser.end(), None, "{input:?}");
         assert_eq!(parser.has_begun(), !input.is_empty());
@@ -95,7 +95,7 @@ fn heads_are_bounded_however_they_come() {
     input.resize(2 * HEAD_BYTES_MAX, b'y');
     for size in [1, 1_000, HEAD_BYTES_MAX, 2 * HEAD_BYTES_MAX] {
         let mut parser = Parser::default();
-        parser.expect(&Expected::default());
+        parser.expect(&ExpectedAnswer::default());
         assert_eq!(feed(&mut parser, &input, &[size]), Err(MalformedAnswer), "in pieces of {size}");
         assert!(parser.head.len() <= HEAD_BYTES_MAX + 1);
     }
@@ -127,18 +127,19 @@ fn chunked(sizes: &[usize], extension: &str, trailer: &str) -> Vec<u8> {
 
 #[test]
 fn a_body_is_held_to_what_is_expected() {
-    let is_right = |body: &str, expected: Expected| {
+    let is_right = |body: &str, expected: ExpectedAnswer| {
         let mut parser = Parser::default();
         parser.expect(&expected);
         let input = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         feed(&mut parser, input.as_bytes(), &[2]).unwrap().1.unwrap().body_is_right
     };
-    let same = |body: &str| Expected { body: Some(body.as_bytes().into()), ..Expected::default() };
+    let same =
+        |body: &str| ExpectedAnswer { body: Some(body.as_bytes().into()), ..ExpectedAnswer::default() };
     assert!(is_right("hello", same("hello")));
     for other in ["hellp", "hell", "helloo", ""] {
         assert!(!is_right(other, same("hello")), "{other}");
     }
-    let long = |bytes| Expected { body_bytes: Some(bytes), ..Expected::default() };
+    let long = |bytes| ExpectedAnswer { body_bytes: Some(bytes), ..ExpectedAnswer::default() };
     assert!(is_right("hello", long(5)));
     assert!(!is_right("hello", long(6)));
 }
@@ -146,7 +147,11 @@ fn a_body_is_held_to_what_is_expected() {
 #[test]
 fn an_echo_is_a_body_alone() {
     let mut parser = Parser::default();
-    parser.expect(&Expected { body: Some(b"ping"[..].into()), is_raw: true, ..Expected::default() });
+    parser.expect(&ExpectedAnswer {
+        body: Some(b"ping"[..].into()),
+        is_raw: true,
+        ..ExpectedAnswer::default()
+    });
     let (consumed, answer) = feed(&mut parser, b"pingpong", &[3]).unwrap();
     let answer = answer.unwrap();
     assert_eq!((consumed, answer.status, answer.body_is_right), (4, None, true));
@@ -173,7 +178,7 @@ proptest! {
         ];
         for (input, status, body_bytes) in cases {
             let mut parser = Parser::default();
-            parser.expect(&Expected::default());
+            parser.expect(&ExpectedAnswer::default());
             let excess = [input.clone(), b"HTTP/1.1".to_vec()].concat();
             let (consumed, answer) = feed(&mut parser, &excess, &pieces).unwrap();
             prop_assert_eq!(consumed, input.len());
@@ -196,7 +201,7 @@ proptest! {
     ) {
         let input = [head, &noise].concat();
         let mut parser = Parser::default();
-        parser.expect(&Expected::default());
+        parser.expect(&ExpectedAnswer::default());
         if let Ok((consumed, _)) = feed(&mut parser, &input, &pieces) {
             prop_assert!(consumed <= input.len());
         }

@@ -49,10 +49,10 @@ proptest! {
         let len = bytes.len();
         prop_assert!(len <= HEADER_BYTES_MAX);
         for end in 0..len {
-            prop_assert_eq!(parse(&bytes[..end]), Ok(Parsed::Partial), "the first {} bytes", end);
+            prop_assert_eq!(parse(&bytes[..end]), Ok(ParsedHeader::Partial), "the first {} bytes", end);
         }
         bytes.extend(payload);
-        prop_assert_eq!(parse(&bytes), Ok(Parsed::Header(Some(endpoints), len)));
+        prop_assert_eq!(parse(&bytes), Ok(ParsedHeader::Header(Some(endpoints), len)));
     }
 
     #[test]
@@ -89,7 +89,7 @@ proptest! {
         let sum = checksum::crc32c(header.iter().copied());
         header[at..at + 4].copy_from_slice(&sum.to_be_bytes());
         let mut bytes = [&header[..], &payload].concat();
-        prop_assert!(matches!(parse(&bytes), Ok(Parsed::Header(_, len)) if len == header.len()));
+        prop_assert!(matches!(parse(&bytes), Ok(ParsedHeader::Header(_, len)) if len == header.len()));
         // Of the addresses, the values, or the sum itself; elsewhere it may be no header any more.
         let values = (16..16 + addresses).chain(at..at + 4).collect::<Vec<_>>();
         bytes[values[flipped.index(values.len())]] ^= 1_u8 << bit;
@@ -103,8 +103,8 @@ proptest! {
         let start: &[u8] = [b"" as &[u8], b"PROXY ", V2_SIGNATURE][start];
         let bytes = [start, &bytes].concat();
         match parse(&bytes) {
-            Ok(Parsed::Header(_, len)) => prop_assert!(len <= bytes.len().min(HEADER_BYTES_MAX)),
-            Ok(Parsed::Partial) => prop_assert!(bytes.len() < HEADER_BYTES_MAX),
+            Ok(ParsedHeader::Header(_, len)) => prop_assert!(len <= bytes.len().min(HEADER_BYTES_MAX)),
+            Ok(ParsedHeader::Partial) => prop_assert!(bytes.len() < HEADER_BYTES_MAX),
             Err(_) => {}
         }
     }
@@ -162,7 +162,7 @@ fn a_peer_that_speaks_for_itself_keeps_its_address() {
         version_2(0x21, 0x31, &[1; 216]),
     ];
     for header in cases {
-        assert_eq!(parse(&header), Ok(Parsed::Header(None, header.len())), "{header:?}");
+        assert_eq!(parse(&header), Ok(ParsedHeader::Header(None, header.len())), "{header:?}");
     }
 }
 
@@ -198,7 +198,7 @@ fn the_checksum_is_the_one_of_the_specification() {
     let fields = [&b"\x7f\0\0\x01\x7f\0\0\x01\xc0\xf8\x5a\x47"[..], b"\x03\0\x04\xa8\x49\x88\x9b\x05\0\0"];
     let mut header = version_2(0x21, 0x11, &fields.concat());
     let endpoints = Endpoints::new("127.0.0.1:49400".parse().unwrap(), "127.0.0.1:23111".parse().unwrap());
-    assert_eq!(parse(&header), Ok(Parsed::Header(Some(endpoints), header.len())));
+    assert_eq!(parse(&header), Ok(ParsedHeader::Header(Some(endpoints), header.len())));
     header[19] = 2;
     assert_eq!(parse(&header), Err(HeaderError::Checksum));
 }
@@ -206,10 +206,10 @@ fn the_checksum_is_the_one_of_the_specification() {
 #[test]
 fn a_header_without_end_is_given_up_at_the_bound() {
     let line = |len: usize| [b"PROXY UNKNOWN ".to_vec(), vec![b'x'; len - 16], b"\r\n".to_vec()].concat();
-    assert_eq!(parse(&line(107)), Ok(Parsed::Header(None, 107)));
+    assert_eq!(parse(&line(107)), Ok(ParsedHeader::Header(None, 107)));
     assert_eq!(parse(&line(108)), Err(HeaderError::TooLong), "also if it comes at once");
     let huge = version_2(0x21, 0x11, &vec![1; 60_000]);
-    assert_eq!(parse(&huge[..HEADER_BYTES_MAX - 1]), Ok(Parsed::Partial));
+    assert_eq!(parse(&huge[..HEADER_BYTES_MAX - 1]), Ok(ParsedHeader::Partial));
     assert_eq!(parse(&huge[..HEADER_BYTES_MAX]), Err(HeaderError::TooLong));
     assert_eq!(parse(&huge), Err(HeaderError::TooLong));
 }

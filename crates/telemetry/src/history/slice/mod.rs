@@ -56,7 +56,7 @@ pub struct RunSlice {
 struct RunPosition {
     /// How it stood when the range began.
     base: Baseline,
-    stage: Stage,
+    stage: SliceStage,
     /// The stamp of the last record of the slice.
     last: Option<Stamp>,
     /// True if that was the last record of the run.
@@ -64,7 +64,7 @@ struct RunPosition {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum SliceStage {
     #[default]
     Before,
     Within,
@@ -112,11 +112,11 @@ impl RunSlice {
         let cut = self.runs.entry(key).or_default();
         let at_us = record.stamp.realtime_us;
         match cut.stage {
-            Stage::Before if at_us <= self.range.from_us => cut.note(&record, &mut self.clients),
-            Stage::Before | Stage::Within if at_us <= self.range.until_us => cut.pass(record, out),
-            Stage::Before => cut.note(&record, &mut self.clients),
-            Stage::Within => cut.end(record.stamp.run, out),
-            Stage::After => {}
+            SliceStage::Before if at_us <= self.range.from_us => cut.note(&record, &mut self.clients),
+            SliceStage::Before | SliceStage::Within if at_us <= self.range.until_us => cut.pass(record, out),
+            SliceStage::Before => cut.note(&record, &mut self.clients),
+            SliceStage::Within => cut.end(record.stamp.run, out),
+            SliceStage::After => {}
         }
     }
 }
@@ -124,7 +124,7 @@ impl RunSlice {
 impl RunPosition {
     /// Takes in a record from before the range. A run with too many clients is left out from then on.
     fn note(&mut self, record: &Record, clients: &mut usize) {
-        if self.stage == Stage::After {
+        if self.stage == SliceStage::After {
             return;
         }
         let others = *clients - self.base.clients();
@@ -132,13 +132,13 @@ impl RunPosition {
         *clients = others + self.base.clients();
         if *clients > CLIENTS_MAX {
             *clients = others;
-            *self = Self { stage: Stage::After, ..Self::default() };
+            *self = Self { stage: SliceStage::After, ..Self::default() };
         }
     }
 
     fn pass(&mut self, mut record: Record, out: &mut Vec<Record>) {
-        if self.stage == Stage::Before {
-            self.stage = Stage::Within;
+        if self.stage == SliceStage::Before {
+            self.stage = SliceStage::Within;
             out.extend(self.base.header(record.stamp.run));
         }
         self.base.rebase(&mut record);
@@ -149,7 +149,7 @@ impl RunPosition {
 
     /// Ends the run, unless it ended within the range: later records are left out, not missing.
     fn end(&mut self, run: RunId, out: &mut Vec<Record>) {
-        let has_begun = std::mem::replace(&mut self.stage, Stage::After) == Stage::Within;
+        let has_begun = std::mem::replace(&mut self.stage, SliceStage::After) == SliceStage::Within;
         let Some(last) = self.last.filter(|_| has_begun && !self.has_ended) else { return };
         let began = self.base.began().cloned().unwrap_or_default();
         let stamp = Stamp { run, seq: last.seq + 1, interval_us: 0, ..last };

@@ -208,6 +208,6 @@ fn clients_of_many_runs_before_a_stretch_are_bounded_together() {
     }
     let kept: usize = slice.runs.values().map(|cut| cut.base.clients()).sum();
     assert_eq!((kept, slice.clients), (CLIENTS_MAX, CLIENTS_MAX));
-    let left_out = slice.runs.values().filter(|cut| cut.stage == Stage::After).count();
+    let left_out = slice.runs.values().filter(|cut| cut.stage == SliceStage::After).count();
     assert_eq!((left_out, out.len()), (20, 0));
 }

@@ -114,7 +114,12 @@ impl Client {
     }
 
     /// Takes in a record, and returns what was counted in which time; `None` if that is not known.
-    pub(super) fn apply(&mut self, stamp: &Stamp, record: &ClientRecord, known: Known) -> Option<ClientRate> {
+    pub(super) fn apply(
+        &mut self,
+        stamp: &Stamp,
+        record: &ClientRecord,
+        known: Coverage,
+    ) -> Option<ClientRate> {
         let is_first = self.epoch == 0;
         if record.epoch != self.epoch {
             self.earlier.add(&self.present);
@@ -228,7 +233,7 @@ impl HeapSize for Client {
 
 /// What a run knows when a client's record is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct Coverage {
     /// The run's beginning was read, when everything stood at nothing.
     pub(super) from_start: bool,
     /// Records lost so far.

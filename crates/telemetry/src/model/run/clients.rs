@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use foldhash::HashMap;
 
-use super::client::{Client, Known};
+use super::client::{Client, Coverage};
 use super::merged::Member;
 use crate::collect::delta::CLIENTS_MAX;
 use crate::metrics::ClientCounter;
@@ -123,7 +123,7 @@ impl Clients {
             self.turned_away += 1;
             return;
         }
-        let known = Known { from_start, lost, lost_lately: lost > self.lost_at_ends[1] };
+        let known = Coverage { from_start, lost, lost_lately: lost > self.lost_at_ends[1] };
         let history = if self.heap_bytes > self.bytes_max { 1 } else { self.history };
         let client = self.rows.entry(record.client).or_insert_with(|| Client::new(record.client));
         let bytes_before = client.heap_bytes();

@@ -13,7 +13,7 @@ use crate::view_model::{Column, levels};
 const SHARES: [f64; 6] = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5];
 
 /// The levels that each row shows.
-struct Rows {
+struct HeatRows {
     /// The lowest level.
     first: usize,
     /// The levels per row.
@@ -21,7 +21,7 @@ struct Rows {
     count: usize,
 }
 
-impl Rows {
+impl HeatRows {
     /// Chooses as many levels per row as all levels with samples need.
     fn of(state: &State, height: u16) -> Option<Self> {
         let (lowest, highest) = state.timeline.levels()?;
@@ -52,7 +52,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }
-    let Some(rows) = Rows::of(state, area.height) else { return };
+    let Some(rows) = HeatRows::of(state, area.height) else { return };
     let theme = state.theme;
     for row in 0..rows.count.min(usize::from(area.height)) {
         let y = area.bottom() - 1 - row as u16;

@@ -14,13 +14,13 @@ use crate::view_model::Column;
 pub(super) const ROWS: u16 = 1 + Percentile::TIMELINE.len() as u16;
 
 /// A row: its name, and its value in a column.
-struct Row {
+struct TimelineRow {
     name: &'static str,
     value: fn(&Column, usize) -> Option<u64>,
     at: usize,
 }
 
-impl Row {
+impl TimelineRow {
     /// Returns the rows, highest first.
     fn all() -> impl Iterator<Item = Self> {
         let max = Self { name: "max", value: |column, _| (column.n > 0).then_some(column.max_ns), at: 0 };
@@ -49,7 +49,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
         // The newest column may still be empty.
         columns.iter().rev().find(|column| column.n > 0)
     });
-    for (row, y) in Row::all().zip(area.y..area.bottom()) {
+    for (row, y) in TimelineRow::all().zip(area.y..area.bottom()) {
         let value = looked_at.and_then(|column| row.of(column));
         let value = value.map_or_else(|| theme.glyphs.none().to_string(), format::millis);
         let label = format!("{:<5}{value:>1$} ", row.name, usize::from(LABEL_CELLS) - 6);

@@ -73,22 +73,22 @@ pub(super) const STATIC: [(&[u8], &[u8]); 61] = [
 /// The fields that the server's answers have added, the newest first.
 #[derive(Debug)]
 pub(super) struct Added {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<TableEntry>,
     /// Of all entries, as RFC 7541 counts it; at most `bytes_max`.
     bytes: usize,
     bytes_max: usize,
     /// An entry that has left, whose memory the next one takes.
-    spare: Option<Entry>,
+    spare: Option<TableEntry>,
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct TableEntry {
     /// The name, and behind it the value.
     text: Vec<u8>,
     name_len: usize,
 }
 
-impl Entry {
+impl TableEntry {
     fn bytes(&self) -> usize {
         self.text.len() + ENTRY_BYTES
     }

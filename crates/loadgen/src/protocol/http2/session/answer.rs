@@ -1,6 +1,6 @@
 //! An answer while it arrives: its header fields and its body, and whether both are right.
 
-use crate::protocol::answer::{Answer, BodyCheck, Expected, INTERIM_MAX};
+use crate::protocol::answer::{Answer, BodyCheck, ExpectedAnswer, INTERIM_MAX};
 use crate::protocol::http2::hpack::{Decoder, HpackDecodeError};
 
 /// The answer of a stream so far.
@@ -108,7 +108,7 @@ impl Response {
     }
 
     /// Takes in a piece of the body.
-    pub(super) fn take_body(&mut self, piece: &[u8], expected: &Expected) -> Result<(), StreamError> {
+    pub(super) fn take_body(&mut self, piece: &[u8], expected: &ExpectedAnswer) -> Result<(), StreamError> {
         if !self.has_begun() {
             return Err(StreamError("a body before its answer"));
         }
@@ -117,7 +117,7 @@ impl Response {
     }
 
     /// The answer is whole.
-    pub(super) fn finish(&self, expected: &Expected) -> Result<Answer, StreamError> {
+    pub(super) fn finish(&self, expected: &ExpectedAnswer) -> Result<Answer, StreamError> {
         if !self.has_begun() {
             return Err(StreamError("a stream that ends before its answer"));
         }

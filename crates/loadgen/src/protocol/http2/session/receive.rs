@@ -7,7 +7,7 @@ use telemetry::LoadEvent;
 use super::answer::{HeaderBlock, StreamError};
 use super::{ConnectionError, Http2Session, WINDOW_BYTES};
 use crate::clock::now_ns;
-use crate::protocol::answer::Expected;
+use crate::protocol::answer::ExpectedAnswer;
 use crate::protocol::http2::frame::{self, Code, HEAD_BYTES, Head, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::protocol::http2::hpack::HpackDecodeError;
 use crate::protocol::{AnswerTimes, EndedRequests, Failure, Outcome, PreparedRequests};
@@ -267,7 +267,7 @@ impl Http2Session {
     /// The answer of a stream is whole.
     fn finish(&mut self, id: u32, taking: &mut ReceiveContext<'_>) {
         let Some(stream) = self.streams.get(&id) else { return };
-        let expected: &Expected = &taking.requests.at(stream.request.template).expected;
+        let expected: &ExpectedAnswer = &taking.requests.at(stream.request.template).expected;
         let answer = match stream.incoming.finish(expected) {
             Ok(answer) => answer,
             Err(no_answer) => return self.refuse(id, no_answer, taking),
