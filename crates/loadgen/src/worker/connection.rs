@@ -36,8 +36,8 @@ pub(super) enum ConnectionPhase {
     Handshaking,
     /// It carries requests, or waits for them.
     Open,
-    /// The last answer is whole, and the server closes first.
-    Parting,
+    /// The last response is complete, and the server closes first.
+    AwaitingClose,
     /// We have closed, and read up to the server's end.
     Closing,
 }

@@ -10,10 +10,10 @@ use crate::protocol::{ConnectionEnd, Failure, Fate, ProtocolSession};
 /// How long to wait for the server to close after we have.
 const CLOSING_NS: u64 = 1_000_000_000;
 /// How long the server may take to close first.
-const PARTING_NS: u64 = 100_000_000;
-/// Multiplexed connections check the deadlines of their requests this often within a timeout, within bounds.
-const LOOKS: u64 = 100;
-const LOOK_NS_MAX: u64 = 500_000_000;
+const AWAIT_CLOSE_NS: u64 = 100_000_000;
+/// How often within a timeout the deadlines of requests on multiplexed connections are checked.
+const REQUEST_CHECKS: u64 = 100;
+const REQUEST_CHECK_NS_MAX: u64 = 500_000_000;
 
 impl<S: ProtocolSession> Worker<S> {
     /// A write failed: reads what the server may have sent before.
@@ -30,7 +30,7 @@ impl<S: ProtocolSession> Worker<S> {
         match (connection.phase, connection.session.fate()) {
             (ConnectionPhase::Open, Fate::Retired) => self.slots[connection.slot].release(key),
             (ConnectionPhase::Open, Fate::ServerCloses) => {
-                connection.enter(ConnectionPhase::Parting, now_ns().saturating_add(PARTING_NS));
+                connection.enter(ConnectionPhase::AwaitingClose, now_ns().saturating_add(AWAIT_CLOSE_NS));
             }
             (ConnectionPhase::Open, Fate::WeClose) => {
                 let (index, was_futile) = (connection.slot, connection.was_futile());
@@ -51,7 +51,7 @@ impl<S: ProtocolSession> Worker<S> {
             | (
                 ConnectionPhase::Connecting
                 | ConnectionPhase::Handshaking
-                | ConnectionPhase::Parting
+                | ConnectionPhase::AwaitingClose
                 | ConnectionPhase::Closing,
                 _,
             ) => {}
@@ -79,7 +79,7 @@ impl<S: ProtocolSession> Worker<S> {
                 self.account(key);
                 self.lose(key);
             }
-            ConnectionPhase::Parting | ConnectionPhase::Closing => {
+            ConnectionPhase::AwaitingClose | ConnectionPhase::Closing => {
                 let _ = connection.transport.close(&mut self.scratch);
                 self.drop_connection(key);
             }
@@ -140,10 +140,10 @@ impl<S: ProtocolSession> Worker<S> {
 
     /// Ends connections and requests whose deadline is over.
     pub(super) fn expire(&mut self, now_ns: u64) {
-        let looks = now_ns >= self.next_look_ns;
-        if looks {
-            let every_ns = (self.setup.timeout_ns / LOOKS).clamp(TICK_NS, LOOK_NS_MAX);
-            self.next_look_ns = now_ns + if S::IS_MULTIPLEXED { every_ns } else { TICK_NS };
+        let checks_requests = now_ns >= self.next_request_check_ns;
+        if checks_requests {
+            let every_ns = (self.setup.timeout_ns / REQUEST_CHECKS).clamp(TICK_NS, REQUEST_CHECK_NS_MAX);
+            self.next_request_check_ns = now_ns + if S::IS_MULTIPLEXED { every_ns } else { TICK_NS };
         }
         for key in 0..self.connections.capacity() {
             let Some(connection) = self.connections.get_mut(key) else { continue };
@@ -155,9 +155,9 @@ impl<S: ProtocolSession> Worker<S> {
                 ConnectionPhase::Handshaking if is_over => {
                     self.give_up_dialling(key, LoadEvent::HandshakeTimeout, now_ns);
                 }
-                ConnectionPhase::Parting if is_over => self.close(key),
+                ConnectionPhase::AwaitingClose if is_over => self.close(key),
                 ConnectionPhase::Closing if is_over => self.drop_connection(key),
-                ConnectionPhase::Open if looks => {
+                ConnectionPhase::Open if checks_requests => {
                     connection.session.expire(now_ns, &mut self.ended);
                     if self.ended.is_empty() {
                         continue;
@@ -171,13 +171,13 @@ impl<S: ProtocolSession> Worker<S> {
                 ConnectionPhase::Connecting
                 | ConnectionPhase::Handshaking
                 | ConnectionPhase::Open
-                | ConnectionPhase::Parting
+                | ConnectionPhase::AwaitingClose
                 | ConnectionPhase::Closing => continue,
             }
             self.go_on(index, now_ns);
         }
         for index in 0..self.slots.len() {
-            if looks && !self.slots[index].waiting.is_empty() {
+            if checks_requests && !self.slots[index].waiting.is_empty() {
                 self.expire_waiting(index, LoadEvent::ConnectTimeout, now_ns);
             }
             if self.slots[index].backs_off_until_ns.take_if(|until_ns| *until_ns <= now_ns).is_some() {
@@ -224,7 +224,7 @@ impl<S: ProtocolSession> Worker<S> {
         match self.connections[key].phase {
             ConnectionPhase::Connecting | ConnectionPhase::Handshaking => self.drop_connection(key),
             ConnectionPhase::Open => self.close(key),
-            ConnectionPhase::Parting | ConnectionPhase::Closing => {}
+            ConnectionPhase::AwaitingClose | ConnectionPhase::Closing => {}
         }
     }
 

@@ -11,8 +11,8 @@ use crate::protocol::{Failure, Fate, Outcome, ProtocolSession, Request};
 use crate::schedule::Due;
 
 impl<S: ProtocolSession> Worker<S> {
-    /// Gives a request to a free slot.
-    pub(super) fn take_on(&mut self, index: usize, due: Due, now_ns: u64) {
+    /// Assigns a request to a free slot.
+    pub(super) fn assign(&mut self, index: usize, due: Due, now_ns: u64) {
         let template = self.requests.next(&self.setup.sequence);
         let warmup = self.load.is_warmup(due, now_ns);
         let request = Request::new(template, due.intended_ns, now_ns, self.setup.timeout_ns, warmup);

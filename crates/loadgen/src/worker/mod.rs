@@ -1,11 +1,13 @@
-//! A thread of the load: one event loop over its part of the connections.
+//! A worker thread of the load generator: one event loop over its share of the connections.
 //!
-//! A slot stands for one connection of the plan, and requests are given to free slots. A connection lives in a slab, and
-//! its key there is its token at the poll. A slot has at most one connection for new requests; a multiplexed connection
-//! that takes no more leaves its slot and finishes what it carries.
+//! A slot stands for one of the plan's concurrent connections. The worker assigns each due request to a free slot,
+//! which opens a connection if it has none. Connections are in a slab; the key there is the poll token. A slot has at
+//! most one connection for new requests. A multiplexed connection that accepts no more requests is detached from its
+//! slot, and finishes those in flight.
 //!
-//! `opening`, `exchange` and `ending` are a connection's life in this order. What a connection carries and says is its
-//! [`ProtocolSession`]'s business, chosen at compile time.
+//! `opening`, `exchange` and `ending` cover a connection from start to end. The [`ProtocolSession`] sends requests and
+//! parses responses; it is a type parameter, so that its calls are static. The bytes of all requests are prepared
+//! before the load starts ([`PreparedRequests`]); a request refers to them by number.
 
 pub(crate) mod client;
 mod connection;
@@ -37,48 +39,51 @@ use connection::{Connection, ConnectionPhase};
 use slot::ConnectionSlot;
 pub(crate) use start::{SharedSetup, WorkerConfig};
 
-/// Wakes the loop for new settings, and to hand over its counts.
+/// Wakes the loop to apply changed settings, and to hand its counts to the collector.
 pub(crate) const WAKER: Token = Token(usize::MAX);
 /// Wakes the loop when a request falls due, or the load ends.
 pub(crate) const TIMER: Token = Token(usize::MAX - 1);
-/// How often deadlines are checked.
+/// Interval between checks of deadlines.
 const TICK_NS: u64 = 10_000_000;
 const EVENTS_MAX: usize = 1024;
 
-/// The thread's own state. Only `setup` is shared.
+/// The state of a worker thread. Only `setup` is shared with other threads.
 #[derive(Debug)]
 pub(crate) struct Worker<S> {
     setup: Arc<SharedSetup>,
     load: LoadState,
     poll: Poll,
     timer: Timer,
+    /// Share of new connections that resume a TLS session.
     resume: Share,
     keepalive: KeepAlive,
     requests: PreparedRequests,
     part: ThreadPart,
     clients: Vec<Client>,
-    /// The client that makes the next connection.
+    /// The index of the client that opens the next connection.
     next_client: usize,
-    /// The server's address that worked last.
+    /// The index of the server's address that is tried first: the one that worked last.
     address: usize,
-    /// Most requests of a slot at a time.
+    /// Maximum of concurrent requests per slot.
     streams: usize,
-    /// At least `active`; more while surplus slots finish their requests.
+    /// At least `active_slots`; more while surplus slots finish their requests.
     slots: Vec<ConnectionSlot>,
-    /// Slots that may take requests: the first ones.
-    active: usize,
-    /// Slots that can take a request, each once, the longest free first.
+    /// How many slots accept requests: the first ones. Those after them are surplus.
+    active_slots: usize,
+    /// The indices of slots with room for a request, each once, the one free longest first.
     free: VecDeque<usize>,
-    /// Requests that slots have taken on.
+    /// Requests assigned to slots that have not ended, whether sent or still waiting for a connection.
     under_way: usize,
-    /// The connections of all slots. The key is the poll's token.
+    /// All connections, detached ones included. The key is the poll token.
     connections: Slab<Connection<S>>,
-    /// Connections with more to read than their turn allowed.
+    /// Connections to read again without an event: they had more than one read takes, or a write failed.
     unread: Vec<usize>,
     /// Connections that may have something to send.
     touched: Vec<usize>,
+    /// When deadlines of connections are checked next.
     next_tick_ns: u64,
-    next_look_ns: u64,
+    /// When deadlines of requests are checked next, at most once a tick.
+    next_request_check_ns: u64,
     scratch: Scratch,
     /// Requests that have ended, until they are recorded.
     ended: EndedRequests,
@@ -106,14 +111,14 @@ impl<S: ProtocolSession> Worker<S> {
             address: 0,
             streams: streams as usize,
             slots: (0..slots).map(|_| ConnectionSlot::new()).collect(),
-            active: slots,
+            active_slots: slots,
             free: VecDeque::with_capacity(slots),
             under_way: 0,
             connections: Slab::with_capacity(slots),
             unread: Vec::new(),
             touched: Vec::new(),
             next_tick_ns: 0,
-            next_look_ns: 0,
+            next_request_check_ns: 0,
             scratch: Scratch::default(),
             ended: Vec::new(),
             stats: WorkerStats::default(),
@@ -126,10 +131,10 @@ impl<S: ProtocolSession> Worker<S> {
     pub(crate) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.load.has_ended() {
-            self.turn(now_ns());
-            let (at_ns, patience) = (self.next_moment_ns(), self.patience());
-            if self.timer.wait(&mut self.poll, &mut events, at_ns, patience).is_err() {
-                // Without its poll a thread can only account for its requests.
+            self.run_once(now_ns());
+            let (at_ns, timeout) = (self.next_wakeup_ns(), self.poll_timeout());
+            if self.timer.wait(&mut self.poll, &mut events, at_ns, timeout).is_err() {
+                // Without poll the worker can only record its unfinished requests.
                 break;
             }
             for event in &events {
@@ -149,25 +154,26 @@ impl<S: ProtocolSession> Worker<S> {
         self.finish();
     }
 
-    /// The next moment that cannot wait for a tick.
-    fn next_moment_ns(&self) -> Option<u64> {
-        // Without a free slot a request waits for one, and an event announces that.
+    /// When the timer must wake the loop: when a request falls due or the load changes state, which cannot wait for a
+    /// tick.
+    fn next_wakeup_ns(&self) -> Option<u64> {
+        // Without a free slot, a due request must wait for one, and an event wakes the loop then.
         let due_ns = self.load.next_due_ns().filter(|_| !self.free.is_empty());
         due_ns.into_iter().chain(self.load.next_change_ns()).min()
     }
 
-    /// How long the poll may wait; without a limit while nothing has a deadline.
-    fn patience(&self) -> Option<Duration> {
+    /// The timeout of poll: until the next tick, or `None` while nothing has a deadline.
+    fn poll_timeout(&self) -> Option<Duration> {
         if !self.unread.is_empty() || self.load.has_ended() {
             return Some(Duration::ZERO);
         }
-        let is_quiet = self.free.len() == self.slots.len() && self.under_way == 0;
-        let is_quiet = (is_quiet && !self.load.is_draining()) || self.load.is_paused();
-        (!is_quiet).then(|| Duration::from_nanos(self.next_tick_ns.saturating_sub(now_ns())))
+        let is_idle = self.free.len() == self.slots.len() && self.under_way == 0;
+        let needs_no_tick = (is_idle && !self.load.is_draining()) || self.load.is_paused();
+        (!needs_no_tick).then(|| Duration::from_nanos(self.next_tick_ns.saturating_sub(now_ns())))
     }
 
-    /// The work of each turn, whatever the events are.
-    fn turn(&mut self, now_ns: u64) {
+    /// The work of each loop iteration before polling, whatever the events were.
+    fn run_once(&mut self, now_ns: u64) {
         self.apply_control(now_ns);
         self.load.advance(&mut self.stats, now_ns);
         self.dispatch(now_ns);
@@ -177,16 +183,17 @@ impl<S: ProtocolSession> Worker<S> {
             self.dispatch(now_ns);
             self.setup.control.note_rate(self.load.rate_at(now_ns));
         }
-        while self.slots.len() > self.active && self.slots.last().is_some_and(ConnectionSlot::is_empty) {
+        while self.slots.len() > self.active_slots && self.slots.last().is_some_and(ConnectionSlot::is_empty)
+        {
             self.slots.pop();
         }
-        self.settle(now_ns);
+        self.finish_drain(now_ns);
     }
 
-    /// Gives due requests to free slots, and flushes the connections.
+    /// Assigns due requests to free slots, and flushes the connections.
     fn dispatch(&mut self, now_ns: u64) {
         if self.load.is_late(now_ns) {
-            let throttled = self.throttled();
+            let throttled = self.throttled_share();
             self.load.give_up_backlog(&mut self.stats, throttled, now_ns);
         }
         while let Some(&index) = self.free.front() {
@@ -194,7 +201,7 @@ impl<S: ProtocolSession> Worker<S> {
             self.free.pop_front();
             self.load.note_late(due, self.slots[index].free_ns, &mut self.stats, now_ns);
             self.slots[index].is_free = false;
-            self.take_on(index, due, now_ns);
+            self.assign(index, due, now_ns);
             if self.has_room(index) {
                 self.slots[index].is_free = true;
                 self.free.push_back(index);
@@ -207,9 +214,9 @@ impl<S: ProtocolSession> Worker<S> {
         self.touched = touched;
     }
 
-    /// Queues a slot that has room, or closes a surplus one.
+    /// Queues the slot as free if it has room for a request. Closes the idle connection of a surplus slot.
     fn offer(&mut self, index: usize, now_ns: u64) {
-        if index >= self.active {
+        if index >= self.active_slots {
             self.close_idle(index);
         } else if !self.slots[index].is_free && self.has_room(index) {
             let slot = &mut self.slots[index];
@@ -218,13 +225,14 @@ impl<S: ProtocolSession> Worker<S> {
         }
     }
 
+    /// Whether the slot can be assigned another request.
     fn has_room(&self, index: usize) -> bool {
         let slot = &self.slots[index];
         let connection = slot.connection.and_then(|key| self.connections.get(key));
         let is_full = connection.is_some_and(|Connection { phase, session, .. }| match phase {
             ConnectionPhase::Connecting | ConnectionPhase::Handshaking => false,
             ConnectionPhase::Open => session.fate() == Fate::Open && !session.has_room(),
-            ConnectionPhase::Parting | ConnectionPhase::Closing => true,
+            ConnectionPhase::AwaitingClose | ConnectionPhase::Closing => true,
         });
         slot.under_way < self.streams && slot.backs_off_until_ns.is_none() && !is_full
     }
@@ -234,7 +242,7 @@ impl<S: ProtocolSession> Worker<S> {
         let setup = Arc::clone(&self.setup);
         match self.load.apply_control(&setup.control, &mut self.stats, now_ns) {
             ControlChange::None => {}
-            ControlChange::Abandoned => self.give_up(now_ns),
+            ControlChange::Abandoned => self.abandon(now_ns),
             ControlChange::Settings(wanted, has_begun) => {
                 self.resume = wanted.resume;
                 self.keepalive = wanted.keepalive;
@@ -245,7 +253,7 @@ impl<S: ProtocolSession> Worker<S> {
                 self.requests.renew(wanted.requests, under_way.chain(waiting));
                 self.resize(self.part.of(wanted.connections.into()) as usize, now_ns);
                 if has_begun {
-                    (0..self.active).for_each(|index| self.offer(index, now_ns));
+                    (0..self.active_slots).for_each(|index| self.offer(index, now_ns));
                 }
             }
         }
@@ -253,7 +261,7 @@ impl<S: ProtocolSession> Worker<S> {
 
     /// Changes the number of slots. Surplus slots finish their requests first.
     fn resize(&mut self, slots: usize, now_ns: u64) {
-        self.active = slots;
+        self.active_slots = slots;
         if slots > self.slots.len() {
             self.slots.resize_with(slots, ConnectionSlot::new);
         }
@@ -267,13 +275,13 @@ impl<S: ProtocolSession> Worker<S> {
         }
     }
 
-    /// Ends a drain that is complete, or has taken too long.
-    fn settle(&mut self, now_ns: u64) {
+    /// Ends a drain that is complete. A drain that is overdue first cuts off its requests.
+    fn finish_drain(&mut self, now_ns: u64) {
         if !self.load.is_draining() {
             return;
         }
         if self.load.is_overdue(now_ns) {
-            let throttled = self.throttled();
+            let throttled = self.throttled_share();
             self.load.give_up_backlog(&mut self.stats, throttled, now_ns);
             self.cut(now_ns);
         }
@@ -291,29 +299,31 @@ impl<S: ProtocolSession> Worker<S> {
         }
     }
 
-    fn give_up(&mut self, now_ns: u64) {
-        let throttled = self.throttled();
+    /// Ends the load at once, and cuts off the requests that are under way.
+    fn abandon(&mut self, now_ns: u64) {
+        let throttled = self.throttled_share();
         self.load.end(&mut self.stats, throttled, now_ns);
         self.cut(now_ns);
     }
 
-    /// Share of the slots that back off.
-    fn throttled(&self) -> f64 {
-        let waiting = self.slots.iter().filter(|slot| slot.backs_off_until_ns.is_some()).count();
-        waiting as f64 / self.slots.len().max(1) as f64
+    /// The share of the slots that back off, from 0 to 1.
+    fn throttled_share(&self) -> f64 {
+        let throttled = self.slots.iter().filter(|slot| slot.backs_off_until_ns.is_some()).count();
+        throttled as f64 / self.slots.len().max(1) as f64
     }
 
     /// Hands the counts over if the collector asks; ends the load if the collector is gone.
     fn report(&mut self) {
         match self.reporter.answer(&mut self.stats.delta, |_| {}) {
             HandOver::Done => self.setup.note_span(&self.load, &self.stats),
-            HandOver::CollectorGone => self.give_up(now_ns()),
+            HandOver::CollectorGone => self.abandon(now_ns()),
             HandOver::NotRequested => {}
         }
     }
 
+    /// Ends the thread: drops the connections, and hands over the last counts.
     fn finish(mut self) {
-        self.give_up(now_ns());
+        self.abandon(now_ns());
         self.drop_all_connections();
         self.setup.finish(&self.clients, &self.load, self.stats, self.reporter);
     }

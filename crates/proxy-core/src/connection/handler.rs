@@ -11,8 +11,8 @@ pub use crate::worker::context::WorkerContext;
 
 /// Serves one client once its handshake is complete. The worker is generic over it, so that no call is indirect.
 ///
-/// In a turn of the worker's loop, [`Handler::note`] comes first, then [`Handler::read`], and [`Handler::write`] once all
-/// other connections of the turn have read.
+/// In each iteration of its loop, the worker calls [`Handler::note`] for events, then [`Handler::read`], and
+/// [`Handler::write`] once all other connections of the batch have read.
 pub trait Handler: Sized + 'static {
     /// What the handlers of one worker share, such as the way to upstreams. It never leaves the worker's thread.
     type Resources;
@@ -78,37 +78,38 @@ pub enum Next {
 pub struct ConnEnd {
     pub(super) outcome: Outcome,
     pub(super) detail: String,
-    pub(super) manner: Manner,
+    pub(super) mode: CloseMode,
 }
 
-/// How a connection ends.
+/// How to close a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    /// What waits for the client is sent, and the client has a moment to end its side.
+pub(super) enum CloseMode {
+    /// Send what is pending for the client first, and give the client time to close its side.
     AfterSending,
+    /// Close now, and drop what the proxy still holds for the client.
     AtOnce,
-    /// At once, and the kernel drops what it holds for the client.
+    /// Close now with a reset, so that the kernel also drops what it holds for the client.
     Reset,
 }
 
 impl ConnEnd {
     /// Ends it once the client has what waits for it.
     pub fn after_sending(outcome: Outcome, detail: impl Display) -> Self {
-        Self::new(outcome, detail, Manner::AfterSending)
+        Self::new(outcome, detail, CloseMode::AfterSending)
     }
 
     /// Ends it now.
     pub fn at_once(outcome: Outcome, detail: impl Display) -> Self {
-        Self::new(outcome, detail, Manner::AtOnce)
+        Self::new(outcome, detail, CloseMode::AtOnce)
     }
 
     /// Ends it now with a reset, so that what the client got does not look whole.
     pub fn reset(outcome: Outcome, detail: impl Display) -> Self {
-        Self::new(outcome, detail, Manner::Reset)
+        Self::new(outcome, detail, CloseMode::Reset)
     }
 
     #[cold]
-    fn new(outcome: Outcome, detail: impl Display, manner: Manner) -> Self {
-        Self { outcome, detail: clean::text(&detail.to_string()), manner }
+    fn new(outcome: Outcome, detail: impl Display, mode: CloseMode) -> Self {
+        Self { outcome, detail: clean::text(&detail.to_string()), mode }
     }
 }

@@ -1,12 +1,14 @@
-//! One connection, from accept to close.
+//! One client connection, from accept to close.
 //!
 //! ```text
 //! Handshake ──▶ Serving (a handler) ──▶ Closing ──▶ Closed
 //!     └─────────────────┴────────────────────┴────────▲
 //! ```
 //!
-//! A turn of the worker's loop has three steps for a connection: [`Connection::note`] what events tell,
-//! [`Connection::read`], and, once all others have read, [`Connection::write`].
+//! A handshake that fails with a TLS error also goes through `Closing`, so that the client gets the alert.
+//!
+//! In each iteration of its loop, the worker passes events to [`Connection::note`], then calls [`Connection::read`] and
+//! [`Connection::write`]. Established connections are served in batches: all of a batch read before any of them writes.
 
 mod half_duplex;
 pub mod handler;
@@ -22,7 +24,7 @@ use mio::event::Event;
 use mio::net::TcpStream;
 use telemetry::Outcome;
 
-use self::handler::{ConnEnd, Handler, Manner, Next};
+use self::handler::{CloseMode, ConnEnd, Handler, Next};
 use self::handshake::HandshakeState;
 use self::session::ClientSession;
 #[cfg(test)]
@@ -31,36 +33,37 @@ pub(crate) use self::session::{READ_BYTES_MAX, SCRATCH_BYTES};
 use crate::worker::context::WorkerContext;
 use crate::worker::timers::TimerKind;
 
-/// How long a client has to take the last bytes and end its side, once the proxy has decided to end. Closing at
-/// once would reset a connection on which the client is still sending, and lose what it has not read yet.
+/// How long a client has to read the last bytes and close its side once the proxy has decided to close. The time starts
+/// again whenever the client reads something. Closing at once would reset a connection on which the client still sends,
+/// and the client would lose what it has not read yet.
 pub(crate) const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A connection's state, and what is only known in it.
+/// The connection's state, with the data that only this state has.
 enum ConnState<H> {
     Handshake(HandshakeState),
     /// The handshake is complete.
     Serving(H),
-    /// The last bytes go out, and what the client sends is dropped.
+    /// The last bytes are sent; input from the client is discarded.
     Closing(Ending),
     Closed(Ending),
 }
 
-/// How a connection has ended: the first reason stands.
+/// Why a connection ended. Later reasons do not replace the first.
 struct Ending {
     outcome: Outcome,
     detail: String,
 }
 
-/// A connection, whose client is served by `H` once the handshake is complete.
+/// A client connection. A handler of type `H` serves it once the handshake is complete.
 pub(crate) struct Connection<H> {
     session: ClientSession,
     state: ConnState<H>,
-    /// Whether the worker has it on the list of this turn.
+    /// Whether the connection is in the worker's ready queue.
     pub(crate) is_listed: bool,
 }
 
 impl<H: Handler> Connection<H> {
-    /// Takes over a connection that was accepted; events for it carry [`token`]s of `key`.
+    /// Takes over an accepted connection. Its events carry [`token`]s made from `key`.
     pub(crate) fn accept(
         socket: TcpStream,
         peer: SocketAddr,
@@ -84,35 +87,35 @@ impl<H: Handler> Connection<H> {
         matches!(self.state, ConnState::Handshake(_))
     }
 
-    /// Whether it is to be closed at once.
+    /// Whether the worker can close the connection now.
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self.state, ConnState::Closed(_))
     }
 
-    /// What waits to be written, both ways.
+    /// Bytes that wait to be written, in both directions.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.session.pending_bytes()
     }
 
-    /// Notes what an event tells.
+    /// Records what an event reports. Reads and writes nothing.
     pub(crate) fn note(&mut self, role: SocketRole, event: &Event) {
         match (role, &mut self.state) {
             (SocketRole::Client, _) => self.session.note(event),
             (SocketRole::Handler, ConnState::Serving(handler)) => handler.note(event),
-            // An event may be left over from a socket that was closed in this turn.
+            // The event may belong to a socket that was closed earlier in this iteration.
             (SocketRole::Handler, ConnState::Handshake(_) | ConnState::Closing(_) | ConnState::Closed(_)) => {
             }
         }
     }
 
-    /// Tells the handler that what it waits for has come.
+    /// Tells the handler that the worker's shared resources have woken it.
     pub(crate) fn wake(&mut self) {
         if let ConnState::Serving(handler) = &mut self.state {
             handler.wake();
         }
     }
 
-    /// Reads what has come, as far as there is room for it.
+    /// Reads what has arrived, as far as there is room for it.
     pub(crate) fn read(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let result = match &mut self.state {
             ConnState::Serving(handler) => handler.read(&mut self.session, context),
@@ -146,7 +149,7 @@ impl<H: Handler> Connection<H> {
             };
             match written {
                 Ok(next) => break next,
-                // Each turn brings the state closer to its end.
+                // Each pass moves the state closer to `Closed`.
                 Err(end) => self.end(end, context, resources),
             }
         };
@@ -154,24 +157,25 @@ impl<H: Handler> Connection<H> {
         next
     }
 
-    /// Acts on a deadline that has passed; [`Connection::write`] must follow.
+    /// Handles a deadline that has passed. The caller must call [`Connection::write`] afterwards.
     pub(crate) fn expired(
         &mut self,
         kind: TimerKind,
         context: &mut WorkerContext,
         resources: &mut H::Resources,
     ) {
+        // The TLS session ticket was held back for the first response, which has not come in time.
         if kind == TimerKind::Ticket {
             return self.session.release_ticket(context);
         }
-        // It is no longer armed, and must not keep a later one from being set.
+        // The timer has fired. If its deadline stayed set, no later one could be armed.
         self.session.clear_deadline(context);
         let result = match &mut self.state {
             ConnState::Handshake(_) => {
                 Err(ConnEnd::at_once(Outcome::HandshakeTimeout, "the handshake was not done in time"))
             }
             ConnState::Serving(handler) => handler.expired(&mut self.session, context),
-            // A client that is still taking what waits for it gets it.
+            // A client that still reads what is pending gets more time.
             ConnState::Closing(_) => match self.session.linger_until(context) {
                 Some(until) => {
                     self.session.set_deadline(until, context);
@@ -186,7 +190,7 @@ impl<H: Handler> Connection<H> {
         }
     }
 
-    /// Takes the limits as they are after a change, or at the beginning of a drain.
+    /// Applies the current limits, after a change or at the start of a drain.
     pub(crate) fn limits_changed(&mut self, context: &mut WorkerContext) {
         match &mut self.state {
             ConnState::Handshake(_) => self.session.await_handshake(context),
@@ -195,19 +199,22 @@ impl<H: Handler> Connection<H> {
         }
     }
 
-    /// Cuts it, as its client has taken nothing for the send timeout; [`Connection::write`] must follow.
+    /// Resets the connection because its client has read nothing for the send timeout. The caller must call
+    /// [`Connection::write`] afterwards.
     pub(crate) fn send_timed_out(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let detail = "the client took nothing for the send timeout";
         self.end(ConnEnd::reset(Outcome::SendTimeout, detail), context, resources);
     }
 
-    /// Cuts it to make room for the bytes of others; [`Connection::write`] must follow.
+    /// Resets the connection to free memory, because the worker holds too many pending bytes. The caller must call
+    /// [`Connection::write`] afterwards.
     pub(crate) fn cut_for_room(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let detail = "too many bytes waited to be sent, and its own had waited longest";
         self.end(ConnEnd::reset(Outcome::PendingBound, detail), context, resources);
     }
 
-    /// Ends it now, whatever it is doing; [`Connection::write`] and [`Connection::close`] must follow.
+    /// Ends the connection because the worker ends, in any state. The caller must call [`Connection::write`] and
+    /// [`Connection::close`] afterwards.
     pub(crate) fn cut(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let is_unused =
             matches!(&self.state, ConnState::Serving(handler) if handler.is_unused(&self.session));
@@ -220,10 +227,10 @@ impl<H: Handler> Connection<H> {
         self.end(end, context, resources);
     }
 
-    /// Enters one of the last two states. No other function does.
+    /// Enters `Closing` or `Closed`. No other function does.
     #[cold]
     fn end(&mut self, end: ConnEnd, context: &mut WorkerContext, resources: &mut H::Resources) {
-        let ConnEnd { outcome, detail, manner } = end;
+        let ConnEnd { outcome, detail, mode } = end;
         let ending = match &mut self.state {
             ConnState::Closing(ending) | ConnState::Closed(ending) => std::mem::take(ending),
             ConnState::Handshake(handshake) => {
@@ -237,20 +244,20 @@ impl<H: Handler> Connection<H> {
                 Ending { outcome, detail }
             }
         };
-        self.state = match manner {
-            Manner::AfterSending => {
+        self.state = match mode {
+            CloseMode::AfterSending => {
                 self.session.begin_closing(context);
                 ConnState::Closing(ending)
             }
-            Manner::AtOnce => ConnState::Closed(ending),
-            Manner::Reset => {
+            CloseMode::AtOnce => ConnState::Closed(ending),
+            CloseMode::Reset => {
                 self.session.reset(context);
                 ConnState::Closed(ending)
             }
         };
     }
 
-    /// Counts its end, and closes its sockets.
+    /// Records the outcome, and closes the sockets.
     pub(crate) fn close(self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let ending = match self.state {
             ConnState::Closing(ending) | ConnState::Closed(ending) => ending,
@@ -270,20 +277,20 @@ impl Default for Ending {
     }
 }
 
-/// Which socket of a connection an event is for.
+/// The socket of a connection that an event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketRole {
     Client,
-    /// The one of its handler.
+    /// The socket that the handler registered, such as the one to the upstream.
     Handler,
 }
 
-/// The token of one of a connection's sockets.
+/// The token of a connection's socket.
 pub(crate) fn token(key: usize, role: SocketRole) -> Token {
     Token(key * 2 + usize::from(role == SocketRole::Handler))
 }
 
-/// The connection and socket that a token of [`token`] is for.
+/// The inverse of [`token`]: the connection's key, and which of its sockets.
 pub(crate) fn untoken(token: Token) -> (usize, SocketRole) {
     (token.0 / 2, if token.0.is_multiple_of(2) { SocketRole::Client } else { SocketRole::Handler })
 }

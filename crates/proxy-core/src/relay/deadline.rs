@@ -52,7 +52,7 @@ impl Relay {
     }
 
     /// Acts on the idle deadline: either something has moved since it was set, or the connection has been idle.
-    pub(super) fn rested(
+    pub(super) fn check_idle(
         &self,
         session: &mut ClientSession,
         context: &mut WorkerContext,
@@ -74,7 +74,7 @@ impl Relay {
         }
         // What the client has asked for and not got is cut off, and must not look like a whole answer.
         let is_unused = self.is_unused(session);
-        if !session.owes_client() && self.asked_at.is_none() {
+        if !session.owes_client() && self.unanswered_since.is_none() {
             session.close_notify(context);
         }
         Err(if context.is_draining && is_unused {

@@ -1,8 +1,8 @@
-//! The handler that forwards bytes between each client and an upstream connection of its own. It knows
-//! nothing of the protocol inside TLS.
+//! The handler that forwards bytes between a client and an upstream. Each client has an upstream connection of its own.
+//! The relay does not parse the protocol inside TLS.
 //!
-//! The two directions know of each other only through their ends, and the end of one is forwarded without touching
-//! the other.
+//! The two directions end independently: when one side ends its stream, the relay forwards that end, and the other
+//! direction continues.
 
 mod deadline;
 mod header;
@@ -21,9 +21,9 @@ use crate::upstream::dial::{Caller, ConnectAttempt, ConnectProgress, UpstreamDia
 /// Forwards bytes between a client and an upstream.
 pub(crate) struct Relay {
     upstream: UpstreamConn,
-    /// When the client last sent something that the upstream has not answered yet.
-    asked_at: Option<Instant>,
-    /// When the upstream ended its side, if it has.
+    /// When the client last sent data; `None` if the upstream has sent data since.
+    unanswered_since: Option<Instant>,
+    /// When the upstream ended its stream (sent FIN); `None` before.
     upstream_ended_at: Option<Instant>,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct Relay {
 enum UpstreamConn {
     Connecting {
         attempt: Box<ConnectAttempt>,
-        /// Whether the attempt has something to do.
+        /// Whether the next write must advance the attempt, after an event, a wake-up or a deadline.
         is_due: bool,
     },
     Connected {
         socket: Socket,
-        /// The upstream that it is counted at.
+        /// The upstream whose connection count includes this connection.
         index: usize,
     },
 }
@@ -45,12 +45,12 @@ impl Handler for Relay {
     type Resources = UpstreamDialer;
 
     fn start(session: &mut ClientSession, endpoints: Option<Endpoints>, context: &mut WorkerContext) -> Self {
-        // The first request may have come with the end of the handshake.
-        let asked_at = (!session.received().is_empty()).then_some(context.now);
+        // The client may have sent its first data with the end of the handshake.
+        let unanswered_since = (!session.received().is_empty()).then_some(context.now);
         header::send(session, endpoints, context);
         let attempt = Box::new(ConnectAttempt::new(Instant::now(), context.limits.connect_timeout));
         let upstream = UpstreamConn::Connecting { attempt, is_due: true };
-        Self { upstream, asked_at, upstream_ended_at: None }
+        Self { upstream, unanswered_since, upstream_ended_at: None }
     }
 
     fn note(&mut self, event: &Event) {
@@ -71,7 +71,7 @@ impl Handler for Relay {
 
     fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         if session.read(context)? {
-            self.asked_at = Some(context.now);
+            self.unanswered_since = Some(context.now);
         }
         self.read_upstream(session, context)
     }
@@ -86,8 +86,8 @@ impl Handler for Relay {
             self.connect(session, context, dialer)?;
         }
         self.write_upstream(session, context);
-        let has_told_end = session.flush(context)?;
-        self.next(has_told_end, session, context)
+        let has_just_sent_end = session.flush(context)?;
+        self.next(has_just_sent_end, session, context)
     }
 
     fn expired(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
@@ -96,7 +96,7 @@ impl Handler for Relay {
                 *is_due = true;
                 Ok(())
             }
-            UpstreamConn::Connected { .. } => self.rested(session, context),
+            UpstreamConn::Connected { .. } => self.check_idle(session, context),
         }
     }
 
@@ -106,8 +106,8 @@ impl Handler for Relay {
         }
     }
 
-    /// Nothing has ever moved, so nobody is owed anything. Once something has, an answer may only be pausing:
-    /// without knowing the protocol nobody can tell.
+    /// True only if no byte was ever forwarded. After that a response may be under way, even if it pauses: without
+    /// parsing the protocol, the relay cannot tell whether it is complete.
     fn is_unused(&self, session: &ClientSession) -> bool {
         matches!(self.upstream, UpstreamConn::Connected { .. })
             && !session.has_client_ended()
@@ -170,17 +170,18 @@ impl Relay {
         while socket.is_readable() && session.has_room() {
             match socket.read(&mut context.scratch[..READ_BYTES_MAX]) {
                 Ok(IoResult::Bytes(n)) => {
-                    if let Some(asked_at) = self.asked_at.take() {
-                        session.count_exchange(context.now - asked_at, context);
+                    if let Some(sent_at) = self.unanswered_since.take() {
+                        session.count_exchange(context.now - sent_at, context);
                     }
                     session.send_scratch(n, context)?;
                 }
+                // The socket is no longer readable, which ends the loop.
                 Ok(IoResult::Blocked) => {}
                 Ok(IoResult::End) => {
                     self.upstream_ended_at = Some(context.now);
                     session.finish(context);
                 }
-                // Without close_notify, so that the client can tell that something may be missing.
+                // No close_notify, so that the client can tell that data may be missing.
                 Err(error) => return Err(ConnEnd::after_sending(Outcome::UpstreamBroken, &error)),
             }
         }
@@ -189,20 +190,20 @@ impl Relay {
 
     fn write_upstream(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
         let UpstreamConn::Connected { socket, .. } = &mut self.upstream else { return };
-        let mut is_gone = socket.is_write_closed();
-        while !is_gone && !session.received().is_empty() && socket.is_writable() {
+        let mut is_write_closed = socket.is_write_closed();
+        while !is_write_closed && !session.received().is_empty() && socket.is_writable() {
             match socket.write(session.received(), &context.registry) {
                 Ok(IoResult::Bytes(n)) => session.consume(n, context),
                 Ok(_) => {}
-                Err(_) => is_gone = true,
+                Err(_) => is_write_closed = true,
             }
         }
-        // It takes nothing more, but may have answered before; reading from it tells how it ended.
-        if is_gone {
+        // The upstream accepts no more data, but may have sent a response before. Reading finds that, and the error.
+        if is_write_closed {
             session.stop_receiving();
         }
-        let is_end_due = session.has_client_ended() && session.received().is_empty();
-        if is_end_due && !session.has_stopped_receiving() {
+        let has_forwarded_all = session.has_client_ended() && session.received().is_empty();
+        if has_forwarded_all && !session.has_stopped_receiving() {
             session.stop_receiving();
             if self.upstream_ended_at.is_none() {
                 socket.shut_down();
@@ -212,16 +213,16 @@ impl Relay {
 
     fn next(
         &mut self,
-        has_told_end: bool,
+        has_just_sent_end: bool,
         session: &mut ClientSession,
         context: &mut WorkerContext,
     ) -> Result<Next, ConnEnd> {
         let UpstreamConn::Connected { socket, .. } = &self.upstream else { return Ok(session.next_read()) };
-        let wants_upstream = socket.is_readable() && session.has_room();
-        if has_told_end || context.is_draining || session.has_failed() {
+        let can_read_upstream = socket.is_readable() && session.has_room();
+        if has_just_sent_end || context.is_draining || session.has_failed() {
             self.arm_idle(session, context);
         }
-        // The client has been told that the upstream has ended, and what it still sends would reach nobody.
+        // The client has the end of the upstream's stream, and nothing it still sends can be forwarded.
         if session.has_sent_end() && session.has_stopped_receiving() {
             if !session.has_client_ended() {
                 return Err(ConnEnd::after_sending(Outcome::Ended, ""));
@@ -230,6 +231,6 @@ impl Relay {
                 return Ok(Next::Close);
             }
         }
-        Ok(if wants_upstream { Next::Again } else { session.next_read() })
+        Ok(if can_read_upstream { Next::Again } else { session.next_read() })
     }
 }

@@ -1,9 +1,9 @@
-//! Reads a journal a second time, on its own thread: a run up to a given moment, then the records that follow.
+//! Reads past moments of a run from the journal, on a thread of its own.
 //!
-//! A [`Model`] keeps a few hours of a run, and less of its clients. The journal still holds the rest. A
-//! [`HistoryReader`] reads the run from the journal up to a moment into a new model and delivers that model. Then it
-//! delivers the following records, as far as it is asked to, so that they can be played. Its memory is one model while
-//! it reads, and two polls of records.
+//! A [`Model`] keeps the latest few hours of a run, and less of its clients; the journal still holds the rest. For a
+//! [`Seek`], the [`HistoryReader`] reads the run up to a moment into a new model, and delivers that model. It keeps its
+//! position in the journal, so that [`HistoryRequest::Continue`] can deliver the records that follow, to be played. It
+//! holds one model during a seek, and at most two polls of records.
 
 mod run_cursor;
 #[cfg(test)]
@@ -24,12 +24,14 @@ use run_cursor::{ReadProgress, RunCursor};
 /// Most records in one reply.
 const RECORDS_MAX: usize = 256;
 
-/// A read request. A newer request replaces one still queued.
+/// A read request. A newer request replaces one still queued, and cancels a [`Seek`] that is being read. A cancelled
+/// request gets no further reply.
 #[derive(Debug)]
 pub enum HistoryRequest {
     /// Read a run up to a moment.
     Seek(Box<Seek>),
-    /// Deliver the records that follow, up to a moment.
+    /// Deliver the records after the last ones delivered, up to a moment. Nothing cancels it once it has begun. It is
+    /// ignored without a reply unless its ticket is that of the last [`Seek`], and that seek has reached its moment.
     Continue {
         /// The ticket of the [`Seek`].
         ticket: u64,
@@ -47,13 +49,13 @@ pub struct Seek {
     pub ticket: u64,
     /// The run.
     pub run: RunId,
-    /// The process whose records count.
+    /// The process that wrote the run; records of others are skipped.
     pub origin: Origin,
-    /// The model to read into: empty, or holding what is already known ([`Model::joining`]).
+    /// The model to read into: empty, or prepared by [`Model::joining`] if reading starts within the run.
     pub model: Model,
-    /// Records before this moment of `CLOCK_REALTIME`, in microseconds, are not needed.
+    /// Records before this moment of `CLOCK_REALTIME`, in microseconds, may be skipped; 0 skips none.
     pub since_us: u64,
-    /// The moment, of the run's monotonic clock in microseconds.
+    /// The moment to reach, on the run's monotonic clock in microseconds.
     pub until_us: u64,
     /// The highest sequence number known of the run: reading stops there.
     pub last_seq: u64,
@@ -62,23 +64,23 @@ pub struct Seek {
 /// A reply of the reader.
 #[derive(Debug)]
 pub enum HistoryReply {
-    /// How far a [`Seek`] has come.
+    /// How far a [`Seek`] has read.
     Progress {
         /// The ticket of the request.
         ticket: u64,
-        /// The moment of the run's monotonic clock, in microseconds.
+        /// The moment read up to, on the run's monotonic clock in microseconds.
         mono_us: u64,
     },
     /// The run at the requested moment.
     Reached {
         /// The ticket of the request.
         ticket: u64,
-        /// Nothing but the run, and nothing later than the moment.
+        /// A model of this run only, without any record after the moment.
         model: Box<Model>,
-        /// The moment.
+        /// The requested moment.
         until_us: u64,
     },
-    /// Records that follow.
+    /// Records for a [`HistoryRequest::Continue`].
     Records {
         /// The ticket of the request.
         ticket: u64,
@@ -91,7 +93,7 @@ pub enum HistoryReply {
     Failed {
         /// The ticket of the request.
         ticket: u64,
-        /// Why.
+        /// The error.
         why: String,
     },
 }
@@ -112,7 +114,7 @@ impl Drop for SlotCloser {
     }
 }
 
-/// The queued request. Both threads hold the lock only to put or take it, so neither blocks the other.
+/// The queued request. Both threads hold the lock only briefly, so neither waits for the other's reading or drawing.
 #[derive(Debug, Default)]
 struct RequestSlot {
     state: Mutex<SlotState>,
@@ -152,8 +154,8 @@ impl RequestSlot {
 }
 
 impl HistoryReader {
-    /// Starts the thread. `open` opens the journal, `stretch` limits what is read of it. `deliver` may block; it returns
-    /// false to end the thread.
+    /// Starts the thread. `open` opens the journal; only records within `range` are delivered. `deliver` may block. It
+    /// returns false once nobody receives replies, which ends the current request.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -163,14 +165,14 @@ impl HistoryReader {
         deliver: impl FnMut(HistoryReply) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let slot = Arc::new(RequestSlot::default());
-        let for_thread = Arc::clone(&slot);
+        let thread_slot = Arc::clone(&slot);
         std::thread::Builder::new().name("dashboard-read".into()).spawn(move || {
-            ReaderThread { slot: &for_thread, open, range, deliver }.run();
+            ReaderThread { slot: &thread_slot, open, range, deliver }.run();
         })?;
         Ok(Self { slot: Arc::new(SlotCloser(slot)) })
     }
 
-    /// Queues a request, in place of one still queued. Never blocks.
+    /// Queues a request in place of one still queued. Does not wait for the reader.
     pub fn request(&self, request: HistoryRequest) {
         self.slot.0.put(SlotState::Request(request));
     }
@@ -192,21 +194,21 @@ where
     fn run(mut self) {
         let mut cursor: Option<(u64, RunCursor)> = None;
         while let Some(request) = self.slot.take() {
-            let (ticket, done) = match request {
+            let (ticket, result) = match request {
                 HistoryRequest::Seek(seek) => {
-                    // Dropped first, so that only one is held at a time.
+                    // Dropped before the next one is created, so that only one is in memory.
                     cursor = None;
                     let ticket = seek.ticket;
-                    (ticket, self.seek(*seek).map(|found| cursor = found.map(|cursor| (ticket, cursor))))
+                    (ticket, self.seek(*seek).map(|reached| cursor = reached.map(|cursor| (ticket, cursor))))
                 }
                 HistoryRequest::Continue { ticket, until_us, last_seq } => match &mut cursor {
-                    Some((of, cursor)) if *of == ticket => {
+                    Some((cursor_ticket, cursor)) if *cursor_ticket == ticket => {
                         (ticket, self.read_on(ticket, cursor, until_us, last_seq))
                     }
                     _ => continue,
                 },
             };
-            if let Err(error) = done {
+            if let Err(error) = result {
                 let is_delivered = (self.deliver)(HistoryReply::Failed { ticket, why: error.to_string() });
                 if !is_delivered {
                     return;
@@ -215,22 +217,22 @@ where
         }
     }
 
-    /// Reads up to a moment; `None` if a newer request came meanwhile.
+    /// Reads up to a moment. Returns `None` if a newer request has arrived meanwhile, or nobody receives replies.
     fn seek(&mut self, seek: Seek) -> Result<Option<RunCursor>, ReadError> {
         let Seek { ticket, run, origin, mut model, since_us, until_us, last_seq } = seek;
-        // A stretch needs the records before it, to count from its beginning.
-        let is_whole = self.range == TimeRange::ALL;
-        let start = if is_whole && since_us > 0 { Start::Since(since_us) } else { Start::Oldest };
+        // Records carry totals. A limited range subtracts those before it, and so needs the records before it too.
+        let is_unlimited = self.range == TimeRange::ALL;
+        let start = if is_unlimited && since_us > 0 { Start::Since(since_us) } else { Start::Oldest };
         let mut cursor = RunCursor::new((self.open)(start)?, (run, origin), self.range);
         loop {
             let progress = cursor.read(until_us, last_seq, |writer, record| {
                 model.apply_from(writer, record, None);
             })?;
-            let news = match progress {
+            let reply = match progress {
                 ReadProgress::Done => break,
                 ReadProgress::At(mono_us) => HistoryReply::Progress { ticket, mono_us },
             };
-            if self.slot.is_superseded() || !(self.deliver)(news) {
+            if self.slot.is_superseded() || !(self.deliver)(reply) {
                 return Ok(None);
             }
         }
@@ -238,6 +240,7 @@ where
         Ok(is_delivered.then_some(cursor))
     }
 
+    /// Delivers the records after the cursor, up to a moment.
     fn read_on(
         &mut self,
         ticket: u64,

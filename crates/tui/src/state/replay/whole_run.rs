@@ -25,9 +25,9 @@ impl State {
     pub(super) fn request_whole_run(&mut self) -> Option<HistoryRequest> {
         let run = shown_run(&self.model, &self.options).filter(|run| run.is_brief())?;
         let (id, began_us) = (run.id(), run.began_us());
-        let is_asked =
-            self.reads.in_flight.is_some_and(|asked| asked.run == id && asked.until_us == u64::MAX);
-        if is_asked || self.reads.failed_us == Some(u64::MAX) {
+        let is_requested =
+            self.reads.in_flight.is_some_and(|read| read.run == id && read.until_us == u64::MAX);
+        if is_requested || self.reads.failed_us == Some(u64::MAX) {
             return None;
         }
         match self.reads.pending.as_ref().filter(|whole| whole.run == id).map(|whole| whole.ticket) {
