@@ -69,6 +69,7 @@ impl Handler for Relay {
         }
     }
 
+    #[inline]
     fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         if session.read(context)? {
             self.asked_at = Some(context.now);
@@ -76,6 +77,7 @@ impl Handler for Relay {
         self.read_upstream(session, context)
     }
 
+    #[inline]
     fn write(
         &mut self,
         session: &mut ClientSession,
@@ -161,6 +163,7 @@ impl Relay {
         }
     }
 
+    #[inline]
     fn read_upstream(
         &mut self,
         session: &mut ClientSession,
@@ -187,6 +190,7 @@ impl Relay {
         Ok(())
     }
 
+    #[inline]
     fn write_upstream(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
         let UpstreamConn::Connected { socket, .. } = &mut self.upstream else { return };
         let mut is_gone = socket.is_write_closed();
@@ -210,6 +214,7 @@ impl Relay {
         }
     }
 
+    #[inline]
     fn next(
         &mut self,
         has_told_end: bool,
