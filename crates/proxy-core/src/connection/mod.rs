@@ -119,15 +119,7 @@ impl<H: Handler> Connection<H> {
     pub(crate) fn read(&mut self, context: &mut WorkerContext, resources: &mut H::Resources) {
         let result = match &mut self.state {
             ConnState::Serving(handler) => handler.read(&mut self.session, context),
-            ConnState::Handshake(handshake) => {
-                let result = handshake.read(&mut self.session, context);
-                // To the client the handshake is complete, even if bad data came right behind it.
-                if !self.session.is_handshaking() {
-                    let endpoints = handshake.complete(&mut self.session, context);
-                    self.state = ConnState::Serving(H::start(&mut self.session, endpoints, context));
-                }
-                result
-            }
+            ConnState::Handshake(_) => self.shake_hands(context),
             ConnState::Closing(_) => {
                 self.session.drop_input(context).map_err(|error| ConnEnd::at_once(Outcome::Ended, error))
             }
@@ -136,6 +128,19 @@ impl<H: Handler> Connection<H> {
         if let Err(end) = result {
             self.end(end, context, resources);
         }
+    }
+
+    /// Continues the handshake. Out of line, so that a request does not pass through its code.
+    #[inline(never)]
+    fn shake_hands(&mut self, context: &mut WorkerContext) -> Result<(), ConnEnd> {
+        let ConnState::Handshake(handshake) = &mut self.state else { return Ok(()) };
+        let result = handshake.read(&mut self.session, context);
+        // To the client the handshake is complete, even if bad data came right behind it.
+        if !self.session.is_handshaking() {
+            let endpoints = handshake.complete(&mut self.session, context);
+            self.state = ConnState::Serving(H::start(&mut self.session, endpoints, context));
+        }
+        result
     }
 
     /// Writes what waits, and tells what is needed next.

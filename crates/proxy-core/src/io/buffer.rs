@@ -45,18 +45,24 @@ impl Buffer {
     }
 
     /// Space for at least `n` bytes behind the end; [`Buffer::commit`] makes them part of the buffer.
+    #[inline]
     pub(crate) fn room(&mut self, n: usize) -> &mut [u8] {
         if self.memory.len() - self.tail < n {
-            self.memory.copy_within(self.head..self.tail, 0);
-            (self.head, self.tail) = (0, self.len());
-            let needed = (self.tail + n).next_multiple_of(STEP_BYTES);
-            if self.memory.len() < needed {
-                // Exactly: a client that does not read costs the buffer's limit and no more.
-                self.memory.reserve_exact(needed - self.memory.len());
-                self.memory.resize(needed, 0);
-            }
+            self.grow(n);
         }
         &mut self.memory[self.tail..]
+    }
+
+    #[cold]
+    fn grow(&mut self, n: usize) {
+        self.memory.copy_within(self.head..self.tail, 0);
+        (self.head, self.tail) = (0, self.len());
+        let needed = (self.tail + n).next_multiple_of(STEP_BYTES);
+        if self.memory.len() < needed {
+            // Exactly: a client that does not read costs the buffer's limit and no more.
+            self.memory.reserve_exact(needed - self.memory.len());
+            self.memory.resize(needed, 0);
+        }
     }
 
     /// Appends the first `n` bytes of what [`Buffer::room`] gave.

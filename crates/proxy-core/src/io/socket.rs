@@ -177,11 +177,20 @@ impl Socket {
     }
 
     /// Writes as much as fits, and asks for an event when more does.
+    #[inline]
     pub(crate) fn write(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<IoResult> {
         let written = match &self.stream {
             StreamSocket::Tcp(tcp) => retry(|| (&mut &*tcp).write(bytes)),
             StreamSocket::Unix(unix) => retry(|| (&mut &*unix).write(bytes)),
         };
+        match written {
+            Ok(n) if n == bytes.len() => Ok(IoResult::Bytes(n)),
+            short => self.write_fell_short(short, registry),
+        }
+    }
+
+    #[cold]
+    fn write_fell_short(&mut self, written: io::Result<usize>, registry: &Registry) -> io::Result<IoResult> {
         let result = match written {
             Ok(n) => IoResult::Bytes(n),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => IoResult::Blocked,
@@ -190,10 +199,8 @@ impl Socket {
                 return Err(error);
             }
         };
-        if !matches!(result, IoResult::Bytes(n) if n == bytes.len()) {
-            self.writable = false;
-            self.tell_writable(registry)?;
-        }
+        self.writable = false;
+        self.tell_writable(registry)?;
         Ok(result)
     }
 

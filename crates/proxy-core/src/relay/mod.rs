@@ -69,6 +69,7 @@ impl Handler for Relay {
         }
     }
 
+    #[inline]
     fn read(&mut self, session: &mut ClientSession, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         if session.read(context)? {
             self.unanswered_since = Some(context.now);
@@ -76,6 +77,7 @@ impl Handler for Relay {
         self.read_upstream(session, context)
     }
 
+    #[inline]
     fn write(
         &mut self,
         session: &mut ClientSession,
@@ -161,6 +163,7 @@ impl Relay {
         }
     }
 
+    #[inline]
     fn read_upstream(
         &mut self,
         session: &mut ClientSession,
@@ -188,6 +191,7 @@ impl Relay {
         Ok(())
     }
 
+    #[inline]
     fn write_upstream(&mut self, session: &mut ClientSession, context: &mut WorkerContext) {
         let UpstreamConn::Connected { socket, .. } = &mut self.upstream else { return };
         let mut is_write_closed = socket.is_write_closed();
@@ -211,6 +215,7 @@ impl Relay {
         }
     }
 
+    #[inline]
     fn next(
         &mut self,
         has_just_sent_end: bool,

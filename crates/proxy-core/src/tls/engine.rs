@@ -116,6 +116,7 @@ impl Engine {
     }
 
     /// Returns how much of `buffer` is done with.
+    #[inline]
     fn process(
         &mut self,
         buffer: &mut [u8],
@@ -138,6 +139,7 @@ impl Engine {
         result
     }
 
+    #[inline]
     fn process_until_blocked(
         &mut self,
         buffer: &mut [u8],
@@ -154,6 +156,10 @@ impl Engine {
                         let record = record?;
                         discard += record.discard;
                         plaintext.extend(record.payload);
+                    }
+                    // Before a record rustls hands out what it has queued, so nothing waits behind the last one.
+                    if used + discard == buffer.len() {
+                        return Ok(used + discard);
                     }
                 }
                 ConnectionState::EncodeTlsData(data) => encode(data, output)?,

@@ -166,11 +166,10 @@ impl<H: Handler> Worker<H> {
         }
         let may_accept = self.listeners.is_any_ready() && self.handshakes_bound_met().is_none();
         let accept_at = may_accept.then(|| self.accept_at.unwrap_or(self.context.now));
-        let next = [self.context.timers.next(), accept_at, self.listeners.next(), self.drain_until];
-        let mut next = next.into_iter().flatten().min();
+        let mut next = earlier(self.context.timers.next(), accept_at);
+        next = earlier(next, earlier(self.listeners.next(), self.drain_until));
         if !self.context.pending.is_empty() {
-            let send_timeout = self.context.next_send_timeout().map(|(at, _)| at);
-            next = next.into_iter().chain(send_timeout).min();
+            next = earlier(next, self.context.next_send_timeout().map(|(at, _)| at));
         }
         // Reckoned from the last connection served, which saves a look at the clock a turn. A deadline is
         // noticed later by what was done since.
@@ -298,6 +297,11 @@ impl<H: Handler> Worker<H> {
             self.control.limiter.leave();
         }
     }
+}
+
+/// The earlier of two moments, either of which may be missing.
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.map_or(b, |a| Some(b.map_or(a, |b| a.min(b))))
 }
 
 #[cfg(test)]

@@ -27,10 +27,8 @@ impl<H: Handler> Worker<H> {
 
     /// Serves every ready connection but handshakes, in batches: all of a batch read, then all write.
     fn serve_established(&mut self) {
-        for key in self.again.drain(..) {
-            if let Some(connection) = self.connections.get_mut(key) {
-                self.ready.push(connection, key, self.context.now);
-            }
+        if !self.again.is_empty() {
+            self.push_again();
         }
         let established = std::mem::take(&mut self.ready.established);
         let mut waiting = &established[..];
@@ -44,6 +42,17 @@ impl<H: Handler> Worker<H> {
         }
         self.ready.established = established;
         self.ready.established.clear();
+    }
+
+    /// Makes those ready that wanted another turn. Out of line, since most turns leave none: inlined it costs a small
+    /// request 1 %.
+    #[inline(never)]
+    fn push_again(&mut self) {
+        for key in self.again.drain(..) {
+            if let Some(connection) = self.connections.get_mut(key) {
+                self.ready.push(connection, key, self.context.now);
+            }
+        }
     }
 
     /// Continues handshakes in the turn that began at `began_at`: at least one, and no further one after

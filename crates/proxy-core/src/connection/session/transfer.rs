@@ -32,6 +32,7 @@ impl ClientSession {
     }
 
     /// What a session that only reads needs next.
+    #[inline]
     pub(crate) fn next_read(&self) -> Next {
         if self.wants_read() { Next::Again } else { Next::Wait }
     }
@@ -77,6 +78,7 @@ impl ClientSession {
     ///
     /// # Errors
     /// How the connection ends.
+    #[inline]
     pub fn read(&mut self, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         let mut has_grown = false;
         if self.wants_read() {
@@ -159,6 +161,7 @@ impl ClientSession {
     }
 
     /// Encrypts the first `n` bytes of the scratch buffer for the client.
+    #[inline]
     pub(crate) fn send_scratch(&mut self, n: usize, context: &mut WorkerContext) -> Result<(), ConnEnd> {
         self.count_sent(n, context);
         let result = self.engine.encrypt(&context.scratch[..n], &mut self.to_client.pending);
@@ -218,6 +221,7 @@ impl ClientSession {
     ///
     /// # Errors
     /// How the connection ends.
+    #[inline]
     pub fn flush(&mut self, context: &mut WorkerContext) -> Result<bool, ConnEnd> {
         if self.ticket.at().is_some() {
             return Ok(false);

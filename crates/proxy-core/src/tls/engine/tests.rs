@@ -206,17 +206,17 @@ fn a_record_in_pieces_does_not_disturb_what_is_sent_meanwhile() {
 #[test]
 fn a_key_update_is_answered_in_front_of_the_next_data() {
     let mut pair = Pair::connected(&rustls::version::TLS13);
-    for round in 0..3 {
+    for size in [7, 50, 10_000] {
         pair.client.refresh_traffic_keys().unwrap();
         pair.client.writer().write_all(b"new keys").unwrap();
         let wire = pair.client_sends();
-        // In pieces, so that a part of the update is kept while something is sent.
-        for piece in wire.chunks(7) {
+        // In small pieces a part of the update is kept while something is sent; in one, data ends what is read.
+        for piece in wire.chunks(size) {
             pair.receive(piece).unwrap();
             pair.engine.encrypt(b"y", &mut pair.output).unwrap();
         }
         pair.client_takes();
-        assert_eq!(pair.client_reads(), vec![b'y'; wire.len().div_ceil(7)], "round {round}");
+        assert_eq!(pair.client_reads(), vec![b'y'; wire.len().div_ceil(size)], "pieces of {size}");
     }
     assert_eq!(pair.plaintext.len(), 24);
 }
