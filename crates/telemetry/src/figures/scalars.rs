@@ -1,4 +1,4 @@
-//! Figures that are one number of a run: its counters, and what its summary makes of them.
+//! Figures that are one number of a run: its counters, and the numbers of its summary.
 
 use super::{FigureSide, FigureUnit};
 use crate::metrics::{CpuGroup, LoadCounter, Metric, ProxyCounter};
@@ -8,12 +8,12 @@ use crate::record::event_counts::LoadEvent;
 /// A figure that is one number of a run.
 #[derive(Debug)]
 pub struct Scalar {
-    /// Without the side.
+    /// The name without the side's prefix.
     pub(super) name: &'static str,
     source: ScalarSource,
 }
 
-/// Where the number is found.
+/// Where the value comes from.
 #[derive(Debug)]
 enum ScalarSource {
     Proxy(ProxyCounter),
@@ -64,8 +64,8 @@ impl Scalar {
 
     pub(super) fn value(&self, run: &Run, summary: &Summary) -> Option<f64> {
         match self.source {
-            ScalarSource::Proxy(counter) => run.proxy().map(|track| track.totals()[counter] as f64),
-            ScalarSource::Load(counter) => run.load().map(|track| track.totals()[counter] as f64),
+            ScalarSource::Proxy(counter) => run.proxy().map(|series| series.totals()[counter] as f64),
+            ScalarSource::Load(counter) => run.load().map(|series| series.totals()[counter] as f64),
             ScalarSource::Cpu(group) => Some(run.host().map_or(0.0, |host| host.cpu[group] as f64 / 1e6)),
             ScalarSource::Summary { value, .. } => value(summary),
         }
@@ -106,14 +106,14 @@ fn of_observed(summary: &Summary, value: fn(&Observed) -> f64) -> Option<f64> {
     summary.observed.as_ref().map(value)
 }
 
-/// Answers with a status of this class.
+/// The number of answers with a status of this class.
 fn answers(summary: &Summary, class: u16) -> Option<f64> {
     let is_of_class = |event| matches!(event, LoadEvent::Status(code) if code / 100 == class);
     let events = summary.load.as_ref()?.events.iter().filter(|entry| is_of_class(entry.event));
     Some(events.fold(0, |sum: u64, entry| sum.saturating_add(entry.count)) as f64)
 }
 
-/// Requests without a good answer.
+/// The number of requests that failed, were never sent, or had no whole answer.
 fn load_errors(load: &LoadSummary) -> u64 {
     let requests = &load.requests;
     [requests.failed, requests.never_sent, requests.unfinished].into_iter().fold(0, u64::saturating_add)
@@ -130,7 +130,7 @@ fn errors(summary: &Summary) -> u64 {
 use FigureSide::{Journal, Load, Observed as Observing, Proxy, Run as Whole};
 use FigureUnit::{Bytes, Count, PerSecond, Percent, Ratio, Seconds};
 
-// One line a figure.
+// One line per figure.
 #[rustfmt::skip]
 pub(super) static SCALARS: &[Scalar] = &[
     proxy("connections.accepted", ProxyCounter::Accepted),
