@@ -132,7 +132,7 @@ pub(super) static QUOTIENTS: [Quotient; 8] = [
     ),
     cpu(
         "cpu.per_handshake",
-        "CPU time of the proxy's workers, whatever they used it for, over the full and resumed handshakes that they completed.",
+        "All CPU time of the proxy's workers, over the full and resumed handshakes that they completed.",
         Totals::handshakes,
     ),
     Quotient {
