@@ -4,9 +4,10 @@
 //! merged with that part of other runs (`merged`). Every operation of [`Run`] names every part, so the compiler shows
 //! where a new part is missing.
 //!
-//! The file of a part also has what `history` does with its records. `rebase` subtracts what was counted before a slice
-//! (`history/slice`); the compiler asks for it, too. `downsample` merges two records (`history/downsample`); a record
-//! that is not named there is replaced by the later one, without a word from the compiler.
+//! The file of a part also has what `history` does with its records. `rebase` subtracts what was counted before a slice;
+//! `history/slice` matches every kind of record, so a new kind does not compile without an arm there. `downsample` merges
+//! two records; `history/downsample` has a catch-all arm that keeps the later record, so the compiler finds nothing
+//! missing there.
 //!
 //! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`.
 
@@ -149,7 +150,8 @@ impl Run {
         }
     }
 
-    /// Drops everything but what a list of runs shows: totals and the last interval. Later records add no more.
+    /// Drops everything but what a list of runs shows: totals and the last interval. Later records are abridged
+    /// too.
     pub(super) fn abridge(&mut self) {
         let Self {
             header: _,

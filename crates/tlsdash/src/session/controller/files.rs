@@ -46,7 +46,7 @@ pub(super) enum FileWatchEvent {
     Ended { looked: FileChanges, was_asked: bool },
     /// A check has not ended for this long; reported once.
     Stuck(Duration),
-    /// The check still hangs. Reported once a second, for work that needs no file.
+    /// The check still hangs. Returned once a second, for work that needs no file.
     StillStuck,
 }
 
