@@ -76,20 +76,29 @@ fn stretches_of_a_run_add_up_to_it_and_can_be_compared() {
     let whole = json(&report(folder, &[&a]));
     let stretch = |window: &str| json(&report(folder, &[&format!("{a}@{window}")]));
     let (first, second) = (stretch("..2s"), stretch("2s.."));
-    assert!(ok(&first) > 0 && ok(&second) > ok(&first));
+    assert!(ok(&first) > 0 && ok(&second) > 0);
     assert_eq!(ok(&first) + ok(&second), ok(&whole));
     let exchanges =
         |report: &Value| report["summary"]["proxy"]["latency_us"]["exchange"]["n"].as_u64().unwrap();
     assert_eq!(exchanges(&first) + exchanges(&second), exchanges(&whole));
-    let lasted = first["summary"]["duration_s"].as_f64().unwrap();
-    assert!((1.7..=2.1).contains(&lasted), "{lasted}");
+    // The cut is the end of the last whole interval: on a busy machine, well before 2 s.
+    let cut_s = (whole["load_intervals"].as_array().unwrap().iter())
+        .filter_map(|interval| interval["end_s"].as_f64())
+        .rfind(|&end_s| end_s <= 2.0)
+        .unwrap();
+    let durations_s =
+        [&first, &second, &whole].map(|report| report["summary"]["duration_s"].as_f64().unwrap());
+    assert!((durations_s[0] - cut_s).abs() < 1e-3, "{durations_s:?}, cut at {cut_s}");
+    assert!((durations_s[1] + cut_s - durations_s[2]).abs() < 1e-3, "{durations_s:?}, cut at {cut_s}");
     assert_eq!(second["summary"]["journal"]["lost"], 0);
 
     let windows = [format!("{a}@1s..3500ms"), format!("{a}@3500ms..6s")];
-    let args = ["compare", &*windows[0], &*windows[1], "--block", "400ms", "--discard", "1ms", "--metric"];
+    let args = ["compare", &*windows[0], &*windows[1], "--block", "200ms", "--discard", "1ms", "--metric"];
     let compared = run(folder, &[&args[..], &["exchange.p50", "--format", "json"]].concat());
     let compared = json(&compared);
-    assert!(compared["metrics"][0]["estimate"]["p"].as_f64().is_some(), "{compared}");
+    // A p-value needs four whole blocks of each side. A very busy machine may record fewer.
+    let has_enough = ["a", "b"].iter().all(|side| compared[side]["blocks"].as_u64().unwrap() >= 4);
+    assert_eq!(compared["metrics"][0]["estimate"]["p"].is_f64(), has_enough, "{compared}");
 }
 
 #[test]

@@ -28,47 +28,47 @@ const LIMITS: [OptionSpec<Limits>; 11] = [
         ("connections-max", f64::INFINITY),
         Applies::Live,
         |limits| &mut limits.connections_max,
-        "Connections served at once; more wait in the backlog",
+        "Connections at once; more wait in the backlog",
     )
     .absent("what descriptors allow", "10000"),
     bound(
         ("handshakes-max", BOUND_MAX),
         Applies::NewConnections,
         |limits| &mut limits.handshakes_max,
-        "Handshakes under way at once; more wait in the backlog",
+        "Handshakes at once; more wait in the backlog",
     )
     .absent("no bound", "1000"),
     bound(
         ("connections-per-client", BOUND_MAX),
         Applies::NewConnections,
         |limits| &mut limits.connections_per_client,
-        "Connections of one client address at once, IPv6 by /64; more are closed",
+        "Connections at once of a client address (IPv6: /64); more are closed",
     )
     .absent("no bound", "100"),
     OptionSpec::new(
         ("pending-max", "SIZE"),
         Applies::Live,
         Kind::Memory { range: PENDING_RANGE, at: |limits| &mut limits.pending_bytes_max },
-        "Memory for what waits to be sent on all connections together; beyond it the connection whose bytes have waited \
-         longest is cut",
+        "Memory for bytes waiting to be sent, all connections together; beyond it, the connection whose \
+         bytes have waited longest is cut",
     ),
     timeout("handshake-timeout", |limits| &mut limits.handshake_timeout, "Deadline of a handshake"),
     timeout("connect-timeout", |limits| &mut limits.connect_timeout, "Deadline for reaching the upstream"),
     timeout(
         "idle-timeout",
         |limits| &mut limits.idle_timeout,
-        "Close a connection on which nothing moved for so long",
+        "Close a connection after this time without a byte",
     ),
     timeout(
         "send-timeout",
         |limits| &mut limits.send_timeout,
-        "Cut a client that takes nothing of what waits for it for so long",
+        "Reset a client that takes none of its waiting bytes for this time",
     ),
     timeout("half-closed-timeout", |limits| &mut limits.half_closed_timeout, "").without_flag(),
     timeout(
         "drain-timeout",
         |limits| &mut limits.drain_timeout,
-        "How long connections may go on once the program ends",
+        "Time that connections get to finish when the program ends",
     ),
     timeout("drain-quiet", |limits| &mut limits.drain_quiet, "").without_flag(),
 ];

@@ -42,32 +42,27 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         |s, text| choose(VERSIONS, text).map(|max| s.max = max),
         "Newest version of TLS: 1.2 or 1.3",
     ),
-    text(
-        ("ciphers", "LIST"),
-        cipher_names,
-        set_ciphers,
-        "Cipher suites by IANA name, separated by commas, most preferred first",
-    )
-    .absent("all, AES-128 first", "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+    text(("ciphers", "LIST"), cipher_names, set_ciphers, "Cipher suites by IANA name, most preferred first")
+        .absent("all, AES-128 first", "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
     text(
         ("cipher-order", "WHOSE"),
         |s| word(CIPHER_ORDERS, s.cipher_order),
         |s, text| choose(CIPHER_ORDERS, text).map(|order| s.cipher_order = order),
-        "Whose preference counts among them: proxy or client",
+        "Whose preference selects the cipher suite: proxy or client",
     ),
     text(("groups", "LIST"), group_names, set_groups, "Key exchange groups that a client may choose from"),
     text(
         ("alpn", "LIST"),
         |s| s.alpn.join(","),
         set_alpn,
-        "Application protocols that the upstream speaks, most preferred first, such as h2,http/1.1",
+        "Application protocols of the upstream, most preferred first, such as h2,http/1.1",
     )
     .absent("ALPN is left out", "h2,http/1.1"),
     text(
         ("resumption", "HOW"),
         |s| word(RESUMPTIONS, s.resumption),
         |s, text| choose(RESUMPTIONS, text).map(|resumption| s.resumption = resumption),
-        "How clients resume: tickets, cache (sessions in memory) or off",
+        "Resumption: tickets, cache (sessions in memory) or off",
     ),
     number(
         ("tickets", "N"),
@@ -78,17 +73,17 @@ const SETTINGS: [OptionSpec<TlsSettings>; 13] = [
         ("ticket-send", "WHEN"),
         |s| word(TICKET_SENDS, s.ticket_send),
         |s, text| choose(TICKET_SENDS, text).map(|send| s.ticket_send = send),
-        "When they are sent: with the first answer, or at-once",
+        "When tickets are sent: with the first answer, or at-once",
     ),
     number(
         ("ticket-lifetime", "TIME"),
         Kind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_lifetime },
-        "How long a ticket is good for",
+        "Lifetime of a ticket",
     ),
     number(
         ("ticket-rotation", "TIME"),
         Kind::Time { range: TICKET_TIME_RANGE, at: |s| &mut s.ticket_rotation },
-        "How long a key seals tickets before another is made, without --ticket-keys",
+        "Time after which a new key encrypts tickets, without --ticket-keys",
     ),
     number(
         ("session-cache", "N"),

@@ -18,7 +18,7 @@ pub(crate) struct AppearanceOptions {
     /// Draw with ASCII characters only
     #[arg(long)]
     pub(crate) ascii: bool,
-    /// Tell in sentences, one below the other, instead of drawing: for screen readers and logs
+    /// Print sentences instead of a screen: for screen readers and logs
     #[arg(long)]
     pub(crate) plain: bool,
     /// Colours: auto, dark, light, 16 for the terminal's own, or none

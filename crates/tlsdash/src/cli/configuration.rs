@@ -49,20 +49,20 @@ pub(crate) struct ProxyOptions {
     /// [default: :8443]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Vec<Parsed<ListenAddr>>,
-    /// Where plaintext goes: unix:/path or host:port; of several, to the one with the fewest connections
+    /// Upstream that gets the plaintext: unix:/path or host:port; may be repeated: the one with the fewest connections
+    /// gets the next
     #[arg(long, value_name = "TARGET")]
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
     pub(crate) upstream: Vec<Parsed<Upstream>>,
-    /// Give up root for this user, NAME or NAME:GROUP, once addresses are bound and keys are read
+    /// Run as this user, NAME or NAME:GROUP, after binding addresses and reading keys as root
     #[arg(long, value_name = "NAME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<String>,
-    /// Tell the upstream who the client is, by a header in front of its first byte: v1, or v2 with what TLS
-    /// negotiated [default: none]
+    /// Send the upstream a PROXY header that names the client: v1, or v2 with the TLS parameters [default: none]
     #[arg(long, value_name = "VERSION")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) proxy_protocol: Option<Parsed<ProxyProtocol>>,
-    /// Peers that must send such a header and are believed, such as 10.0.0.0/8,2001:db8::1 [default: none]
+    /// Trusted proxies, which must send a PROXY header, such as 10.0.0.0/8,2001:db8::1 [default: none]
     #[arg(long, value_name = "CIDR,...")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accept_proxy: Option<Parsed<TrustedPeers>>,
@@ -72,25 +72,24 @@ pub(crate) struct ProxyOptions {
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) tls: Declared<TlsSettings>,
-    /// Run the built-in load beside the proxy, such as rate=500,connections=64,resume=80%; the other words are
-    /// arrivals, keepalive, lifetime, sources, threads, duration, warmup and requests; without rate it is a closed
-    /// loop, and rate may be stages such as 100..1000/30s+1000/60s
+    /// Run the built-in load, such as rate=500,connections=64,resume=80%; other words: arrivals, keepalive, lifetime,
+    /// sources, threads, duration, warmup, requests. Without rate the loop is closed; rate may have stages, such as
+    /// 100..1000/30s+1000/60s
     #[arg(long, value_name = "PLAN")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) load: Option<Parsed<Plan>>,
-    /// Worker threads, each with its own event loop [default: one a core]
+    /// Worker threads, each with its own event loop [default: one per core]
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<NonZeroUsize>,
-    /// Cores that the workers run on, such as 0-3,8; then there is a worker a core unless --workers says more
-    /// [default: wherever the kernel puts them]
+    /// Cores for the workers, such as 0-3,8: one worker on each unless --workers says more [default: any core]
     #[arg(long, value_name = "LIST")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cpus: Option<Parsed<Cpus>>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(crate) limits: Declared<Limits>,
-    /// End by itself after so long and print a summary
+    /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) duration: Option<Parsed<Time>>,
@@ -110,10 +109,10 @@ pub(crate) struct ProxyOptions {
 pub(crate) struct ProxyArgs {
     #[command(flatten)]
     options: ProxyOptions,
-    /// Configuration file in TOML, with the same words; flags win
+    /// Configuration file in TOML with the same options; flags win
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print the configuration in force, defaults included, and end
+    /// Print the configuration in force, with defaults, and exit
     #[arg(long)]
     pub(crate) print_config: bool,
 }

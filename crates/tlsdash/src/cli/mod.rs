@@ -64,8 +64,8 @@ const EXIT_CODES: &str =
 
 /// Observe what TLS costs, live, on this box.
 ///
-/// Terminates TLS in front of an application, loads it if asked to, and shows latency percentiles, full against
-/// resumed handshakes, and the throughput of each client. Every figure shown was read back from a systemd journal.
+/// Terminates TLS in front of an application, can load it, and shows latency percentiles, full and resumed handshakes,
+/// and the throughput of each client. Every figure is read back from a systemd journal.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -128,19 +128,19 @@ fn without_flags<T: Args>() -> T {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Mode {
-    /// Run everything built in: certificate, upstream, load, dashboard; nothing to set up
+    /// Run proxy, load and dashboard with a built-in certificate and upstream; needs no set-up
     Demo(Box<DemoArgs>),
     /// Run the load generator alone, against any server
     Load(Box<LoadArgs>),
     /// Show the dashboard over a journal, read-only: a running service, or a recording
     Watch(WatchArgs),
-    /// Check what a run came to, as a journal holds it; ends with exit code 99 if a condition does not hold
+    /// Check conditions on a recorded run; exit code 99 if one does not hold
     Check(CheckArgs),
-    /// Write a report on a run, as a journal holds it: a page for people, tables, or files for tools
+    /// Write a report on a recorded run: a page, tables, or files for tools
     Report(ReportArgs),
-    /// Copy a recording in fewer records: intervals of ten seconds, with the same totals and latencies
+    /// Copy a recording with intervals of ten seconds; totals and latencies stay the same
     Compact(CompactArgs),
-    /// Compare two runs, as journals hold them: what differs, by how much, and whether that can be said
+    /// Compare two recorded runs: what differs, by how much, and how sure that is
     Compare(CompareArgs),
     /// Print completions for a shell
     Completions {
@@ -176,23 +176,23 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "FILE.journal")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<PathBuf>,
-    /// Go on in the file of --record if it exists: what is there is archived beside it
+    /// Archive an existing file of --record beside the new one
     #[arg(long)]
     pub(crate) append: bool,
-    /// How often counters become records, 100ms to 60s
+    /// Time between records of the counters, 100ms to 60s
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub(crate) interval: Parsed<Interval>,
     /// Run without a dashboard, until SIGTERM or Ctrl-C
     #[arg(long)]
     pub(crate) headless: bool,
-    /// Go on without a dashboard when the terminal goes away, until SIGTERM; without this the run ends then
+    /// Keep serving without a dashboard when the terminal closes, until SIGTERM
     #[arg(long)]
     pub(crate) keep_running: bool,
-    /// How the summary at the end is printed
+    /// Format of the summary at the end
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
-    /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; the other
-    /// words are aa, block, discard, flush and keep (docs/experiments.md). Without a dashboard the run ends with it
+    /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; other
+    /// words: aa, block, discard, flush, keep (docs/experiments.md). A headless run ends with the experiment
     #[arg(long, value_name = "WORDS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ab: Option<Parsed<Plan>>,
@@ -209,17 +209,17 @@ pub(crate) struct DemoArgs {
     /// Address of the proxy [default: a free port of 127.0.0.1]
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true)]
     pub(crate) listen: ListenAddr,
-    /// Words of the load plan that differ from the demo's
+    /// Changes to the demo's load plan,
     /// rate=1000,connections=32,sources=16,keepalive=10,resume=80%
     #[arg(long, value_name = "PLAN", default_value = "", hide_default_value = true)]
     pub(crate) load: DemoPlan,
     /// Worker threads of the proxy [default: half the cores]
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<NonZeroUsize>,
-    /// End by itself after so long and print a summary
+    /// End after this time and print a summary
     #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<Time>,
-    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    /// Configuration file in TOML, for the dashboard's colours and keys
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
@@ -234,31 +234,31 @@ pub(crate) struct DemoArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME`; with @FROM..TO behind
-    /// it a time range of its run, such as @13:05..13:10, @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
+    /// Journal to watch: a file with its archives, a folder of files, `system`, or `namespace:NAME`; @FROM..TO behind it
+    /// selects a time range, such as @13:05..13:10, @-10m.. or @mark:2..mark:3 [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) source: Option<OsString>,
-    /// Play what was recorded, from its beginning or --from, so many times as fast: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64
+    /// Play the recording from its start, or from --from, at this speed: 1/4, 1/2, 1, 2, 4, 8, 16, 32 or 64
     /// [default: 1]
     #[arg(long, value_name = "SPEED", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     #[arg(conflicts_with = "headless")]
     pub(crate) play: Option<Speed>,
-    /// Begin at this time of the run instead of its end: 13:05 or 2026-01-31T13:05:00Z (UTC), 5m into it, -10m before its
-    /// end, or mark:2
+    /// Start at this time of the run, not at its end: 13:05 or 2026-01-31T13:05:00Z (UTC), 5m after its start, -10m before
+    /// its end, or mark:2
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "headless")]
     pub(crate) from: Option<Moment>,
-    /// The run to show, by its id or the beginning of it (TLSDASH_RUN) [default: the newest]
+    /// The run to show, by its id (TLSDASH_RUN) or the first characters of it [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<RunPrefix>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
-    /// Print the summary that the journal gives, without a screen
+    /// Print the summary of the journal, without a screen
     #[arg(long)]
     pub(crate) headless: bool,
-    /// How the summary is printed
+    /// Format of the summary
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
-    /// Configuration file in TOML, of which the dashboard's look and keys are taken
+    /// Configuration file in TOML, for the dashboard's colours and keys
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]

@@ -20,18 +20,18 @@ use crate::journals::writers::WriterArgs;
 /// Which runs are read, and of when.
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
-    /// Journals to read, each a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several
-    /// are taken together. Behind an @ may stand a time range of the run, such as @13:05..13:10 (UTC), @-10m.. or
-    /// @mark:2..mark:3 [default: where `--journal auto` writes]
+    /// Journals to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; runs of several are
+    /// merged. @FROM..TO behind one selects a time range, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
+    /// [default: where `--journal auto` writes]
     #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<OsString>,
-    /// The run, by its id or the beginning of it (TLSDASH_RUN) [default: the newest of each host]
+    /// The run, by its id (TLSDASH_RUN) or the first characters of it [default: the newest of each host]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<RunPrefix>,
-    /// Leave out what is earlier: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
+    /// Start of the time range: 13:05 or 2026-01-31T13:05:00Z (UTC), or -1h for an hour ago
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) since: Option<Parsed<Moment>>,
-    /// Leave out what is later
+    /// End of the time range
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) until: Option<Parsed<Moment>>,
     #[command(flatten)]
@@ -42,21 +42,21 @@ pub(crate) struct RunsArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) runs: RunsArgs,
-    /// What must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 90%' or 'lost == 0'; may be repeated
+    /// Condition that must hold, such as 'handshake_full.p99 < 8ms', 'resumed.ratio > 90%' or 'lost == 0'; may be repeated
     /// (docs/figures.md names the figures)
     #[arg(long, value_name = "CONDITION")]
     pub(crate) assert: Vec<Assertion>,
-    /// File of conditions, one a line; # begins a comment
+    /// File of conditions, one per line; # starts a comment
     #[arg(long, value_name = "FILE")]
     pub(crate) assert_file: Vec<PathBuf>,
-    /// Write what came of each condition as JUnit XML; - is standard output, in place of what is printed
+    /// Write the result of each condition as JUnit XML; - is standard output, and replaces the text
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct CompactArgs {
-    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; it stays as it is
+    /// Journal to read: a file with its archives, a folder of files, `system`, or `namespace:NAME`; it is not changed
     #[arg(value_name = "SOURCE")]
     pub(crate) source: OsString,
     /// File to write, which must not exist
@@ -68,14 +68,14 @@ pub(crate) struct CompactArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`; behind an @
-    /// may stand a time range of the run, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
+    /// Journal of the first run: a file with its archives, a folder of files, `system`, or `namespace:NAME`; @FROM..TO
+    /// behind it selects a time range, such as @13:05..13:10 (UTC), @-10m.. or @mark:2..mark:3
     #[arg(value_name = "A")]
     pub(crate) a: OsString,
-    /// Journal of the second run, which is compared with the first
+    /// Journal of the second run
     #[arg(value_name = "B")]
     pub(crate) b: OsString,
-    /// The first run, by its id or the beginning of it [default: the newest]
+    /// The first run, by its id or the first characters of it [default: the newest]
     #[arg(long, value_name = "ID")]
     pub(crate) run_a: Option<RunPrefix>,
     /// The second run
@@ -83,26 +83,26 @@ pub(crate) struct CompareArgs {
     pub(crate) run_b: Option<RunPrefix>,
     #[command(flatten)]
     pub(crate) writers: WriterArgs,
-    /// What is compared, such as exchange.p99+cpu.per_exchange (docs/figures.md) [default: what both have of the usual]
+    /// Figures to compare, such as exchange.p99+cpu.per_exchange (docs/figures.md) [default: the usual ones that both have]
     #[arg(long, value_name = "M+M", value_delimiter = '+')]
     pub(crate) metric: Vec<ComparableFigure>,
-    /// Length of the blocks that each run is cut into, four at least
+    /// Length of the blocks that each run is cut into; at least four must fit
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) block: Duration,
-    /// Time at the beginning of each run that does not count
+    /// Time at the start of each run to ignore
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time_or_none)]
     pub(crate) discard: Duration,
-    /// How it is printed
+    /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
-    /// Write one page with both runs drawn over each other, which works without a network and prints well; of this and
-    /// all others, - is standard output, in place of what is printed
+    /// Write one page with both runs drawn over each other; it needs no network, and prints well. For this and all other
+    /// files, - is standard output, and replaces the text
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Write it as documented JSON too (docs/compare.md)
+    /// Write the comparison as JSON too (docs/compare.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write it as Markdown too
+    /// Write the comparison as Markdown too
     #[arg(long, value_name = "FILE")]
     pub(crate) md: Option<PathBuf>,
 }
@@ -111,13 +111,13 @@ pub(crate) struct CompareArgs {
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) runs: RunsArgs,
-    /// Write one page that works without a network and prints well; of this and all others, - is standard output
+    /// Write one page that needs no network and prints well; for this and all other files, - is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Write figures, settings and intervals as documented JSON (docs/reports.md)
+    /// Write figures, settings and intervals as JSON (docs/reports.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write the intervals as CSV: a line for each counter, and for each class of latencies
+    /// Write the intervals as CSV: a line for each counter and each class of latencies
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
     /// Write the tables as Markdown
@@ -129,7 +129,7 @@ pub(crate) struct ReportArgs {
     /// Write an HdrHistogram log of all intervals
     #[arg(long, value_name = "FILE")]
     pub(crate) hlog: Option<PathBuf>,
-    /// Leave out who the clients are, and hosts, addresses and names
+    /// Replace clients by numbers, and leave out hosts, addresses and names
     #[arg(long)]
     pub(crate) anonymise: bool,
 }

@@ -15,7 +15,7 @@ use crate::commands::proxy::generated;
 #[derive(Args, Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct TlsFiles {
-    /// Certificate chain in PEM; may be repeated, each with its --key: the name that a client asks for chooses, else
+    /// Certificate chain in PEM; may be repeated, each with its --key: the client's server name selects one, else
     /// the first. Without it one for localhost and this host's name is made in memory
     #[arg(long, value_name = "PEM")]
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
@@ -24,11 +24,11 @@ pub(crate) struct TlsFiles {
     #[arg(long, value_name = "PEM")]
     #[serde(deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub(crate) key: Vec<PathBuf>,
-    /// Authorities that vouch for clients, in PEM; without it clients are not asked for certificates
+    /// Authorities of client certificates, in PEM; without it clients are not asked for certificates
     #[arg(long, value_name = "PEM")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_ca: Option<PathBuf>,
-    /// Keys of tickets that other proxies share: 80 random bytes each, the first seals and all open
+    /// Ticket keys shared with other proxies: 80 random bytes each; the first encrypts, all decrypt
     #[arg(long, value_name = "FILE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ticket_keys: Option<PathBuf>,

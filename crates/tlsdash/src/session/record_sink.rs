@@ -47,7 +47,7 @@ pub(crate) struct DaemonSink {
 pub(crate) enum CloseError {
     /// The journal's file could not be ended in order.
     #[error(transparent)]
-    OpenJournal(#[from] WriteError),
+    Journal(#[from] WriteError),
     /// The recording could not.
     #[error(transparent)]
     Recording(#[from] RecordingError),

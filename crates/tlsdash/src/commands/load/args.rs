@@ -31,7 +31,7 @@ Exit codes: 0 done, 1 failed at run time, 2 bad usage, 99 an assertion does not 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
-    /// Server and path: https:// or http://, or tls:// or tcp:// for a server that sends back what it gets
+    /// Server and path: https:// or http://, or tls:// or tcp:// for an echo server
     #[arg(value_name = "URL")]
     pub(crate) url: Parsed<Target>,
     #[command(flatten)]
@@ -55,19 +55,19 @@ pub(crate) struct PlanArgs {
     #[arg(short, long, value_name = "N")]
     pub(crate) connections: Option<u32>,
     /// Requests a second on a fixed schedule (open loop), or stages such as 100..1000/30s+1000/60s; without it each
-    /// connection sends as its answers come (closed loop)
+    /// connection sends its next request after an answer (closed loop)
     #[arg(short, long, value_name = "RATE", short_alias = 'R')]
     pub(crate) rate: Option<Profile>,
-    /// How the requests of an open loop are spread: even or poisson [default: even]
+    /// Spacing of the requests of an open loop: even or poisson [default: even]
     #[arg(long, value_name = "WHICH", requires = "rate")]
     pub(crate) arrivals: Option<Arrivals>,
-    /// Begin --requests evenly over so long, as the threads of a JMeter plan: an open loop
+    /// Start --requests evenly over this time (open loop), like the threads of a JMeter plan
     #[arg(long, value_name = "TIME", requires = "requests", conflicts_with = "rate")]
     pub(crate) ramp_up: Option<Parsed<Time>>,
     /// Length of the load, in seconds without a unit [default: 10s, unless --requests is given or the stages of --rate end]
     #[arg(short, long, value_name = "TIME", short_alias = 'D', value_parser = time_or_seconds)]
     pub(crate) duration: Option<Duration>,
-    /// Time at its beginning that is not measured
+    /// Time at the start that is not measured
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) warmup: Option<Duration>,
     /// Number of requests
@@ -76,19 +76,19 @@ pub(crate) struct PlanArgs {
     /// Requests a connection carries: on (no limit), off (one), or a number [default: on]
     #[arg(short, long, value_name = "WHICH")]
     pub(crate) keep_alive: Option<KeepAlive>,
-    /// End a connection with the first request after so long
+    /// Close a connection at its first request after this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) lifetime: Option<Duration>,
     /// Threads [default: 1]
     #[arg(short, long, value_name = "N")]
     pub(crate) threads: Option<u32>,
-    /// Connect from so many loopback addresses, 127.0.0.2 and up
+    /// Connect from N loopback addresses, 127.0.0.2 and up
     #[arg(long, value_name = "N")]
     pub(crate) source_addresses: Option<u32>,
-    /// Fail a request that is not answered after so long
+    /// Fail a request without an answer after this time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) timeout: Duration,
-    /// Run it so many times, and tell the median and the spread
+    /// Repeat the load N times, and print median and spread
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), hide_default_value = true)]
     pub(crate) repeat: u32,
 }
@@ -108,10 +108,10 @@ pub(crate) struct RequestArgs {
     /// Size of the body to send, or several such as 10,100,1000: one run for each
     #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with = "targets")]
     pub(crate) body_bytes: Vec<usize>,
-    /// The answer's body must be the request's, byte for byte
+    /// Require the answer's body to equal the request's
     #[arg(long, conflicts_with_all = ["targets", "expect_bytes"])]
     pub(crate) expect_echo: bool,
-    /// The answer's body must have so many bytes
+    /// Require the answer's body to have this many bytes
     #[arg(long, value_name = "N", conflicts_with = "targets")]
     pub(crate) expect_bytes: Option<u64>,
     /// File of requests with weights, - for standard input: lines such as 3 GET /path, then header fields, @BODY and
@@ -124,7 +124,7 @@ pub(crate) struct RequestArgs {
     /// Requests at a time on each connection, with HTTP/2 [default: 1]
     #[arg(short = 'm', long, value_name = "N", requires = "http2")]
     pub(crate) streams: Option<u32>,
-    /// Connect to this unix socket in place of the URL's host
+    /// Connect to this Unix socket instead of the URL's host
     #[arg(long, value_name = "PATH")]
     pub(crate) unix_socket: Option<PathBuf>,
 }
@@ -135,11 +135,11 @@ pub(crate) struct TlsArgs {
     /// Share of new connections that resume a session, such as 80%
     #[arg(long, value_name = "SHARE")]
     pub(crate) resume: Option<Share>,
-    /// Send the first request of connections that resume as early data (0-RTT), where the server's tickets allow it; only
-    /// for requests that may come twice
+    /// Send the first request of resuming connections as early data (0-RTT) where the server's tickets allow it; only for
+    /// requests that may be repeated
     #[arg(long, requires = "resume")]
     pub(crate) early_data: bool,
-    /// Trust the authorities in this PEM file instead of the system's
+    /// Trust the authorities of this PEM file instead of the system's
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub(crate) ca: Option<PathBuf>,
     /// Do not verify the server's certificate; every output says so
@@ -154,7 +154,7 @@ pub(crate) struct TlsArgs {
     /// The only key exchange groups, such as X25519,secp256r1
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) groups: Vec<String>,
-    /// Server name to ask for and to verify, in place of the URL's host
+    /// Server name to request and verify instead of the URL's host
     #[arg(long, value_name = "NAME")]
     pub(crate) sni: Option<String>,
     /// The client's certificate chain in PEM
@@ -171,7 +171,7 @@ pub(crate) struct OutputArgs {
     /// Print the summary as vegeta, h2load, ab, wrk or jmeter do
     #[arg(long, value_name = "TOOL", conflicts_with = "format")]
     pub(crate) style: Option<Style>,
-    /// Print every figure by its name as CSV, a line a run
+    /// Print every figure by its name as CSV, one line per run
     #[arg(long, conflicts_with_all = ["format", "style"])]
     pub(crate) csv: bool,
     /// Fail with exit code 99 unless this holds, such as 'response.p99 < 5ms' or 'errors == 0' (docs/figures.md); may be
