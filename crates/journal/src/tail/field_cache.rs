@@ -62,7 +62,7 @@ struct NewField {
     offset: u64,
     /// Where its name and value are in the new text.
     span: FieldSpan,
-    /// The value's bytes, if they are not the text's.
+    /// The exact value, if it is not UTF-8.
     bytes: Option<Rc<[u8]>>,
 }
 
