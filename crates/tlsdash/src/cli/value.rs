@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::de::{DeserializeOwned, Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Shortest interval: the budget of records per second must hold a proxy, a load and a host record for each.
+/// Shortest interval: a proxy, a load and a host record for each take half of the record budget of a file of our own.
+/// With the smaller budget of the system's journal, several short intervals are published as one.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Longest interval.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
