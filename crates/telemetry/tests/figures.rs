@@ -18,9 +18,9 @@ const SIDES: [(FigureSide, &str); 6] = [
     ),
     (FigureSide::Load, "Numbers of the load\n\nWithout the warm-up. Names may begin with `load.`."),
     (FigureSide::Run, "Numbers of the run"),
-    (FigureSide::Process, "CPU time of the process\n\nBy the names of its threads."),
-    (FigureSide::Observed, "Numbers of an observed process\n\nThere if `--observe-pid` names one."),
-    (FigureSide::Journal, "Numbers of the journal\n\nThere if the run was read from one."),
+    (FigureSide::Process, "CPU time of the process\n\nThreads are grouped by name."),
+    (FigureSide::Observed, "Numbers of an observed process\n\nOnly with `--observe-pid`."),
+    (FigureSide::Journal, "Numbers of the journal\n\nOnly if the run was read from a journal."),
 ];
 
 fn unit(figure: Figure) -> &'static str {
@@ -54,7 +54,7 @@ fn rendered() -> String {
     classes("proxy", &mut out);
     out.push_str("## Latencies that the load times\n\n");
     classes("load", &mut out);
-    out.push_str("## One amount divided by another\n\nOf several blocks or runs, the sums are divided. `--ab` and `compare` take these, means and percentiles.\n\n");
+    out.push_str("## One amount divided by another\n\nFor several blocks or runs, the sums are divided. `--ab` and `compare` take these figures, means and percentiles.\n\n");
     table(Figure::quotients(), &mut out);
     for (side, heading) in SIDES {
         write!(out, "## {heading}\n\n").unwrap();

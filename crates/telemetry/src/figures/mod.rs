@@ -1,8 +1,11 @@
-//! The catalogue of figures: what a run can be asked for by name, what each name means, and its value.
+//! The catalogue of figures: the name, definition, unit and value of every number that can be asked of a run.
 //!
-//! A figure is a statistic of a class of latencies (`proxy.handshake_full.p99`), a number of the summary
-//! (`load.requests.ok`) or one amount divided by another (`cpu.per_exchange`). Assertions, experiments, comparisons, CSV
-//! and `docs/figures.md` all read this catalogue.
+//! A figure is a statistic of a latency class (`proxy.handshake_full.p99`), a scalar, which is one number of the run
+//! (`load.requests.ok`), or a quotient, which is one amount divided by another (`proxy.cpu.per_exchange`). Assertions,
+//! experiments, comparisons, CSV and `docs/figures.md` all read this catalogue.
+//!
+//! A new scalar is an entry in `scalars.rs`, a new quotient one in `quotients.rs`, a new latency class one in
+//! `metrics/families.rs` and `metrics/latency_class.rs`. `just schema` then writes the document.
 
 mod name;
 mod quotients;
@@ -18,33 +21,33 @@ pub use name::{FigureName, UnknownFigure};
 pub use quotients::{Better, Quotient, Totals};
 pub use scalars::Scalar;
 
-/// What a figure is of.
+/// The subject of a figure: what it measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FigureSide {
     /// The run as a whole.
     Run,
     /// The threads of the process.
     Process,
-    /// How the journal was read.
+    /// The journal: what was lost, merged or malformed.
     Journal,
-    /// An observed process.
+    /// The process named by `--observe-pid`.
     Observed,
-    /// The proxy; names begin with `proxy.`.
+    /// The proxy; full names begin with `proxy.`.
     Proxy,
-    /// The load generator; names begin with `load.`.
+    /// The load generator; full names begin with `load.`.
     Load,
 }
 
 /// The unit of a figure's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureUnit {
-    /// A number of things.
+    /// A plain number.
     Count,
     /// Bytes.
     Bytes,
-    /// So many a second.
+    /// An amount per second.
     PerSecond,
-    /// A share, from 0 to 1.
+    /// A ratio, from 0 to 1.
     Ratio,
     /// Percent of one core.
     Percent,
@@ -54,18 +57,18 @@ pub enum FigureUnit {
     Micros,
 }
 
-/// What is taken of the samples of a class of latencies.
+/// A statistic of a latency class's samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statistic {
     /// The number of samples.
     Count,
-    /// The smallest, to three digits.
+    /// The minimum, to three significant digits.
     Min,
     /// The exact mean.
     Mean,
     /// The standard deviation.
     StandardDeviation,
-    /// The latency that this share of the samples does not exceed.
+    /// The latency that this ratio of the samples does not exceed: 0.99 is p99.
     Percentile(f64),
     /// The exact maximum.
     Max,
@@ -74,16 +77,16 @@ pub enum Statistic {
 /// A figure of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
-    /// A statistic of a class of latencies.
+    /// A statistic of a latency class.
     Latency(LatencyClass, Statistic),
-    /// A number of the summary.
+    /// One number of the run: a counter, or a number of its summary.
     Scalar(&'static Scalar),
     /// One amount divided by another.
     Quotient(&'static Quotient),
 }
 
 impl FigureSide {
-    /// What the names of its figures begin with.
+    /// The prefix of its figures' full names.
     fn prefix(self) -> &'static str {
         match self {
             Self::Proxy => "proxy.",
@@ -92,7 +95,7 @@ impl FigureSide {
         }
     }
 
-    /// Whether a run has such figures.
+    /// Whether a run with this summary has figures of this side.
     pub fn is_in(self, summary: &Summary) -> bool {
         match self {
             Self::Run | Self::Process => true,
@@ -118,7 +121,7 @@ impl fmt::Display for FigureSide {
 }
 
 impl FigureUnit {
-    /// Its symbol; empty for counts and shares.
+    /// The unit's symbol; empty for counts and ratios.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Count | Self::Ratio => "",
@@ -132,14 +135,14 @@ impl FigureUnit {
 }
 
 impl Statistic {
-    /// Those of a class that stand among a run's figures without being asked for.
+    /// The statistics that are listed by default for every latency class.
     pub fn listed() -> impl Iterator<Item = Self> {
         let percentiles = Percentile::LISTED.map(|percentile| Self::Percentile(percentile.q));
         let before = [Self::Count, Self::Min, Self::Mean, Self::StandardDeviation];
         before.into_iter().chain(percentiles).chain([Self::Max])
     }
 
-    /// In microseconds, the count aside; `None` without samples.
+    /// The statistic's value, in microseconds unless it is a count; `None` without samples.
     fn of(self, histogram: &Histogram) -> Option<f64> {
         let micros = |ns: u64| ns as f64 / 1e3;
         match self {
@@ -154,22 +157,22 @@ impl Statistic {
 }
 
 impl Figure {
-    /// Every scalar of the catalogue, in the order of CSV.
+    /// Every scalar, in the order that CSV and the document list them.
     pub fn scalars() -> impl Iterator<Item = Self> {
         scalars::SCALARS.iter().map(Self::Scalar)
     }
 
-    /// Every quotient.
+    /// Every quotient of the catalogue.
     pub fn quotients() -> impl Iterator<Item = Self> {
         quotients::QUOTIENTS.iter().map(Self::Quotient)
     }
 
-    /// The statistics of a class that stand among a run's figures without being asked for.
+    /// The figures that are listed by default for a latency class.
     pub fn of_class(class: LatencyClass) -> impl Iterator<Item = Self> {
         Statistic::listed().map(move |statistic| Self::Latency(class, statistic))
     }
 
-    /// Its name without the side, such as `handshake_full.p99`.
+    /// The name without the side's prefix, such as `handshake_full.p99`.
     pub fn short_name(self) -> String {
         match self {
             Self::Latency(class, statistic) => format!("{}.{statistic}", class.key()),
@@ -178,12 +181,12 @@ impl Figure {
         }
     }
 
-    /// Its whole name, such as `proxy.handshake_full.p99`.
+    /// The full name, such as `proxy.handshake_full.p99`.
     pub fn name(self) -> String {
         format!("{}{}", self.side().prefix(), self.short_name())
     }
 
-    /// What it is of.
+    /// What the figure measures.
     pub fn side(self) -> FigureSide {
         match self {
             Self::Latency(LatencyClass::Proxy(_), _) => FigureSide::Proxy,
@@ -193,7 +196,7 @@ impl Figure {
         }
     }
 
-    /// The unit of its value.
+    /// The unit of the figure's value.
     pub fn unit(self) -> FigureUnit {
         match self {
             Self::Latency(_, Statistic::Count) => FigureUnit::Count,
@@ -203,7 +206,7 @@ impl Figure {
         }
     }
 
-    /// What it is, in a sentence.
+    /// The figure's definition, in a sentence.
     pub fn definition(self) -> &'static str {
         match self {
             Self::Latency(class, _) => class.meaning(),
@@ -212,7 +215,7 @@ impl Figure {
         }
     }
 
-    /// Its value in a run with this summary; `None` if the run has nothing that it could be made of.
+    /// The figure's value in a run, given the run's summary; `None` if the run has no data for it.
     pub fn value(self, run: &Run, summary: &Summary) -> Option<f64> {
         match self {
             Self::Latency(class, statistic) => statistic.of(histogram(run, class)?),
@@ -221,25 +224,25 @@ impl Figure {
         }
     }
 
-    /// The samples that there are, and those that it takes, of a percentile with fewer than ten samples above it.
+    /// For a percentile with fewer than ten samples above it: the number of samples, and the number needed.
     pub fn too_few_samples(self, run: &Run) -> Option<(u64, u64)> {
         let Self::Latency(class, Statistic::Percentile(q)) = self else { return None };
         let n = samples(run, class);
-        // A part in 10⁹ of slack: 1 − 0.99 is not exactly a hundredth.
+        // 1 − 0.99 is not exactly 0.01 in binary, so `ceil` needs a tolerance of 10⁻⁹.
         let needed = || (10.0 / (1.0 - q) * (1.0 - 1e-9)).ceil() as u64;
         quantile_is_thin(n, q).then(|| (n, needed()))
     }
 }
 
-/// The number of samples of a class over the whole run.
+/// The number of samples of a latency class over the whole run.
 pub fn samples(run: &Run, class: LatencyClass) -> u64 {
     histogram(run, class).map_or(0, Histogram::count)
 }
 
-/// The samples of a class over the whole run; `None` in a run without that side.
+/// The samples of a latency class over the whole run; `None` if the run has no proxy or no load.
 fn histogram(run: &Run, class: LatencyClass) -> Option<&Histogram> {
     match class {
-        LatencyClass::Proxy(class) => run.proxy().map(|track| &track.whole()[class]),
-        LatencyClass::Load(class) => run.load().map(|track| &track.whole()[class]),
+        LatencyClass::Proxy(class) => run.proxy().map(|series| &series.whole()[class]),
+        LatencyClass::Load(class) => run.load().map(|series| &series.whole()[class]),
     }
 }

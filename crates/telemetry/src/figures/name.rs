@@ -1,4 +1,4 @@
-//! Figures by their names.
+//! Finds figures by name, and suggests similar names for an unknown one.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,31 +7,31 @@ use std::str::FromStr;
 use super::{Figure, FigureSide, Statistic};
 use crate::metrics::{LatencyClass, parse_percentile};
 
-/// The least similarity of a name that is suggested, from 0 to 1.
+/// The minimum similarity (Jaro-Winkler) of a suggested name.
 const SIMILARITY_MIN: f64 = 0.85;
-/// Names that are suggested at the most.
+/// The maximum number of suggested names.
 const SUGGESTIONS_MAX: usize = 3;
 
-/// The name of a figure as it was written, such as `response.p99`.
+/// The name of a figure as the user wrote it, such as `response.p99`.
 ///
-/// The side may be left out, and so may what stands before the last part of a name if no other figure ends so
-/// (`never_sent`). Classes of latencies are also known by their titles on the screen (`full_handshake.p99`, `full.p99`).
+/// The side may be left out. The last part of a name is enough if it is unique (`never_sent`). A latency class may also
+/// be called by its title on the screen (`full_handshake.p99`, `full.p99`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureName {
     text: String,
     figures: Vec<Figure>,
 }
 
-/// There is no figure of this name.
+/// No figure has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownFigure {
     name: String,
-    /// Figures of similar names.
+    /// Similar names.
     similar: Vec<String>,
 }
 
 impl FigureName {
-    /// The figures that it may stand for, at least one. Where both sides have such a figure, the proxy's comes first.
+    /// The figures that the name may stand for, at least one. If proxy and load both have one, the proxy's comes first.
     pub fn figures(&self) -> impl Iterator<Item = Figure> {
         self.figures.iter().copied()
     }
@@ -48,9 +48,9 @@ impl FromStr for FigureName {
 
     fn from_str(text: &str) -> Result<Self, UnknownFigure> {
         let text = crate::clean::text(text.trim());
-        let mut figures = named(&text);
+        let mut figures = figures_named(&text);
         if figures.is_empty() {
-            return Err(UnknownFigure { similar: similar(&text), name: text });
+            return Err(UnknownFigure { similar: similar_names(&text), name: text });
         }
         figures.sort_by_key(|figure| figure.side());
         Ok(Self { text, figures })
@@ -61,7 +61,7 @@ impl fmt::Display for UnknownFigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, similar } = self;
         match &**similar {
-            [] => write!(f, "there is no figure {name}; there are {}", known()),
+            [] => write!(f, "there is no figure {name}; there are {}", all_names()),
             [one] => write!(f, "there is no figure {name}; did you mean {one}?"),
             [all @ .., last] => {
                 write!(f, "there is no figure {name}; did you mean {} or {last}?", all.join(", "))
@@ -70,19 +70,19 @@ impl fmt::Display for UnknownFigure {
     }
 }
 
-/// Every figure that this may be the name of.
-fn named(text: &str) -> Vec<Figure> {
+/// The figures that this name may stand for; none if it is unknown or ambiguous.
+fn figures_named(text: &str) -> Vec<Figure> {
     let (side, rest) = match text.split_once('.') {
         Some(("proxy", rest)) => (Some(FigureSide::Proxy), rest),
         Some(("load", rest)) => (Some(FigureSide::Load), rest),
         _ => (None, text),
     };
-    let is_meant = |figure: &Figure| side.is_none_or(|side| figure.side() == side);
-    let latencies: Vec<Figure> = latencies(rest).into_iter().filter(is_meant).collect();
+    let is_on_side = |figure: &Figure| side.is_none_or(|side| figure.side() == side);
+    let latencies: Vec<Figure> = latency_figures(rest).into_iter().filter(is_on_side).collect();
     if !latencies.is_empty() {
         return latencies;
     }
-    let others: Vec<Figure> = others().filter(is_meant).collect();
+    let others: Vec<Figure> = scalars_and_quotients().filter(is_on_side).collect();
     let exact: Vec<Figure> = others.iter().copied().filter(|figure| figure.short_name() == rest).collect();
     if !exact.is_empty() {
         return exact;
@@ -90,34 +90,34 @@ fn named(text: &str) -> Vec<Figure> {
     let ending = format!(".{rest}");
     let found: Vec<Figure> =
         others.into_iter().filter(|figure| figure.short_name().ends_with(&ending)).collect();
-    let is_one = found.iter().all(|figure| figure.short_name() == found[0].short_name());
-    if is_one { found } else { Vec::new() }
+    let is_unambiguous = found.iter().all(|figure| figure.short_name() == found[0].short_name());
+    if is_unambiguous { found } else { Vec::new() }
 }
 
-fn others() -> impl Iterator<Item = Figure> {
+fn scalars_and_quotients() -> impl Iterator<Item = Figure> {
     Figure::scalars().chain(Figure::quotients())
 }
 
-/// A statistic of the classes that are called so.
-fn latencies(text: &str) -> Vec<Figure> {
+/// The statistic of each latency class with this name, such as `connect.p50` of proxy and load.
+fn latency_figures(text: &str) -> Vec<Figure> {
     let Some((class, statistic)) = text.split_once('.') else { return Vec::new() };
     let Some(statistic) = Statistic::parse(statistic) else { return Vec::new() };
     let class = class.replace([' ', '-'], "_");
-    let is_called_so = |candidate: &LatencyClass| {
+    let has_name = |candidate: &LatencyClass| {
         let info = candidate.info();
         [info.key, &info.title.replace(' ', "_"), info.alias].contains(&&*class)
     };
-    LatencyClass::all().filter(is_called_so).map(|class| Figure::Latency(class, statistic)).collect()
+    LatencyClass::all().filter(has_name).map(|class| Figure::Latency(class, statistic)).collect()
 }
 
-/// The names most like this one, the best first.
-fn similar(text: &str) -> Vec<String> {
+/// The most similar names, the best match first.
+fn similar_names(text: &str) -> Vec<String> {
     let text = text.strip_prefix("proxy.").or_else(|| text.strip_prefix("load.")).unwrap_or(text);
-    // What is asked of a class may be right where the class is misspelt.
+    // The class may be misspelt and the statistic right.
     let statistic = text.split_once('.').and_then(|(_, rest)| Statistic::parse(rest));
     let statistic = statistic.unwrap_or(Statistic::Percentile(0.99));
     let latencies = LatencyClass::all().map(|class| Figure::Latency(class, statistic));
-    let names = others().chain(latencies).map(Figure::short_name);
+    let names = scalars_and_quotients().chain(latencies).map(Figure::short_name);
     let ending = format!(".{text}");
     let mut found: Vec<(f64, String)> = names
         .map(|name| {
@@ -132,17 +132,17 @@ fn similar(text: &str) -> Vec<String> {
     names.take(SUGGESTIONS_MAX).collect()
 }
 
-/// All names without their sides, with those of latencies told as classes and statistics.
-fn known() -> String {
-    let once = |names: &mut dyn Iterator<Item = String>| {
+/// All names without their sides; latencies as a list of statistics and a list of classes.
+fn all_names() -> String {
+    let unique = |names: &mut dyn Iterator<Item = String>| {
         let mut seen = HashSet::new();
         names.filter(|name| seen.insert(name.clone())).collect::<Vec<_>>().join(", ")
     };
     format!(
         "{}; and n, min, mean, sd, p50, p99 or any other percentile, and max of {} (proxy. or load. may stand before; \
          docs/figures.md defines them)",
-        once(&mut others().map(Figure::short_name)),
-        once(&mut LatencyClass::all().map(|class| class.key().to_owned())),
+        unique(&mut scalars_and_quotients().map(Figure::short_name)),
+        unique(&mut LatencyClass::all().map(|class| class.key().to_owned())),
     )
 }
 
@@ -153,14 +153,13 @@ impl fmt::Display for Statistic {
             Self::Min => f.pad("min"),
             Self::Mean => f.pad("mean"),
             Self::StandardDeviation => f.pad("sd"),
-            // As digits after the point of a percentage: 0.999 is p999.
             Self::Percentile(q) => f.pad(&percentile_name(*q)),
             Self::Max => f.pad("max"),
         }
     }
 }
 
-/// The inverse of [`parse_percentile`], without a point.
+/// The inverse of [`parse_percentile`]. The name is the percentage without its decimal point: 0.999 is p999.
 fn percentile_name(q: f64) -> String {
     let percent = format!("{:.9}", q * 100.0);
     let (whole, decimals) = percent.split_once('.').unwrap_or((&percent, ""));
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_a_side_means_both_the_proxys_first() {
+    fn a_name_without_a_side_finds_both_figures_the_proxys_first() {
         assert_eq!(names("connect.p50"), ["proxy.connect.p50", "load.connect.p50"]);
         assert_eq!(names("handshakes.full"), ["proxy.handshakes.full", "load.handshakes.full"]);
         assert_eq!(names("load.handshakes.full"), ["load.handshakes.full"]);
@@ -206,16 +205,16 @@ mod tests {
     fn every_figure_is_found_by_its_name() {
         let latencies = LatencyClass::all().flat_map(Figure::of_class);
         let mut seen = HashSet::new();
-        for figure in others().chain(latencies) {
+        for figure in scalars_and_quotients().chain(latencies) {
             let name = figure.name();
             assert!(names(&name).contains(&name), "{name}");
             assert!(!figure.definition().is_empty(), "{name}");
-            assert!(seen.insert(name.clone()), "{name} stands twice");
+            assert!(seen.insert(name.clone()), "{name} occurs twice");
         }
     }
 
     #[test]
-    fn what_the_screen_calls_a_class_is_its_name_too() {
+    fn a_class_is_found_by_its_title_on_the_screen() {
         let full = [LatencyClass::Proxy(ProxyLatency::HandshakeFull), LoadLatency::HandshakeFull.into()];
         let full = full.map(|class| Figure::Latency(class, Statistic::Percentile(0.99)).name());
         for name in ["full.p99", "full_handshake.p99", "full handshake.p99", "handshake_full.p99"] {
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_name_is_enough_if_no_other_ends_so() {
+    fn a_unique_ending_of_a_name_is_enough() {
         assert_eq!(names("never_sent"), ["load.requests.never_sent"]);
         assert_eq!(names("full"), ["proxy.handshakes.full", "load.handshakes.full"]);
         let error = refusal("failed");
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_misspelt_gets_the_one_that_is_like_it() {
+    fn a_misspelt_name_is_answered_with_similar_names() {
         for (name, meant) in [
             ("exchnge.p99", "exchange.p99"),
             ("respose.mean", "response.mean"),
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_figure_is_refused() {
+    fn an_unknown_name_is_refused() {
         for text in [
             "",
             "p99",

@@ -1,35 +1,36 @@
-//! Figures that are one amount divided by another; over several blocks of an experiment, sum by sum.
+//! Figures that are one amount divided by another. Over several blocks of an experiment, or several runs, the sums are
+//! divided.
 
 use super::{FigureSide, FigureUnit};
 use crate::metrics::{Counters, CpuGroup, LoadCounter, ProxyCounter};
 use crate::model::Run;
 
-/// What was counted in some time.
+/// What was counted in a span of time.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Length of the time, in microseconds.
+    /// The span, in microseconds.
     pub span_us: u64,
     /// What the proxy counted.
     pub proxy: Counters<ProxyCounter>,
     /// What the load counted.
     pub load: Counters<LoadCounter>,
-    /// CPU time that was used, in microseconds.
+    /// CPU time used, in microseconds.
     pub cpu: Counters<CpuGroup>,
 }
 
-/// Which way a figure should go.
+/// Whether a lower or a higher value is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Less is better.
+    /// A lower value is better.
     Lower,
-    /// More is better.
+    /// A higher value is better.
     Higher,
 }
 
 /// A figure that is one amount divided by another.
 #[derive(Debug)]
 pub struct Quotient {
-    /// Without the side.
+    /// The name without the side's prefix.
     pub(super) name: &'static str,
     pub(super) side: FigureSide,
     pub(super) unit: FigureUnit,
@@ -49,12 +50,12 @@ impl PartialEq for Quotient {
 }
 
 impl Totals {
-    /// Those of a whole run.
+    /// The totals of a whole run.
     pub fn of(run: &Run) -> Self {
         Self {
             span_us: run.duration_us(),
-            proxy: run.proxy().map(|track| *track.totals()).unwrap_or_default(),
-            load: run.load().map(|track| *track.totals()).unwrap_or_default(),
+            proxy: run.proxy().map(|series| *series.totals()).unwrap_or_default(),
+            load: run.load().map(|series| *series.totals()).unwrap_or_default(),
             cpu: run.host().map(|host| host.cpu).unwrap_or_default(),
         }
     }
@@ -131,7 +132,7 @@ pub(super) static QUOTIENTS: [Quotient; 8] = [
     ),
     cpu(
         "cpu.per_handshake",
-        "CPU time of the proxy's workers, whatever they used it for, over the full and resumed handshakes that they completed.",
+        "All CPU time of the proxy's workers, over the full and resumed handshakes that they completed.",
         Totals::handshakes,
     ),
     Quotient {

@@ -10,10 +10,10 @@ metrics! {
     ProxyCounter {
         Accepted = "CONNECTIONS_ACCEPTED_TOTAL", Count, "1204", "Connections accepted.";
         Closed = "CONNECTIONS_CLOSED_TOTAL", Count, "1194", "Connections closed, for whatever reason.";
-        Failed = "CONNECTIONS_FAILED_TOTAL", Count, "3", "Connections closed without having carried a byte to an upstream.";
+        Failed = "CONNECTIONS_FAILED_TOTAL", Count, "3", "Connections closed before a byte reached an upstream.";
         HandshakesFull = "HANDSHAKES_FULL_TOTAL", Count, "240", "Full TLS handshakes completed.";
         HandshakesResumed = "HANDSHAKES_RESUMED_TOTAL", Count, "960", "Resumed TLS handshakes completed.";
-        HandshakesFailed = "HANDSHAKES_FAILED_TOTAL", Count, "4", "Connections that ended before their handshake did.";
+        HandshakesFailed = "HANDSHAKES_FAILED_TOTAL", Count, "4", "Connections that ended before their handshake was complete.";
         HandshakesRetried = "HANDSHAKES_RETRIED_TOTAL", Count, "0", "Full handshakes that needed a `HelloRetryRequest` (counted as full too).";
         Tls13Full = "TLS13_FULL_TOTAL", Count, "240", "Full handshakes that negotiated TLS 1.3.";
         Tls13Resumed = "TLS13_RESUMED_TOTAL", Count, "960", "Resumed handshakes that negotiated TLS 1.3.";
@@ -81,23 +81,23 @@ metrics! {
     /// What the load counts.
     LoadCounter {
         Scheduled = "LOAD_SCHEDULED_TOTAL", Count, "10000", "Requests that fell due (open loop) or were begun (closed loop).";
-        Sent = "LOAD_SENT_TOTAL", Count, "10000", "Requests of which a first byte was handed to the connection.";
+        Sent = "LOAD_SENT_TOTAL", Count, "10000", "Requests whose first byte was handed to the connection.";
         Ok = "LOAD_OK_TOTAL", Count, "10000", "Requests answered whole, with a status below 400.";
         Failed = "LOAD_FAILED_TOTAL", Count, "0", "Requests that failed; each also counts under one class.";
-        Late = "LOAD_LATE_TOTAL", Count, "0", "Requests that the generator took on more than 1 ms after they were due although a connection was free.";
+        Late = "LOAD_LATE_TOTAL", Count, "0", "Requests that the generator started more than 1 ms after they were due although a connection was free.";
         NeverSent = "LOAD_NEVER_SENT_TOTAL", Count, "0", "Requests that fell due and had not been sent when the load ended.";
-        Throttled = "LOAD_THROTTLED_TOTAL", Count, "0", "Requests never sent because connections waited to be tried again after attempts that came to nothing; they also count as never sent.";
+        Throttled = "LOAD_THROTTLED_TOTAL", Count, "0", "Requests never sent because connections waited to retry after failed attempts; also counted as never sent.";
         Unfinished = "LOAD_UNFINISHED_TOTAL", Count, "0", "Requests that were sent and had no whole answer when the load ended.";
-        Warmup = "LOAD_WARMUP_TOTAL", Count, "0", "Requests of the warm-up, which are counted nowhere else and not timed.";
+        Warmup = "LOAD_WARMUP_TOTAL", Count, "0", "Requests of the warm-up; counted nowhere else, and not timed.";
         Reused = "LOAD_REUSED_TOTAL", Count, "9000", "Requests sent over a connection that had carried one before.";
         Retried = "LOAD_RETRIED_TOTAL", Count, "0", "Requests sent again because the server had closed a kept-alive connection.";
-        FailedConnect = "LOAD_FAILED_CONNECT_TOTAL", Count, "0", "Requests failed because no connection could be made.";
-        FailedTls = "LOAD_FAILED_TLS_TOTAL", Count, "0", "Requests failed in TLS.";
+        FailedConnect = "LOAD_FAILED_CONNECT_TOTAL", Count, "0", "Requests that failed because no connection could be established.";
+        FailedTls = "LOAD_FAILED_TLS_TOTAL", Count, "0", "Requests that failed in TLS.";
         FailedTimeout = "LOAD_FAILED_TIMEOUT_TOTAL", Count, "0", "Requests without a whole answer at their deadline.";
         FailedReset = "LOAD_FAILED_RESET_TOTAL", Count, "0", "Requests whose connection broke or closed before an answer began.";
-        FailedShort = "LOAD_FAILED_SHORT_TOTAL", Count, "0", "Requests whose connection ended within the answer.";
+        FailedShort = "LOAD_FAILED_SHORT_TOTAL", Count, "0", "Requests whose connection ended in the middle of the answer.";
         FailedBody = "LOAD_FAILED_BODY_TOTAL", Count, "0", "Requests whose answer had another body than expected.";
-        FailedProtocol = "LOAD_FAILED_PROTOCOL_TOTAL", Count, "0", "Requests whose answer was not what the protocol allows.";
+        FailedProtocol = "LOAD_FAILED_PROTOCOL_TOTAL", Count, "0", "Requests whose answer violated the protocol.";
         FailedStatus = "LOAD_FAILED_STATUS_TOTAL", Count, "0", "Requests answered with a status of 400 or above.";
         Status2xx = "LOAD_STATUS_2XX_TOTAL", Count, "10000", "Answers with a status of 200 to 299.";
         Status3xx = "LOAD_STATUS_3XX_TOTAL", Count, "0", "Answers with a status of 300 to 399.";
@@ -108,16 +108,16 @@ metrics! {
         HandshakesFull = "LOAD_HANDSHAKES_FULL_TOTAL", Count, "200", "Full handshakes completed, as the client saw them.";
         HandshakesResumed = "LOAD_HANDSHAKES_RESUMED_TOTAL", Count, "800", "Resumed handshakes completed, as the client saw them.";
         HandshakesFailed = "LOAD_HANDSHAKES_FAILED_TOTAL", Count, "0", "Handshakes that failed, as the client saw them.";
-        ResumptionsWanted = "LOAD_RESUMPTIONS_WANTED_TOTAL", Count, "800", "Connections that were meant to resume by the resumption ratio.";
-        ResumptionsOffered = "LOAD_RESUMPTIONS_OFFERED_TOTAL", Count, "800", "Connections that offered a session to resume; fewer than wanted if no ticket was at hand.";
-        EarlyWanted = "LOAD_EARLY_DATA_WANTED_TOTAL", Count, "0", "Connections that were meant to resume and to send their first request as early data (0-RTT).";
-        EarlyOffered = "LOAD_EARLY_DATA_OFFERED_TOTAL", Count, "0", "Connections that sent their first request as early data; fewer than wanted if no ticket was at hand that allows it for so much.";
-        EarlyAccepted = "LOAD_EARLY_DATA_ACCEPTED_TOTAL", Count, "0", "Handshakes in which the server took the early data; they also count as resumed.";
+        ResumptionsWanted = "LOAD_RESUMPTIONS_WANTED_TOTAL", Count, "800", "Connections chosen to resume, by the resumption ratio.";
+        ResumptionsOffered = "LOAD_RESUMPTIONS_OFFERED_TOTAL", Count, "800", "Connections that offered a session to resume; fewer than wanted if no ticket was available.";
+        EarlyWanted = "LOAD_EARLY_DATA_WANTED_TOTAL", Count, "0", "Connections chosen to resume and to send their first request as early data (0-RTT).";
+        EarlyOffered = "LOAD_EARLY_DATA_OFFERED_TOTAL", Count, "0", "Connections that sent their first request as early data; fewer than wanted if no available ticket allowed that much early data.";
+        EarlyAccepted = "LOAD_EARLY_DATA_ACCEPTED_TOTAL", Count, "0", "Handshakes in which the server accepted the early data; also counted as resumed.";
         BytesIn = "LOAD_BYTES_IN_TOTAL", Bytes, "183022", "Plaintext sent to the server.";
         BytesOut = "LOAD_BYTES_OUT_TOTAL", Bytes, "92012230", "Plaintext received from the server.";
         BodyIn = "LOAD_BODY_BYTES_IN_TOTAL", Bytes, "0", "Bodies sent to the server.";
         BodyOut = "LOAD_BODY_BYTES_OUT_TOTAL", Bytes, "90000000", "Bodies received from the server.";
-        HeadOut = "LOAD_HEAD_BYTES_OUT_TOTAL", Bytes, "2012230", "Header fields of answers as they came, compressed where the protocol does so.";
+        HeadOut = "LOAD_HEAD_BYTES_OUT_TOTAL", Bytes, "2012230", "Header fields of answers as received, compressed if the protocol compresses them.";
         HeadPlain = "LOAD_HEAD_PLAIN_BYTES_TOTAL", Bytes, "2012230", "The same header fields without compression.";
     }
 }

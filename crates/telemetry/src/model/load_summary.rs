@@ -34,7 +34,7 @@ pub struct RequestCounts {
     pub scheduled: u64,
     /// That were sent.
     pub sent: u64,
-    /// That were answered whole, well or not: timeouts, resets and refusals are no answers.
+    /// That were answered whole, well or not: timeouts, resets and refusals are not answers.
     pub answered: u64,
     /// That were answered well.
     pub ok: u64,

@@ -78,9 +78,9 @@ pub struct Observed {
     pub cpu_s: f64,
     /// The same in percent of the run's time: 100 is one whole core.
     pub cpu_percent: f64,
-    /// The most threads at a reading.
+    /// The most threads in one sample.
     pub threads_max: u64,
-    /// The most resident memory at a reading, in bytes.
+    /// The most resident memory in one sample, in bytes.
     pub memory_max_bytes: u64,
 }
 
@@ -154,13 +154,13 @@ pub struct JournalSummary {
     pub made: u64,
     /// Records read.
     pub read: u64,
-    /// Records made after the first one read, and not read.
+    /// Records missing after the first one read.
     pub lost: u64,
     /// Records made before the first one read: lost, removed since, or never looked for.
     pub before: u64,
     /// Holes in what was read, and times in which the process did not run.
     pub gaps: u64,
-    /// Intervals that went with a later record because the journal took theirs too late, by the writer's count.
+    /// Intervals merged into a later record because the journal did not accept theirs in time, by the writer's count.
     pub merged: u64,
     /// Records that the journal took too late, by the writer's count.
     pub refused: u64,
@@ -170,7 +170,7 @@ pub struct JournalSummary {
     pub suppressed: u64,
     /// Records under this run's id that another process wrote, and that do not count.
     pub foreign: u64,
-    /// Entries of the journal that claim to be records and are none.
+    /// Journal entries that are marked as records and cannot be decoded.
     pub malformed: u64,
     /// Bytes of the journal that could not be read.
     pub skipped_bytes: u64,

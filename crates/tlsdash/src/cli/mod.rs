@@ -1,4 +1,8 @@
-//! The command line and the configuration file: one set of words serves both, and flags win.
+//! The command line and the configuration file. Both have the same options, and flags win.
+//!
+//! The options of the proxy are in `configuration.rs`. Its limits and TLS options are not in this crate: each is declared
+//! once in proxy-core (see `DeclaredOptions`), and `declared.rs` makes a flag and a configuration key of it. After a
+//! change `just schema` writes docs/options.md.
 
 #![expect(clippy::doc_markdown, reason = "the documentation of an argument is its help text")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "the same; only rustdoc sees it")]
@@ -37,7 +41,7 @@ pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions};
 pub(crate) use recorded::{CheckArgs, CompactArgs, CompareArgs, ReportArgs, RunsArgs};
 
-/// The command line or the configuration is wrong; ends with exit code 2.
+/// A usage error: the command line or the configuration is wrong. The program ends with exit code 2.
 #[derive(Debug)]
 pub(crate) struct Usage(String);
 
@@ -49,12 +53,12 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Makes an error that ends with exit code 2. What it quotes is cleaned into one printable line.
+/// Makes a usage error. The reason is reduced to one printable line.
 pub(crate) fn usage(reason: impl fmt::Display) -> anyhow::Error {
     anyhow::Error::new(Usage(telemetry::clean::line(&reason.to_string())))
 }
 
-/// Stands below the help.
+/// Printed below the help.
 const EXIT_CODES: &str =
     "Exit codes: 0 done, 1 failed at run time, 2 wrong usage or configuration, 99 an assertion does not hold";
 
@@ -77,46 +81,46 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads a command line, the program's name first.
+    /// Parses a command line; `args` starts with the program's name.
     ///
     /// # Errors
-    /// When it is wrong, and for help and the version, which are to be printed then.
+    /// When it is wrong. `--help` and `--version` are also errors, whose text the caller prints.
     pub(crate) fn read(
-        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+        args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<(Self, Flags), clap::Error> {
-        let matches = Self::command().try_get_matches_from(words)?;
+        let matches = Self::command().try_get_matches_from(args)?;
         Ok((Self::from_arg_matches(&matches)?, Flags::new(matches)))
     }
 }
 
-/// The flags that were given to the program, or to its command.
+/// The flags given to the program or to its subcommand, without those at their defaults.
 #[derive(Debug)]
 pub(crate) struct Flags(ArgMatches);
 
 impl Flags {
     fn new(mut matches: ArgMatches) -> Self {
         let mut matches = match matches.remove_subcommand() {
-            Some((_, of_command)) => of_command,
+            Some((_, of_subcommand)) => of_subcommand,
             None => matches,
         };
         let is_default =
             |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::DefaultValue);
         let defaults: Vec<_> = matches.ids().filter(is_default).cloned().collect();
         for id in defaults {
-            // Only fails for a flag that there is not.
+            // This fails only for an unknown flag.
             let _ = matches.try_clear_id(id.as_str());
         }
         Self(matches)
     }
 
-    /// What they say, and where they are silent what `file` says.
+    /// Applies the flags over the options of a configuration file.
     pub(crate) fn over<T: FromArgMatches>(&self, mut file: T) -> anyhow::Result<T> {
         file.update_from_arg_matches(&self.0)?;
         Ok(file)
     }
 }
 
-/// What holds where no flag is given.
+/// The options when no flag is given: every default.
 fn without_flags<T: Args>() -> T {
     let matches = T::augment_args(Command::new("tlsdash")).try_get_matches_from(["tlsdash"]);
     matches.and_then(|matches| T::from_arg_matches(&matches)).expect("every default of a flag can be read")
@@ -161,7 +165,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What every mode that makes records takes.
+/// The options of every command that writes records.
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(crate) struct RunOptions {
@@ -272,7 +276,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// A line for each option of the proxy.
+    /// Renders docs/options.md: a table with a line for each option of the proxy.
     fn options_document() -> String {
         let mut text = String::from(
             "# Options of the proxy\n\nEach is a flag and a word of the configuration file. Made by `just schema`, checked by the \

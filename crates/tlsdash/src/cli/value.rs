@@ -1,4 +1,4 @@
-//! The values of flags and of words in the configuration file, each read once from its text.
+//! Types for the values of flags and configuration keys, each parsed once from its text.
 
 use std::fmt::Display;
 use std::ops::Deref;
@@ -8,12 +8,13 @@ use std::time::Duration;
 use serde::de::{DeserializeOwned, Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Shortest interval: the budget of records must hold proxy, load and host of every interval.
+/// Shortest interval: a proxy, a load and a host record for each take half of the record budget of a file of our own.
+/// With the smaller budget of the system's journal, several short intervals are published as one.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Longest interval.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
-/// A value, and the text that it was read from, which stands for it in a configuration file.
+/// A value with the text it was parsed from. A printed configuration shows the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed<T> {
     text: String,
@@ -55,12 +56,12 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
     }
 }
 
-/// The values of several.
+/// Returns the values without their texts.
 pub(crate) fn values<T: Clone>(parsed: &[Parsed<T>]) -> Vec<T> {
     parsed.iter().map(|one| one.value.clone()).collect()
 }
 
-/// Reads a text where a list of them may stand.
+/// Deserializes a single text, or a list of texts, to a list.
 pub(crate) fn one_or_many<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -79,35 +80,35 @@ where
     texts.into_iter().map(|text| T::deserialize(text.into_deserializer())).collect()
 }
 
-/// A text is not what may stand there.
+/// The text is not a valid value. Holds a phrase for what was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {0}")]
 pub(crate) struct Expected(pub(crate) &'static str);
 
 const TIME: Expected = Expected("a time with its unit, such as 500ms, 10s or 5m");
-const SOME_TIME: Expected = Expected("a time longer than nothing");
+const NONZERO_TIME: Expected = Expected("a time longer than nothing");
 const INTERVAL: Expected = Expected("a time from 100ms to 60s");
 
-/// Reads a length of time such as `10s`, or nothing, such as `0s`.
+/// Parses a duration such as `10s`; `0s` means none.
 pub(crate) fn time_or_none(text: &str) -> Result<Duration, Expected> {
     humantime::parse_duration(text).map_err(|_| TIME)
 }
 
-/// Reads a length of time such as `10s`.
+/// Parses a duration above 0, such as `10s`.
 pub(crate) fn time(text: &str) -> Result<Duration, Expected> {
     match time_or_none(text)? {
-        Duration::ZERO => Err(SOME_TIME),
+        Duration::ZERO => Err(NONZERO_TIME),
         time => Ok(time),
     }
 }
 
-/// The same as wrk and h2load read it: seconds, where there is no unit.
+/// Parses a duration as wrk and h2load do: a number without a unit is in seconds.
 pub(crate) fn time_or_seconds(text: &str) -> Result<Duration, Expected> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if is_number { time(&format!("{text}s")) } else { time(text) }
 }
 
-/// A length of time.
+/// A duration above 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time(pub(crate) Duration);
 
@@ -119,7 +120,7 @@ impl FromStr for Time {
     }
 }
 
-/// How often counters become records.
+/// The time between two records of the counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordInterval(pub(crate) Duration);
 
@@ -128,8 +129,8 @@ impl FromStr for RecordInterval {
 
     fn from_str(text: &str) -> Result<Self, Expected> {
         let interval = time(text)?;
-        let is_possible = (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval);
-        if is_possible { Ok(Self(interval)) } else { Err(INTERVAL) }
+        let is_in_range = (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval);
+        if is_in_range { Ok(Self(interval)) } else { Err(INTERVAL) }
     }
 }
 
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_need_a_unit_and_a_length() {
+    fn a_duration_needs_a_unit_and_is_above_zero() {
         assert_eq!(time("10s"), Ok(Duration::from_secs(10)));
         for text in ["0", "0s", "10", "-1s", "soon", ""] {
             assert!(time(text).is_err(), "{text:?}");

@@ -1,8 +1,15 @@
-//! One run, as far as it has been read: an explicit list of parts.
+//! One run, built from its records.
 //!
-//! Each part says in its own file what it takes from a record, how it is merged with that of other runs, how its record
-//! counts from the start of a slice (`rebase`), and how two of its records become one (`downsample`). [`Run`] names every
-//! part in each of its operations, so that the compiler names what a new part lacks.
+//! [`Run`] is a list of parts, and each part has a file here: what it takes from a record (`apply`), and how it is
+//! merged with that part of other runs (`merged`). Every operation of [`Run`] names every part, so the compiler shows
+//! where a new part is missing.
+//!
+//! The file of a part also has what `history` does with its records. `rebase` subtracts what was counted before a slice;
+//! `history/slice` matches every kind of record, so a new kind does not compile without an arm there. `downsample` merges
+//! two records; `history/downsample` has a catch-all arm that keeps the later record, so the compiler finds nothing
+//! missing there.
+//!
+//! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`.
 
 mod accessors;
 pub(in crate::model) mod client;
@@ -43,10 +50,10 @@ use crate::record::{Body, HealthRecord, Level, Phase, Record, RunRecord, Stamp};
 pub use hosts::CpuUse;
 pub use log::LogLine;
 
-/// How long a client whose record was put off keeps its last rate, in microseconds (see the budget's promise).
+/// How long a client keeps its last rate while its record is deferred or lost, in microseconds.
 pub const DEFERRED_US_MAX: u64 = 10_000_000;
 
-/// One run, as far as it has been read.
+/// One run, built from the records read so far.
 #[derive(Debug)]
 pub struct Run {
     header: RunHeader,
@@ -83,7 +90,7 @@ impl Run {
         }
     }
 
-    /// Several runs, each with its name, as one on the wall's clock; `None` if there are none.
+    /// Merges named runs into one, whose times are `CLOCK_REALTIME`; `None` if there are no runs.
     pub(super) fn merged(runs: &[(&str, &Self)]) -> Option<Self> {
         let members = Member::all(runs);
         let settings = RunSettings::merged(&members);
@@ -106,7 +113,8 @@ impl Run {
         })
     }
 
-    /// What is known of the run from before a moment of the monotonic clock, for reading on from there.
+    /// The state at `us` (`CLOCK_MONOTONIC`) that later records do not repeat: the start for reading the run again from
+    /// there.
     pub(super) fn joined_at(&self, us: u64, history: usize) -> Self {
         let Self {
             header,
@@ -123,16 +131,16 @@ impl Run {
             reading: _,
             retention: _,
         } = self;
-        let began = self.began().map(|run| &*run.settings).unwrap_or_default();
+        let initial = self.began().map(|run| &*run.settings).unwrap_or_default();
         Self {
             header: header.resumed(),
-            settings: settings.resumed_at(us, began, markers),
+            settings: settings.resumed_at(us, initial, markers),
             proxy: proxy.resumed(history),
             load: load.resumed(history),
             clients: clients.idle_at(us, history),
             log: log.until(us),
             markers: markers.until(us),
-            // Read anew from there.
+            // Built again from the records after `us`.
             hosts: HostSamples::default(),
             experiments: Experiments::default(),
             health: HealthRecord::default(),
@@ -142,7 +150,8 @@ impl Run {
         }
     }
 
-    /// Keeps only what a list of runs shows, from now on too.
+    /// Drops everything but what a list of runs shows: totals and the last interval. Later records are abridged
+    /// too.
     pub(super) fn abridge(&mut self) {
         let Self {
             header: _,
@@ -170,7 +179,7 @@ impl Run {
         *retention = Retention { history: 1, is_joined: retention.is_joined, is_brief: true };
     }
 
-    /// What is kept of it, in bytes, but for what the allocator adds.
+    /// The memory of the run in bytes, without the allocator's overhead.
     pub fn bytes(&self) -> usize {
         let Self {
             header,
@@ -202,14 +211,15 @@ impl Run {
             + reading.bytes()
     }
 
-    /// Takes in a record if the run is its writer's.
+    /// Applies a record of this run's writer. One of another writer is counted as foreign, unless it is older than the
+    /// run: then the run starts again with that writer.
     pub(super) fn apply_from(&mut self, writer: &Writer, record: Record, read_mono_us: Option<u64>) {
         if writer.origin == self.writer().origin {
             self.apply(record, read_mono_us);
         } else if record.stamp.realtime_us >= self.began_realtime_us() {
             self.note_foreign(1, record.stamp.realtime_us);
         } else {
-            // What was taken in before was written later, and by somebody else.
+            // The id belongs to the earlier writer, so the records applied until now were foreign.
             let foreign = self.reading.read().saturating_add(self.reading.foreign());
             let was_brief = self.is_brief();
             *self = Self::new(self.id(), writer.clone(), self.retention.history);
@@ -222,12 +232,12 @@ impl Run {
         }
     }
 
-    /// Counts records that another process wrote under this run's id, and says so once.
+    /// Counts records that another process wrote under this run's id. The first adds a warning to the log.
     pub(super) fn note_foreign(&mut self, records: u64, realtime_us: u64) {
         if self.reading.foreign() == 0 {
             let text = "another process writes records under the id of this run; they do not count";
             self.log.push(LogLine {
-                // Of what it says nothing is believed, nor its clock.
+                // The monotonic clock of a foreign record is not trusted.
                 mono_us: self.last_us(),
                 realtime_us,
                 level: Level::Warning,
@@ -237,7 +247,7 @@ impl Run {
         self.reading.note_foreign(records);
     }
 
-    /// Counts messages that journald dropped of the unit that this run is in.
+    /// Counts messages of this run's unit that journald dropped.
     pub(super) fn note_suppressed(&mut self, messages: u64) {
         self.reading.note_suppressed(messages);
     }
@@ -248,15 +258,15 @@ impl Run {
         }
         self.header.note(record.stamp);
         if self.retention.is_brief {
-            self.apply_briefly(record);
+            self.apply_abridged(record);
         } else {
             self.log.apply(&record);
             self.apply_body(record);
         }
     }
 
-    /// Takes in a record of a run of which only totals and the last interval are kept.
-    fn apply_briefly(&mut self, record: Record) {
+    /// Applies a record to an abridged run.
+    fn apply_abridged(&mut self, record: Record) {
         match record.body {
             Body::Client(_) | Body::Connection(_) | Body::Mark(_) | Body::Experiment(_) | Body::Notice(_) => {
                 return;
@@ -278,28 +288,31 @@ impl Run {
             Body::Run(run) => self.apply_run(stamp, run),
             Body::Proxy(proxy) => {
                 self.clients.end_interval(self.reading.lost());
-                let gap_from_us = self.proxy.apply(&stamp, &proxy, self.beginning());
+                let gap_from_us = self.proxy.apply(&stamp, &proxy, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
             }
             Body::Load(load) => {
-                let gap_from_us = self.load.apply(&stamp, *load, self.beginning());
+                let gap_from_us = self.load.apply(&stamp, *load, self.series_start());
                 self.reading.note_gap(gap_from_us, &stamp);
             }
             Body::Client(client) => {
-                let from_start = self.beginning().start_us.is_some();
+                let from_start = self.series_start().start_us.is_some();
                 self.clients.apply(&stamp, &client, from_start, self.reading.lost());
             }
             Body::Setting(setting) => {
                 let Some(after) = setting.after else { return };
                 self.settings.apply(after.clone());
-                self.mark(&stamp, TimelineEvent::Change { before: setting.before, after: Box::new(after) });
+                self.push_marker(
+                    &stamp,
+                    TimelineEvent::Change { before: setting.before, after: Box::new(after) },
+                );
             }
             Body::Host(host) => self.hosts.apply(&stamp, host, self.retention.history.max(2)),
             Body::Health(health) => self.health = health,
             Body::Notice(_) => {}
             Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
             Body::Mark(mark) => {
-                self.mark(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text });
+                self.push_marker(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text });
             }
             Body::Connection(connection) => {
                 self.failures.note(&connection);
@@ -312,21 +325,22 @@ impl Run {
         match run.phase {
             Phase::Start => self.settings.begin(&run.settings),
             Phase::Stop => {
-                let begun = self.beginning();
-                run.proxy.iter().for_each(|proxy| self.proxy.finish(proxy, begun));
-                run.load.iter().for_each(|load| self.load.finish(load, begun));
+                let start = self.series_start();
+                run.proxy.iter().for_each(|proxy| self.proxy.finish(proxy, start));
+                run.load.iter().for_each(|load| self.load.finish(load, start));
             }
         }
         self.header.apply(stamp, run);
     }
 
-    fn beginning(&self) -> SeriesStart {
+    /// Where new series start: at the run's first record, if it was read.
+    fn series_start(&self) -> SeriesStart {
         let Retention { history, is_joined, is_brief: _ } = self.retention;
         let began = self.header.began.as_ref().filter(|_| !is_joined);
         SeriesStart { start_us: began.map(|(stamp, _)| stamp.mono_us), history }
     }
 
-    fn mark(&mut self, stamp: &Stamp, event: TimelineEvent) {
+    fn push_marker(&mut self, stamp: &Stamp, event: TimelineEvent) {
         self.markers.push(Marker { mono_us: stamp.mono_us, realtime_us: stamp.realtime_us, event });
     }
 }

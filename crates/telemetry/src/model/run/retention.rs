@@ -1,4 +1,4 @@
-//! How much of a run is kept, and from where.
+//! How much of a run is kept, and where its series start.
 
 use crate::metrics::Metric;
 use crate::model::series::MetricSeries;
@@ -6,18 +6,18 @@ use crate::model::series::MetricSeries;
 /// How much of a run is kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Retention {
-    /// Intervals of each series.
+    /// Intervals kept of each series.
     pub(super) history: usize,
-    /// True if reading began in the middle of the run, with what was known of it.
+    /// True if reading started in the middle of the run, with the state from [`super::Run::joined_at`].
     pub(super) is_joined: bool,
-    /// True if only totals and the last interval are kept.
+    /// True if the run is abridged: only totals and the last interval are kept.
     pub(super) is_brief: bool,
 }
 
-/// How the series of a run begins.
+/// How the series of a run start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeriesStart {
-    /// When everything stood at nothing, if that was read.
+    /// `CLOCK_MONOTONIC` of the run's first record, when all counters were 0; `None` if it was not read.
     pub(super) start_us: Option<u64>,
     pub(super) history: usize,
 }

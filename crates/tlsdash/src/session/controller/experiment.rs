@@ -1,4 +1,4 @@
-//! The controller's part in an experiment: it passes on each interval, and carries out the steps.
+//! The controller's part in an experiment: it passes each interval to the experiment, and executes its steps.
 
 use experiment::Step;
 use journal::Timestamps;
@@ -10,8 +10,8 @@ use super::RunController;
 use crate::session::experiments::Tick;
 
 impl RunController {
-    /// Passes the last interval to the experiment, and carries out its steps.
-    pub(super) fn go_on_with_experiment(&mut self, now: Timestamps, cpu: &Counters<CpuGroup>) {
+    /// Passes the last interval to the experiment, and executes its steps.
+    pub(super) fn advance_experiment(&mut self, now: Timestamps, cpu: &Counters<CpuGroup>) {
         let tick = Tick {
             now_us: now.monotonic_us,
             interval: self.setup.interval,
@@ -21,17 +21,17 @@ impl RunController {
         };
         let settings = self.workload.settings();
         match self.experiments.tick(&tick, &settings) {
-            Ok(steps) => self.take_steps(steps),
+            Ok(steps) => self.execute_steps(steps),
             Err(error) => self.console.say(Level::Warning, &format!("no experiment: {error}")),
         }
     }
 
     pub(super) fn end_experiment(&mut self) {
         let steps = self.experiments.stop();
-        self.take_steps(steps);
+        self.execute_steps(steps);
     }
 
-    fn take_steps(&mut self, steps: Vec<Step>) {
+    fn execute_steps(&mut self, steps: Vec<Step>) {
         for step in steps {
             let refusal = match &step {
                 Step::Switch { value, flush, .. } | Step::End { value, flush } => {
@@ -53,14 +53,14 @@ impl RunController {
     }
 
     fn switch(&mut self, name: &str, value: &Value, flush: bool) -> Result<(), SwitchError> {
-        self.change(name, value)?;
+        self.change_setting(name, value)?;
         if flush {
             self.forget_sessions()?;
         }
         Ok(())
     }
 
-    /// In the load too, so that no client offers a session that the proxy has forgotten.
+    /// Forgets sessions and ticket keys, in the load too: no client offers a session that the proxy has forgotten.
     fn forget_sessions(&self) -> Result<(), ForgetError> {
         self.workload.load.iter().for_each(Load::forget_sessions);
         self.workload.proxy.as_ref().map_or(Ok(()), Proxy::forget_sessions)

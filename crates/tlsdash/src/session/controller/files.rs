@@ -17,21 +17,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Checks the files once a second.
 #[derive(Debug)]
 pub(super) struct FileWatch {
+    /// Requests a check; true for a reload.
     ask: Sender<bool>,
+    /// The results of checks.
     looked: Receiver<FileChanges>,
+    /// When the next check is due.
     next: Instant,
     /// The check in progress.
     under_way: Option<FileCheck>,
-    /// A reload was requested, and its check has not begun.
+    /// A reload was requested and its check has not started.
     is_asked: bool,
 }
 
 #[derive(Debug)]
 struct FileCheck {
     since: Instant,
-    /// It is a requested reload.
+    /// A requested reload: all files are read again, changed or not.
     at_once: bool,
-    is_told: bool,
+    /// Its delay has been reported.
+    is_reported: bool,
 }
 
 /// An event of the watch.
@@ -42,7 +46,7 @@ pub(super) enum FileWatchEvent {
     Ended { looked: FileChanges, was_asked: bool },
     /// A check has not ended for this long; reported once.
     Stuck(Duration),
-    /// The check still hangs. Work that needs no file is due.
+    /// The check still hangs. Returned once a second, for work that needs no file.
     StillStuck,
 }
 
@@ -82,7 +86,9 @@ impl FileWatch {
         if let Some(look) = &mut self.under_way {
             let waited = now.saturating_duration_since(look.since);
             return match waited >= PATIENCE {
-                true if !std::mem::replace(&mut look.is_told, true) => Some(FileWatchEvent::Stuck(waited)),
+                true if !std::mem::replace(&mut look.is_reported, true) => {
+                    Some(FileWatchEvent::Stuck(waited))
+                }
                 true if is_due => Some(FileWatchEvent::StillStuck),
                 _ => None,
             };
@@ -90,7 +96,7 @@ impl FileWatch {
         // Sending only fails after the thread panicked, which has printed its message.
         if (is_due || self.is_asked) && self.ask.send(self.is_asked).is_ok() {
             let at_once = std::mem::take(&mut self.is_asked);
-            self.under_way = Some(FileCheck { since: now, at_once, is_told: false });
+            self.under_way = Some(FileCheck { since: now, at_once, is_reported: false });
         }
         None
     }
@@ -111,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn it_looks_once_a_second_and_at_once_when_it_is_asked() {
+    fn files_are_checked_once_a_second_and_at_once_on_reload() {
         let (tell, told) = channel();
         let mut watch = FileWatch::start(move |at_once| {
             tell.send(at_once).unwrap();
@@ -128,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_does_not_end_is_told_once_and_keeps_nobody_waiting() {
+    fn a_check_that_hangs_is_reported_once_and_does_not_block() {
         let (go_on, wait_here) = channel::<()>();
         let mut watch = FileWatch::start(move |_| {
             wait_here.recv().unwrap();

@@ -1,4 +1,4 @@
-//! The end of an interval: the controller gathers what was counted, and publishes it.
+//! The end of an interval: the controller gathers the counters of proxy, load and host, and publishes them.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -9,12 +9,14 @@ use telemetry::{HostRecord, Level};
 
 use super::RunController;
 
-/// How long it waits for busy workers' counters: they come with the next interval otherwise.
+/// How long to wait for the counters of busy workers. Later ones count in the next interval.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
-/// How late even a short interval may end without being a gap: a busy machine delays it by as much.
+/// A busy machine may delay the end of an interval by this much. A longer delay makes a gap, if it is also longer than
+/// half an interval.
 const LATE_MAX: Duration = Duration::from_millis(250);
+
 impl RunController {
-    /// Collects what was counted since the last time into the two deltas. Waits at most `patience` for both.
+    /// Collects what was counted since the last call into the two deltas. Waits at most `patience` in all.
     pub(super) fn gather(&mut self, patience: Duration) {
         telemetry::Delta::clear(&mut self.proxy_delta);
         telemetry::Delta::clear(&mut self.load_delta);
@@ -34,7 +36,7 @@ impl RunController {
         self.gather(PATIENCE.min(interval / 4));
         let host = self.sample_host();
         let now = Timestamps::now();
-        // The process was stopped (SIGSTOP) or starved: nobody knows what it would have measured.
+        // The process was stopped (SIGSTOP) or starved, so it did not measure all of the interval.
         let late = Duration::from_micros(now.monotonic_us.saturating_sub(due_us));
         if late > LATE_MAX.max(interval / 2) {
             self.publisher.note_gap(now.monotonic_us.saturating_sub(interval.as_micros() as u64));
@@ -44,14 +46,15 @@ impl RunController {
         let load = self.workload.load_state().map(|state| (&self.load_delta, state));
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
         self.publisher.interval(proxy, load, Some(host), now);
-        self.tell_refusals();
-        self.tell_of_proxy();
-        self.go_on_with_experiment(now, &cpu);
+        self.report_refusals();
+        self.report_proxy_notices();
+        self.advance_experiment(now, &cpu);
     }
 
-    pub(super) fn tell_of_proxy(&mut self) {
+    /// Reports the notices that the proxy has queued.
+    pub(super) fn report_proxy_notices(&mut self) {
         for notice in self.workload.proxy.as_ref().map(Proxy::take_notices).unwrap_or_default() {
-            self.tell(notice);
+            self.report(notice);
         }
     }
 
@@ -63,8 +66,8 @@ impl RunController {
         host
     }
 
-    /// Shows once that the journal refuses records, and once that it takes them again. The journal cannot hold this.
-    pub(super) fn tell_refusals(&mut self) {
+    /// Shows once that the journal refuses records, and once that it accepts them again. Neither can be a record.
+    pub(super) fn report_refusals(&mut self) {
         let health = self.publisher.health();
         let is_refusing = health.refused_total > self.refused_total || self.publisher.stalled().is_some();
         self.refused_total = health.refused_total;

@@ -1,4 +1,8 @@
-//! The thread that runs a session: it publishes intervals, carries out commands, and shuts everything down in order.
+//! The thread `journal`, which runs a session: it publishes intervals, executes commands, and shuts everything down in
+//! order.
+//!
+//! A [`Command`] comes from the dashboard. A new one takes a variant in telemetry, an arm in [`RunController::execute`],
+//! a method of the proxy or the load that does the work, and a key in tui.
 
 mod certificates;
 mod experiment;
@@ -32,41 +36,44 @@ use interval::PATIENCE;
 pub(crate) use certificates::CERTIFICATE;
 pub(crate) use workload::Workload;
 
-/// How often the controller polls for what it waits for.
+/// The longest wait for a command in one turn of the loop. Every turn checks stage, watchdog, journal and certificates.
 const POLL: Duration = Duration::from_millis(20);
-/// How long the end of a run waits for a journal that is busy or gone.
+/// How long the end of a run waits for the journal to accept the last records.
 const END_PATIENCE: Duration = Duration::from_secs(2);
-/// How often the last records are offered to it: the socket of a busy journald holds few at a time.
+/// How often the last records are offered to the journal: the socket of a busy journald holds only a few.
 const END_POLL: Duration = Duration::from_millis(1);
 
-/// What a run begins with.
+/// The parameters of a run.
 #[derive(Debug)]
 pub(crate) struct RunSetup {
     pub(crate) header: RunRecord,
     /// Notices from before the journal was open.
     pub(crate) notices: Vec<NoticeRecord>,
-    /// How often counters become records.
+    /// The time between two records of the counters.
     pub(crate) interval: Duration,
     /// The experiment that starts with the run.
     pub(crate) experiment: Option<ExperimentRequest>,
 }
 
-/// Owns the workload, publishes what it counts, and ends it.
+/// Owns the workload, publishes its counters, and ends it.
 pub(crate) struct RunController {
     workload: Workload,
     publisher: Publisher<RecordSink>,
     setup: RunSetup,
     console: Console,
-    /// Messages of this process that journald says it dropped.
+    /// Messages of this process that journald reported as dropped.
     suppressed_total: Arc<AtomicU64>,
     reload: Reload,
-    /// `None` without a proxy, and before the run.
+    /// The watch over certificates and keys; `None` without a proxy, and before the run.
     files: Option<FileWatch>,
     host: HostSampler,
     proxy_delta: ProxyDelta,
     load_delta: LoadDelta,
+    /// Records that the journal had refused by the last interval.
     refused_total: u64,
+    /// True while the journal refuses records.
     is_refusing: bool,
+    /// True once the failure of a worker has been reported.
     has_worker_failed: bool,
     experiments: Experiments,
 }
@@ -74,7 +81,7 @@ pub(crate) struct RunController {
 /// What the journal accepted of a run.
 #[derive(Debug)]
 pub(crate) struct JournalOutcome {
-    /// Records that the journal has accepted.
+    /// The number of accepted records.
     pub(crate) made: u64,
     /// Why the last records may be missing.
     pub(crate) closed: Result<(), CloseError>,
@@ -84,7 +91,7 @@ pub(crate) struct JournalOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShutdownStage {
     Running,
-    /// The load ends its requests; the proxy still serves them.
+    /// The load finishes its requests; the proxy still serves them.
     StoppingLoad,
     /// The proxy serves its open connections to their end.
     Draining,
@@ -119,8 +126,8 @@ impl RunController {
         }
     }
 
-    /// Starts the load, and runs until the command channel is closed, or until the load has ended if the run ends with
-    /// it. Then shuts everything down in order and closes the journal.
+    /// Starts the load, and runs until the command channel is closed, a worker of the proxy fails, or the load or the
+    /// experiment that the run ends with has ended. Then shuts everything down in order and closes the journal.
     ///
     /// # Errors
     /// When a part of the program panicked, a worker of the proxy failed, or the experiment is not possible.
@@ -128,7 +135,7 @@ impl RunController {
         self.experiments
             .check(&self.workload.settings(), self.setup.interval)
             .map_err(|error| usage(format!("--ab {error}")))?;
-        // The first sample knows every thread, however soon it ends.
+        // Finds every thread before the first of them can end.
         self.host.sample();
         if let Some(load) = &self.workload.load {
             load.set("load.running", &Value::Flag(true)).context("cannot start the load")?;
@@ -137,7 +144,7 @@ impl RunController {
             let watch = FileWatch::start(move |at_once| files.look(at_once));
             self.files = Some(watch.context("cannot watch the files of certificates")?);
         }
-        self.publisher.start(self.with_settings(), Timestamps::now());
+        self.publisher.start(self.run_record(), Timestamps::now());
         for notice in std::mem::take(&mut self.setup.notices) {
             self.publisher.notice(notice, Timestamps::now());
         }
@@ -147,20 +154,20 @@ impl RunController {
         while stage != ShutdownStage::Ended {
             let to_tick = Duration::from_micros(next_us.saturating_sub(Timestamps::now().monotonic_us));
             match commands.recv_timeout(to_tick.min(POLL)) {
-                Ok(command) => self.carry_out(command),
+                Ok(command) => self.execute(command),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) if stage == ShutdownStage::Running => {
                     stage = self.stop_load();
                 }
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(to_tick.min(POLL)),
             }
-            self.tell_worker_failure();
+            self.report_worker_failure();
             stage = self.advance(stage);
             watchdog.feed(|| self.workload.proxy.as_ref().is_none_or(Proxy::is_responsive));
             if self.publisher.pending() > 0 {
                 self.publisher.retry();
             }
-            self.look_at_certificates();
+            self.check_certificates();
             if Timestamps::now().monotonic_us >= next_us {
                 self.tick(next_us);
                 next_us = self.next_tick_us();
@@ -169,8 +176,9 @@ impl RunController {
         self.finish()
     }
 
-    /// Shows a notice, and records it.
-    fn tell(&mut self, notice: NoticeRecord) {
+    /// Shows a notice and records it. A dashboard shows it when it reads the record back, unless the journal refuses
+    /// records: then it is shown at once.
+    fn report(&mut self, notice: NoticeRecord) {
         if self.is_refusing {
             self.console.say(notice.level, &notice.text);
         } else {
@@ -179,13 +187,13 @@ impl RunController {
         self.publisher.notice(notice, Timestamps::now());
     }
 
-    /// Reports once that a worker of the proxy has failed, in any stage.
-    fn tell_worker_failure(&mut self) {
+    /// Reports the failure of a proxy worker, once.
+    fn report_worker_failure(&mut self) {
         let failure = self.workload.proxy.as_ref().and_then(Proxy::failure);
         if let Some(failure) = failure.filter(|_| !self.has_worker_failed) {
             self.has_worker_failed = true;
             let text = format!("{failure}; the proxy drains and ends");
-            self.tell(NoticeRecord::new(Level::Warning, "worker", &text));
+            self.report(NoticeRecord::new(Level::Warning, "worker", &text));
         }
     }
 
@@ -198,12 +206,14 @@ impl RunController {
         ShutdownStage::StoppingLoad
     }
 
-    /// Intervals end on whole multiples of the monotonic clock, so that several runs line up.
+    /// Returns the end of the current interval. Intervals end at multiples of their length on the monotonic clock, so
+    /// that several runs on one host line up.
     fn next_tick_us(&self) -> u64 {
         let interval_us = self.setup.interval.as_micros() as u64;
         (Timestamps::now().monotonic_us / interval_us + 1) * interval_us
     }
 
+    /// Returns the next stage if this one has ended.
     fn advance(&mut self, stage: ShutdownStage) -> ShutdownStage {
         let load_ended = self.workload.load.as_ref().is_none_or(Load::is_finished);
         match stage {
@@ -212,7 +222,7 @@ impl RunController {
                 ShutdownStage::StoppingLoad
             }
             ShutdownStage::Running if self.experiments.ends_the_run() => self.stop_load(),
-            // The failed worker serves no client any more.
+            // The failed worker no longer serves its clients.
             ShutdownStage::Running if self.has_worker_failed => self.stop_load(),
             ShutdownStage::StoppingLoad if load_ended => {
                 // The last CPU time of the load's threads is sampled while the proxy's threads still run.
@@ -229,10 +239,10 @@ impl RunController {
         }
     }
 
-    fn carry_out(&mut self, command: Command) {
+    fn execute(&mut self, command: Command) {
         match command {
             Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
-            Command::Set { name, value } => match self.change(&name, &value) {
+            Command::Set { name, value } => match self.change_setting(&name, &value) {
                 Ok(true) => self.experiments.disturb(&format!("{name} was changed")),
                 Ok(false) => {}
                 Err(error) => self.console.say(Level::Warning, &error.to_string()),
@@ -249,12 +259,12 @@ impl RunController {
                     Err(error) => self.console.say(Level::Warning, &format!("{error:#}")),
                 }
             }
-            Command::Notice(notice) => self.tell(notice),
+            Command::Notice(notice) => self.report(notice),
         }
     }
 
     /// Changes a setting and records it. Returns false if it already had this value.
-    fn change(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
+    fn change_setting(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
         let (before, after) = self.workload.set(name, value)?;
         if before.value == after.value {
             return Ok(false);
@@ -265,12 +275,13 @@ impl RunController {
         Ok(true)
     }
 
-    fn with_settings(&self) -> RunRecord {
+    /// The header of the run with the current settings.
+    fn run_record(&self) -> RunRecord {
         RunRecord { settings: self.workload.settings(), ..self.setup.header.clone() }
     }
 
-    /// Offers the last records until the journal has taken them, for at most [`END_PATIENCE`].
-    fn await_the_end(&mut self) -> Result<(), CloseError> {
+    /// Offers the last records until the journal has accepted them, for at most [`END_PATIENCE`].
+    fn await_last_records(&mut self) -> Result<(), CloseError> {
         let deadline = Instant::now() + END_PATIENCE;
         while self.publisher.pending() > 0 {
             if Instant::now() >= deadline {
@@ -284,18 +295,18 @@ impl RunController {
     }
 
     fn finish(mut self) -> anyhow::Result<JournalOutcome> {
-        // All threads have ended and handed over their last counters.
+        // The workers have ended, so this gathers their last counters.
         self.gather(PATIENCE);
-        self.tell_of_proxy();
-        self.tell_worker_failure();
+        self.report_proxy_notices();
+        self.report_worker_failure();
         let host = self.sample_host();
-        let stop = self.with_settings();
+        let stop = self.run_record();
         let proxy = self.workload.proxy.is_some().then_some(&self.proxy_delta);
         let load =
             self.workload.load_state().map(|state| (&self.load_delta, LoadState { running: false, ..state }));
         self.publisher.stop(stop, proxy, load, Some(host), Timestamps::now());
-        let missing = self.await_the_end();
-        self.tell_refusals();
+        let missing = self.await_last_records();
+        self.report_refusals();
         let made = self.publisher.made();
         let closed = self.publisher.into_sink().close().and(missing);
         if let Some(proxy) = self.workload.proxy {

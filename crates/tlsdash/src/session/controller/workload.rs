@@ -9,7 +9,7 @@ use telemetry::{LoadState, ProcessTree, Setting, SettingError, Value};
 pub(crate) struct Workload {
     pub(crate) proxy: Option<Proxy>,
     pub(crate) load: Option<Load>,
-    /// Another process, observed beside them.
+    /// The process of `--observe-pid`.
     pub(crate) observed: Option<ProcessTree>,
     /// True if the run ends when its load does.
     pub(crate) ends_with_load: bool,
@@ -49,7 +49,7 @@ impl Workload {
             |name: &str| settings.iter().find(|setting| setting.name == name).map(|setting| &setting.value);
         let number = |name| match value(name) {
             Some(Value::Number(number)) => *number,
-            // The rate of a closed loop is a text.
+            // In a closed loop the rate is a text.
             Some(Value::Text(_) | Value::Flag(_)) | None => 0.0,
         };
         let measured = load.measured();
