@@ -48,7 +48,7 @@ pub(super) struct JournalReads {
     run: Option<RereadRun>,
     /// A run reread completely that lacks the records written meanwhile.
     pending: Option<WholeRun>,
-    /// The moment up to which the last read failed; it is not retried.
+    /// The moment up to which the last read failed; only a new seek reads again.
     failed_us: Option<u64>,
 }
 
@@ -139,8 +139,10 @@ impl State {
             return None;
         }
         let from_us = self.series_from(run, us);
+        // The reader can only continue its latest seek.
         let is_near = |reread: &&RereadRun| {
-            reread.can_reach(run.id(), us)
+            reread.ticket == self.reads.ticket
+                && reread.can_reach(run.id(), us)
                 && us <= reread.read_until_us.saturating_add(CONTINUE_US_MAX)
                 && reread.from_us <= from_us
         };
@@ -215,7 +217,7 @@ impl State {
         let (ticket, read_until_us) = (reread.ticket, reread.read_until_us);
         let end_us = self.last_us();
         let has_enough = read_until_us >= us.saturating_add((READ_AHEAD_US / 2.0 * times) as u64).min(end_us);
-        if has_enough || self.reads.in_flight.is_some() {
+        if has_enough || self.reads.in_flight.is_some() || self.reads.failed_us.is_some() {
             return None;
         }
         self.continue_request(ticket, us.saturating_add((READ_AHEAD_US * times) as u64).min(end_us))

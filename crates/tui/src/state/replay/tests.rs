@@ -326,6 +326,35 @@ fn a_failed_read_is_reported_once_and_not_retried() {
 }
 
 #[test]
+fn a_failed_read_ahead_is_reported_once_and_not_retried() {
+    let mut recording = Recording::opened(watching());
+    recording.stage.want(Intent::Play(PlayControl::Toggle));
+    let seek = recording.stage.state.history_request().expect("the start is read");
+    recording.answer(seek);
+    let Some(HistoryRequest::Continue { ticket, .. }) = recording.stage.state.history_request() else {
+        panic!("playing reads ahead")
+    };
+    let failed = HistoryReply::Failed { ticket, why: "cannot read /gone.journal".into() };
+    recording.stage.act(Action::History(failed));
+    recording.stage.wait_millis(250);
+    assert!(recording.stage.state.history_request().is_none());
+}
+
+#[test]
+fn a_seek_in_flight_makes_an_earlier_read_useless() {
+    let mut recording = Recording::opened(watching());
+    recording.want(Intent::Play(PlayControl::Toggle));
+    recording.quarters(40);
+    recording.want(Intent::Freeze);
+    recording.stage.want(Intent::Seek(SeekTarget::Beginning));
+    assert!(matches!(recording.stage.state.history_request(), Some(HistoryRequest::Seek(_))));
+    // Not answered yet: the reader has dropped what it could have continued.
+    recording.stage.want(Intent::Seek(SeekTarget::NextMark));
+    let request = recording.stage.state.history_request();
+    assert!(matches!(request, Some(HistoryRequest::Seek(_))), "{request:?}");
+}
+
+#[test]
 fn a_run_that_goes_on_is_live_when_it_was_played_to_the_present() {
     let mut stage = TestDashboard::live(watching(), 30);
     stage.want(Intent::Seek(SeekTarget::Columns(-1)));
