@@ -54,7 +54,6 @@ impl FileState {
 }
 
 /// The header of a journal file.
-#[expect(clippy::struct_field_names, reason = "these are the names of the format's document")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) compatible_flags: u32,
