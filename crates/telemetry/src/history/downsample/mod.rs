@@ -174,8 +174,22 @@ fn merge(a: &Record, b: Record) -> Record {
         (Body::Proxy(a), Body::Proxy(b)) => b.downsample(a),
         (Body::Load(a), Body::Load(b)) => b.downsample(a),
         (Body::Client(a), Body::Client(b)) => b.downsample(a),
-        // Of other kinds the later record is kept.
-        _ => {}
+        // Of other kinds the later record is kept. They are listed, so that a new kind is decided on.
+        (
+            _,
+            Body::Run(_)
+            | Body::Connection(_)
+            | Body::Setting(_)
+            | Body::Mark(_)
+            | Body::Experiment(_)
+            | Body::Host(_)
+            | Body::Health(_)
+            | Body::Notice(_)
+            // A record of another kind adds nothing.
+            | Body::Proxy(_)
+            | Body::Load(_)
+            | Body::Client(_),
+        ) => {}
     }
     Record { stamp: Stamp { interval_us, ..b.stamp }, body }
 }
