@@ -218,6 +218,7 @@ impl RunController {
         let load_ended = self.workload.load.as_ref().is_none_or(Load::is_finished);
         match stage {
             ShutdownStage::Running if self.workload.ends_with_load && load_ended => {
+                service::stopping();
                 self.end_experiment();
                 ShutdownStage::StoppingLoad
             }
