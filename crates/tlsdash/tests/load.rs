@@ -25,8 +25,9 @@ fn load(folder: &Path, args: &str) -> Output {
 fn load_at(folder: &Path, path: &str, args: &str) -> Output {
     let socket = folder.join("app.sock");
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone())).unwrap();
-    let all = format!("load http://localhost{path} --headless --unix-socket {} {args}", socket.display());
-    run(folder, &all.split(' ').collect::<Vec<_>>())
+    let (socket, url) = (socket.display().to_string(), format!("http://localhost{path}"));
+    let all = ["load", &url, "--headless", "--unix-socket", &socket];
+    run(folder, &all.into_iter().chain(args.split(' ')).collect::<Vec<_>>())
 }
 
 fn stdout(output: &Output) -> String {

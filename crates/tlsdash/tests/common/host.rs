@@ -13,7 +13,7 @@ use super::{outside, tlsdash};
 const BEGAN_US: u64 = 1_700_000_000_000_000;
 
 /// The folders in which journald keeps files, as a program sees them that is run there.
-const MOUNT: &str = "mount --bind $0/var-log-journal /var/log/journal && mount --bind $0/run-log /run/log \
+const MOUNT: &str = "mount --bind \"$0/var-log-journal\" /var/log/journal && mount --bind \"$0/run-log\" /run/log \
     && exec \"$@\"";
 
 pub(crate) struct Host {

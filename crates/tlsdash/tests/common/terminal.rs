@@ -53,7 +53,7 @@ impl Terminal {
         command.env("STATE_DIRECTORY", folder);
         command.cwd(folder);
         command.env("TERM", "xterm-256color");
-        command.env("LANG", "C.UTF-8");
+        command.env("LC_ALL", "C.UTF-8");
         // Whatever the tests themselves run in.
         command.env("FORCE_COLOR", "ansi256");
         command.env_remove("NO_COLOR");
