@@ -27,7 +27,7 @@ fn load_at(folder: &Path, path: &str, args: &str) -> Output {
     let _upstream = DemoUpstream::start(UpstreamAddr::Unix(socket.clone())).unwrap();
     let (socket, url) = (socket.display().to_string(), format!("http://localhost{path}"));
     let all = ["load", &url, "--headless", "--unix-socket", &socket];
-    run(folder, &all.into_iter().chain(args.split(' ')).collect::<Vec<_>>())
+    tlsdash(folder).current_dir(folder).args(all).args(args.split(' ')).output().unwrap()
 }
 
 fn stdout(output: &Output) -> String {
@@ -179,9 +179,7 @@ fn repeated_runs_and_sizes_are_told_with_their_spread() {
 fn files_of_hdrhistogram_hold_every_sample() {
     let folder = tempfile::tempdir().unwrap();
     let (hgrm, hlog) = (folder.path().join("out.hgrm"), folder.path().join("out.hlog"));
-    let args =
-        format!("-d 1s -r 200 -c 2 --interval 100ms --hgrm {} --hlog {}", hgrm.display(), hlog.display());
-    stdout(&load(folder.path(), &args));
+    stdout(&load(folder.path(), "-d 1s -r 200 -c 2 --interval 100ms --hgrm out.hgrm --hlog out.hlog"));
     let percentiles = fs::read_to_string(hgrm).unwrap();
     assert!(percentiles.contains("Total count    =          200]"), "{percentiles}");
     let log = fs::read_to_string(hlog).unwrap();
@@ -197,12 +195,12 @@ fn a_targets_file_says_what_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let targets = folder.path().join("targets");
     fs::write(&targets, "3 GET /bytes/13\nAccept: text/html\n= 13\n\nGET /bytes/14\n= 12\n").unwrap();
-    let args = format!("-n 40 -c 2 --targets {} --format json", targets.display());
-    let summary: Value = serde_json::from_str(&stdout(&load(folder.path(), &args))).unwrap();
+    let loaded = load(folder.path(), "-n 40 -c 2 --targets targets --format json");
+    let summary: Value = serde_json::from_str(&stdout(&loaded)).unwrap();
     assert_eq!(summary["load"]["requests"]["ok"], 30, "{summary}");
     assert_eq!(summary["load"]["failures"]["body"], 10, "another length was expected");
     fs::write(&targets, "GET /\nnonsense\n").unwrap();
-    let bad = load(folder.path(), &format!("-n 1 --targets {}", targets.display()));
+    let bad = load(folder.path(), "-n 1 --targets targets");
     assert_eq!(bad.status.code(), Some(2));
     assert!(stderr(&bad).contains("targets line 2: expected a header field"), "{}", stderr(&bad));
 }

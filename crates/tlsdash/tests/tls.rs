@@ -215,6 +215,7 @@ fn secrets_are_neither_said_nor_recorded() {
     let keys = at.join("ticket.keys");
     let secret: Vec<u8> = (0..80_u8).map(|i| i.wrapping_mul(37) | 0x80).collect();
     fs::write(&keys, &secret).unwrap();
+    fs::set_permissions(&keys, fs::Permissions::from_mode(0o644)).unwrap();
     let args = ["--cert", &cert, "--key", &key, "--ticket-keys", keys.to_str().unwrap()];
     let (mut running, address) = serving(at, &args);
     assert!(running.line_with("ticket.keys").contains("readable by others"));
