@@ -7,21 +7,21 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use proxy_core::proxy_protocol::{
-    ClientCertificate, Endpoints, HEADER_BYTES_MAX, Negotiated, Parsed, ProxyProtocol, encode, parse,
+    ClientCertificate, Endpoints, HEADER_BYTES_MAX, Negotiated, ParsedHeader, ProxyProtocol, encode, parse,
 };
 
 fuzz_target!(init: seeds_if_asked(), |input: &[u8]| {
     match parse(input) {
-        Ok(Parsed::Partial) => assert!(input.len() < HEADER_BYTES_MAX),
-        Ok(Parsed::Header(endpoints, len)) => {
+        Ok(ParsedHeader::Partial) => assert!(input.len() < HEADER_BYTES_MAX),
+        Ok(ParsedHeader::Header(endpoints, len)) => {
             assert!(len <= input.len() && len <= HEADER_BYTES_MAX);
             for end in 0..len {
-                assert_eq!(parse(&input[..end]), Ok(Parsed::Partial), "the first {end} of {len} bytes");
+                assert_eq!(parse(&input[..end]), Ok(ParsedHeader::Partial), "the first {end} of {len} bytes");
             }
             for version in [ProxyProtocol::V1, ProxyProtocol::V2] {
                 let Some(endpoints) = endpoints else { continue };
                 let written = encode(version, endpoints, &Negotiated::default());
-                assert_eq!(parse(&written), Ok(Parsed::Header(Some(endpoints), written.len())));
+                assert_eq!(parse(&written), Ok(ParsedHeader::Header(Some(endpoints), written.len())));
             }
         }
         Err(_) => {}
@@ -46,10 +46,13 @@ fn write_seeds(folder: &Path) -> std::io::Result<()> {
         client_certificate: Some(ClientCertificate { is_of_connection: true, common_name: Some("Ada") }),
     };
     let mut seeds = vec![b"PROXY UNKNOWN\r\n".to_vec(), b"\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00".to_vec()];
-    for (source, destination) in [("192.0.2.1:1", "192.0.2.2:443"), ("[2001:db8::1]:1", "[2001:db8::2]:443")] {
+    for (source, destination) in [("192.0.2.1:1", "192.0.2.2:443"), ("[2001:db8::1]:1", "[2001:db8::2]:443")]
+    {
         let addr = |text: &str| text.parse().expect("an address");
         let endpoints = Endpoints::new(addr(source), addr(destination));
-        seeds.extend([ProxyProtocol::V1, ProxyProtocol::V2].map(|version| encode(version, endpoints, &negotiated)));
+        seeds.extend(
+            [ProxyProtocol::V1, ProxyProtocol::V2].map(|version| encode(version, endpoints, &negotiated)),
+        );
     }
     // With a checksum.
     let fields = b"\x7f\0\0\x01\x7f\0\0\x01\xc0\xf8\x5a\x47\x03\0\x04\xa8\x49\x88\x9b\x05\0\0";
