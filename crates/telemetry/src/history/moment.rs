@@ -62,13 +62,29 @@ fn time_of_day(text: &str) -> Option<u64> {
     parts.next().is_none().then_some(((hours * 60 + minutes) * 60 + seconds) * 1_000_000)
 }
 
+fn micros(length: &Duration) -> u64 {
+    u64::try_from(length.as_micros()).unwrap_or(u64::MAX)
+}
+
 impl Moment {
+    /// The moment in a run, as `CLOCK_MONOTONIC` in microseconds. That clock measures the time after the run's beginning
+    /// and before its end, since the wall clock may be adjusted meanwhile.
+    ///
+    /// # Errors
+    /// If the run has no such mark.
+    pub fn mono_us(&self, run: &Run) -> Result<u64, String> {
+        Ok(match self {
+            Self::After(length) => run.began_us().saturating_add(micros(length)),
+            Self::Before(length) => run.last_us().saturating_sub(micros(length)),
+            Self::At(_) | Self::TimeOfDay(_) | Self::Mark(_) => run.mono_at(self.realtime_us(run)?),
+        })
+    }
+
     /// The moment in a run, as `CLOCK_REALTIME` in microseconds.
     ///
     /// # Errors
     /// If the run has no such mark.
-    pub fn of_run(&self, run: &Run) -> Result<u64, String> {
-        let micros = |length: &Duration| u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
+    pub fn realtime_us(&self, run: &Run) -> Result<u64, String> {
         let (began_us, ended_us) = (run.began_realtime_us(), run.last_realtime_us());
         Ok(match self {
             Self::At(us) => *us,
@@ -100,7 +116,7 @@ impl Moment {
                 let today = now_us / DAY_US * DAY_US + us;
                 Ok(if today > now_us { today.saturating_sub(DAY_US) } else { today })
             }
-            Self::Before(length) => Ok(now_us.saturating_sub(u64::try_from(length.as_micros()).unwrap_or(u64::MAX))),
+            Self::Before(length) => Ok(now_us.saturating_sub(micros(length))),
             Self::After(_) | Self::Mark(_) => {
                 Err("expected a time by the clock, such as -1h, 13:05 or 2026-01-31T13:05:00Z; of a run it is SOURCE@FROM..TO".to_owned())
             }
@@ -124,8 +140,9 @@ impl MomentRange {
     /// # Errors
     /// If there is no such mark, or it ends before it begins.
     pub fn of_run(&self, run: &Run) -> Result<TimeRange, String> {
-        let place =
-            |moment: &Option<Moment>, open| moment.as_ref().map_or(Ok(open), |moment| moment.of_run(run));
+        let place = |moment: &Option<Moment>, open| {
+            moment.as_ref().map_or(Ok(open), |moment| moment.realtime_us(run))
+        };
         let range = TimeRange { from_us: place(&self.from, 0)?, until_us: place(&self.until, u64::MAX)? };
         if range.from_us >= range.until_us {
             return Err("it ends before it begins".to_owned());
@@ -141,8 +158,8 @@ mod tests {
     use crate::record::ids::RunId;
     use crate::record::{Body, MarkRecord, Record, RunRecord, Stamp};
 
-    /// An hour from 12:30 UTC on, with a mark after ten minutes.
-    fn model() -> Model {
+    /// An hour from 12:30 UTC on, with a mark after ten minutes. In its last half hour the wall clock is adjusted.
+    fn model(adjusted_us: i64) -> Model {
         let began_us = 19_675 * DAY_US + 45_000_000_000;
         let mut model = Model::new(1);
         let mark = Body::Mark(MarkRecord { number: 2, text: String::new() });
@@ -152,7 +169,11 @@ mod tests {
                 run: RunId::from_bits(1),
                 seq,
                 mono_us: minute * 60_000_000,
-                realtime_us: began_us + minute * 60_000_000,
+                realtime_us: (began_us + minute * 60_000_000).saturating_add_signed(if minute > 30 {
+                    adjusted_us
+                } else {
+                    0
+                }),
                 interval_us: 0,
             };
             model.apply(Record { stamp, body }, None);
@@ -162,7 +183,7 @@ mod tests {
 
     /// Minutes since the run began.
     fn minutes(text: &str) -> Result<(f64, f64), String> {
-        let model = model();
+        let model = model(0);
         let run = model.current().unwrap();
         let minute = |us: u64| (us as f64 - run.began_realtime_us() as f64) / 6e7;
         let range = text.parse::<MomentRange>().map_err(|error| error.to_string())?.of_run(run)?;
@@ -177,6 +198,16 @@ mod tests {
         assert_eq!(minutes("mark:2..1h"), Ok((10.0, 60.0)));
         assert_eq!(minutes("2023-11-14T12:45:00Z..").map(|(from, _)| from), Ok(15.0));
         assert!(minutes("..-10m").is_ok_and(|(_, until)| (until - 50.0).abs() < 1e-9));
+    }
+
+    #[test]
+    fn lengths_of_time_hold_while_the_wall_clock_is_adjusted() {
+        let model = model(-30_000_000);
+        let run = model.current().unwrap();
+        let us = |text: &str| text.parse::<Moment>().unwrap().mono_us(run).unwrap() - run.began_us();
+        assert_eq!((us("4s"), us("-1s")), (4_000_000, 3_599_000_000));
+        // By the last record's clocks, as the screen shows it.
+        assert_eq!(us("13:00"), 30 * 60_000_000 + 30_000_000);
     }
 
     #[test]

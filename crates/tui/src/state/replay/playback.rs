@@ -152,7 +152,7 @@ impl State {
     pub(in crate::state) fn open_replay(&mut self, now: Now) {
         let Some(opening) = self.options.opening.take() else { return };
         let Some(run) = self.run() else { return };
-        let from_us = match opening.from.map(|from| of_run(&from, run)) {
+        let from_us = match opening.from.map(|from| from.mono_us(run)) {
             None => Ok(run.began_us()),
             Some(from) => from,
         };
@@ -167,7 +167,7 @@ impl State {
         let us = match (text.trim().parse::<Moment>(), self.run()) {
             (_, None) => Err("there is no run yet".to_owned()),
             (Err(error), _) => Err(error.to_string()),
-            (Ok(moment), Some(run)) => of_run(&moment, run),
+            (Ok(moment), Some(run)) => moment.mono_us(run),
         };
         match us {
             Ok(us) => self.go_to(us, now),
@@ -230,9 +230,4 @@ impl State {
             playback.playing = None;
         }
     }
-}
-
-/// The moment of the run's monotonic clock.
-fn of_run(moment: &Moment, run: &Run) -> Result<u64, String> {
-    moment.of_run(run).map(|realtime_us| run.mono_at(realtime_us))
 }
