@@ -217,11 +217,7 @@ impl RunController {
     fn advance(&mut self, stage: ShutdownStage) -> ShutdownStage {
         let load_ended = self.workload.load.as_ref().is_none_or(Load::is_finished);
         match stage {
-            ShutdownStage::Running if self.workload.ends_with_load && load_ended => {
-                service::stopping();
-                self.end_experiment();
-                ShutdownStage::StoppingLoad
-            }
+            ShutdownStage::Running if self.workload.ends_with_load && load_ended => self.stop_load(),
             ShutdownStage::Running if self.experiments.ends_the_run() => self.stop_load(),
             // The failed worker no longer serves its clients.
             ShutdownStage::Running if self.has_worker_failed => self.stop_load(),
