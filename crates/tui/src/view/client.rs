@@ -17,9 +17,9 @@ use ratatui::Frame;
 use ratatui::text::{Line, Span};
 use telemetry::{ClientId, ConnectionRecord};
 
-use super::clients::sparkline;
 use super::overlay;
 use super::parts::{byte_rate, quantile_text, rate, share};
+use super::sparkline::sparkline;
 use crate::format;
 use crate::state::State;
 use crate::theme::Theme;
