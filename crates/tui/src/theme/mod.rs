@@ -91,9 +91,14 @@ impl Glyphs {
         self.pick(['·', ':', '-', '░', '▒', '▓', '█'], ['.', ':', '-', '=', '+', '*', '#'])
     }
 
-    /// The levels of a sparkline, from zero to the maximum.
+    /// The levels of a sparkline, from the minimum to the maximum.
     pub(crate) fn levels(self) -> &'static [char] {
-        self.pick(&['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'], &['_', '.', ':', '-', '=', '+', '*', '#'])
+        self.pick(&['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'], &['_', '-', '~', '=', '+', '*', '%', '#'])
+    }
+
+    /// Zero in a sparkline: a dotted line.
+    pub(crate) fn zero(self) -> char {
+        self.pick('⡀', '.')
     }
 }
 
