@@ -18,6 +18,7 @@ mod past;
 mod playback;
 mod prompt;
 mod runs;
+mod sparkline;
 mod status;
 #[cfg(test)]
 mod tests;

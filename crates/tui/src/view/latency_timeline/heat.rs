@@ -10,7 +10,7 @@ use crate::view_model::{Column, levels};
 
 /// The shares of a column's samples from which a cell gets the next stronger glyph; a single sample gets the
 /// first.
-const SHARES: [f64; 6] = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5];
+const SHARES: [f64; 4] = [0.01, 0.05, 0.2, 0.5];
 
 /// The levels that each row shows.
 struct HeatRows {

@@ -376,9 +376,9 @@ fn a_client_whose_record_was_put_off_is_not_drawn_as_idle() {
         screen.lines().find(|line| line.starts_with(" 10.0.0.11")).unwrap().to_owned()
     };
     let idle = silent_for_three_seconds(0);
-    assert!(idle.ends_with("▁▁▁"), "{idle}");
+    assert!(idle.ends_with("⡀⡀⡀"), "{idle}");
     let put_off = silent_for_three_seconds(1);
-    assert!(!put_off.contains('▁') && put_off.ends_with(|c| ('▂'..='█').contains(&c)), "{put_off}");
+    assert!(!put_off.contains('⡀') && put_off.ends_with(|c| ('▁'..='█').contains(&c)), "{put_off}");
 }
 
 #[test]
