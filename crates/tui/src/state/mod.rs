@@ -37,6 +37,7 @@ use crate::view_model::{
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::{ClientList, ListMove};
+pub(crate) use control::ConfirmedChange;
 use control::Control;
 pub(crate) use palette::PaletteEntry;
 pub(crate) use prompt::{Prompt, Purpose};

@@ -179,7 +179,9 @@ impl State {
     fn take_typed(&mut self, prompt: &Prompt, now: Now) -> Vec<Effect> {
         match &prompt.purpose {
             Purpose::Filter | Purpose::Hosts => {}
-            Purpose::Value(name) => self.stage_text(name, prompt.text()),
+            Purpose::Value(name) => {
+                self.tuning.complaint = self.stage_text(name, prompt.text()).err();
+            }
             Purpose::Experiment => {
                 let command = Command::Experiment(prompt.text().to_owned());
                 return vec![Effect::Draw(Urgency::Now), Effect::Send(command)];

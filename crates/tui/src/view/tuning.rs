@@ -3,12 +3,16 @@
 //! ```text
 //! ─ settings 1-20/43, 2 staged ────────────────────────────────────
 //!  proxy.workers                2 > 4                           now
-//! ▶proxy.handshake-timeout      10 s                            now
-//!  load.rate                    5000 1/s > 5500  asked          now
+//! ▶proxy.handshake-timeout     *5s                              now
+//!  load.rate                    5000/s > 5500/s, asked          now
 //!  proxy.listen                 [::]:8443                   restart
-//! proxy.handshake-timeout  10 s
-//! from 0.001 s to 86400 s, applies now
+//! Deadline of a handshake
+//! a time from 1ms to 24h, such as 10s; default: 10s; applies: now
+//! ─ changes ─────────────── u: proxy.handshake-timeout to 10s
+//! 12:04:10Z proxy.handshake-timeout 10s > 5s                   here
 //! ```
+//!
+//! `*`: the value is not the default, or not that of the start where there is no default.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -18,15 +22,18 @@ use telemetry::{Applies, Setting};
 
 use super::parts::{heading, put};
 use crate::format;
-use crate::state::State;
+use crate::state::{Intent, SettingEdit, State};
 use crate::theme::Theme;
 
 /// The cells of the longest name with the pointer; less where the values would get less than half.
-const NAME_CELLS: usize = 31;
+const NAME_CELLS: usize = 32;
 /// The rows that describe the selected setting, in a low and in a high dock.
 const ABOUT_ROWS: (usize, usize) = (3, 6);
 /// The rows of a high dock.
 const HIGH: usize = 14;
+/// The rows of the history of changes, and the minimum rows of a dock with it.
+const CHANGES_ROWS: usize = 5;
+const WITH_CHANGES: usize = 22;
 
 /// Draws the list around the selected line, and the selected setting below it.
 pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
@@ -36,7 +43,8 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let settings = state.settings();
     let (cells, rows) = (usize::from(area.width), usize::from(area.height));
     let about_rows = if rows < HIGH { ABOUT_ROWS.0 } else { ABOUT_ROWS.1 };
-    let listed = rows.saturating_sub(1 + about_rows).max(1);
+    let changes_rows = if rows < WITH_CHANGES { 0 } else { CHANGES_ROWS };
+    let listed = rows.saturating_sub(1 + about_rows + changes_rows).max(1);
     let first = (state.tuning.selected + 1).saturating_sub(listed).min(settings.len().saturating_sub(listed));
     let mut lines = vec![title(state, (first, listed), area.width)];
     let shown = settings.iter().enumerate().skip(first).take(listed);
@@ -47,7 +55,12 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     put(frame, area, &lines);
     let used = (1 + listed.min(settings.len().max(1))).min(rows) as u16;
     let below = Rect { y: area.y + used, height: area.height - used, ..area };
-    put(frame, below, &about(state, cells));
+    let mut lines = about(state, cells);
+    if changes_rows > 0 {
+        lines.resize(about_rows.max(lines.len()), Line::default());
+        lines.extend(changes(state, below));
+    }
+    put(frame, below, &lines);
 }
 
 fn title(state: &State, (first, listed): (usize, usize), width: u16) -> Line<'static> {
@@ -66,8 +79,9 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
     let is_fixed = setting.applies == Applies::Restart;
     let pointer = if is_selected { theme.glyphs.pointer() } else { ' ' };
     let name_cells = NAME_CELLS.min(cells / 2);
-    let name = format::cut(&setting.name, name_cells - 2, theme.glyphs);
-    let name = format!("{pointer}{name:<0$}", name_cells - 1);
+    let name = format::cut(&setting.name, name_cells - 3, theme.glyphs);
+    let changed = if state.usual(setting) == setting.value.to_string() { ' ' } else { '*' };
+    let name = format!("{pointer}{name:<0$}{changed}", name_cells - 2);
     let name_style = if is_fixed { theme.quiet() } else { theme.label() };
     let mut room = cells.saturating_sub(name_cells);
     let mut spans = vec![Span::styled(name, name_style)];
@@ -86,21 +100,16 @@ fn line(state: &State, setting: &Setting, at: usize, cells: usize) -> Line<'stat
 /// Returns the value, the staged one, and what became of the last change.
 fn values(state: &State, setting: &Setting) -> Vec<(String, Style)> {
     let theme = state.theme;
-    let value = with_unit(&setting.value.to_string(), &setting.unit);
-    let mut values = vec![(value, theme.figure())];
+    let mut values = vec![(setting.shown(&setting.value), theme.figure())];
     if let Some(staged) = state.tuning.staged(&setting.name) {
-        values.push((format!(" > {}", with_unit(&staged.to_string(), &setting.unit)), theme.notice()));
+        values.push((format!(" > {}", setting.shown(staged)), theme.notice()));
     }
     if let Some(asked) = state.control.asked(&setting.name) {
-        values.push((format!(" > {asked}, asked"), theme.notice()));
+        values.push((format!(" > {}, asked", setting.shown(asked)), theme.notice()));
     } else if state.control.refusal(&setting.name).is_some() {
         values.push(("  refused".to_owned(), theme.warning()));
     }
     values
-}
-
-fn with_unit(value: &str, unit: &str) -> String {
-    format!("{value} {unit}").trim_end().to_owned()
 }
 
 /// Says when a change of a setting has its effect.
@@ -112,25 +121,69 @@ fn applies(setting: &Setting) -> &'static str {
     }
 }
 
-/// Describes the selected setting: why its value was refused, its whole value, its range, and when it applies.
+/// Describes the selected setting: why its value was refused, the value if the list cuts it, what the setting does, its
+/// range and default, and when a change applies.
 fn about(state: &State, cells: usize) -> Vec<Line<'static>> {
     let theme = state.theme;
     let Some(setting) = state.settings().get(state.tuning.selected) else { return Vec::new() };
+    let info = state.info(&setting.name);
     let refusal = || state.control.refusal(&setting.name).map(str::to_owned);
-    let problem = state.tuning.complaint.clone().or_else(refusal);
-    let value = format!("{}  {}", setting.name, with_unit(&setting.value.to_string(), &setting.unit));
-    let mut lines = paragraph(theme, &value, theme.figure(), cells);
-    lines.extend(problem.iter().flat_map(|why| paragraph(theme, why, theme.warning(), cells)));
-    let range = setting.range.map_or_else(String::new, |(low, high)| {
-        let bound = |number| with_unit(&format::plain(number), &setting.unit);
-        format!("from {} to {}, ", bound(low), bound(high))
-    });
-    let applies = format!("{range}applies: {}", applies(setting));
-    lines.extend(paragraph(theme, &applies, theme.quiet(), cells));
-    lines
+    let problem = state.tuning.complaint.clone().or_else(refusal).unwrap_or_default();
+    let value = setting.shown(&setting.value);
+    let is_cut = format::width(&value) > cells - NAME_CELLS.min(cells / 2);
+    let default = info.and_then(|info| info.absent.map(str::to_owned));
+    let usual = state.usual(setting);
+    let default = default.or_else(|| info?.default.as_ref().map(|default| setting.shown(default)));
+    let default = match default {
+        Some(default) => format!("default: {default}; "),
+        None if usual != setting.value.to_string() => format!("at the start: {usual}; "),
+        None => String::new(),
+    };
+    let allowed = if setting.applies == Applies::Restart { None } else { setting.allowed(info) };
+    let allowed = allowed.map_or_else(String::new, |text| format!("{text}; "));
+    let allowed = format!("{allowed}{default}applies: {}", applies(setting));
+    let about = info.map_or("", |info| &info.about);
+    [
+        (&*problem, theme.warning()),
+        (if is_cut { &value } else { "" }, theme.figure()),
+        (about, theme.label()),
+        (&allowed, theme.quiet()),
+    ]
+    .into_iter()
+    .flat_map(|(text, style)| paragraph(theme, text, style, cells))
+    .collect()
 }
 
 fn paragraph(theme: Theme, text: &str, style: Style, cells: usize) -> Vec<Line<'static>> {
     let lines = format::wrapped(text, cells).into_iter();
     lines.map(|line| Line::styled(format::cut(&line, cells, theme.glyphs), style)).collect()
+}
+
+/// The latest changes of settings, and what undo would do.
+fn changes(state: &State, area: Rect) -> Vec<Line<'static>> {
+    let theme = state.theme;
+    let changes = state.setting_changes();
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    let cells = usize::from(area.width);
+    let undo = state.control.next_undo().map_or_else(String::new, |(name, value)| {
+        let key = state.options.keymap.names(Intent::Setting(SettingEdit::Undo));
+        let value = state.settings().iter().find(|setting| setting.name == *name).map(|s| s.shown(value));
+        format!("{}: {name} to {}", key.join(" "), value.unwrap_or_default())
+    });
+    let mut lines = vec![heading(theme, &["changes"], &undo, area.width)];
+    lines.extend(changes.iter().map(|change| {
+        let time = format::time_of_day(change.realtime_us);
+        let by = change.by.to_string();
+        let room = cells.saturating_sub(time.len() + by.len() + 3);
+        let text = format!("{} {} > {}", change.name, change.before, change.after);
+        let text = format::cut(&text, room, theme.glyphs);
+        Line::from(vec![
+            Span::styled(format!("{time} "), theme.quiet()),
+            Span::styled(format!("{text:<room$}  "), theme.label()),
+            Span::styled(by, theme.quiet()),
+        ])
+    }));
+    lines
 }
