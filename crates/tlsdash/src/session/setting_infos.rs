@@ -15,7 +15,8 @@ pub(crate) fn all() -> Vec<SettingInfo> {
     for argument in command.get_arguments() {
         let (Some(long), Some(help)) = (argument.get_long(), argument.get_help()) else { continue };
         let name = format!("{PREFIX}{}", if long == "cert" { "certificate" } else { long });
-        let about = help.to_string();
+        // The default has a place of its own.
+        let about = help.to_string().split(" [default").next().unwrap_or_default().to_owned();
         match infos.iter_mut().find(|info| info.name == name) {
             Some(info) if info.about.is_empty() => info.about = about,
             Some(_) => {}

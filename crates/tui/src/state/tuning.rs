@@ -69,7 +69,10 @@ impl State {
     pub(crate) fn usual(&self, setting: &Setting) -> String {
         let default = self.info(&setting.name).and_then(|info| info.default.as_ref());
         let at_start = || self.run()?.setting_at(self.run()?.began_us(), &setting.name);
-        default.map(|value| clean::text(&value.to_string())).or_else(at_start).unwrap_or_else(|| setting.value.to_string())
+        default
+            .map(|value| clean::text(&value.to_string()))
+            .or_else(at_start)
+            .unwrap_or_else(|| setting.value.to_string())
     }
 
     /// Returns the changes of settings, the latest first.
