@@ -1,6 +1,6 @@
 //! What a dashboard is told at its start, and how it ends.
 
-use telemetry::{HistoryReader, Model, Moment, RunId, Update};
+use telemetry::{HistoryReader, Model, Moment, RunId, SettingInfo, Update};
 
 use crate::input::keymap::Keymap;
 use crate::state::Speed;
@@ -27,6 +27,8 @@ pub struct Options {
     pub mouse: bool,
     /// Who reads the journal again for earlier moments, and to play it; `None` where nobody can.
     pub history: Option<HistoryReader>,
+    /// Descriptions of the settings.
+    pub settings: Vec<SettingInfo>,
     /// What is played once everything has been read.
     pub opening: Option<Opening>,
     /// Frames a second at the most for new data; input is drawn at up to 30 a second.
@@ -47,6 +49,7 @@ impl Options {
             keymap: Keymap::default(),
             mouse: true,
             history: None,
+            settings: Vec::new(),
             opening: None,
             frames_per_second_max: 4,
         }

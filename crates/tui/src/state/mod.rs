@@ -2,6 +2,7 @@
 
 mod action;
 mod client_list;
+mod completion;
 mod control;
 mod mouse;
 mod palette;
@@ -37,6 +38,9 @@ use crate::view_model::{
 
 pub(crate) use action::{Action, Effect, Intent, Screen};
 pub(crate) use client_list::{ClientList, ListMove};
+pub(crate) use completion::Completion;
+use completion::PromptHistory;
+pub(crate) use control::ConfirmedChange;
 use control::Control;
 pub(crate) use palette::PaletteEntry;
 pub(crate) use prompt::{Prompt, Purpose};
@@ -75,6 +79,7 @@ pub(crate) struct State {
     pub(crate) tuning: Tuning,
     /// The open prompt.
     pub(crate) prompt: Option<Prompt>,
+    prompt_history: PromptHistory,
     model: Model,
     /// True if the model, the span or the order has changed since the figures were taken.
     stale: bool,
@@ -114,6 +119,7 @@ impl State {
             control: Control::default(),
             tuning: Tuning::default(),
             prompt: None,
+            prompt_history: PromptHistory::default(),
             model: Model::default(),
             stale: true,
             live: Snapshot::default(),
@@ -209,6 +215,11 @@ impl State {
         ClientDetail::of(self.snapshot_run()?, row, self.history(id))
     }
 
+    /// All clients at the shown moment.
+    pub(crate) fn clients_in_all(&self) -> usize {
+        self.snapshot().table.rows().len()
+    }
+
     /// Clients at the shown moment that pass the filter.
     pub(crate) fn client_count(&self) -> usize {
         self.snapshot().table.len()
@@ -277,6 +288,12 @@ impl State {
     /// The wall clock at a moment of the shown run's monotonic clock.
     pub(crate) fn realtime_at(&self, us: u64) -> u64 {
         self.run().map_or(0, |run| run.realtime_at(us))
+    }
+
+    /// Returns a moment as it can be typed: the time of day, and the time since the run began.
+    pub(crate) fn moment_words(&self, us: u64) -> String {
+        let since = self.run().map_or(0, |run| us.saturating_sub(run.began_us()) / 1_000_000);
+        format!("{}, +{}", format::time_of_day(self.realtime_at(us)), format::clock(since))
     }
 
     fn refresh(&mut self, now: Now) {

@@ -93,11 +93,19 @@ fn colour_says_nothing_that_is_not_said_without() {
 }
 
 #[test]
-fn settings_over_the_panes() {
+fn settings_are_docked_and_latencies_stay_visible() {
     let mut stage = with_a_gap(options());
     stage.want(Intent::Tune);
     stage.want(Intent::Setting(SettingEdit::Step(Direction::Up)));
-    assert_snapshot!(stage.screen(80, 24));
+    for (columns, rows) in [(160, 48), (80, 24), (40, 10)] {
+        assert_snapshot!(format!("settings_{columns}x{rows}"), stage.screen(columns, rows));
+    }
+    for (columns, rows) in [(80, 24), (100, 30), (130, 30), (160, 48), (200, 60)] {
+        let screen = stage.screen(columns, rows);
+        for part in ["latency, ms", "over time", "load.rate", "applies: now"] {
+            assert!(screen.contains(part), "{part} in {screen}");
+        }
+    }
 }
 
 /// A run of the host `box`, and two more of others, one of them over.

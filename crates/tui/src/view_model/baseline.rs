@@ -1,6 +1,6 @@
 //! The baseline that latencies are compared with: the window before a mark or a change.
 
-use telemetry::model::{Marker, Run, TimelineEvent};
+use telemetry::model::{Experiment, Marker, Run, TimelineEvent};
 
 use super::classes;
 use super::{Span, ViewModel, Windows};
@@ -21,7 +21,7 @@ impl Baseline {
         let earlier = || run.markers().rev().filter(|marker| marker.mono_us <= until_us);
         let is_mark = |marker: &&Marker| matches!(marker.event, TimelineEvent::Mark { .. });
         let mark =
-            earlier().find(is_mark).or_else(|| earlier().find(|marker| !is_of_experiment(run, marker)));
+            earlier().find(is_mark).or_else(|| earlier().find(|marker| experiment_of(run, marker).is_none()));
         let (Some(mark), Span::Last(span_us)) = (mark, figures.span) else { return };
         figures.against = Some(match &mark.event {
             TimelineEvent::Mark { number, .. } => format!("mark {number}"),
@@ -36,11 +36,12 @@ impl Baseline {
     }
 }
 
-/// True for a change that an experiment made: what was before it is a block of the experiment.
-fn is_of_experiment(run: &Run, marker: &Marker) -> bool {
-    let TimelineEvent::Change { after, .. } = &marker.event else { return false };
-    run.experiments().any(|experiment| {
+/// The number of the experiment that made a change: what was before it is a block of the experiment.
+pub(super) fn experiment_of(run: &Run, marker: &Marker) -> Option<u64> {
+    let TimelineEvent::Change { after, .. } = &marker.event else { return None };
+    let is_it = |experiment: &&Experiment| {
         let until_us = experiment.last_us.saturating_add(PUT_BACK_US_MAX);
         experiment.state.setting == after.name && (experiment.began_us..=until_us).contains(&marker.mono_us)
-    })
+    };
+    run.experiments().find(is_it).map(|experiment| experiment.state.number)
 }
