@@ -1,6 +1,6 @@
 //! What rustls says of certificates, in plain words.
 
-use rustls::{CertificateError, Error};
+use rustls::{CertificateError as C, Error};
 
 /// The error in words: a client's certificate that is refused, or one in a file that cannot be read.
 pub(super) fn in_words(error: &Error) -> String {
@@ -10,7 +10,6 @@ pub(super) fn in_words(error: &Error) -> String {
             other => other.to_string(),
         };
     };
-    use CertificateError as C;
     let what = match error {
         C::UnknownIssuer => "is signed by nobody whom --client-ca trusts",
         C::BadSignature | C::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
@@ -42,7 +41,6 @@ mod tests {
 
     #[test]
     fn no_name_of_a_rust_variant_reaches_the_user() {
-        use CertificateError as C;
         let of_an_authority = C::Other(OtherError(Arc::new(std::io::Error::other("CaUsedAsEndEntity"))));
         for error in
             [C::UnknownIssuer, C::BadEncoding, C::Expired, C::Revoked, C::NotValidForName, of_an_authority]
