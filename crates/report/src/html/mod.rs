@@ -4,6 +4,7 @@ mod compared;
 mod curves;
 mod effects;
 mod heat;
+mod multiples;
 mod plot;
 mod run;
 mod tables;
