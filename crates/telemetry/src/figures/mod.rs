@@ -7,6 +7,7 @@
 //! A new scalar is an entry in `scalars.rs`, a new quotient one in `quotients.rs`, a new latency class one in
 //! `metrics/families.rs` and `metrics/latency_class.rs`. `just schema` then writes the document.
 
+mod condition;
 mod name;
 mod quotients;
 mod scalars;
@@ -17,6 +18,7 @@ use crate::histogram::{Histogram, quantile_is_thin};
 use crate::metrics::{LatencyClass, Percentile};
 use crate::model::{Run, Summary};
 
+pub use condition::{Condition, ConditionError, Operator, WrongUnit};
 pub use name::{FigureName, UnknownFigure};
 pub use quotients::{Better, Quotient, Totals};
 pub use scalars::Scalar;
@@ -204,6 +206,11 @@ impl Figure {
             Self::Scalar(scalar) => scalar.unit(),
             Self::Quotient(quotient) => quotient.unit,
         }
+    }
+
+    /// True for a rate of bytes.
+    fn is_byte_rate(self) -> bool {
+        self.unit() == FigureUnit::PerSecond && self.short_name().starts_with("bytes.")
     }
 
     /// The figure's definition, in a sentence.
