@@ -1,5 +1,6 @@
 //! The baseline that latencies are compared with: the window before a mark or a change.
 
+use telemetry::Alerts;
 use telemetry::model::{Marker, Run, TimelineEvent};
 
 use super::classes;
@@ -20,12 +21,11 @@ impl Baseline {
     pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut ViewModel) {
         let earlier = || run.markers().rev().filter(|marker| marker.mono_us <= until_us);
         let is_mark = |marker: &&Marker| matches!(marker.event, TimelineEvent::Mark { .. });
-        let mark =
-            earlier().find(is_mark).or_else(|| earlier().find(|marker| !is_of_experiment(run, marker)));
+        let mark = earlier().find(is_mark).or_else(|| earlier().find(|marker| is_of_person(run, marker)));
         let (Some(mark), Span::Last(span_us)) = (mark, figures.span) else { return };
         figures.against = Some(match &mark.event {
             TimelineEvent::Mark { number, .. } => format!("mark {number}"),
-            TimelineEvent::Change { .. } => "change".to_owned(),
+            TimelineEvent::Change { .. } | TimelineEvent::Alert { .. } => "change".to_owned(),
         });
         if until_us.saturating_sub(span_us) < mark.mono_us {
             return;
@@ -36,11 +36,13 @@ impl Baseline {
     }
 }
 
-/// True for a change that an experiment made: what was before it is a block of the experiment.
-fn is_of_experiment(run: &Run, marker: &Marker) -> bool {
+/// True for a change that a person made to proxy or load. An experiment made the others: what was before such a change
+/// is one of its blocks.
+fn is_of_person(run: &Run, marker: &Marker) -> bool {
     let TimelineEvent::Change { after, .. } = &marker.event else { return false };
-    run.experiments().any(|experiment| {
+    let is_of_experiment = run.experiments().any(|experiment| {
         let until_us = experiment.last_us.saturating_add(PUT_BACK_US_MAX);
         experiment.state.setting == after.name && (experiment.began_us..=until_us).contains(&marker.mono_us)
-    })
+    });
+    !is_of_experiment && !Alerts::is_setting(&after.name)
 }
