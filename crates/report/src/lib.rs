@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alerts;
 mod anonymous;
 mod assert;
 mod columns;
