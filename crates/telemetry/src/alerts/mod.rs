@@ -77,6 +77,11 @@ impl Alerts {
         Ok(Self { slots, sides, proxy: Counters::default() })
     }
 
+    /// True if the run has no alert and can get none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     /// True for the name of an alert's setting.
     pub fn is_setting(name: &str) -> bool {
         name.starts_with(PREFIX)

@@ -115,10 +115,8 @@ impl Simulation {
         self.load.due_us += 1_000_000;
         self.load.measured_us += 1_000_000;
         self.host.cpu[CpuGroup::Proxy] += 250_000;
-        let start_us = self.now_us;
         self.now_us += 1_000_000;
         self.alerts.observe(&AlertInterval {
-            start_us,
             end_us: self.now_us,
             is_whole,
             proxy: Some(&proxy),

@@ -21,9 +21,7 @@ const PARTS_MAX: u64 = 60;
 /// An interval that has ended. Times are `CLOCK_MONOTONIC` in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct AlertInterval<'a> {
-    /// When it began.
-    pub start_us: u64,
-    /// When it ended.
+    /// When it ended; it began when the one before ended.
     pub end_us: u64,
     /// False if the process did not run during all of it.
     pub is_whole: bool,
@@ -44,8 +42,8 @@ pub(super) struct Window {
     parts: VecDeque<Part>,
     /// Connections of the proxy that are open.
     open: u64,
-    /// The state at the end of the last interval.
-    last: Option<(LoadState, HostRecord)>,
+    /// The end of the last interval.
+    last: Option<Moment>,
     /// Since when every interval is known.
     since_us: Option<u64>,
 }
@@ -53,15 +51,22 @@ pub(super) struct Window {
 /// One interval or several short ones.
 #[derive(Clone, Debug)]
 struct Part {
-    start_us: u64,
     end_us: u64,
     proxy: Counters<ProxyCounter>,
     load: Counters<LoadCounter>,
     tally: EventCounts,
     /// Of the figure's class.
     latencies: SparseHistogram,
-    /// The state when it began.
-    before: (LoadState, HostRecord),
+    /// When it began.
+    before: Moment,
+}
+
+/// How the run stood at a moment.
+#[derive(Clone, Debug)]
+struct Moment {
+    us: u64,
+    load: LoadState,
+    host: HostRecord,
 }
 
 impl Window {
@@ -80,32 +85,32 @@ impl Window {
     /// anew.
     pub(super) fn add(&mut self, interval: &AlertInterval<'_>, open: u64) {
         self.open = open;
-        let state = interval.load.map_or_else(LoadState::default, |(_, state)| state);
-        let before = self.last.replace((state, interval.host.clone()));
-        let measures = self.figure.side() != FigureSide::Load || (state.running && state.measured_us > 0);
+        let load = interval.load.map_or_else(LoadState::default, |(_, state)| state);
+        let before = self.last.replace(Moment { us: interval.end_us, load, host: interval.host.clone() });
+        let measures = self.figure.side() != FigureSide::Load || (load.running && load.measured_us > 0);
         let Some(before) = before.filter(|_| interval.is_whole && measures) else {
             self.parts.clear();
             self.since_us = None;
             return;
         };
-        self.since_us.get_or_insert(interval.start_us);
+        self.since_us.get_or_insert(before.us);
+        let length_us = interval.end_us.saturating_sub(before.us);
         let part = self.part(interval, before);
-        let length_us = interval.end_us.saturating_sub(interval.start_us);
         match self.parts.back_mut() {
-            Some(last) if part.end_us.saturating_sub(last.start_us) <= self.span_us / PARTS_MAX => {
+            Some(last) if part.end_us.saturating_sub(last.before.us) <= self.span_us / PARTS_MAX => {
                 last.add(&part)
             }
             _ => self.parts.push_back(part),
         }
         // Ticks wander by milliseconds, so a part counts if its middle lies within.
         let from_us = interval.end_us.saturating_sub(self.span_us.max(length_us));
-        while self.parts.front().is_some_and(|part| part.start_us.midpoint(part.end_us) <= from_us) {
+        while self.parts.front().is_some_and(|part| part.before.us.midpoint(part.end_us) <= from_us) {
             self.parts.pop_front();
         }
     }
 
-    fn part(&self, interval: &AlertInterval<'_>, before: (LoadState, HostRecord)) -> Part {
-        let AlertInterval { start_us, end_us, is_whole: _, proxy, load, host: _ } = *interval;
+    fn part(&self, interval: &AlertInterval<'_>, before: Moment) -> Part {
+        let AlertInterval { end_us, is_whole: _, proxy, load, host: _ } = *interval;
         let latencies = match self.figure {
             Figure::Latency(LatencyClass::Proxy(class), _) => {
                 proxy.map(|delta| delta.latencies[class].to_sparse())
@@ -116,7 +121,6 @@ impl Window {
             Figure::Scalar(_) | Figure::Quotient(_) => None,
         };
         Part {
-            start_us,
             end_us,
             proxy: proxy.map(|delta| delta.counters).unwrap_or_default(),
             load: load.map(|(delta, _)| delta.counters).unwrap_or_default(),
@@ -144,25 +148,25 @@ impl Window {
     /// The window as a run; `None` until it is full.
     fn run(&self) -> Option<Model> {
         let (first, last) = (self.parts.front()?, self.parts.back()?);
-        let length_us = last.end_us.saturating_sub(last.start_us);
+        let length_us = last.end_us.saturating_sub(last.before.us);
         let known_us = last.end_us.saturating_sub(self.since_us?);
         if known_us + length_us / 2 < self.span_us {
             return None;
         }
-        let (state, host) = self.last.as_ref()?;
+        let Moment { us: _, load: state, host } = self.last.as_ref()?;
         let mut sum = first.clone();
         self.parts.iter().skip(1).for_each(|part| sum.add(part));
         let mut model = Model::new(1);
         let stamp = |seq: u64| Stamp {
             run: RunId::from_bits(1),
             seq,
-            mono_us: if seq == 1 { sum.start_us } else { sum.end_us },
+            mono_us: if seq == 1 { sum.before.us } else { sum.end_us },
             realtime_us: 0,
-            interval_us: if seq == 1 { 0 } else { sum.end_us.saturating_sub(sum.start_us) },
+            interval_us: if seq == 1 { 0 } else { sum.end_us.saturating_sub(sum.before.us) },
         };
         let mut host = host.clone();
-        host.rebase(&first.before.1);
-        let hosts = || self.parts.iter().skip(1).map(|part| &part.before.1);
+        host.rebase(&first.before.host);
+        let hosts = || self.parts.iter().skip(1).map(|part| &part.before.host);
         let threads = hosts().map(|host| host.observed_threads).max().unwrap_or(0);
         let memory_bytes = hosts().map(|host| host.observed_memory_bytes).max().unwrap_or(0);
         host.observed_threads_max = host.observed_threads.max(threads);
@@ -170,7 +174,7 @@ impl Window {
         let bodies = [
             Body::Run(Box::new(RunRecord { phase: Phase::Start, ..RunRecord::default() })),
             Body::Proxy(Box::new(self.proxy_record(&sum))),
-            Body::Load(Box::new(self.load_record(&sum, state, &first.before.0))),
+            Body::Load(Box::new(self.load_record(&sum, state, &first.before.load))),
             Body::Host(host),
         ];
         for (seq, body) in (1..).zip(bodies) {

@@ -60,7 +60,8 @@ impl AlertRecord {
         self.condition.find(['<', '>', '=', '!']).map_or(&*self.figure, |at| self.condition[..at].trim())
     }
 
-    pub(crate) fn sentence(&self) -> String {
+    /// What happened, in a sentence.
+    pub fn sentence(&self) -> String {
         let Self { operator, condition, limit, value, worst, hold_us, window_us, firing_us, .. } = self;
         let (unit, name) = (self.unit(), self.name());
         let value = unit.show(*value);
