@@ -1,7 +1,9 @@
 //! A report that names nobody. What it shows is an allow-list: a new part of a summary does not compile until this file
 //! says what becomes of it, and a new setting with a text is left out until it is listed here.
 
-use telemetry::model::{ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, Summary};
+use telemetry::model::{
+    AlertSummary, ClientSummary, ExperimentSummary, JournalSummary, LoadSummary, Summary,
+};
 use telemetry::{Setting, Value};
 
 /// Replaces a text that is left out.
@@ -47,6 +49,7 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         load,
         clients,
         experiments,
+        alerts,
         journal,
         cpu_s,
         process,
@@ -66,6 +69,11 @@ pub(crate) fn summary(summary: Summary, shows: impl Fn(&str) -> bool) -> Summary
         load: load.map(without_examples),
         clients: numbered.collect(),
         experiments: experiments.into_iter().map(|experiment| self::experiment(experiment, &shows)).collect(),
+        // Those of several runs name their hosts.
+        alerts: alerts
+            .into_iter()
+            .map(|alert| AlertSummary { condition: alert.figure.clone(), ..alert })
+            .collect(),
         journal: journal.map(|journal| JournalSummary { source: LEFT_OUT.to_owned(), ..journal }),
         cpu_s,
         process,

@@ -25,24 +25,12 @@ impl<'a> Figures<'a> {
     /// # Errors
     /// With what the run lacks.
     pub(crate) fn find(&self, name: &FigureName) -> Result<Figure, FigureSide> {
-        first_of(name, |side| side.is_in(&self.summary))
+        name.first_of(|side| side.is_in(&self.summary))
     }
 
     pub(crate) fn value(&self, figure: Figure) -> Option<f64> {
         figure.value(self.run, &self.summary)
     }
-}
-
-/// The first figure of this name whose side is there.
-///
-/// # Errors
-/// With the side that there is not.
-pub(crate) fn first_of(
-    name: &FigureName,
-    is_there: impl Fn(FigureSide) -> bool,
-) -> Result<Figure, FigureSide> {
-    let found = name.figures().find(|figure| is_there(figure.side()));
-    found.ok_or_else(|| name.figures().next().map_or(FigureSide::Run, Figure::side))
 }
 
 /// The figures of a run's load, without its name in front; `None` if the run had none.

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alerts;
 mod anonymous;
 mod assert;
 mod columns;
@@ -15,7 +16,7 @@ mod quality;
 mod report;
 mod text;
 
-pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, WrongUnit, junit};
+pub use assert::{Assertion, AssertionError, AssertionOutcome, AssertionResult, junit};
 pub use compare::{CompareOptions, Comparison, NotComparable, comparison};
 pub use figures::{FigureValue, Figures, csv, load_figures};
 pub use report::{Report, RunPart};

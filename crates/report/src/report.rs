@@ -185,7 +185,7 @@ impl<'a> Report<'a> {
             TimelineEvent::Mark { number, .. } if line.text.starts_with(&format!("mark {number}")) => {
                 Some(number)
             }
-            TimelineEvent::Mark { .. } | TimelineEvent::Change { .. } => None,
+            TimelineEvent::Mark { .. } | TimelineEvent::Change { .. } | TimelineEvent::Alert { .. } => None,
         };
         at_once.filter_map(number).max()
     }

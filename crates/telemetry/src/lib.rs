@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alerts;
 mod collect;
 pub mod experiment;
 pub mod figures;
@@ -17,6 +18,10 @@ mod record;
 #[cfg(test)]
 mod testing;
 
+pub use alerts::{
+    ALERTS_MAX, ALERTS_SPARE, Alert, AlertError, AlertInterval, AlertNews, Alerts, AlertsError,
+    Change as AlertChange,
+};
 pub use collect::delta::{CLIENTS_MAX, CONNECTION_RECORDS_MAX, ClientDelta, Delta, LoadDelta, ProxyDelta};
 pub use collect::delta_channel::{Collector, HandOver, Reporter};
 pub use collect::host::HostSampler;
@@ -52,7 +57,7 @@ pub use record::setting::{Applies, Command, Setting, SettingError, Value};
 pub use record::setting_info::{SettingInfo, SettingKind};
 pub use record::wire::DecodeError;
 pub use record::{
-    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Kind, Latencies, Latency,
-    Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record, RunRecord, SCHEMA,
-    SettingRecord, Stamp,
+    AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
+    Kind, Latencies, Latency, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, Record,
+    RunRecord, SCHEMA, SettingRecord, Stamp,
 };

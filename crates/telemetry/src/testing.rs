@@ -12,8 +12,8 @@ use crate::record::event_counts::{EventCounts, LoadEvent};
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::setting::{Applies, Setting, Value};
 use crate::record::{
-    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord, Latencies, Level,
-    LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
+    AlertRecord, AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, HostRecord,
+    Latencies, Level, LoadRecord, MarkRecord, NoticeRecord, Phase, ProxyRecord, RunRecord, SettingRecord,
 };
 
 pub(crate) fn client(n: u8) -> ClientId {
@@ -96,6 +96,18 @@ fn notice(text: &str, flag: bool) -> NoticeRecord {
     NoticeRecord { level, topic: "upstream".into(), text: text.into() }
 }
 
+fn alert(numbers: &[u64], text: &str, flag: bool) -> AlertRecord {
+    AlertRecord {
+        number: numbers[14],
+        state: if flag { AlertState::Fired } else { AlertState::Withdrawn },
+        condition: text.into(),
+        figure: "load.response.p99".into(),
+        limit: 5_000.0,
+        value: numbers[15] as f64 / 7.0,
+        ..AlertRecord::default()
+    }
+}
+
 /// One record of each kind.
 pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
     let proxy = ProxyRecord {
@@ -167,5 +179,6 @@ pub(crate) fn bodies(numbers: &[u64], text: &str, flag: bool) -> Vec<Body> {
             ..HealthRecord::default()
         }),
         Body::Notice(notice(text, flag)),
+        Body::Alert(Box::new(alert(numbers, text, flag))),
     ]
 }

@@ -3,5 +3,5 @@
 mod assertion;
 mod junit;
 
-pub use assertion::{Assertion, AssertionError, AssertionOutcome, WrongUnit};
+pub use assertion::{Assertion, AssertionError, AssertionOutcome};
 pub use junit::{AssertionResult, junit};

@@ -19,6 +19,7 @@ impl Report<'_> {
             (section("Latencies", &self.latency_table()))
             (section("Percentile curves", &self.curves()))
             (section("In time", &self.in_time()))
+            (section("Alerts", &self.alert_table()))
             (section("Experiments", &self.experiment_tables()))
             (section("Handshakes", &self.handshake_table()))
             (section("Load", &self.load_tables()))

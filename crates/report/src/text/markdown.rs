@@ -45,6 +45,7 @@ impl Report<'_> {
                 .into_iter()
                 .map(|(kind, name, count)| vec![kind.to_owned(), name, count.to_string()]),
         );
+        self.alerts(&mut out);
         self.experiments(&mut out);
         let heads = ["client", "connections", "full", "resumed", "bytes in", "bytes out"];
         table(

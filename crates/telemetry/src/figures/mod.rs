@@ -7,6 +7,7 @@
 //! A new scalar is an entry in `scalars.rs`, a new quotient one in `quotients.rs`, a new latency class one in
 //! `metrics/families.rs` and `metrics/latency_class.rs`. `just schema` then writes the document.
 
+mod condition;
 mod name;
 mod quotients;
 mod scalars;
@@ -17,6 +18,7 @@ use crate::histogram::{Histogram, quantile_is_thin};
 use crate::metrics::{LatencyClass, Percentile};
 use crate::model::{Run, Summary};
 
+pub use condition::{Condition, ConditionError, Operator, WrongUnit};
 pub use name::{FigureName, UnknownFigure};
 pub use quotients::{Better, Quotient, Totals};
 pub use scalars::Scalar;
@@ -134,6 +136,34 @@ impl FigureUnit {
     }
 }
 
+impl FigureUnit {
+    /// A value in this unit, for people: three digits with the unit's symbol.
+    pub fn show(self, value: f64) -> String {
+        let digits = three_digits;
+        match self {
+            Self::Count => digits(value),
+            Self::Bytes => match value.abs() {
+                0.0..1e3 => format!("{} B", digits(value)),
+                1e3..1e6 => format!("{} kB", digits(value / 1e3)),
+                1e6..1e9 => format!("{} MB", digits(value / 1e6)),
+                _ => format!("{} GB", digits(value / 1e9)),
+            },
+            Self::PerSecond => format!("{}/s", digits(value)),
+            Self::Ratio => format!("{} %", digits(value * 100.0)),
+            Self::Percent => format!("{} %", digits(value)),
+            Self::Seconds => format!("{} s", digits(value)),
+            Self::Micros => format!("{} ms", digits(value / 1e3)),
+        }
+    }
+}
+
+/// A number with three digits, or all of its whole ones.
+pub(crate) fn three_digits(value: f64) -> String {
+    let places = if value == 0.0 { 0.0 } else { (2.0 - value.abs().log10().floor()).clamp(0.0, 9.0) };
+    let text = format!("{value:.0$}", places as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
 impl Statistic {
     /// The statistics that are listed by default for every latency class.
     pub fn listed() -> impl Iterator<Item = Self> {
@@ -204,6 +234,21 @@ impl Figure {
             Self::Scalar(scalar) => scalar.unit(),
             Self::Quotient(quotient) => quotient.unit,
         }
+    }
+
+    /// True if the figure has a value over a part of a run as it is measured. The others are of the whole run, or of how
+    /// its journal was read.
+    pub(crate) fn has_windows(self) -> bool {
+        let is_of_whole = match self {
+            Self::Scalar(scalar) => ["duration", "ended", "clients"].contains(&scalar.name),
+            Self::Latency(..) | Self::Quotient(_) => false,
+        };
+        !is_of_whole && self.side() != FigureSide::Journal
+    }
+
+    /// True for a rate of bytes.
+    fn is_byte_rate(self) -> bool {
+        self.unit() == FigureUnit::PerSecond && self.short_name().starts_with("bytes.")
     }
 
     /// The figure's definition, in a sentence.

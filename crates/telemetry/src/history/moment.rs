@@ -163,7 +163,7 @@ impl Moment {
 fn known_marks(run: &Run) -> String {
     let numbers = run.markers().filter_map(|marker| match marker.event {
         TimelineEvent::Mark { number, .. } => Some(number),
-        TimelineEvent::Change { .. } => None,
+        TimelineEvent::Change { .. } | TimelineEvent::Alert { .. } => None,
     });
     let numbers: Vec<u64> = numbers.collect();
     match numbers[..] {

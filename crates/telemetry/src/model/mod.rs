@@ -15,6 +15,7 @@
 //! The reader chooses whose runs are read at all ([`RunFilter`](crate::RunFilter)). A writer that is let in may still
 //! write runs with clients and latencies without end: [`RUNS_BYTES_MAX`] bounds what is kept of all runs together.
 
+mod alert_summary;
 mod experiment_summary;
 mod load_summary;
 mod merged;
@@ -31,12 +32,14 @@ use crate::record::ids::RunId;
 use crate::record::origin::{Suppressed, Writer};
 
 pub use crate::record::Level;
+pub use alert_summary::AlertSummary;
 pub use experiment_summary::{ComparedSummary, EstimateSummary, ExperimentSummary, VerdictSummary};
 pub use load_summary::{
     BUSY_MAX, Generator, INSECURE, LATE_MAX, LoadSummary, Parts, Rates, RequestCounts, Resumptions, Spans,
     TRUST,
 };
 pub use merged::Part;
+pub use run::alerts::AlertEpisode;
 pub use run::client::{Client, ClientRate};
 pub use run::clients::Clients;
 pub use run::experiment::{Compared, Experiment, Switch, Verdict};

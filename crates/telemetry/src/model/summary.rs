@@ -8,6 +8,7 @@ use crate::collect::host::GROUPS;
 use crate::histogram::Histogram;
 use crate::metrics::{ClientCounter, LatencyClass, Metric, Percentile, ProxyCounter, ProxyLatency};
 use crate::model::Model;
+use crate::model::alert_summary::AlertSummary;
 use crate::model::experiment_summary::ExperimentSummary;
 use crate::model::load_summary::{self, LoadSummary};
 use crate::model::run::Run;
@@ -44,6 +45,9 @@ pub struct Summary {
     /// Its experiments, oldest first; absent if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<ExperimentSummary>,
+    /// Alerts that fired, oldest first; absent if none did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<AlertSummary>,
     /// What became of the records; `null` where none were written.
     pub journal: Option<JournalSummary>,
     /// CPU time by whose threads used it, in seconds.
@@ -267,6 +271,7 @@ impl Run {
             load: self.load().map(|series| load_summary::of(self, series)),
             clients: self.client_summaries(),
             experiments: self.experiments().map(ExperimentSummary::of).collect(),
+            alerts: self.alerts().map(|episode| AlertSummary::of(self, episode)).collect(),
             journal: None,
             cpu_s: self.cpu_seconds(),
             process: self.host().map(|host| ProcessSummary {

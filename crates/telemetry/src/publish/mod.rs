@@ -30,8 +30,8 @@ use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::EventCounts;
 use crate::record::ids::RunId;
 use crate::record::{
-    Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase, RunRecord,
-    SettingRecord,
+    AlertRecord, Body, ExperimentRecord, HealthRecord, HostRecord, MarkRecord, NoticeRecord, Phase,
+    RunRecord, SettingRecord,
 };
 
 use budget::Budget;
@@ -163,6 +163,11 @@ impl<S: Sink> Publisher<S> {
     /// Records a step of an experiment.
     pub fn experiment(&mut self, step: ExperimentRecord, now: Timestamps) {
         self.event(Body::Experiment(Box::new(step)), now);
+    }
+
+    /// Records that an alert fires, or no longer does.
+    pub fn alert(&mut self, alert: AlertRecord, now: Timestamps) {
+        self.event(Body::Alert(Box::new(alert)), now);
     }
 
     /// Notes that nothing was measured for a while up to `end_us` (`CLOCK_MONOTONIC` in microseconds), since the process

@@ -128,6 +128,17 @@ fields! {
     SETTING_AFTER = "SETTING_AFTER", Json, "{\"name\":\"load.rate\",\"value\":1250.0,…}", "How it stands now.";
     MARK = "MARK", Count, "1", "Number of the note within the run.";
     MARK_TEXT = "MARK_TEXT", Text, "after kernel update", "What was noted.";
+    ALERT = "ALERT", Count, "1", "Number of the alert within the run.";
+    ALERT_STATE = "ALERT_STATE", Text, "fired", "What became of it: `fired`, `resolved`, or `withdrawn` if it was changed or switched off while it was firing.";
+    ALERT_CONDITION = "ALERT_CONDITION", Text, "response.p99 > 5ms for 30s", "The alert as it was written.";
+    ALERT_FIGURE = "ALERT_FIGURE", Text, "load.response.p99", "Full name of the figure; docs/figures.md defines it and its unit.";
+    ALERT_OPERATOR = "ALERT_OPERATOR", Text, ">", "How value and limit are compared.";
+    ALERT_LIMIT = "ALERT_LIMIT", Number, "5000", "The limit, in the figure's unit.";
+    ALERT_VALUE = "ALERT_VALUE", Number, "7210.5", "The figure over the last window whose value is known, in its unit.";
+    ALERT_WORST = "ALERT_WORST", Number, "9202", "The worst value since the condition held.";
+    ALERT_HOLD = "ALERT_HOLD_US", Micros, "30000000", "How long the condition must hold before the alert fires.";
+    ALERT_WINDOW = "ALERT_WINDOW_US", Micros, "10000000", "The time that a value is of.";
+    ALERT_FIRING = "ALERT_FIRING_US", Micros, "72000000", "How long the alert has been firing; 0 when it fires.";
     EXPERIMENT = "EXPERIMENT", Count, "1", "Number of the experiment within the run.";
     EXPERIMENT_STEP = "EXPERIMENT_STEP", Text, "verdict", "What the record tells: `begin`, `switch`, `pair` or `verdict`.";
     EXPERIMENT_STAGE = "EXPERIMENT_STAGE", Text, "a/b", "`a/a` while both arms have the first value, then `a/b`.";

@@ -8,7 +8,7 @@ use crate::record::connection::ConnectionRecord;
 use crate::record::event_counts::{EventCount, EventCounts};
 use crate::record::setting::{Setting, Value};
 use crate::record::{
-    Body, ExperimentRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord, Record, RunRecord,
+    AlertRecord, Body, ExperimentRecord, Latencies, LoadRecord, NoticeRecord, ProxyRecord, Record, RunRecord,
 };
 
 /// A type with memory on the heap.
@@ -115,6 +115,13 @@ impl HeapSize for ExperimentRecord {
     }
 }
 
+impl HeapSize for AlertRecord {
+    fn heap_bytes(&self) -> usize {
+        let Self { condition, figure, operator, .. } = self;
+        [condition, figure, operator].into_iter().map(String::heap_bytes).sum()
+    }
+}
+
 impl HeapSize for Record {
     fn heap_bytes(&self) -> usize {
         match &self.body {
@@ -130,6 +137,7 @@ impl HeapSize for Record {
             Body::Notice(NoticeRecord { topic, text, .. }) => topic.heap_bytes() + text.heap_bytes(),
             Body::Health(health) => health.error.heap_bytes(),
             Body::Experiment(experiment) => experiment.heap_bytes(),
+            Body::Alert(alert) => alert.heap_bytes(),
             Body::Host(_) => 0,
         }
     }

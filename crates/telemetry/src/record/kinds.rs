@@ -3,8 +3,8 @@
 use journal::EntryBuf;
 
 use super::{
-    Body, ClientRecord, ExperimentRecord, HealthRecord, HostRecord, LoadRecord, MarkRecord, NoticeRecord,
-    ProxyRecord, RunRecord, SettingRecord,
+    AlertRecord, Body, ClientRecord, ExperimentRecord, HealthRecord, HostRecord, LoadRecord, MarkRecord,
+    NoticeRecord, ProxyRecord, RunRecord, SettingRecord,
 };
 use crate::record::connection::ConnectionRecord;
 use crate::record::field::Field;
@@ -68,4 +68,5 @@ kinds! {
     Host(HostRecord) "host" "3f2c1f4e19bf4824868906e0e0f28675" "What the process used, once an interval.";
     Health(HealthRecord) "health" "f7b83be0ff144c57a1e4ff96fe2b8217" "What the writer of records knows of its own losses.";
     Notice(NoticeRecord) "notice" "3f118674b6cb4643a27e7e3c9732cbc5" "What a person should know, once an episode: something went wrong, or is well again.";
+    Alert(Box<AlertRecord>) "alert" "41a91f69b93746c9be29ff1267d59e2e" "An alert fires, resolves, or is withdrawn.";
 }

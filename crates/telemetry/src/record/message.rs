@@ -6,7 +6,7 @@ use crate::experiment::{Arm, ExperimentStep, Stage};
 use crate::histogram::SparseHistogram;
 use crate::metrics::{ClientCounter, LoadCounter, LoadLatency, ProxyCounter, ProxyLatency};
 use crate::record::{
-    Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
+    AlertState, Body, ClientRecord, EstimateRecord, ExperimentRecord, HealthRecord, Level, LoadRecord, Phase,
     ProxyRecord, Record, RunRecord,
 };
 
@@ -20,8 +20,9 @@ pub(crate) fn priority(body: &Body) -> u8 {
             Level::Notice => 5,
             Level::Info => 6,
         },
+        Body::Alert(alert) if alert.state == AlertState::Fired => 4,
         Body::Experiment(experiment) if is_told_each_block(experiment) => 6,
-        Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) => 5,
+        Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) | Body::Alert(_) => 5,
         Body::Connection(_) | Body::Health(_) => 6,
         Body::Proxy(_) | Body::Client(_) | Body::Load(_) | Body::Host(_) => 7,
     }
@@ -53,6 +54,7 @@ pub(crate) fn sentence(record: &Record) -> String {
         ),
         Body::Health(health) => health_sentence(health),
         Body::Notice(notice) => notice.text.clone(),
+        Body::Alert(alert) => alert.sentence(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The records that tlsdash writes: once an interval, or when something happens.
 
+mod alert;
 pub mod clean;
 pub(crate) mod codec;
 pub(crate) mod connection;
@@ -30,6 +31,7 @@ use crate::record::setting::Setting;
 use crate::record::wire::{FAMILY, wire};
 use crate::record::words::words;
 
+pub use alert::{AlertRecord, AlertState};
 pub use experiment::{EstimateRecord, ExperimentRecord};
 pub use kinds::Kind;
 pub use latencies::{Latencies, Latency};
@@ -104,6 +106,8 @@ pub enum Body {
     Health(HealthRecord),
     /// What a person should know.
     Notice(NoticeRecord),
+    /// An alert fired or resolved.
+    Alert(Box<AlertRecord>),
 }
 
 words! {

@@ -15,7 +15,7 @@ use crate::record::event_counts::EventCounts;
 use crate::record::field::{Field, Unit};
 use crate::record::ids::{ClientId, ConnId};
 use crate::record::setting::{SETTINGS_MAX, Setting};
-use crate::record::{Latencies, Latency, Level, Phase};
+use crate::record::{AlertState, Latencies, Latency, Level, Phase};
 
 /// Why an entry cannot be decoded as a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -217,7 +217,7 @@ macro_rules! parsed {
         }
     )*};
 }
-parsed!(Phase ClientId Level Outcome Arm ExperimentStep Stage Verdict);
+parsed!(Phase AlertState ClientId Level Outcome Arm ExperimentStep Stage Verdict);
 
 impl Member for ConnId {
     fn put(&self, field: &'static Field, out: &mut EntryBuf) {

@@ -38,6 +38,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("cpus", "\"0-3,8\""),
     ("duration", "\"10s\""),
     ("record", "\"/var/tmp/session.journal\""),
+    ("alert", "[\"response.p99 > 5ms for 30s\"]"),
     ("ab", "\"workers=1..2,metric=exchange.p99,pairs=12\""),
 ];
 

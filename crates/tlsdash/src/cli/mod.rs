@@ -24,7 +24,7 @@ use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Su
 use experiment::Plan;
 use proxy_core::{ListenAddr, TlsSettings};
 use serde::{Deserialize, Serialize};
-use telemetry::Moment;
+use telemetry::{Alert, Moment};
 use tui::Speed;
 
 use crate::commands::demo::DemoPlan;
@@ -35,7 +35,7 @@ use crate::journals::writers::WriterArgs;
 use appearance::AppearanceOptions;
 use declared::Declared;
 use tls::TlsFiles;
-use value::{Parsed, RecordInterval, Time};
+use value::{Parsed, RecordInterval, Time, one_or_many};
 
 pub use configuration::{ConfigurationError, read_configuration};
 pub(crate) use configuration::{ProxyArgs, ProxyOptions};
@@ -191,6 +191,11 @@ pub(crate) struct RunOptions {
     /// Format of the summary at the end
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
+    /// Alert while a figure is beyond a limit, such as 'response.p99 > 5ms for 30s' or 'failed.ratio > 1% over 1m'; may be
+    /// repeated (docs/alerts.md)
+    #[arg(long, value_name = "CONDITION")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
+    pub(crate) alert: Vec<Parsed<Alert>>,
     /// Compare two values of a setting in pairs of blocks, such as workers=1..2,metric=exchange.p99,pairs=12; other
     /// words: aa, block, discard, flush, keep (docs/experiments.md). A headless run ends with the experiment
     #[arg(long, value_name = "WORDS")]

@@ -22,13 +22,15 @@ use journal::Timestamps;
 use report::Figures;
 use telemetry::model::Run;
 use telemetry::output_file::FileIdentity;
-use telemetry::{LoadCounter, Model, NoticeRecord, Publisher, RunFilter, RunId, RunRecord};
+use telemetry::{
+    ALERTS_SPARE, Alert, Alerts, LoadCounter, Model, NoticeRecord, Publisher, RunFilter, RunId, RunRecord,
+};
 use tui::{Event, Inbox, Sender};
 
 use self::frontend::{Frontend, HeadlessOptions};
 use self::read_back::{LAST_RECORD, ReadBack};
 use crate::cli::appearance::Appearance;
-use crate::cli::{Format, RunOptions, usage};
+use crate::cli::{Format, RunOptions, usage, value};
 use crate::journals::choice::{JournalChoice, OpenJournal};
 use crate::service::signals::{self, HangUp, Reload};
 use crate::session::console::Console;
@@ -59,6 +61,8 @@ pub(crate) struct SessionConfig {
     pub(crate) record: Option<RecordingFile>,
     /// The experiment of `--ab`.
     pub(crate) experiment: Option<Plan>,
+    /// The alerts of `--alert`.
+    pub(crate) alerts: Vec<Alert>,
 }
 
 impl SessionConfig {
@@ -112,6 +116,7 @@ impl SessionConfig {
             history: 1,
             record,
             experiment: run.ab.as_deref().cloned(),
+            alerts: value::values(&run.alert),
         })
     }
 }
@@ -232,6 +237,10 @@ impl Session {
         let Self { config, channels, title, header, notices, workload, journal } = self;
         let Channels { events, inbox, reload } = channels;
         let ends_with_load = workload.ends_with_load;
+        // Nobody can add an alert to a run without a dashboard.
+        let spare = if config.frontend == Frontend::Dashboard { ALERTS_SPARE } else { 0 };
+        let alerts = Alerts::new(&config.alerts, spare, workload.figure_sides());
+        let alerts = alerts.map_err(|error| usage(format!("--alert {error}")))?;
         let run = RunId::random().context("cannot draw a run id")?;
         let recording = config.record.as_ref().map(|place| Recording::create(place, events.clone()));
         let recording = recording.transpose()?;
@@ -260,7 +269,7 @@ impl Session {
             Frontend::Headless => ExperimentRequest { plan, ends_the_run: true },
             Frontend::Dashboard | Frontend::Plain => ExperimentRequest { plan, ends_the_run: false },
         });
-        let setup = RunSetup { header, notices, interval: config.interval, experiment };
+        let setup = RunSetup { header, notices, interval: config.interval, experiment, alerts };
         let controller = RunController::new(workload, publisher, setup, console, suppressed, reload);
         let (commands, orders) = sync_channel(COMMANDS_MAX);
         let told = events.clone();

@@ -1,5 +1,6 @@
 //! The summary on standard output, for people or for programs.
 
+mod alerts;
 mod experiments;
 
 use std::fmt::Write as _;
@@ -85,6 +86,7 @@ fn text(summary: &Summary) -> String {
     }
     clients(summary, &mut out);
     experiments::lines(&summary.experiments, &mut out);
+    alerts::lines(&summary.alerts, &mut out);
     if let Some(journal) = &summary.journal {
         let JournalSummary { made, read, lost, source, .. } = journal;
         line(&mut out, "journal", format_args!("{read} read of {made} made, {lost} lost"));

@@ -106,7 +106,7 @@ impl State {
                 let run = shown_run(&self.model, &self.options);
                 let marks = run.into_iter().flat_map(Run::markers).filter_map(|marker| match marker.event {
                     TimelineEvent::Mark { number, .. } => Some(format!("mark:{number}")),
-                    TimelineEvent::Change { .. } => None,
+                    TimelineEvent::Change { .. } | TimelineEvent::Alert { .. } => None,
                 });
                 marks.chain(MOMENTS.map(str::to_owned)).collect()
             }

@@ -1,5 +1,6 @@
 //! The baseline that latencies are compared with: the window before a mark or a change.
 
+use telemetry::Alerts;
 use telemetry::model::{Experiment, Marker, Run, TimelineEvent};
 
 use super::classes;
@@ -20,12 +21,11 @@ impl Baseline {
     pub(crate) fn compare(&mut self, run: &Run, until_us: u64, figures: &mut ViewModel) {
         let earlier = || run.markers().rev().filter(|marker| marker.mono_us <= until_us);
         let is_mark = |marker: &&Marker| matches!(marker.event, TimelineEvent::Mark { .. });
-        let mark =
-            earlier().find(is_mark).or_else(|| earlier().find(|marker| experiment_of(run, marker).is_none()));
+        let mark = earlier().find(is_mark).or_else(|| earlier().find(|marker| is_of_person(run, marker)));
         let (Some(mark), Span::Last(span_us)) = (mark, figures.span) else { return };
         figures.against = Some(match &mark.event {
             TimelineEvent::Mark { number, .. } => format!("mark {number}"),
-            TimelineEvent::Change { .. } => "change".to_owned(),
+            TimelineEvent::Change { .. } | TimelineEvent::Alert { .. } => "change".to_owned(),
         });
         if until_us.saturating_sub(span_us) < mark.mono_us {
             return;
@@ -36,7 +36,14 @@ impl Baseline {
     }
 }
 
-/// The number of the experiment that made a change: what was before it is a block of the experiment.
+/// True for a change that a person made to proxy or load. Alerts change nothing that is measured, and what was before an
+/// experiment's change is a block of the experiment.
+fn is_of_person(run: &Run, marker: &Marker) -> bool {
+    let TimelineEvent::Change { after, .. } = &marker.event else { return false };
+    experiment_of(run, marker).is_none() && !Alerts::is_setting(&after.name)
+}
+
+/// The number of the experiment that made a change.
 pub(super) fn experiment_of(run: &Run, marker: &Marker) -> Option<u64> {
     let TimelineEvent::Change { after, .. } = &marker.event else { return None };
     let is_it = |experiment: &&Experiment| {

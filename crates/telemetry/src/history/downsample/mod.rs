@@ -98,7 +98,7 @@ impl RunBuffer {
             }
             // Happened within a period, and does not end it.
             Body::Connection(_) | Body::Health(_) | Body::Notice(_) => self.give(record, out),
-            Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) => {
+            Body::Run(_) | Body::Setting(_) | Body::Mark(_) | Body::Experiment(_) | Body::Alert(_) => {
                 self.flush(out);
                 self.give(record, out);
             }
@@ -185,6 +185,7 @@ fn merge(a: &Record, b: Record) -> Record {
             | Body::Host(_)
             | Body::Health(_)
             | Body::Notice(_)
+            | Body::Alert(_)
             // A record of another kind adds nothing.
             | Body::Proxy(_)
             | Body::Load(_)

@@ -61,7 +61,12 @@ impl Baseline {
                     self.clients.insert(client.client, (client.epoch, client.counters));
                 }
             }
-            Body::Run(_) | Body::Connection(_) | Body::Mark(_) | Body::Experiment(_) | Body::Notice(_) => {}
+            Body::Run(_)
+            | Body::Connection(_)
+            | Body::Mark(_)
+            | Body::Experiment(_)
+            | Body::Notice(_)
+            | Body::Alert(_) => {}
         }
     }
 
@@ -119,7 +124,8 @@ impl Baseline {
             | Body::Setting(_)
             | Body::Mark(_)
             | Body::Experiment(_)
-            | Body::Notice(_) => {}
+            | Body::Notice(_)
+            | Body::Alert(_) => {}
         }
     }
 }

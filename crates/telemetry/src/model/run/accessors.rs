@@ -1,5 +1,6 @@
 //! What a run tells of itself.
 
+use super::alerts::AlertEpisode;
 use super::client::{Client, ClientRate};
 use super::clients::Clients;
 use super::experiment::Experiment;
@@ -120,6 +121,11 @@ impl Run {
     /// Marks and changes of settings, oldest first, the latest thousand.
     pub fn markers(&self) -> impl DoubleEndedIterator<Item = &Marker> + ExactSizeIterator {
         self.markers.iter()
+    }
+
+    /// Alerts that fired, in the order in which they did, the latest thousand.
+    pub fn alerts(&self) -> impl DoubleEndedIterator<Item = &AlertEpisode> + ExactSizeIterator {
+        self.alerts.iter()
     }
 
     /// The moment of the monotonic clock at one of `CLOCK_REALTIME`, by the last record's clocks; both in microseconds.

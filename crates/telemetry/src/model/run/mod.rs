@@ -12,6 +12,7 @@
 //! A new counter or latency of the proxy or the load needs no part: declare it in `metrics/families.rs`.
 
 mod accessors;
+pub(in crate::model) mod alerts;
 pub(in crate::model) mod client;
 pub(in crate::model) mod clients;
 pub(in crate::model) mod experiment;
@@ -28,6 +29,7 @@ mod retention;
 pub(crate) mod settings;
 pub(in crate::model) mod timeline;
 
+use alerts::RunAlerts;
 use clients::Clients;
 use experiment::Experiments;
 use failures::Failures;
@@ -66,6 +68,7 @@ pub struct Run {
     health: HealthRecord,
     log: RunLog,
     markers: Markers,
+    alerts: RunAlerts,
     failures: Failures,
     reading: Reading,
     retention: Retention,
@@ -84,6 +87,7 @@ impl Run {
             health: HealthRecord::default(),
             log: RunLog::default(),
             markers: Markers::default(),
+            alerts: RunAlerts::default(),
             failures: Failures::default(),
             reading: Reading::default(),
             retention: Retention { history, is_joined: false, is_brief: false },
@@ -105,6 +109,7 @@ impl Run {
             health: health::merged(&members),
             log: RunLog::merged(&members),
             markers: Markers::merged(&members),
+            alerts: RunAlerts::merged(&members),
             failures: Failures::merged(members.iter().map(|member| &member.run.failures)),
             reading: Reading::merged(&members),
             retention: Retention { history, is_joined: false, is_brief: false },
@@ -127,6 +132,7 @@ impl Run {
             health: _,
             log,
             markers,
+            alerts,
             failures: _,
             reading: _,
             retention: _,
@@ -140,6 +146,7 @@ impl Run {
             clients: clients.idle_at(us, history),
             log: log.until(us),
             markers: markers.until(us),
+            alerts: alerts.until(us),
             // Built again from the records after `us`.
             hosts: HostSamples::default(),
             experiments: Experiments::default(),
@@ -164,6 +171,7 @@ impl Run {
             health: _,
             log,
             markers,
+            alerts,
             failures,
             reading: _,
             retention,
@@ -175,6 +183,7 @@ impl Run {
         *experiments = Experiments::default();
         *log = RunLog::default();
         *markers = Markers::default();
+        *alerts = RunAlerts::default();
         *failures = Failures::default();
         *retention = Retention { history: 1, is_joined: retention.is_joined, is_brief: true };
     }
@@ -192,6 +201,7 @@ impl Run {
             health,
             log,
             markers,
+            alerts,
             failures,
             reading,
             retention: _,
@@ -207,6 +217,7 @@ impl Run {
             + health.error.heap_bytes()
             + log.heap_bytes()
             + markers.bytes()
+            + alerts.bytes()
             + failures.bytes()
             + reading.bytes()
     }
@@ -268,9 +279,12 @@ impl Run {
     /// Applies a record to an abridged run.
     fn apply_abridged(&mut self, record: Record) {
         match record.body {
-            Body::Client(_) | Body::Connection(_) | Body::Mark(_) | Body::Experiment(_) | Body::Notice(_) => {
-                return;
-            }
+            Body::Client(_)
+            | Body::Connection(_)
+            | Body::Mark(_)
+            | Body::Experiment(_)
+            | Body::Notice(_)
+            | Body::Alert(_) => return,
             Body::Run(_)
             | Body::Proxy(_)
             | Body::Load(_)
@@ -313,6 +327,12 @@ impl Run {
             Body::Experiment(experiment) => self.experiments.apply(&stamp, *experiment),
             Body::Mark(mark) => {
                 self.push_marker(&stamp, TimelineEvent::Mark { number: mark.number, text: mark.text });
+            }
+            Body::Alert(alert) => {
+                let (number, state) = (alert.number, alert.state);
+                let event = TimelineEvent::Alert { number, state, name: alert.name().to_owned() };
+                self.push_marker(&stamp, event);
+                self.alerts.apply(&stamp, *alert);
             }
             Body::Connection(connection) => {
                 self.failures.note(&connection);

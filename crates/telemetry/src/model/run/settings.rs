@@ -59,7 +59,9 @@ impl RunSettings {
                 TimelineEvent::Change { after, .. } if after.name == now.name => {
                     Some((marker.mono_us, &**after))
                 }
-                TimelineEvent::Change { .. } | TimelineEvent::Mark { .. } => None,
+                TimelineEvent::Change { .. } | TimelineEvent::Mark { .. } | TimelineEvent::Alert { .. } => {
+                    None
+                }
             });
             let mut changes = changes.peekable();
             if changes.peek().is_none() {

@@ -1,15 +1,16 @@
-//! What people did during a run, at its place in time.
+//! What people did during a run, and its alerts, at their places in time.
 
 use std::collections::VecDeque;
 
 use super::merged::Member;
+use crate::record::AlertState;
 use crate::record::heap_size::HeapSize as _;
 use crate::record::setting::Setting;
 
 /// Marks and changes that are kept, the latest.
 const MARKERS_MAX: usize = 1_000;
 
-/// Something that a person did.
+/// Something that a person did, or an alert.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marker {
     /// `CLOCK_MONOTONIC`, in microseconds.
@@ -20,7 +21,7 @@ pub struct Marker {
     pub event: TimelineEvent,
 }
 
-/// What a person did.
+/// What a person did, or what became of an alert.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimelineEvent {
     /// A note was left.
@@ -37,6 +38,15 @@ pub enum TimelineEvent {
         /// How it stood then, with its name.
         after: Box<Setting>,
     },
+    /// An alert fired, or no longer did.
+    Alert {
+        /// Its number within the run, from 1.
+        number: u64,
+        /// What became of it.
+        state: AlertState,
+        /// The name of its figure, as it was written.
+        name: String,
+    },
 }
 
 impl std::fmt::Display for TimelineEvent {
@@ -45,6 +55,7 @@ impl std::fmt::Display for TimelineEvent {
             Self::Mark { number, text } if text.is_empty() => write!(f, "mark {number}"),
             Self::Mark { number, text } => write!(f, "mark {number} {text}"),
             Self::Change { before, after } => write!(f, "{} {before} > {}", after.name, after.value),
+            Self::Alert { number: _, state, name } => write!(f, "alert {name} {state}"),
         }
     }
 }
@@ -66,6 +77,7 @@ impl Markers {
         let texts = |marker: &Marker| match &marker.event {
             TimelineEvent::Mark { text, .. } => text.heap_bytes(),
             TimelineEvent::Change { before, after } => before.heap_bytes() + after.heap_bytes(),
+            TimelineEvent::Alert { name, .. } => name.heap_bytes(),
         };
         self.0.iter().map(|marker| size_of::<Marker>() + texts(marker)).sum()
     }
@@ -89,7 +101,7 @@ impl Markers {
                     TimelineEvent::Mark { number, text } => {
                         TimelineEvent::Mark { number: *number, text: format!("{} {text}", member.name) }
                     }
-                    change @ TimelineEvent::Change { .. } => change.clone(),
+                    other @ (TimelineEvent::Change { .. } | TimelineEvent::Alert { .. }) => other.clone(),
                 },
             };
             member.run.markers.iter().map(named).collect()
@@ -108,7 +120,7 @@ impl Markers {
         let changes = self.0.iter().rev().take_while(|marker| marker.mono_us > us);
         let befores = changes.filter_map(|marker| match &marker.event {
             TimelineEvent::Change { before, after } if after.name == setting.name => Some(before),
-            TimelineEvent::Change { .. } | TimelineEvent::Mark { .. } => None,
+            TimelineEvent::Change { .. } | TimelineEvent::Mark { .. } | TimelineEvent::Alert { .. } => None,
         });
         befores.last().map_or_else(|| setting.value.to_string(), String::clone)
     }

@@ -7,7 +7,7 @@ use journal::Timestamps;
 use proxy_core::Proxy;
 use telemetry::{HostRecord, Level};
 
-use super::RunController;
+use super::{RunController, ShutdownStage};
 
 /// How long to wait for the counters of busy workers. Later ones count in the next interval.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
@@ -30,7 +30,7 @@ impl RunController {
     }
 
     /// Ends the interval that was due at `due_us`, and publishes it.
-    pub(super) fn tick(&mut self, due_us: u64) {
+    pub(super) fn tick(&mut self, due_us: u64, stage: ShutdownStage) {
         let interval = self.setup.interval;
         // A busy worker alone never makes an interval late by half of it.
         self.gather(PATIENCE.min(interval / 4));
@@ -38,16 +38,21 @@ impl RunController {
         let now = Timestamps::now();
         // The process was stopped (SIGSTOP) or starved, so it did not measure all of the interval.
         let late = Duration::from_micros(now.monotonic_us.saturating_sub(due_us));
-        if late > LATE_MAX.max(interval / 2) {
+        let is_whole = late <= LATE_MAX.max(interval / 2);
+        if !is_whole {
             self.publisher.note_gap(now.monotonic_us.saturating_sub(interval.as_micros() as u64));
         }
         let cpu = host.cpu;
         let proxy = self.workload.proxy.is_some().then_some(&self.proxy_delta);
         let load = self.workload.load_state().map(|state| (&self.load_delta, state));
         self.publisher.note_suppressed(self.suppressed_total.load(Ordering::Relaxed));
-        self.publisher.interval(proxy, load, Some(host), now);
+        self.publisher.interval(proxy, load, Some(host.clone()), now);
         self.report_refusals();
         self.report_proxy_notices();
+        // What a run does while it ends is no reason for an alert.
+        if stage == ShutdownStage::Running && !self.setup.alerts.is_empty() {
+            self.observe_alerts(now, is_whole, &host);
+        }
         self.advance_experiment(now, &cpu);
     }
 

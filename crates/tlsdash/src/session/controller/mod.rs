@@ -4,6 +4,7 @@
 //! A [`Command`] comes from the dashboard. A new one takes a variant in telemetry, an arm in [`RunController::execute`],
 //! a method of the proxy or the load that does the work, and a key in tui.
 
+mod alerts;
 mod certificates;
 mod experiment;
 mod files;
@@ -20,8 +21,8 @@ use journal::Timestamps;
 use loadgen::Load;
 use proxy_core::Proxy;
 use telemetry::{
-    Command, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProxyDelta, Publisher, RunRecord,
-    SettingError, SettingRecord, Value,
+    Alerts, Command, HostSampler, Level, LoadDelta, LoadState, NoticeRecord, ProxyDelta, Publisher,
+    RunRecord, Setting, SettingError, SettingRecord, Value,
 };
 
 use crate::cli::usage;
@@ -53,6 +54,7 @@ pub(crate) struct RunSetup {
     pub(crate) interval: Duration,
     /// The experiment that starts with the run.
     pub(crate) experiment: Option<ExperimentRequest>,
+    pub(crate) alerts: Alerts,
 }
 
 /// Owns the workload, publishes its counters, and ends it.
@@ -169,22 +171,27 @@ impl RunController {
             }
             self.check_certificates();
             if Timestamps::now().monotonic_us >= next_us {
-                self.tick(next_us);
+                self.tick(next_us, stage);
                 next_us = self.next_tick_us();
             }
         }
         self.finish()
     }
 
-    /// Shows a notice and records it. A dashboard shows it when it reads the record back, unless the journal refuses
-    /// records: then it is shown at once.
+    /// Shows a notice and records it.
     fn report(&mut self, notice: NoticeRecord) {
-        if self.is_refusing {
-            self.console.say(notice.level, &notice.text);
-        } else {
-            self.console.echo(notice.level, &notice.text);
-        }
+        self.show(notice.level, &notice.text);
         self.publisher.notice(notice, Timestamps::now());
+    }
+
+    /// Shows the text of a record. A dashboard shows it when it reads the record back, unless the journal refuses
+    /// records: then it is shown at once.
+    fn show(&self, level: Level, text: &str) {
+        if self.is_refusing {
+            self.console.say(level, text);
+        } else {
+            self.console.echo(level, text);
+        }
     }
 
     /// Reports the failure of a proxy worker, once.
@@ -239,6 +246,11 @@ impl RunController {
     fn execute(&mut self, command: Command) {
         match command {
             Command::Mark(text) => self.publisher.mark(&text, Timestamps::now()),
+            Command::Set { name, value } if Alerts::is_setting(&name) => {
+                if let Err(error) = self.change_alert(&name, &value) {
+                    self.console.say(Level::Warning, &error.to_string());
+                }
+            }
             Command::Set { name, value } => match self.change_setting(&name, &value) {
                 Ok(true) => self.experiments.disturb(&format!("{name} was changed")),
                 Ok(false) => {}
@@ -263,18 +275,23 @@ impl RunController {
     /// Changes a setting and records it. Returns false if it already had this value.
     fn change_setting(&mut self, name: &str, value: &Value) -> Result<bool, SettingError> {
         let (before, after) = self.workload.set(name, value)?;
+        Ok(self.record_change(before, after))
+    }
+
+    /// Records a change of a setting. Returns false if there is none.
+    fn record_change(&mut self, before: Setting, after: Setting) -> bool {
         if before.value == after.value {
-            return Ok(false);
+            return false;
         }
-        let before = before.value.to_string();
-        let change = SettingRecord { name: name.to_owned(), before, after: Some(after) };
-        self.publisher.setting(change, Timestamps::now());
-        Ok(true)
+        let (name, before) = (before.name, before.value.to_string());
+        self.publisher.setting(SettingRecord { name, before, after: Some(after) }, Timestamps::now());
+        true
     }
 
     /// The header of the run with the current settings.
     fn run_record(&self) -> RunRecord {
-        RunRecord { settings: self.workload.settings(), ..self.setup.header.clone() }
+        let settings = self.workload.settings().into_iter().chain(self.setup.alerts.settings()).collect();
+        RunRecord { settings, ..self.setup.header.clone() }
     }
 
     /// Offers the last records until the journal has accepted them, for at most [`END_PATIENCE`].

@@ -2,6 +2,7 @@
 
 use loadgen::Load;
 use proxy_core::Proxy;
+use telemetry::figures::FigureSide;
 use telemetry::{LoadState, ProcessTree, Setting, SettingError, Value};
 
 /// What a run measures.
@@ -16,6 +17,17 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
+    /// What the run has figures of.
+    pub(crate) fn figure_sides(&self) -> Vec<FigureSide> {
+        let of = |is_there: bool, side| is_there.then_some(side);
+        let parts = [
+            of(self.observed.is_some(), FigureSide::Observed),
+            of(self.proxy.is_some(), FigureSide::Proxy),
+            of(self.load.is_some(), FigureSide::Load),
+        ];
+        [FigureSide::Run, FigureSide::Process].into_iter().chain(parts.into_iter().flatten()).collect()
+    }
+
     /// Every setting, with its value.
     pub(super) fn settings(&self) -> Vec<Setting> {
         let mut settings = self.proxy.as_ref().map(Proxy::settings).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use telemetry::AlertState;
 use telemetry::model::{Marker, TimelineEvent};
 
 use super::{LABEL_CELLS, column_x, cursor};
@@ -43,7 +44,7 @@ pub(super) fn render(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
 }
 
-/// Returns the number of a mark, or a sign for a change, and its text.
+/// Returns the number of a mark, or a sign for a change or an alert, and its text.
 fn words(marker: &Marker, sign: char) -> String {
     match &marker.event {
         TimelineEvent::Mark { number, text } => format!("{number} {text}").trim_end().to_owned(),
@@ -51,5 +52,7 @@ fn words(marker: &Marker, sign: char) -> String {
             let name = after.name.split_once('.').map_or(&*after.name, |(_, name)| name);
             format!("{sign}{name} {before}>{}", after.value)
         }
+        TimelineEvent::Alert { state: AlertState::Fired, name, .. } => format!("!{name}"),
+        TimelineEvent::Alert { state, name, .. } => format!("{sign}{name} {state}"),
     }
 }

@@ -1,0 +1,179 @@
+//! The words of an alert: `response.p99 > 5ms for 30s over 10s`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::figures::{Condition, ConditionError, Figure, FigureSide, WrongUnit};
+
+/// The window of an alert that names none.
+const WINDOW: Duration = Duration::from_secs(10);
+const WINDOW_MIN: Duration = Duration::from_millis(100);
+const WINDOW_MAX: Duration = Duration::from_secs(3_600);
+const HOLD_MAX: Duration = Duration::from_secs(86_400);
+/// Longest alert, in characters: records and settings keep no more of a text.
+const CHARS_MAX: usize = 200;
+
+/// A condition that is watched while a run lasts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alert {
+    text: String,
+    condition: Condition,
+    hold: Duration,
+    window: Duration,
+}
+
+/// Why a text is no alert, or no alert for this run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AlertError {
+    /// The condition cannot be read.
+    #[error("{0}; an alert is FIGURE > VALUE [for TIME] [over WINDOW]")]
+    Condition(ConditionError),
+    /// The operator is missing.
+    #[error(
+        "{text:?}: expected <, <=, >, >=, == or != at character {character}, as in 'response.p99 > 5ms for 30s'"
+    )]
+    NoOperator {
+        /// The alert.
+        text: String,
+        /// Where the operator should be, from 1.
+        character: usize,
+    },
+    /// A time is missing or cannot be read.
+    #[error("{text:?}: expected {expected} after '{word}' at character {character}")]
+    Clause {
+        /// The alert.
+        text: String,
+        /// `for` or `over`.
+        word: &'static str,
+        /// Where the word is, from 1.
+        character: usize,
+        /// What may follow.
+        expected: &'static str,
+    },
+    /// A clause occurs twice.
+    #[error("{text:?}: a second '{word}' at character {character}")]
+    Twice {
+        /// The alert.
+        text: String,
+        /// `for` or `over`.
+        word: &'static str,
+        /// Where the word is, from 1.
+        character: usize,
+    },
+    /// The text is too long.
+    #[error("an alert of {0} characters; at most {CHARS_MAX} are allowed")]
+    TooLong(usize),
+    /// The value has another unit than the figure.
+    #[error("{0}: {1}")]
+    Unit(String, WrongUnit),
+    /// The figure is of the whole run only.
+    #[error("{0}: {1} is a figure of a whole run and has no value over a window")]
+    WholeRun(String, String),
+    /// The run lacks what the figure is of.
+    #[error("{0}: the run has no {1}")]
+    Absent(String, FigureSide),
+}
+
+impl Alert {
+    /// The condition.
+    pub fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
+    /// How long the condition must hold.
+    pub fn hold(&self) -> Duration {
+        self.hold
+    }
+
+    /// The time that the figure is of.
+    pub fn window(&self) -> Duration {
+        self.window
+    }
+
+    /// The figure in a run that has these sides, and the limit in its unit.
+    ///
+    /// # Errors
+    /// With what the run lacks, or what to write.
+    pub fn resolve(&self, is_there: impl Fn(FigureSide) -> bool) -> Result<(Figure, f64), AlertError> {
+        let figure = self.condition.figure().first_of(is_there);
+        let figure = figure.map_err(|side| AlertError::Absent(self.text.clone(), side))?;
+        if !figure.has_windows() {
+            return Err(AlertError::WholeRun(self.text.clone(), figure.name()));
+        }
+        let limit = self.condition.limit_of(figure);
+        Ok((figure, limit.map_err(|error| AlertError::Unit(self.text.clone(), error))?))
+    }
+}
+
+impl fmt::Display for Alert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl FromStr for Alert {
+    type Err = AlertError;
+
+    fn from_str(text: &str) -> Result<Self, AlertError> {
+        let text = crate::clean::text(text.trim());
+        let chars = text.chars().count();
+        if chars > CHARS_MAX {
+            return Err(AlertError::TooLong(chars));
+        }
+        let clauses = clauses(&text);
+        let end = clauses.first().map_or(text.len(), |clause| clause.at);
+        let condition = condition(&text, end)?;
+        let (mut hold, mut window) = (None, None);
+        for (i, clause) in clauses.iter().enumerate() {
+            let until = clauses.get(i + 1).map_or(text.len(), |next| next.at);
+            let (slot, bounds, expected) = match clause.word {
+                "for" => (&mut hold, (Duration::ZERO, HOLD_MAX), "a time up to 24h such as 30s"),
+                _ => (&mut window, (WINDOW_MIN, WINDOW_MAX), "a time from 100ms to 1h such as 10s"),
+            };
+            let (word, character) = (clause.word, text[..clause.at].chars().count() + 1);
+            if slot.is_some() {
+                return Err(AlertError::Twice { text, word, character });
+            }
+            let time = humantime::parse_duration(text[clause.at + word.len()..until].trim()).ok();
+            let time = time.filter(|time| (bounds.0..=bounds.1).contains(time));
+            let Some(time) = time else {
+                return Err(AlertError::Clause { text, word, character, expected });
+            };
+            *slot = Some(time);
+        }
+        let alert =
+            Self { text, condition, hold: hold.unwrap_or_default(), window: window.unwrap_or(WINDOW) };
+        alert.resolve(|_| true).map(|_| alert)
+    }
+}
+
+/// A `for` or `over` of an alert, and where it is.
+struct Clause {
+    word: &'static str,
+    at: usize,
+}
+
+fn clauses(text: &str) -> Vec<Clause> {
+    let mut at = 0;
+    let mut found = Vec::new();
+    for part in text.split_inclusive(char::is_whitespace) {
+        if let Some(word) = ["for", "over"].into_iter().find(|word| part.trim_end() == *word) {
+            found.push(Clause { word, at });
+        }
+        at += part.len();
+    }
+    found
+}
+
+/// Reads the condition, which ends at a byte of the text.
+fn condition(text: &str, end: usize) -> Result<Condition, AlertError> {
+    text[..end].trim().parse().map_err(|error| match error {
+        ConditionError::NoOperator(_) => {
+            let name = text[..end].split_whitespace().next().unwrap_or_default();
+            let character = if name.is_empty() { 1 } else { name.chars().count() + 2 };
+            AlertError::NoOperator { text: text.to_owned(), character }
+        }
+        error @ (ConditionError::Unknown(..) | ConditionError::Value(_)) => AlertError::Condition(error),
+    })
+}

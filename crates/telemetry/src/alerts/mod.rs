@@ -1,0 +1,184 @@
+//! Alerts: conditions on a run's figures over the last moments, evaluated once an interval by the process that serves.
+//!
+//! An alert is `FIGURE OP VALUE [for TIME] [over WINDOW]`. The figure's value is that of a run that consists of the
+//! last WINDOW alone (see `window.rs`), so every figure of the catalogue means over a window what it means over a run.
+//! An alert fires once its condition has held at every interval for TIME, and resolves at the first interval at which
+//! it does not hold. An interval that cannot tell (a gap, too few samples, a load that does not measure) neither fires
+//! nor resolves.
+
+mod grammar;
+#[cfg(test)]
+mod tests;
+mod watched;
+mod window;
+
+use std::fmt;
+
+use crate::figures::FigureSide;
+use crate::metrics::{Counters, ProxyCounter};
+use crate::record::setting::{Applies, Setting, SettingError, Value};
+use crate::record::{AlertRecord, Level, NoticeRecord};
+
+pub use grammar::{Alert, AlertError};
+use watched::{Transition, Watched};
+pub use window::AlertInterval;
+
+/// Most alerts of a run.
+pub const ALERTS_MAX: usize = 32;
+/// Alerts that are not set yet, for a person who adds one while the run lasts.
+pub const ALERTS_SPARE: usize = 2;
+
+/// The value of an alert that is not set.
+const OFF: &str = "off";
+/// What precedes the number of an alert in the name of its setting.
+const PREFIX: &str = "alert.";
+
+/// The alerts of a run. Each is a setting, `alert.1` and so on, which can be changed and switched off.
+#[derive(Debug, Default)]
+pub struct Alerts {
+    slots: Vec<Option<Watched>>,
+    sides: Vec<FigureSide>,
+    /// The proxy's totals.
+    proxy: Counters<ProxyCounter>,
+}
+
+/// What a run must know of its alerts after an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AlertNews {
+    /// An alert fired, or no longer does.
+    Transition(AlertRecord),
+    /// An alert cannot be evaluated.
+    Notice(NoticeRecord),
+}
+
+/// Why a run cannot have these alerts.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AlertsError {
+    /// There are too many.
+    #[error("{0} alerts; a run has at most {ALERTS_MAX}")]
+    TooMany(usize),
+    /// One is not possible.
+    #[error(transparent)]
+    Alert(#[from] AlertError),
+}
+
+impl Alerts {
+    /// The alerts of a run that has figures of these sides, with `spare` more that are not set.
+    ///
+    /// # Errors
+    /// When there are too many, or the run lacks what one is of.
+    pub fn new(alerts: &[Alert], spare: usize, sides: Vec<FigureSide>) -> Result<Self, AlertsError> {
+        if alerts.len() > ALERTS_MAX {
+            return Err(AlertsError::TooMany(alerts.len()));
+        }
+        let watched = alerts.iter().map(|alert| Watched::new(alert.clone(), &sides).map(Some));
+        let mut slots = watched.collect::<Result<Vec<_>, _>>()?;
+        slots.resize_with((alerts.len() + spare).min(ALERTS_MAX), || None);
+        Ok(Self { slots, sides, proxy: Counters::default() })
+    }
+
+    /// True if the run has no alert and can get none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// True for the name of an alert's setting.
+    pub fn is_setting(name: &str) -> bool {
+        name.starts_with(PREFIX)
+    }
+
+    /// One setting for each alert.
+    pub fn settings(&self) -> Vec<Setting> {
+        (0..self.slots.len()).map(|at| self.setting(at)).collect()
+    }
+
+    fn setting(&self, at: usize) -> Setting {
+        let value =
+            self.slots[at].as_ref().map_or_else(|| OFF.to_owned(), |watched| watched.alert().to_string());
+        Setting {
+            name: format!("{PREFIX}{}", at + 1),
+            value: Value::Text(value),
+            unit: String::new(),
+            applies: Applies::Live,
+            range: None,
+        }
+    }
+
+    /// Changes an alert, or switches it off. Gives the setting as it was before and as it is now, and a record if the
+    /// alert was firing.
+    ///
+    /// # Errors
+    /// When there is no such alert, or the text is none.
+    pub fn set(&mut self, name: &str, value: &Value) -> Result<Change, SettingError> {
+        let number = name.strip_prefix(PREFIX).and_then(|number| number.parse::<usize>().ok());
+        let at = number.and_then(|number| number.checked_sub(1)).filter(|at| *at < self.slots.len());
+        let at = at.ok_or_else(|| SettingError::Unknown(name.to_owned()))?;
+        let before = self.setting(at);
+        let text = value.to_string();
+        let watched = self.parse(&text).map_err(|error| SettingError::Refused {
+            name: name.to_owned(),
+            value: crate::clean::text(&text),
+            reason: error.to_string(),
+        })?;
+        if watched.as_ref().map(Watched::alert) == self.slots[at].as_ref().map(Watched::alert) {
+            return Ok(Change { after: before.clone(), before, withdrawn: None });
+        }
+        let old = std::mem::replace(&mut self.slots[at], watched);
+        let withdrawn =
+            old.and_then(Watched::withdraw).map(|record| AlertRecord { number: at as u64 + 1, ..record });
+        Ok(Change { before, after: self.setting(at), withdrawn })
+    }
+
+    fn parse(&self, text: &str) -> Result<Option<Watched>, AlertError> {
+        match text.trim() {
+            "" | OFF => Ok(None),
+            text => Watched::new(text.parse()?, &self.sides).map(Some),
+        }
+    }
+
+    /// Takes in an interval that has ended, and tells which alerts fire or resolve by it.
+    pub fn observe(&mut self, interval: &AlertInterval<'_>) -> Vec<AlertNews> {
+        if let Some(delta) = interval.proxy {
+            self.proxy.add(&delta.counters);
+        }
+        let open = self.proxy[ProxyCounter::Accepted].saturating_sub(self.proxy[ProxyCounter::Closed]);
+        let watched = (1..).zip(&mut self.slots).filter_map(|(number, slot)| Some((number, slot.as_mut()?)));
+        watched
+            .filter_map(|(number, watched)| {
+                Some(match watched.observe(interval, open)? {
+                    Transition::Record(record) => AlertNews::Transition(AlertRecord { number, ..record }),
+                    Transition::TooFew(n, needed) => AlertNews::Notice(too_few(watched.alert(), n, needed)),
+                })
+            })
+            .collect()
+    }
+}
+
+/// A changed alert.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Its setting as it was.
+    pub before: Setting,
+    /// Its setting as it is.
+    pub after: Setting,
+    /// The record of the alert that was firing.
+    pub withdrawn: Option<AlertRecord>,
+}
+
+fn too_few(alert: &Alert, n: u64, needed: u64) -> NoticeRecord {
+    let text = format!(
+        "alert {alert} is not evaluated: {n} samples over {} of the {needed} that it takes; a longer window (over TIME) \
+         has more",
+        Seconds(alert.window().as_micros() as u64)
+    );
+    NoticeRecord::new(Level::Notice, "alert", &text)
+}
+
+/// A time in microseconds, shown in seconds.
+pub(crate) struct Seconds(pub(crate) u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} s", crate::figures::three_digits(self.0 as f64 / 1e6))
+    }
+}

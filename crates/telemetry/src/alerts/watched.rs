@@ -1,0 +1,149 @@
+//! One alert that is watched: whether its condition holds, since when, and what was worst.
+
+use super::window::{AlertInterval, Window};
+use super::{Alert, AlertError};
+use crate::figures::{Figure, FigureSide, Operator};
+use crate::record::{AlertRecord, AlertState};
+
+/// An alert, its figure's last window, and its state.
+#[derive(Debug)]
+pub(super) struct Watched {
+    alert: Alert,
+    figure: Figure,
+    limit: f64,
+    window: Window,
+    state: State,
+    /// The last value that was known.
+    value: f64,
+    /// True once it was said that there are too few samples.
+    has_told_too_few: bool,
+}
+
+/// What of an interval is news.
+#[derive(Debug)]
+pub(super) enum Transition {
+    Record(AlertRecord),
+    /// The number of samples, and the number needed.
+    TooFew(u64, u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Idle,
+    /// The condition holds, not yet for as long as it must.
+    Pending(Held),
+    Firing(Held),
+}
+
+/// Since when a condition has held, and the worst value since.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    since_us: u64,
+    /// The end of the last interval.
+    until_us: u64,
+    /// When the alert fired.
+    fired_us: u64,
+    worst: f64,
+}
+
+impl Watched {
+    pub(super) fn new(alert: Alert, sides: &[FigureSide]) -> Result<Self, AlertError> {
+        let (figure, limit) = alert.resolve(|side| sides.contains(&side))?;
+        let window = Window::new(figure, alert.window());
+        Ok(Self { alert, figure, limit, window, state: State::Idle, value: 0.0, has_told_too_few: false })
+    }
+
+    pub(super) fn alert(&self) -> &Alert {
+        &self.alert
+    }
+
+    /// Takes in an interval, at whose end so many connections of the proxy are open.
+    pub(super) fn observe(&mut self, interval: &AlertInterval<'_>, open: u64) -> Option<Transition> {
+        self.window.add(interval, open);
+        if let State::Firing(held) = &mut self.state {
+            held.until_us = interval.end_us;
+        }
+        let value = match self.window.value() {
+            Ok(value) => value,
+            Err(too_few) => {
+                if let State::Pending(_) = self.state {
+                    self.state = State::Idle;
+                }
+                let (n, needed) = too_few.filter(|_| !std::mem::replace(&mut self.has_told_too_few, true))?;
+                return Some(Transition::TooFew(n, needed));
+            }
+        };
+        self.value = value;
+        self.judge(interval.end_us, value).map(Transition::Record)
+    }
+
+    fn judge(&mut self, now_us: u64, value: f64) -> Option<AlertRecord> {
+        let operator = self.alert.condition().operator();
+        if !operator.holds(value, self.limit) {
+            return match std::mem::replace(&mut self.state, State::Idle) {
+                State::Firing(held) => Some(self.record(AlertState::Resolved, held)),
+                State::Idle | State::Pending(_) => None,
+            };
+        }
+        let worst = |before: f64| worse(operator, self.limit, before, value);
+        match self.state {
+            State::Firing(held) => {
+                self.state = State::Firing(Held { worst: worst(held.worst), ..held });
+                None
+            }
+            State::Idle => {
+                self.hold(Held { since_us: now_us, until_us: now_us, fired_us: now_us, worst: value })
+            }
+            State::Pending(held) => {
+                self.hold(Held { until_us: now_us, fired_us: now_us, worst: worst(held.worst), ..held })
+            }
+        }
+    }
+
+    /// Fires if the condition has held for long enough.
+    fn hold(&mut self, held: Held) -> Option<AlertRecord> {
+        let has_held = u128::from(held.until_us - held.since_us) >= self.alert.hold().as_micros();
+        self.state = if has_held { State::Firing(held) } else { State::Pending(held) };
+        has_held.then(|| self.record(AlertState::Fired, held))
+    }
+
+    /// The record of an alert that is changed or switched off while it fires.
+    pub(super) fn withdraw(self) -> Option<AlertRecord> {
+        match self.state {
+            State::Firing(held) => Some(self.record(AlertState::Withdrawn, held)),
+            State::Idle | State::Pending(_) => None,
+        }
+    }
+
+    /// A record without its number.
+    fn record(&self, state: AlertState, held: Held) -> AlertRecord {
+        AlertRecord {
+            number: 0,
+            state,
+            condition: self.alert.to_string(),
+            figure: self.figure.name(),
+            operator: self.alert.condition().operator().sign().to_owned(),
+            limit: self.limit,
+            value: self.value,
+            worst: held.worst,
+            hold_us: self.alert.hold().as_micros() as u64,
+            window_us: self.alert.window().as_micros() as u64,
+            firing_us: held.until_us.saturating_sub(held.fired_us),
+        }
+    }
+}
+
+/// The value that misses a good one by more.
+fn worse(operator: Operator, limit: f64, a: f64, b: f64) -> f64 {
+    match operator {
+        Operator::Above | Operator::AtLeast => a.max(b),
+        Operator::Below | Operator::AtMost => a.min(b),
+        Operator::Equal | Operator::Unequal => {
+            if (a - limit).abs() >= (b - limit).abs() {
+                a
+            } else {
+                b
+            }
+        }
+    }
+}

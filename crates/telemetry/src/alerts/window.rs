@@ -1,0 +1,227 @@
+//! The last moments of a run as a run of its own, so that every figure has a value over a window.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::collect::delta::{LoadDelta, ProxyDelta};
+use crate::figures::{Figure, FigureSide};
+use crate::histogram::SparseHistogram;
+use crate::metrics::{Counters, LatencyClass, LoadCounter, ProxyCounter};
+use crate::model::Model;
+use crate::publish::LoadState;
+use crate::record::event_counts::EventCounts;
+use crate::record::ids::RunId;
+use crate::record::{
+    Body, HostRecord, Latencies, Latency, LoadRecord, Phase, ProxyRecord, Record, RunRecord, Stamp,
+};
+
+/// The most intervals that a window keeps apart; shorter ones are added up.
+const PARTS_MAX: u64 = 60;
+
+/// An interval that has ended. Times are `CLOCK_MONOTONIC` in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct AlertInterval<'a> {
+    /// When it ended; it began when the one before ended.
+    pub end_us: u64,
+    /// False if the process did not run during all of it.
+    pub is_whole: bool,
+    /// What the proxy counted in it; `None` in a run without one.
+    pub proxy: Option<&'a ProxyDelta>,
+    /// What the load counted in it, and how it stands; `None` in a run without one.
+    pub load: Option<(&'a LoadDelta, LoadState)>,
+    /// What the process has used by its end.
+    pub host: &'a HostRecord,
+}
+
+/// What an alert needs of the last intervals.
+#[derive(Debug)]
+pub(super) struct Window {
+    figure: Figure,
+    span_us: u64,
+    /// Oldest first.
+    parts: VecDeque<Part>,
+    /// Connections of the proxy that are open.
+    open: u64,
+    /// The end of the last interval.
+    last: Option<Moment>,
+    /// Since when every interval is known.
+    since_us: Option<u64>,
+}
+
+/// One interval or several short ones.
+#[derive(Clone, Debug)]
+struct Part {
+    end_us: u64,
+    proxy: Counters<ProxyCounter>,
+    load: Counters<LoadCounter>,
+    tally: EventCounts,
+    /// Of the figure's class.
+    latencies: SparseHistogram,
+    /// When it began.
+    before: Moment,
+}
+
+/// How the run stood at a moment.
+#[derive(Clone, Debug)]
+struct Moment {
+    us: u64,
+    load: LoadState,
+    host: HostRecord,
+}
+
+impl Window {
+    pub(super) fn new(figure: Figure, span: Duration) -> Self {
+        Self {
+            figure,
+            span_us: span.as_micros() as u64,
+            parts: VecDeque::new(),
+            open: 0,
+            last: None,
+            since_us: None,
+        }
+    }
+
+    /// Takes in an interval, at whose end so many connections of the proxy are open. After a gap, or while the load does not measure what the figure is of, the window begins
+    /// anew.
+    pub(super) fn add(&mut self, interval: &AlertInterval<'_>, open: u64) {
+        self.open = open;
+        let load = interval.load.map_or_else(LoadState::default, |(_, state)| state);
+        let before = self.last.replace(Moment { us: interval.end_us, load, host: interval.host.clone() });
+        let measures = self.figure.side() != FigureSide::Load || (load.running && load.measured_us > 0);
+        let Some(before) = before.filter(|_| interval.is_whole && measures) else {
+            self.parts.clear();
+            self.since_us = None;
+            return;
+        };
+        self.since_us.get_or_insert(before.us);
+        let length_us = interval.end_us.saturating_sub(before.us);
+        let part = self.part(interval, before);
+        match self.parts.back_mut() {
+            Some(last) if part.end_us.saturating_sub(last.before.us) <= self.span_us / PARTS_MAX => {
+                last.add(&part)
+            }
+            _ => self.parts.push_back(part),
+        }
+        // Ticks wander by milliseconds, so a part counts if its middle lies within.
+        let from_us = interval.end_us.saturating_sub(self.span_us.max(length_us));
+        while self.parts.front().is_some_and(|part| part.before.us.midpoint(part.end_us) <= from_us) {
+            self.parts.pop_front();
+        }
+    }
+
+    fn part(&self, interval: &AlertInterval<'_>, before: Moment) -> Part {
+        let AlertInterval { end_us, is_whole: _, proxy, load, host: _ } = *interval;
+        let latencies = match self.figure {
+            Figure::Latency(LatencyClass::Proxy(class), _) => {
+                proxy.map(|delta| delta.latencies[class].to_sparse())
+            }
+            Figure::Latency(LatencyClass::Load(class), _) => {
+                load.map(|(delta, _)| delta.latencies[class].to_sparse())
+            }
+            Figure::Scalar(_) | Figure::Quotient(_) => None,
+        };
+        Part {
+            end_us,
+            proxy: proxy.map(|delta| delta.counters).unwrap_or_default(),
+            load: load.map(|(delta, _)| delta.counters).unwrap_or_default(),
+            tally: load.map(|(delta, _)| delta.tally.clone()).unwrap_or_default(),
+            latencies: latencies.unwrap_or_default(),
+            before,
+        }
+    }
+
+    /// The figure's value.
+    ///
+    /// # Errors
+    /// When there is none: with the number of samples and the number needed, if these are too few.
+    pub(super) fn value(&self) -> Result<f64, Option<(u64, u64)>> {
+        let model = self.run().ok_or(None)?;
+        let run = model.current().ok_or(None)?;
+        let value = self.figure.value(run, &run.summary());
+        match self.figure.too_few_samples(run) {
+            Some((0, _)) => Err(None),
+            Some(too_few) => Err(Some(too_few)),
+            None => value.ok_or(None),
+        }
+    }
+
+    /// The window as a run; `None` until it is full.
+    fn run(&self) -> Option<Model> {
+        let (first, last) = (self.parts.front()?, self.parts.back()?);
+        let length_us = last.end_us.saturating_sub(last.before.us);
+        let known_us = last.end_us.saturating_sub(self.since_us?);
+        if known_us + length_us / 2 < self.span_us {
+            return None;
+        }
+        let Moment { us: _, load: state, host } = self.last.as_ref()?;
+        let mut sum = first.clone();
+        self.parts.iter().skip(1).for_each(|part| sum.add(part));
+        let mut model = Model::new(1);
+        let stamp = |seq: u64| Stamp {
+            run: RunId::from_bits(1),
+            seq,
+            mono_us: if seq == 1 { sum.before.us } else { sum.end_us },
+            realtime_us: 0,
+            interval_us: if seq == 1 { 0 } else { sum.end_us.saturating_sub(sum.before.us) },
+        };
+        let mut host = host.clone();
+        host.rebase(&first.before.host);
+        let hosts = || self.parts.iter().skip(1).map(|part| &part.before.host);
+        let threads = hosts().map(|host| host.observed_threads).max().unwrap_or(0);
+        let memory_bytes = hosts().map(|host| host.observed_memory_bytes).max().unwrap_or(0);
+        host.observed_threads_max = host.observed_threads.max(threads);
+        host.observed_memory_max_bytes = host.observed_memory_bytes.max(memory_bytes);
+        let bodies = [
+            Body::Run(Box::new(RunRecord { phase: Phase::Start, ..RunRecord::default() })),
+            Body::Proxy(Box::new(self.proxy_record(&sum))),
+            Body::Load(Box::new(self.load_record(&sum, state, &first.before.load))),
+            Body::Host(host),
+        ];
+        for (seq, body) in (1..).zip(bodies) {
+            model.apply(Record { stamp: stamp(seq), body }, None);
+        }
+        Some(model)
+    }
+
+    fn proxy_record(&self, sum: &Part) -> ProxyRecord {
+        let mut latencies = Latencies::default();
+        if let Figure::Latency(LatencyClass::Proxy(class), _) = self.figure {
+            latencies[class] = latency(&sum.latencies);
+        }
+        ProxyRecord { open: self.open, clients_deferred: 0, counters: sum.proxy, latencies }
+    }
+
+    fn load_record(&self, sum: &Part, state: &LoadState, before: &LoadState) -> LoadRecord {
+        let mut latencies = Latencies::default();
+        if let Figure::Latency(LatencyClass::Load(class), _) = self.figure {
+            latencies[class] = latency(&sum.latencies);
+        }
+        LoadRecord {
+            running: state.running,
+            rate: state.rate,
+            resume_percent: state.resume_percent,
+            connections: state.connections,
+            threads: state.threads,
+            due_us: state.due_us.saturating_sub(before.due_us),
+            sending_us: state.sending_us.saturating_sub(before.sending_us),
+            measured_us: state.measured_us.saturating_sub(before.measured_us),
+            tally: sum.tally.clone(),
+            counters: sum.load,
+            latencies,
+        }
+    }
+}
+
+impl Part {
+    fn add(&mut self, later: &Self) {
+        self.end_us = later.end_us;
+        self.proxy.add(&later.proxy);
+        self.load.add(&later.load);
+        self.tally.add(&later.tally);
+        self.latencies = SparseHistogram::merged([&self.latencies, &later.latencies]);
+    }
+}
+
+fn latency(interval: &SparseHistogram) -> Latency {
+    Latency { samples_total: interval.count(), interval: interval.clone() }
+}

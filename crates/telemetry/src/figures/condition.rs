@@ -1,0 +1,278 @@
+//! The grammar of conditions on a figure, such as `response.p99 < 5ms`: assertions and alerts share it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{Figure, FigureName, FigureSide, FigureUnit, UnknownFigure};
+
+/// A condition on one figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    text: String,
+    figure: FigureName,
+    operator: Operator,
+    limit: Limit,
+}
+
+/// The number that a figure is compared with, and its unit as it was written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Limit {
+    amount: f64,
+    unit: LimitUnit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum LimitUnit {
+    None,
+    Percent,
+    /// The whole value, of which the amount is but the first number.
+    Time(Duration),
+    PerSecond,
+    /// The number of bytes in the unit.
+    Bytes(f64),
+    BytesPerSecond(f64),
+}
+
+/// Decimal and binary units of bytes.
+const BYTE_UNITS: [(&str, f64); 7] = [
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+];
+
+/// How a figure is compared with the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+    /// `==`
+    Equal,
+    /// `!=`
+    Unequal,
+}
+
+/// Longer signs first: `<=` begins as `<` does.
+const SIGNS: [(&str, Operator); 6] = [
+    ("<=", Operator::AtMost),
+    (">=", Operator::AtLeast),
+    ("==", Operator::Equal),
+    ("!=", Operator::Unequal),
+    ("<", Operator::Below),
+    (">", Operator::Above),
+];
+
+/// Why a text is no condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    /// The text has no operator.
+    #[error(
+        "{0:?} has no operator; expected FIGURE > VALUE such as 'response.p99 > 5ms', or with <, <=, >=, == or !="
+    )]
+    NoOperator(String),
+    /// There is no such figure.
+    #[error("{0}: {1}")]
+    Unknown(String, UnknownFigure),
+    /// The value cannot be read.
+    #[error("{0:?}: expected a number, a share such as 90%, or a time such as 500us, 5ms, 1s, 2m or 1h")]
+    Value(String),
+}
+
+/// The value of a condition has another unit than its figure.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{figure} is {kind}; write '{figure} {sign} {value}'")]
+pub struct WrongUnit {
+    figure: String,
+    kind: &'static str,
+    sign: &'static str,
+    value: String,
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Condition {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Self, ConditionError> {
+        let clean = crate::clean::text(text);
+        let at = text.find(['<', '>', '=', '!']).ok_or_else(|| ConditionError::NoOperator(clean.clone()))?;
+        let (name, rest) = text.split_at(at);
+        let sign = SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign));
+        let (sign, operator) = sign.ok_or_else(|| ConditionError::NoOperator(clean.clone()))?;
+        let value = rest[sign.len()..].trim();
+        let limit = Limit::parse(value).ok_or_else(|| ConditionError::Value(clean.clone()))?;
+        let figure = name.parse().map_err(|error| ConditionError::Unknown(clean.clone(), error))?;
+        Ok(Self { text: clean, figure, operator, limit })
+    }
+}
+
+impl Limit {
+    fn parse(text: &str) -> Option<Self> {
+        let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (amount, unit) = text.split_at(unit_at);
+        let amount: f64 = amount.parse().ok()?;
+        let bytes =
+            |unit: &str| BYTE_UNITS.into_iter().find(|(name, _)| *name == unit).map(|(_, bytes)| bytes);
+        let unit = match unit.trim() {
+            "" => LimitUnit::None,
+            "%" => LimitUnit::Percent,
+            "/s" => LimitUnit::PerSecond,
+            unit => match (bytes(unit), unit.strip_suffix("/s").and_then(bytes)) {
+                (Some(bytes), _) => LimitUnit::Bytes(bytes),
+                (None, Some(bytes)) => LimitUnit::BytesPerSecond(bytes),
+                (None, None) => LimitUnit::Time(humantime::parse_duration(text).ok()?),
+            },
+        };
+        Some(Self { amount, unit })
+    }
+}
+
+impl Condition {
+    /// The figure's name, as it was written.
+    pub fn figure(&self) -> &FigureName {
+        &self.figure
+    }
+
+    /// The operator.
+    pub fn operator(&self) -> Operator {
+        self.operator
+    }
+
+    /// The limit in the figure's unit.
+    ///
+    /// # Errors
+    /// With what to write, if the limit has another unit.
+    pub fn limit_of(&self, figure: Figure) -> Result<f64, WrongUnit> {
+        let write = |kind: &'static str, value: String| {
+            let (figure, sign) = (self.figure.to_string(), self.operator.sign());
+            Err(WrongUnit { figure, kind, sign, value })
+        };
+        let Limit { amount, unit } = self.limit;
+        match (figure.unit(), unit) {
+            (FigureUnit::Micros, LimitUnit::Time(time)) => Ok(time.as_nanos() as f64 / 1e3),
+            (FigureUnit::Micros, _) => write("a time", format!("{amount}ms")),
+            (FigureUnit::Seconds, LimitUnit::Time(time)) => Ok(time.as_secs_f64()),
+            (FigureUnit::Ratio, LimitUnit::None) if amount <= 1.0 => Ok(amount),
+            (FigureUnit::Ratio, LimitUnit::Percent) if amount <= 100.0 => Ok(amount / 100.0),
+            (FigureUnit::Ratio, LimitUnit::None) if amount <= 100.0 => {
+                write("a share, from 0 to 1", format!("{amount}%"))
+            }
+            (FigureUnit::Ratio, _) => write("a share, from 0 to 1", "90%".to_owned()),
+            (FigureUnit::Bytes, LimitUnit::Bytes(bytes)) => Ok(amount * bytes),
+            (FigureUnit::PerSecond, LimitUnit::PerSecond) => Ok(amount),
+            (FigureUnit::PerSecond, LimitUnit::BytesPerSecond(bytes)) if figure.is_byte_rate() => {
+                Ok(amount * bytes)
+            }
+            (
+                FigureUnit::Seconds
+                | FigureUnit::Count
+                | FigureUnit::Bytes
+                | FigureUnit::PerSecond
+                | FigureUnit::Percent,
+                LimitUnit::None,
+            ) => Ok(amount),
+            (FigureUnit::Seconds, _) => write("a time", format!("{amount}s")),
+            (FigureUnit::Count | FigureUnit::Bytes | FigureUnit::PerSecond | FigureUnit::Percent, _) => {
+                write("a number", amount.to_string())
+            }
+        }
+    }
+}
+
+impl FigureName {
+    /// The first figure of this name whose side is there.
+    ///
+    /// # Errors
+    /// With the side that there is not.
+    pub fn first_of(&self, is_there: impl Fn(FigureSide) -> bool) -> Result<Figure, FigureSide> {
+        let found = self.figures().find(|figure| is_there(figure.side()));
+        found.ok_or_else(|| self.figures().next().map_or(FigureSide::Run, Figure::side))
+    }
+}
+
+impl Operator {
+    /// The sign that stands for it.
+    pub fn sign(self) -> &'static str {
+        SIGNS.into_iter().find(|(_, operator)| *operator == self).map_or("", |(sign, _)| sign)
+    }
+
+    /// Whether a value meets the limit.
+    pub fn holds(self, value: f64, limit: f64) -> bool {
+        // Figures are exact to about this; counts are whole numbers far below 10⁹.
+        let is_equal = (value - limit).abs() <= limit.abs() * 1e-9;
+        match self {
+            Self::Below => value < limit,
+            Self::AtMost => value <= limit,
+            Self::Above => value > limit,
+            Self::AtLeast => value >= limit,
+            Self::Equal => is_equal,
+            Self::Unequal => !is_equal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn limit(text: &str) -> Result<f64, String> {
+        let condition: Condition = text.parse().map_err(|error: ConditionError| error.to_string())?;
+        let figure = condition.figure().first_of(|_| true).unwrap();
+        condition.limit_of(figure).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn limits_are_read_in_the_figures_unit() {
+        for (text, expected) in [
+            ("response.p99 > 5ms", 5_000.0),
+            ("response.p99 > 5 ms", 5_000.0),
+            ("failed.ratio>=1%", 0.01),
+            ("rate.achieved < 100/s", 100.0),
+            ("rate.achieved < 100", 100.0),
+            ("bytes.rate > 1.5MB/s", 1_500_000.0),
+            ("proxy.bytes.out > 1MiB", 1_048_576.0),
+            ("proxy.bytes.out > 3 kB", 3_000.0),
+            ("seconds > 2m", 120.0),
+            ("errors != 0", 0.0),
+        ] {
+            assert_eq!(limit(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_another_unit_says_what_to_write() {
+        for (text, expected) in [
+            ("errors > 5/s", "errors is a number; write 'errors > 5'"),
+            ("response.p99 > 1MB", "response.p99 is a time; write 'response.p99 > 1ms'"),
+            ("exchanges.rate > 1MB/s", "exchanges.rate is a number; write 'exchanges.rate > 1'"),
+        ] {
+            assert_eq!(limit(text), Err(expected.to_owned()), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_condition_or_an_error_in_one_line(text in "[a-z.]{0,12} ?[<>=!]{0,2} ?[0-9.]{0,5}[a-zA-Z%/]{0,4}|\\PC{0,40}") {
+            match text.parse::<Condition>() {
+                Ok(condition) => prop_assert_eq!(condition.to_string().parse::<Condition>(), Ok(condition)),
+                Err(error) => prop_assert!(!error.to_string().contains('\n')),
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The record of an alert that fires, resolves or is withdrawn.
+
+use crate::alerts::Seconds;
+use crate::figures::{Figure, FigureName, FigureUnit};
+use crate::record::field;
+use crate::record::wire::wire;
+use crate::record::words::words;
+
+words! {
+    /// What became of an alert.
+    AlertState {
+        /// Its condition has held for as long as it must.
+        #[default]
+        Fired = "fired",
+        /// Its condition no longer holds.
+        Resolved = "resolved",
+        /// It was changed or switched off while it was firing.
+        Withdrawn = "withdrawn",
+    }
+}
+
+wire! {
+    /// An alert fired, or no longer fires.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub struct AlertRecord {
+        /// Its number within the run, from 1.
+        pub number: u64 = &field::ALERT,
+        /// What became of it.
+        pub state: AlertState = &field::ALERT_STATE,
+        /// The alert as it was written.
+        pub condition: String = &field::ALERT_CONDITION,
+        /// The figure's full name.
+        pub figure: String = &field::ALERT_FIGURE,
+        /// The sign between value and limit.
+        pub operator: String = &field::ALERT_OPERATOR,
+        /// What the figure is compared with, in the figure's unit.
+        pub limit: f64 = &field::ALERT_LIMIT,
+        /// The figure over the last window whose value is known, in its unit.
+        pub value: f64 = &field::ALERT_VALUE,
+        /// The worst value since the condition held.
+        pub worst: f64 = &field::ALERT_WORST,
+        /// How long the condition must hold, in microseconds.
+        pub hold_us: u64 = &field::ALERT_HOLD,
+        /// The time that a value is of, in microseconds.
+        pub window_us: u64 = &field::ALERT_WINDOW,
+        /// How long it has been firing, in microseconds; 0 when it fires.
+        pub firing_us: u64 = &field::ALERT_FIRING,
+    }
+}
+
+impl AlertRecord {
+    /// The figure's unit.
+    pub fn unit(&self) -> FigureUnit {
+        let name: Option<FigureName> = self.figure.parse().ok();
+        name.and_then(|name| name.figures().next()).map_or(FigureUnit::Count, Figure::unit)
+    }
+
+    /// The figure's name as it was written.
+    pub fn name(&self) -> &str {
+        self.condition.find(['<', '>', '=', '!']).map_or(&*self.figure, |at| self.condition[..at].trim())
+    }
+
+    /// What happened, in a sentence.
+    pub fn sentence(&self) -> String {
+        let Self { operator, condition, limit, value, worst, hold_us, window_us, firing_us, .. } = self;
+        let (unit, name) = (self.unit(), self.name());
+        let value = unit.show(*value);
+        let firing = Seconds(*firing_us);
+        match self.state {
+            AlertState::Fired => {
+                let hold = if *hold_us > 0 { format!(" for {}", Seconds(*hold_us)) } else { String::new() };
+                let limit = unit.show(*limit);
+                format!("alert: {name} is {value} {operator} {limit}{hold} (over {})", Seconds(*window_us))
+            }
+            AlertState::Resolved => {
+                let worst = unit.show(*worst);
+                format!("alert resolved: {name} is {value}; worst {worst}, firing for {firing} ({condition})")
+            }
+            AlertState::Withdrawn => {
+                format!("alert withdrawn after firing for {firing} ({condition})")
+            }
+        }
+    }
+}

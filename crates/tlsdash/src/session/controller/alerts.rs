@@ -1,0 +1,41 @@
+//! The controller's part in alerts: it passes each interval to them, and records and shows what comes of it.
+
+use journal::Timestamps;
+use telemetry::{AlertInterval, AlertNews, AlertRecord, AlertState, HostRecord, Level, SettingError, Value};
+
+use super::RunController;
+
+impl RunController {
+    /// Passes the last interval to the alerts. `is_whole` is false if the process did not run during all of it.
+    pub(super) fn observe_alerts(&mut self, now: Timestamps, is_whole: bool, host: &HostRecord) {
+        let news = self.setup.alerts.observe(&AlertInterval {
+            end_us: now.monotonic_us,
+            is_whole,
+            proxy: self.workload.proxy.is_some().then_some(&self.proxy_delta),
+            load: self.workload.load_state().map(|state| (&self.load_delta, state)),
+            host,
+        });
+        for news in news {
+            match news {
+                AlertNews::Transition(record) => self.report_alert(record, now),
+                AlertNews::Notice(notice) => self.report(notice),
+            }
+        }
+    }
+
+    /// Changes an alert, and records the change.
+    pub(super) fn change_alert(&mut self, name: &str, value: &Value) -> Result<(), SettingError> {
+        let change = self.setup.alerts.set(name, value)?;
+        if let Some(record) = change.withdrawn {
+            self.report_alert(record, Timestamps::now());
+        }
+        self.record_change(change.before, change.after);
+        Ok(())
+    }
+
+    fn report_alert(&mut self, record: AlertRecord, now: Timestamps) {
+        let level = if record.state == AlertState::Fired { Level::Warning } else { Level::Notice };
+        self.show(level, &record.sentence());
+        self.publisher.alert(record, now);
+    }
+}
