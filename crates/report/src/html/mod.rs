@@ -5,6 +5,7 @@ mod curves;
 mod effects;
 mod first;
 mod heat;
+mod multiples;
 mod over_time;
 mod plot;
 mod run;

@@ -7,7 +7,7 @@ use super::plot::{AxisScale, AxisTick, Plot, Series, short, time_ticks};
 use crate::columns::PlotColumn;
 
 /// A line: its name, its columns, and its value in each.
-pub(super) type Line<'a, C> = (&'static str, &'a [PlotColumn<C>], &'a dyn Fn(&PlotColumn<C>) -> Option<f64>);
+pub(super) type Line<'a, C> = (&'a str, &'a [PlotColumn<C>], &'a dyn Fn(&PlotColumn<C>) -> Option<f64>);
 
 /// Lines over the time since each run began, with marks.
 pub(super) fn markup<C: Metric>(

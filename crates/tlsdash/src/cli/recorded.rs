@@ -86,12 +86,16 @@ pub(crate) struct CompareArgs {
     /// Figures to compare, such as exchange.p99+cpu.per_exchange (docs/figures.md) [default: the usual ones that both have]
     #[arg(long, value_name = "M+M", value_delimiter = '+')]
     pub(crate) metric: Vec<ComparableFigure>,
-    /// Length of the blocks that each run is cut into; at least four must fit
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
-    pub(crate) block: Duration,
-    /// Time at the start of each run to ignore
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time_or_none)]
-    pub(crate) discard: Duration,
+    /// Length of the blocks that each run is cut into; at least four must fit [default: by the length of the runs, which
+    /// give a verdict from 45 s on]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) block: Option<Duration>,
+    /// Time at the start of each run to ignore [default: 5s, and of runs of less than 20 s a quarter]
+    #[arg(long, value_name = "TIME", value_parser = time_or_none)]
+    pub(crate) discard: Option<Duration>,
+    /// Compare runs that are not comparable too, such as of different loads; why they are not stands first
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Format of the output
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
