@@ -155,6 +155,11 @@ impl Assertion {
         self.limit_of(figure).map(drop).map_err(|error| AssertionError::Unit(self.text.clone(), error))
     }
 
+    /// The figures that its name may stand for.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = Figure> {
+        self.figure.figures()
+    }
+
     /// The limit in the figure's unit.
     fn limit_of(&self, figure: Figure) -> Result<f64, WrongUnit> {
         let write = |kind: &'static str, value: String| {

@@ -8,7 +8,7 @@ use super::curves::{self, CURVES, curve_name};
 use super::heat::{self, Extent};
 use super::plot::{AxisScale, AxisTick, short};
 use super::tables::latency_table;
-use super::{effects, made_by, multiples, page, section, time};
+use super::{effects, made_by, multiples, page, scrolled, section, time};
 use crate::columns::{PlotColumn, columns};
 use crate::compare::{
     Comparison, ComparisonRow, Difference, RowOutcome, are_open, digits, probability, side_by_side,
@@ -76,10 +76,10 @@ impl Comparison<'_> {
         let confidence = self.metrics.iter().find_map(|row| Some(row.estimate?.confidence_percent));
         html! {
             (effects::markup(&self.metrics))
-            table {
+            (scrolled("Figures", &html! {
                 thead { tr { th { "figure" } th.n { "A" } th.n { "B" } th.n { "difference" } th.n { "interval" } th.n { "p" } th { "B against A" } } }
                 tbody { @for row in &self.metrics { tr { (figure_cells(row)) } } }
-            }
+            }))
             p.dim {
                 "Of blocks of " (short(self.block_s)) " s, but for the first " (short(self.discard_s)) " s of each run. "
                 "Interval and p: Student's t over the figures of the four quarters of each run"
@@ -94,10 +94,10 @@ impl Comparison<'_> {
             @if self.differs.is_empty() {
                 p { "No setting differs." }
             } @else {
-                table {
+                (scrolled("Settings that differ", &html! {
                     thead { tr { th { "setting" } th { "A" } th { "B" } } }
                     tbody { @for differs in &self.differs { tr { td { (differs.0) } td { (differs.1) } td { (differs.2) } } } }
-                }
+                }))
             }
         }
     }
@@ -179,10 +179,10 @@ impl Comparison<'_> {
         }
         html! {
             @if !names.is_empty() {
-                table {
-                    thead { tr { th { "by" } th { "" } th.n { "A" } th.n { "B" } } }
+                (scrolled("Handshakes", &html! {
+                    thead { tr { th { "by" } th { "which" } th.n { "A" } th.n { "B" } } }
                     tbody { @for by in names { tr { td { (by.0) } td { (by.1) } td.n { (count(&a, by)) } td.n { (count(&b, by)) } } } }
-                }
+                }))
             }
         }
     }
@@ -197,10 +197,10 @@ impl Comparison<'_> {
         let names = used[0].keys().chain(used[1].keys().filter(|name| !used[0].contains_key(*name)));
         html! {
             @if used.iter().any(|used| !used.is_empty()) {
-                table {
+                (scrolled("CPU", &html! {
                     thead { tr { th { "threads of" } th.n { "A, % of one core" } th.n { "B, % of one core" } } }
                     tbody { @for name in names { tr { td { (name) } td.n { (share(0, name)) } td.n { (share(1, name)) } } } }
-                }
+                }))
             }
         }
     }
@@ -212,15 +212,15 @@ impl Comparison<'_> {
         };
         let settings = side_by_side(&settings(a), &settings(b));
         html! {
-            table {
-                thead { tr { th { "" } th { "A" } th { "B" } th { "" } } }
+            (scrolled("Environment", &html! {
+                thead { tr { th { "what" } th { "A" } th { "B" } th { "differs" } } }
                 tbody { @for (name, a, b) in side_by_side(&a.environment(), &b.environment()) { (difference_row(name, &a, &b)) } }
-            }
+            }))
             @if !settings.is_empty() {
-                table {
-                    thead { tr { th { "setting, at the end" } th { "A" } th { "B" } th { "" } } }
+                (scrolled("Settings", &html! {
+                    thead { tr { th { "setting, at the end" } th { "A" } th { "B" } th { "differs" } } }
                     tbody { @for (name, a, b) in settings { (difference_row(&name, &a, &b)) } }
-                }
+                }))
             }
         }
     }

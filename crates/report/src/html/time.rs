@@ -3,7 +3,7 @@
 use maud::Markup;
 use telemetry::Metric;
 
-use super::plot::{AxisScale, AxisTick, Plot, Series, round_steps, short};
+use super::plot::{AxisScale, AxisTick, Plot, Series, short, time_ticks};
 use crate::columns::PlotColumn;
 
 /// A line: its name, its columns, and its value in each.
@@ -26,7 +26,8 @@ pub(super) fn markup<C: Metric>(
     let plot = Plot {
         title,
         x_name: "seconds since the beginning",
-        x_ticks: round_steps(first, last, 8.0).into_iter().map(|at| (at, short(at))).collect(),
+        x_ticks: time_ticks(first, last),
+        x_text: short,
         y_name,
         scale,
         series: series.collect(),

@@ -133,6 +133,13 @@ pub(crate) struct ReportArgs {
     /// Write an HdrHistogram log of all intervals
     #[arg(long, value_name = "FILE")]
     pub(crate) hlog: Option<PathBuf>,
+    /// Condition to show as pass or fail, such as 'response.p99 < 5ms'; may be repeated. A condition that fails changes
+    /// nothing of the exit code: that is what `tlsdash check` is for
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) assert: Vec<Assertion>,
+    /// Threshold T of the Apdex score: answers within it satisfy, those within four times as long are tolerated
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = time)]
+    pub(crate) apdex: Duration,
     /// Replace clients by numbers, and leave out hosts, addresses and names
     #[arg(long)]
     pub(crate) anonymise: bool,
