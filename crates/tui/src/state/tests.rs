@@ -189,6 +189,7 @@ fn an_earlier_moment_shows_its_own_figures_and_settings() {
     stage.read(vec![change]);
     stage.pass(10);
     stage.screen(160, 48);
+    stage.want(Intent::ZoomOut);
     stage.want(Intent::Seek(SeekTarget::PreviousMark));
     stage.want(Intent::Seek(SeekTarget::Columns(-1)));
     let screen = stage.screen(160, 48);

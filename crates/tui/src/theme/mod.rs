@@ -81,6 +81,11 @@ impl Glyphs {
         self.pick(['━', '●', '─'], ['=', 'O', '-'])
     }
 
+    /// Marks a moment on the time line.
+    pub(crate) fn tick(self) -> char {
+        self.pick('┴', '+')
+    }
+
     /// Marks a changed setting.
     pub(crate) fn marker(self) -> char {
         self.pick('▲', '^')

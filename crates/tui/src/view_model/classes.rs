@@ -82,6 +82,8 @@ impl Bounds {
 pub(crate) struct Change {
     /// In percent of the earlier one.
     pub(crate) percent: f64,
+    /// The earlier one, in nanoseconds.
+    pub(crate) before_ns: u64,
     /// True if the two intervals of 95 % do not meet.
     pub(crate) is_told: bool,
 }
@@ -132,9 +134,10 @@ impl LatencyRow {
 pub(super) fn compare(now: &mut [LatencyRow], before: &[LatencyRow]) {
     for row in now {
         let Some(earlier) = before.iter().find(|earlier| earlier.class == row.class) else { continue };
-        let p99 = |latency: &LatencyRow| latency.quantiles[P99_AT].map(|quantile| quantile.ns as f64);
-        row.change = p99(row).zip(p99(earlier)).filter(|&(_, before)| before > 0.0).map(|(now, before)| {
-            Change { percent: (now / before - 1.0) * 100.0, is_told: row.p99.is_apart(earlier.p99) }
+        let p99 = |latency: &LatencyRow| latency.quantiles[P99_AT].map(|quantile| quantile.ns);
+        row.change = p99(row).zip(p99(earlier)).filter(|&(_, before)| before > 0).map(|(now, before_ns)| {
+            let percent = (now as f64 / before_ns as f64 - 1.0) * 100.0;
+            Change { percent, before_ns, is_told: row.p99.is_apart(earlier.p99) }
         });
     }
 }
